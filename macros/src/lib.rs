@@ -152,13 +152,13 @@ use crate::scope::Scope;
 /// # Limits
 ///
 /// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as `async_trait`) leaves
-///   nothing to poll. The records are then those of the call that makes the future. The same holds for a `fn` that returns
-///   `impl Future`.
+///   nothing to poll. The records are then those of the call that makes the future. The same holds for a `fn` that
+///   returns `impl Future`.
 /// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. Each call whose result comes
 ///   in registers takes a slot for the result. So a body of 16 calls or more becomes a closure, if the function's
 ///   parameters are references or numbers. Backtraces show the closure as a frame of its own.
-/// - In an `async fn` that awaits, a part of a parameter may be dropped later than in the plain function. Such a part is
-///   not bound by value to a name that the body uses: `_`, `_name`, `ref name`, or a name only in `"{name}"`. It is
+/// - In an `async fn` that awaits, a part of a parameter may be dropped later than in the plain function. Such a part
+///   is not bound by value to a name that the body uses: `_`, `_name`, `ref name`, or a name only in `"{name}"`. It is
 ///   dropped after the parts that are.
 /// - The future of such a function stores the parameters that the body uses once more. Notes below an error say "async
 ///   block" instead of "async function". A closure that the function returns as `impl Fn(…)` needs the types of its

@@ -24,7 +24,7 @@ pub(crate) struct Options {
     pub(crate) rules: Rules,
     /// Nothing is traced.
     pub(crate) skip: bool,
-    /// Nobody marked this function by itself: `cargo fdr` wrote the attribute, or it is on a scope.
+    /// No person marked this function alone: `cargo fdr` wrote the attribute, or the attribute is on a scope.
     pub(crate) auto: bool,
     /// The first option that only a scope can have, or only a function.
     pub(crate) of_scopes: Option<Ident>,

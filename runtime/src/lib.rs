@@ -1,8 +1,8 @@
 //! A flight data recorder for Rust programs.
 //!
 //! Put [`#[traced]`](traced) on functions and run the program with `FDR=1`. The last calls of each thread are kept in a
-//! ring. The rings become a trace file when the program ends, when `USR2` comes, or when [`dump`] is called. Nothing has
-//! to be called in `main`.
+//! ring. The rings become a trace file when the program ends, when `USR2` comes, or when [`dump`] is called. Nothing
+//! has to be called in `main`.
 //!
 //! ```
 //! use fdr::traced;
@@ -25,8 +25,8 @@
 //! # Ok::<(), fdr::Error>(())
 //! ```
 //!
-//! [`dump_to`] writes a trace to any writer, such as a debug endpoint. A program chooses settings by [`Config`], and the
-//! environment changes them for one run.
+//! [`dump_to`] writes a trace to any writer, such as a debug endpoint. A program chooses settings by [`Config`], and
+//! the environment changes them for one run.
 //!
 //! The README has the variables of the environment, the tool that reads traces, and the costs.
 //!

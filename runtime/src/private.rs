@@ -1,6 +1,6 @@
 //! Everything that an expansion of `#[traced]` may name, and nothing else. Programs must not use it, because it changes
-//! without notice. This code runs inside every traced function. It must stay one load and one branch while a site is off,
-//! and one more call while the site is on.
+//! without notice. This code runs inside every traced function. It must stay one load and one branch while a site is
+//! off, and one more call while the site is on.
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -14,9 +14,9 @@ use crate::recorder;
 
 /// The [`CallSite`] of the surrounding function, as `&'static CallSite`.
 ///
-/// Use: `site!("file", line)`, with `, named = "…"`, `, untimed`, `, auto` or `, version = "…"` behind it. The path of the local type has
-/// the module, type and trait, which an attribute on a method cannot see. The static is one call with few
-/// arguments, because that compiles fastest.
+/// Use: `site!("file", line)`, with `, named = "…"`, `, untimed`, `, auto` or `, version = "…"` behind it. The path of
+/// the local type has the module, type and trait, which an attribute on a method cannot see. The static is one call
+/// with few arguments, because that compiles fastest.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {

@@ -71,7 +71,8 @@ fn long_hash(name: &str) -> u64 {
 #[derive(Debug, Default)]
 pub(super) struct Functions {
     pub(super) declared: Vec<Function>,
-    /// Hashes of names. If two names have the same hash, the second function gets a number, although it does not need one.
+    /// Hashes of names. If two names have the same hash, the second function gets a number, although it does not need
+    /// one.
     names: NumberMap,
     labels: Vec<Label>,
     label_of: NumberMap,

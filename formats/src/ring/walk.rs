@@ -1,6 +1,6 @@
-//! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`, then
-//! function records, `NewCPUId`, `TSCWrap`, and the events of short calls. Pure. Must accept nothing else, because a damaged file may
-//! hold anything.
+//! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`, then function
+//! records, `NewCPUId`, `TSCWrap`, and the events of short calls. Pure. Must accept nothing else, because a damaged
+//! file may hold anything.
 
 use crate::xray::payload;
 

@@ -1,10 +1,9 @@
 //! Turns intervals into entries and exits in order of time. Intervals come in the order of their ends.
 //!
-//! The first pass ([`Planner`]) cuts the intervals into runs. It notes each interval that was
-//! open between two runs: such an interval stands in a later run than the one in which it begins. The second
-//! pass ([`Orderer`]) sorts one run at a time, with the noted intervals. Memory is one run and the notes. A run has at most
-//! one note for each key, and is several times as long as there are keys. Must never hold all of the
-//! events.
+//! The first pass ([`Planner`]) cuts the intervals into runs. It notes each interval that was open between two runs:
+//! such an interval stands in a later run than the one in which it begins. The second pass ([`Orderer`]) sorts one run
+//! at a time, with the noted intervals. Memory is one run and the notes. A run has at most one note for each key, and
+//! is several times as long as there are keys. Must never hold all of the events.
 //!
 //! Events of one time have this order: the thread comes to a CPU, leaves frames (the innermost first), and
 //! enters frames (the outermost first).

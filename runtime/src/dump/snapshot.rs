@@ -220,7 +220,7 @@ impl Snapshot {
     }
 
     /// Copies one chunk behind the chunks copied before. Returns how many function records come before the
-    /// chunk, and its bytes. `cursor` is the slot's cursor at a moment, or else now.
+    /// chunk, and its bytes. `cursor` is the slot's cursor at an earlier moment. `None`: the cursor is read now.
     fn copy_chunk(
         &mut self,
         slot: &Slot,

@@ -39,7 +39,7 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
-/// The largest threshold. Shorter calls have a class of lengths of their own, as `stub` needs it.
+/// The largest threshold. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
 const LARGEST_THRESHOLD: u64 = 1 << 37;
 
 const _: () = assert!(LARGEST_THRESHOLD < fdr_formats::lengths::LONGEST);
@@ -57,7 +57,7 @@ pub(crate) fn keep(time: Option<Duration>, frequency: u64) {
     KEEP_TICKS.store(ticks.min(NO_MORE - 1), Ordering::Relaxed);
 }
 
-/// Ends what [`keep`] began. A thread notices it at its next chunk.
+/// Ends the effect of [`keep`]: each call leaves its records. A thread notices it at its next chunk.
 pub(crate) fn keep_no_more() {
     KEEP_TICKS.store(NO_MORE, Ordering::Relaxed);
 }
@@ -79,7 +79,7 @@ pub(super) fn edge(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     } else {
         exit(slot, calls, word, stamp);
     }
-    // `stub` relies on what `release` does at the end of a chunk.
+    // `stub` relies on the change of the slot that `release` makes at the end of a chunk.
     let cursor = match writer::has_stopped(slot) {
         true => 0,
         false => slot.cursor.load(Ordering::Relaxed),
@@ -143,8 +143,8 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     }
     if at == depth && !is_published && is_short {
         let inside = frame.short_calls.load(Ordering::Relaxed);
-        // The call has ended by this one step, for whoever looks and after a kill. Until the next steps its time is
-        // the caller's.
+        // This one step ends the call, for every reader and after a kill. Until the next steps, its time counts as the
+        // caller's.
         calls.end_short();
         // Release: pairs with the Acquire of `ring::open_calls::copy`, and so below.
         fence(Ordering::Release);
@@ -235,7 +235,7 @@ fn publish_open(slot: &Slot, calls: &OpenCalls) {
     }
 }
 
-/// Publishes what the call with that index has counted.
+/// Publishes a summary of the short calls inside the call with that index.
 fn summarise(slot: &Slot, calls: &OpenCalls, at: usize, stamp: Stamp) {
     let Some(frame) = calls.frames.get(at) else {
         return;
@@ -246,7 +246,7 @@ fn summarise(slot: &Slot, calls: &OpenCalls, at: usize, stamp: Stamp) {
         return;
     }
     let (_, published) = calls.open();
-    // One record has room for fewer of both.
+    // The fields of one record may be too small for both numbers.
     while count > 0 || ticks > 0 {
         let some = (count.min(MOST_CALLS), ticks.min(MOST_TICKS));
         (count, ticks) = (count - some.0, ticks - some.1);
@@ -277,7 +277,7 @@ fn add(count: &AtomicU64, more: u64) {
 
 /// Called when the chunk `next` has been opened. Raises the threshold if the full ring holds less time than it
 /// should and the last chunk was filled too fast. Lowers the threshold if the ring holds enough. Returns the
-/// threshold, in ticks, if the chunk is to tell it.
+/// threshold, in ticks, if the new chunk must state it.
 pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> Option<u64> {
     let keep = KEEP_TICKS.load(Ordering::Relaxed);
     if keep == NO_MORE {

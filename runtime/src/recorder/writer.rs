@@ -165,8 +165,8 @@ fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
     release(slot, after.unwrap_or(0), stamp.cpu);
 }
 
-/// Makes an uncommon record and returns the cursor behind it. `None` if there is no room for the record. Tells
-/// `publishing` before where that cursor is.
+/// Makes an uncommon record and returns the cursor behind it. `None` if there is no room for the record. Stores that
+/// cursor in `publishing` before the record is published.
 fn make(
     slot: &Slot,
     word: u32,
@@ -218,8 +218,8 @@ fn make(
     Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
 }
 
-/// Makes a function record that was not made at its time. The slot is busy. `before` is the CPU of the last
-/// record. `publishing` is told where the cursor is then.
+/// Makes a function record later than its edge. The slot is busy. `before` is the CPU of the last record. `publishing`
+/// gets the new cursor before the record is published.
 pub(super) fn publish(
     slot: &Slot,
     word: u32,
@@ -232,9 +232,9 @@ pub(super) fn publish(
     }
 }
 
-/// Says that so many calls left no records since the last record, and took so many ticks. One record has room for
-/// both. The slot is busy. `publishing` is told where the cursor is then. Returns whether the record is the first of a
-/// chunk, which names the CPU. `None` if there is no room for it.
+/// Makes a summary: so many calls left no records since the last record, and took so many ticks. The caller passes
+/// numbers that fit one record. The slot is busy. `publishing` gets the new cursor before the record is published.
+/// Returns whether the record is the first of a chunk, which names the CPU. `None` if there is no room for it.
 pub(super) fn summarise(
     slot: &Slot,
     (calls, ticks): (u64, u64),

@@ -71,7 +71,7 @@ pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
     used_at(slot.cursor.load(Ordering::Acquire), place)
 }
 
-/// The same when the cursor had that value.
+/// The same at the moment when the cursor had that value.
 pub(crate) fn used_at(cursor: u64, place: Place<'_>) -> Option<usize> {
     let within = cursor.wrapping_sub(place.start);
     let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {
@@ -84,7 +84,7 @@ pub(crate) fn used_at(cursor: u64, place: Place<'_>) -> Option<usize> {
         .then_some(used as usize)
 }
 
-/// Function records that the owner has made so far, and what its calls are besides, at one moment. The function walks
+/// Function records that the owner has made so far, and its calls without records, at one moment. The function walks
 /// the newest chunk. It does not use the owner's own count of metadata, because that count and the cursor change at
 /// different moments. `None` if chunks change too fast for a consistent count.
 pub(crate) fn made(slot: &Slot) -> Option<(u64, Without)> {

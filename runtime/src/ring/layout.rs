@@ -299,18 +299,18 @@ pub(crate) struct OpenCalls {
     pub(crate) deeper: AtomicU32,
     /// The CPU of the last record in the ring.
     pub(crate) cpu: AtomicU32,
-    /// Where the cursor will be when a record is published that changes the open calls. 0 = none is.
+    /// The cursor behind the record that is being published, if it changes the open calls. 0 = no such record.
     pub(crate) publishing: AtomicU64,
     /// Ticks. A shorter call leaves no records of its own.
     pub(crate) threshold: AtomicU64,
     /// Address of the slot's [`Totals`], which the slot always has.
     pub(crate) totals: AtomicU64,
-    /// What is so once the cursor is there: how many calls have their entry record in the ring (bits 0 to 7), and
-    /// the short calls of one frame (its index: bits 8 to 15), with their ticks.
+    /// The state that is true once the cursor has that value: how many calls have their entry record in the ring
+    /// (bits 0 to 7), and the short calls of one frame (its index: bits 8 to 15), with their ticks.
     pub(crate) next: AtomicU64,
     pub(crate) next_calls: AtomicU64,
     pub(crate) next_ticks: AtomicU64,
-    /// The frame 0 stands for the thread itself, which no call is around.
+    /// The frame 0 stands for the thread itself, outside of all calls.
     pub(crate) frames: [Frame; FRAMES],
     filler: AtomicU64,
 }
@@ -336,24 +336,24 @@ const _: () = assert!(size_of::<Frame>() == 40 && size_of::<OpenCalls>() == 8192
 /// How many functions [`Totals`] have a place for, by their ids.
 pub(crate) const TOTALS_IDS: usize = 16_352;
 
-/// What a thread's calls of each function took, since the thread began (`recorder::totals`). Only the owner
+/// The calls of each function since the thread began: their number and their times (`ring::totals`). Only the owner
 /// writes them, except those of ended threads.
 #[repr(C, align(128))]
 pub(crate) struct Totals {
     /// How many rows are in use. The first one stands for all functions that have no row of their own.
     pub(crate) rows: AtomicU32,
-    /// How many rows have space. It never falls, even if the owner changes.
+    /// How many rows have space. This number never falls, even if the owner changes.
     pub(crate) given: AtomicU32,
     unused: [AtomicU64; 15],
     /// By a function's id: the number of its row, from 1. 0 = none yet.
     pub(crate) index: [AtomicU32; TOTALS_IDS],
 }
 
-/// Lengths of calls are counted in so many classes: eight for each power of two, from 128 ticks on. Below, a
-/// class is 16 ticks wide. The last class has all longer calls.
+/// The number of classes in which lengths of calls are counted: eight for each power of two, from 128 ticks on. Below
+/// 128 ticks, a class is 16 ticks wide. The last class has all longer calls.
 pub(crate) const LENGTHS: usize = 248;
 
-/// What the calls of one function took.
+/// The calls of one function.
 #[repr(C)]
 pub(crate) struct Row {
     /// The function's id. 0 = all functions without a row of their own.
@@ -363,9 +363,9 @@ pub(crate) struct Row {
     pub(crate) calls: AtomicU64,
     /// Calls that have ended, and whose time is not known.
     pub(crate) untimed: AtomicU64,
-    /// Ticks from entry to exit, together.
+    /// Sum of the ticks from entry to exit.
     pub(crate) total: AtomicU64,
-    /// The same, less the calls inside.
+    /// The same, without the ticks of the calls inside.
     pub(crate) own: AtomicU64,
     /// Ticks of the longest call.
     pub(crate) longest: AtomicU64,

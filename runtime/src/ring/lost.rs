@@ -14,8 +14,7 @@
 //! | `chunks`, `full` | 0, stopped | the uncommon record is dropped |
 //! | `cursor`, `base` | the region's first chunk | a record that has passed all tests is written there |
 //! | `given` | 1 | a record that is about to open a chunk opens the first one |
-//!
-//! | `totals` of the open calls | where they are | a call is counted there |
+//! | `totals` of the open calls | the same address | a call is counted there |
 //!
 //! Of the regions, the totals and the function table, only the touched chunk is replaced.
 

@@ -30,9 +30,10 @@ pub(crate) fn begin(slot: &Slot, calls: &OpenCalls) {
     }
 }
 
-/// A call that left no records, in the word of counts.
+/// One call without records, in the word of counts.
 const SUMMARISED: u64 = 1 << 16;
-/// In the word of counts: a call that leaves no records ends, and one more has left none.
+/// Added to the word of counts when a call ends and leaves no records: one open call less, one call without records
+/// more.
 pub(crate) const SHORT_CALL_ENDS: u64 = SUMMARISED - 1;
 
 /// Of a word of counts: how many calls are open, and how many of them have their entry record in the ring.
@@ -62,10 +63,11 @@ impl OpenCalls {
             .store(open.wrapping_add(SHORT_CALL_ENDS), Ordering::Release);
     }
 
-    /// The record that is published next makes it so: `published` calls have their entry in the ring, and the frame
-    /// `at` has these short calls left.
+    /// Announces the state that the next published record makes true: `published` calls have their entry in the ring,
+    /// and the frame `at` has only these short calls left.
     pub(crate) fn will_be(&self, published: usize, at: usize, calls: u64, ticks: u64) {
-        // Release: pairs with the Acquire of readers. A reader that sees this sees that the last such record is told.
+        // Release: pairs with the Acquire of readers. A reader that sees these words sees that `is_so` was called for
+        // the last announced record.
         fence(Ordering::Release);
         let next = (at as u64) << 8 | published as u64;
         self.next.store(next, Ordering::Relaxed);
@@ -73,9 +75,9 @@ impl OpenCalls {
         self.next_ticks.store(ticks, Ordering::Relaxed);
     }
 
-    /// It is so, and the other words say it.
+    /// The announced state is true, and the frames and the word of counts say so, too.
     pub(crate) fn is_so(&self) {
-        // Release: a reader that sees it sees those words.
+        // Release: a reader that sees this 0 sees those words.
         self.publishing.store(0, Ordering::Release);
     }
 }
@@ -92,12 +94,13 @@ pub(crate) fn of(slot: &Slot) -> Option<&'static OpenCalls> {
 /// How often a copy is tried while the thread goes on.
 const PATIENCE: u32 = if cfg!(loom) { 2 } else { 256 };
 
-/// Copies the open calls as they are at one moment. Returns the slot's cursor of that moment. `None` if there was
-/// none. Async-signal-safe.
+/// Copies the open calls as they are at one moment. Returns the slot's cursor of that moment. `None` if the thread
+/// changes the open calls too fast. Async-signal-safe.
 ///
-/// The word of counts and the cursor together have no value twice, as far as frames are concerned. So if both are the
-/// same before and after, nothing changed. The thread may change the innermost calls all the time. So a frame that is
-/// the same as in the copy before keeps that copy of the frames below it, which stay as they are while it is open.
+/// Whenever the frames change, the word of counts and the cursor together get values that they never had before. So if
+/// both are the same before and after the copy, no frame changed. The thread may change the innermost calls all the
+/// time. While a call is open, the frames below it stay as they are. So if a frame is the same as in the previous copy,
+/// that copy is kept for the frames below it.
 pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Option<u64> {
     let (mut known, mut before) = (0, 0);
     for _ in 0..PATIENCE {
@@ -105,7 +108,7 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
         let open = calls.open.load(Ordering::Acquire);
         let cursor = slot.cursor.load(Ordering::Acquire);
         let depth = depths(open).0.min(FRAMES - 1);
-        // What was published took the short calls out of frames.
+        // A publication took the short calls out of frames.
         known = if cursor == before {
             known.min(depth)
         } else {
@@ -116,15 +119,15 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
             same -= 1;
         }
         copy_words(calls, to, NEXT_AT / 8..FRAMES_AT / 8);
-        // Acquire: pairs with the Release fence in `will_be`. If this is of a later record, `publishing` is later.
+        // Acquire: pairs with the Release fence in `will_be`. If these words are of a later record, so is `publishing`.
         fence(Ordering::Acquire);
         copy_words(calls, to, 0..NEXT_AT / 8);
-        // Acquire: pairs with the Release in `is_so`. What is read of the frames is not older.
+        // Acquire: pairs with the Release in `is_so`. The words read of the frames are not older.
         fence(Ordering::Acquire);
         for at in (same..=depth).rev() {
             copy_words(calls, to, frame_words(at));
-            // Acquire: pairs with the Release fences of `recorder::open_calls`. What is read of the frames below, or of
-            // the counts and the cursor, is not older.
+            // Acquire: pairs with the Release fences of `recorder::open_calls`. The words read afterwards, of the
+            // frames below or of the counts and the cursor, are not older.
             fence(Ordering::Acquire);
         }
         let is_same = calls.open.load(Ordering::Relaxed) == open
@@ -137,7 +140,7 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
     None
 }
 
-/// Where the words begin that say how it will be, and where the frames begin.
+/// The offsets of the words with the announced state, and of the frames.
 const NEXT_AT: usize = core::mem::offset_of!(OpenCalls, next);
 const FRAMES_AT: usize = core::mem::offset_of!(OpenCalls, frames);
 
@@ -172,12 +175,12 @@ fn word(calls: &OpenCalls, at: usize) -> [u8; 8] {
     word.load(Ordering::Relaxed).to_ne_bytes()
 }
 
-/// Calls that left no records, at whatever moment.
+/// Calls that left no records so far. The count may be of another moment than the frames.
 pub(crate) fn summarised(calls: &OpenCalls) -> u64 {
     calls.open.load(Ordering::Relaxed) / SUMMARISED
 }
 
-/// What a slot's calls are besides records.
+/// Calls of a slot without records in the ring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Without {
     /// Calls that left no records.

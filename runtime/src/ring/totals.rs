@@ -1,9 +1,9 @@
-//! The totals of a slot: what the owner's calls of each function took, since the owner began. Only the owner
+//! The totals of a slot: the owner's calls of each function, since the owner began. Only the owner
 //! writes them, so no instruction is locked. When a slot gets its next owner, the totals of the former one are
 //! added to those of ended threads. Async-signal-safe. This file must never touch a row without space.
 //!
-//! Readers read them beside the owner. A row's lengths are as many as its calls, unless the owner was counting
-//! a call at that moment.
+//! Readers read them while the owner may be counting. A row's lengths add up to its calls, unless the owner was
+//! counting a call at that moment.
 
 use super::layout::{CHUNK, LENGTHS, Row, Slot, Totals};
 use super::{Ring, at_address};
@@ -115,7 +115,7 @@ pub(crate) fn calls(row: &Row) -> (u32, u64, u64) {
     (function, calls, row.untimed.load(Ordering::Relaxed))
 }
 
-/// The numbers of a row, with those that are the longest apart from those that are sums.
+/// The numbers of a row that are sums: all but the longest call.
 fn sums(row: &Row) -> impl Iterator<Item = &AtomicU64> {
     let few = [&row.calls, &row.untimed, &row.total, &row.own];
     few.into_iter().chain(&row.lengths)
@@ -132,7 +132,7 @@ pub(crate) struct Copy {
     pub(crate) lengths: [u64; LENGTHS],
 }
 
-/// How often a row is read until its lengths are as many as its calls.
+/// How often a row is read until its lengths add up to its calls.
 const PATIENCE: u32 = if cfg!(loom) { 2 } else { 64 };
 
 impl Copy {
@@ -149,8 +149,8 @@ impl Copy {
     /// Reads the row beside its owner. Returns whether no call was being counted.
     pub(crate) fn read(&mut self, row: &Row) -> bool {
         for _ in 0..PATIENCE {
-            // The owner counts a call first and its length last. So the lengths are read first and the calls last: if
-            // they are as many, no call was counted in between.
+            // The owner counts a call first and its length last. So the lengths are read first and the calls last. If
+            // the lengths add up to the calls, no call was counted in between.
             let mut calls = 0_u64;
             for (length, from) in self.lengths.iter_mut().zip(&row.lengths) {
                 // Acquire: pairs with the Release in `count`.

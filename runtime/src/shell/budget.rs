@@ -1,5 +1,5 @@
-//! The budget of `FDR_BUDGET`: how much of the program's CPU time recording may take. If it takes more, the calls of
-//! the functions that are called most are only counted, without a clock. From time to time they are timed for a
+//! The budget of `FDR_BUDGET`: the part of the program's CPU time that recording may take. If recording takes more,
+//! the functions with the most calls are only counted, without a clock read. From time to time they are timed for a
 //! moment, so that a reader can estimate their times. The dumper does all of this. It must never wait for a thread.
 
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::ring::Ring;
 use crate::ring::counts;
 use crate::ring::totals;
 
-/// The time that the recorder takes for a call, beside its two clock reads, ns.
+/// The time that the recorder takes for a call, in addition to its two clock reads, ns.
 const AROUND_NS: u64 = 12;
 
-/// The time between two looks, ns: if something changed at the last look, if nothing did, and if the program idles.
+/// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles.
 const SHORT_NS: u64 = 20_000_000;
 const LONG_NS: u64 = 100_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
-/// A look may take this part of the time.
+/// A check may take one part in this many of the time.
 const PART_OF_LOOKS: u64 = 100;
 
-/// How long functions are timed that are otherwise counted, ns, and how many of them at once.
+/// A slice: for how long functions are timed that are otherwise only counted, ns, and how many of them at once.
 const SLICE_NS: u64 = 1_000_000;
 const SLICE_FUNCTIONS: usize = 64;
 
-/// A function is counted for this long at least, ns, and twice as long each time.
+/// The least time for which a function is only counted, ns: at first, and at most. It doubles each time.
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;
 const LONGEST_PAUSE_NS: u64 = 64_000_000_000;
 
@@ -39,14 +39,14 @@ struct Function {
     /// Calls so far: timed, and only counted.
     calls: u64,
     counted: u64,
-    /// The same, at the last look.
+    /// The same, at the last check.
     calls_before: u64,
     counted_before: u64,
-    /// Whether its calls are only counted; `None` if it is off.
+    /// Whether its calls are only counted. `None` if the function is off.
     counting: Option<bool>,
-    /// Whether nobody marked it by itself.
+    /// Whether `cargo fdr` or a scope chose the function.
     auto: bool,
-    /// It is not timed again before this time, ns.
+    /// The function is only counted until this time, ns.
     until_ns: u64,
     pause_ns: u64,
 }
@@ -65,24 +65,24 @@ impl Function {
 pub(crate) struct Budget {
     /// Millionths of the CPU time.
     share: u64,
-    /// Whether functions count that somebody marked by itself.
+    /// Whether the budget also concerns functions that a person marked one by one.
     takes_all: bool,
     /// What a timed call costs, ns.
     timed_ns: u64,
     /// By id, from 1.
     functions: Vec<Function>,
-    /// At the last look: the time, and the CPU time of the process, ns.
+    /// At the last check: the time, and the CPU time of the process, ns.
     looked_ns: u64,
     cpu_ns: u64,
     due_ns: u64,
-    /// The counted functions that are timed for a moment, by id.
+    /// The functions of the slice, by id. Empty between two slices.
     slice: Vec<u32>,
     /// Where the next slice begins.
     next: usize,
 }
 
 impl Budget {
-    /// `None` if nothing is to be held to a budget.
+    /// `None` if the settings have no budget.
     pub(crate) fn new(settings: &Settings, kind: Kind, now_ns: u64) -> Option<Budget> {
         let (share, takes_all) = settings.budget()?;
         Some(Budget {
@@ -98,7 +98,7 @@ impl Budget {
         })
     }
 
-    /// Looks if it is time. Returns how long the dumper may sleep.
+    /// Makes a check, or ends a slice, if its time has come. Returns how long the dumper may sleep.
     pub(crate) fn look(&mut self, now_ns: u64) -> Option<Duration> {
         let ring = recorder::ring()?;
         if now_ns >= self.due_ns {
@@ -115,13 +115,14 @@ impl Budget {
         Some(Duration::from_nanos(left))
     }
 
-    /// The pause after a look that began at `began_ns`.
+    /// The pause after a check that began at `began_ns`.
     fn pause(&self, began_ns: u64, wanted_ns: u64) -> u64 {
         let took_ns = clock::monotonic_raw_ns().saturating_sub(began_ns);
         wanted_ns.max(took_ns * PART_OF_LOOKS)
     }
 
-    /// Compares what recording took with the budget. Begins a slice if calls are only counted. Returns the pause.
+    /// Compares the time that recording took with the budget. Begins a slice if functions are only counted. Returns the
+    /// pause.
     fn account(&mut self, ring: &Ring, now_ns: u64) -> u64 {
         let elapsed_ns = now_ns.saturating_sub(self.looked_ns);
         let cpu_ns = clock::process_cpu_ns();
@@ -130,7 +131,7 @@ impl Budget {
         if used_ns < elapsed_ns / 20 {
             return IDLE_NS;
         }
-        // Until then nothing is lost, so nothing is left out.
+        // Before a ring is full no record is lost. So all calls leave their records.
         if !ring.owned_slots().any(counts::is_full) {
             return self.pause(now_ns, SHORT_NS);
         }
@@ -164,12 +165,12 @@ impl Budget {
         }
     }
 
-    /// Chooses what is only counted from now on. Returns whether anything changes.
+    /// Chooses the functions that are only counted from now on. Returns whether anything changes.
     fn decide(&mut self, used_ns: u64, now_ns: u64) -> bool {
         let limit_ns = (u128::from(used_ns) * u128::from(self.share) / u128::from(MILLION)) as u64;
         let timed_ns = self.timed_ns;
         let cost_ns = |function: &Function| match function.counting {
-            // Its timed calls are those of slices. To count the others is the least that can be done.
+            // Its timed calls are those of slices. The recorder can't do less than count the others.
             Some(true) => 0,
             _ => function.timed_now() * timed_ns,
         };
@@ -185,7 +186,7 @@ impl Budget {
                 .zip(&self.functions)
                 .filter(|(_, function)| may(function));
             chosen.extend(found.map(|(id, function)| (function.timed_now(), id)));
-            // The fewest functions that do, with some room to spare.
+            // As few functions as possible, until recording takes three quarters of the budget.
             chosen.sort_unstable_by_key(|&(calls, _)| core::cmp::Reverse(calls));
             chosen.retain(|&(calls, _)| {
                 let takes = calls > 0 && sum_ns > limit_ns / 4 * 3;
@@ -229,7 +230,7 @@ impl Budget {
         !chosen.is_empty()
     }
 
-    /// Has some counted functions timed for a moment. False if there are none.
+    /// Begins a slice of the functions that are only counted. False if there are none.
     fn begin_slice(&mut self) -> bool {
         let counted =
             |function: &Function| function.counting == Some(true) && function.counted_now() > 0;
@@ -247,7 +248,7 @@ impl Budget {
     }
 }
 
-/// Of how many functions the calls are only counted.
+/// The number of functions whose calls are only counted.
 pub(crate) fn counted_functions() -> usize {
     let is_counted = |(counting, _): &(Option<bool>, bool)| *counting == Some(true);
     table().counting().filter(is_counted).count()
@@ -263,7 +264,7 @@ fn read_ns(kind: Kind) -> u64 {
         }
         clock::monotonic_raw_ns().saturating_sub(before) / READS
     };
-    // Other threads can only make it longer.
+    // Other threads can only make a measurement longer.
     (0..8).map(|_| once()).min().unwrap_or(0).max(1)
 }
 

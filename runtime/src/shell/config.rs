@@ -46,7 +46,7 @@ const DEFAULT_BUDGET: u64 = 100_000;
 const DEFAULT_FORMAT: &str = "xray";
 const DEFAULT_STREAM: &str = "htdump";
 
-/// The default of `FDR_KEEP`, in the mode `ring`, where the format holds what short calls took.
+/// The default of `FDR_KEEP`, in the mode `ring`, if the format holds summaries of short calls.
 const DEFAULT_KEEP: Duration = Duration::from_secs(10);
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
@@ -135,7 +135,7 @@ impl Settings {
             buffer_bytes,
             memory_bytes,
             keep: from.text("FDR_KEEP", duration::parse).unwrap_or_else(|| {
-                // Other formats would lack the short calls, and nobody has asked for that.
+                // A file of another format would lack the short calls, although nobody set `FDR_KEEP`.
                 let is_told = mode == Mode::Ring && format.0.name == DEFAULT_FORMAT;
                 if is_told {
                     DEFAULT_KEEP
@@ -176,8 +176,8 @@ impl Settings {
         !self.keep.is_zero() && self.mode == Mode::Ring
     }
 
-    /// How much of the CPU time recording may take, in millionths, and whether this holds for functions, too, that
-    /// somebody marked by themselves. `None` if there is no bound.
+    /// The part of the CPU time that recording may take, in millionths, and whether the budget also concerns functions
+    /// that a person marked one by one. `None` if there is no budget.
     pub(crate) fn budget(&self) -> Option<(u64, bool)> {
         let share = self.budget.unwrap_or(DEFAULT_BUDGET);
         let has = self.keeps() && share > 0;
@@ -227,7 +227,7 @@ impl Settings {
     }
 }
 
-/// Variables of the tool `fdr`, which whoever uses the tool may have set for good.
+/// Variables of the tool `fdr`. A user of the tool may have set them in every shell.
 const OF_THE_TOOL: [&str; 1] = ["FDR_PAGER"];
 
 /// One line about each variable whose name begins like ours and is unknown. Otherwise a mistyped variable would

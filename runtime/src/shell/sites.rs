@@ -38,9 +38,9 @@ pub(crate) struct Table {
 /// One traced function.
 pub(crate) struct Function {
     site: &'static CallSite,
-    /// Whether it surely belongs to this copy and not to a guest.
+    /// Whether the function certainly belongs to this copy and not to a guest.
     own: bool,
-    /// Whether its calls are only counted, but for a moment in which some are timed.
+    /// Whether its calls are only counted, except while the next field is true.
     counted: bool,
     timed_for_a_moment: bool,
     pub(crate) name: String,
@@ -106,7 +106,8 @@ impl DerefMut for Held {
 }
 
 impl Table {
-    /// Adds the sites of a unit, unless another copy in it has added them. Gives them ids and names, and turns on those that the filter names.
+    /// Adds the sites of a unit, unless another copy in the unit has added them. Gives them ids and names, and turns on
+    /// those that the filter names.
     pub(crate) fn attach(&mut self, unit: &'static Unit) {
         if self.units.iter().any(|known| core::ptr::eq(*known, unit)) {
             return;
@@ -116,7 +117,7 @@ impl Table {
         let shares_sites = self.units.iter().any(is_same);
         self.units.push(unit);
         if shares_sites {
-            // Two copies in one executable, in two packages of the same protocol. Nobody knows whose a site is.
+            // Two copies of the same protocol in one executable. Nothing tells which copy a site belongs to.
             let of_both =
                 |function: &&mut Function| sites.contains(&core::ptr::from_ref(function.site));
             let functions = self.functions.iter_mut();
@@ -212,7 +213,7 @@ impl Table {
         self.change(ids, |function| function.counted = counted);
     }
 
-    /// Has such functions timed for a moment, or ends that moment.
+    /// Has functions timed that are otherwise only counted, or ends that.
     pub(crate) fn time_for_a_moment(&mut self, ids: impl Iterator<Item = u32>, timed: bool) {
         self.change(ids, |function| function.timed_for_a_moment = timed);
     }
@@ -227,8 +228,8 @@ impl Table {
         }
     }
 
-    /// Whether calls of the function with that id are only counted; `None` if the function is off. And whether nobody
-    /// marked it by itself.
+    /// For each function, in the order of ids: whether its calls are only counted (`None` if the function is off), and
+    /// whether `cargo fdr` or a scope chose it.
     pub(crate) fn counting(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
         let functions = self.functions.iter();
         functions.map(|function| {

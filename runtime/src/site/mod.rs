@@ -29,7 +29,7 @@ pub struct CallSite {
     file: &'static str,
     /// Whether its records have no times of their own.
     untimed: bool,
-    /// Whether nobody marked the function by itself.
+    /// Whether `cargo fdr` or a scope chose the function, and no person marked it alone.
     auto: bool,
 }
 
@@ -80,7 +80,7 @@ impl CallSite {
         self
     }
 
-    /// For expansions only: nobody marked the function by itself.
+    /// For expansions only: `cargo fdr` or a scope chose the function.
     #[must_use]
     pub const fn auto(mut self) -> CallSite {
         self.auto = true;

@@ -1,6 +1,5 @@
-//! The ELF notes of all loaded objects, by which copies of this crate find each other, and of the executable, which
-//! has its build id there. This file must never
-//! trust a size in a note, because other people's tools write notes too.
+//! ELF notes. Copies of this crate find each other by the notes of all loaded objects. The build id is in a note of the
+//! executable. This file must never trust a size in a note, because other people's tools write notes too.
 
 /// A note as it lies in a loaded object.
 pub(crate) struct Note {

@@ -1,5 +1,5 @@
-//! `fdr ctl`: what a running process records is changed, and asked for, through its ring file. Must never signal or stop
-//! the process.
+//! `fdr ctl`: what a running process records is changed, and asked for, through its ring file. Must never signal or
+//! stop the process.
 
 mod channel;
 mod status;

@@ -1,5 +1,5 @@
-//! What a process says of its recording, in words and as JSON. Must never take a word for granted: the recorder may be of
-//! another version.
+//! What a process says of its recording, in words and as JSON. Must never take a word for granted: the recorder may be
+//! of another version.
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -2,8 +2,8 @@
 //! also while its slot changes hands, and a row beside its reader. What a reader finds must be what another rig holds
 //! that made so many of the edges and no more.
 //!
-//! The function and the CPU of a frame are not modelled, because one load has both, and two stores. The tick behind them
-//! is.
+//! The function and the CPU of a frame are not modelled, because one load has both, and two stores. The tick behind
+//! them is.
 
 use super::super::found::found_in;
 use super::checks::FORMER;
