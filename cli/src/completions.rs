@@ -23,7 +23,7 @@ pub(crate) fn write(
     let pages = tool.clone().disable_help_subcommand(true);
     let (completions, man) = (folder.join("completions"), folder.join("man"));
     make(&completions)?;
-    // In bash's functions, the names of commands do not fit each other where there is a `-` in them.
+    // In bash's functions, a name with a `-` is written in two different ways.
     let plain = name.replace('-', "_");
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
         let of = if shell == Shell::Bash { &plain } else { name };
@@ -42,7 +42,7 @@ pub(crate) fn write(
     clap_mangen::generate_to(pages, &man).with_context(|| man.display().to_string())
 }
 
-/// The command line without what its help does not list. Completions would offer that, too.
+/// The command line without its hidden commands. Completions would offer these, too.
 fn without_hidden(tool: &Command, name: &'static str) -> Command {
     let shown = tool
         .get_subcommands()
@@ -60,12 +60,12 @@ fn without_hidden(tool: &Command, name: &'static str) -> Command {
     rest.subcommands(shown)
 }
 
-/// Bash's completions, where the first word after a command is a file unless it begins with `-`. As they are made,
-/// options alone are offered there. `cases` is what the names of commands begin with in the text.
+/// Changes bash's completions: the first word after a command is a file unless it begins with `-`. Without the change
+/// only options are offered there. `cases` is the beginning of the names of commands in the text.
 fn files_first(text: &str, cases: &str) -> String {
     let all = r#"COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )"#;
     let command = format!("{cases}__");
-    // Of which command the lines are, and whether they are behind the values of options.
+    // Whether the lines are of a command that takes files, and whether they are behind the values of options.
     let (mut is_file, mut is_behind) = (false, false);
     let mut lines = String::with_capacity(text.len());
     for line in text.lines() {

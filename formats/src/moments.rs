@@ -1,6 +1,6 @@
-//! Named moments: what somebody wrote into a recording while the program ran (`fdr ctl PID mark`). The recorder
-//! keeps the newest ones. This file has their words, and what a trace knows of them. It must never take a name that
-//! could break a line.
+//! Named moments: a tick and a name that somebody gave while the program ran (`fdr ctl PID mark`). The recorder keeps
+//! the newest ones. This file has the rules for names, and the list of a trace. It must never accept a name that could
+//! break a line.
 
 use crate::model::Moment;
 use crate::text;
@@ -40,7 +40,7 @@ pub fn parse(text: &str) -> Result<&str, String> {
     Ok(name)
 }
 
-/// How many earlier moments gave way to these. A process counts its moments from 1.
+/// How many earlier moments were replaced by these. A process counts its moments from 1.
 #[must_use]
 pub fn earlier(moments: &[Moment]) -> u64 {
     let newest = moments.iter().map(|moment| moment.number).max();

@@ -1,4 +1,4 @@
-//! The words of `FDR_BUDGET` and `--budget`. Must never round.
+//! The shares that `FDR_BUDGET` and `--budget` accept. Must never round.
 
 /// A share in percent, with at most four digits behind the point, as millionths. The `%` may be left out.
 ///

@@ -61,7 +61,7 @@ impl Losses {
         count_more(&mut self.notes, what, count);
     }
 
-    /// Counts what only XRay can tell: short calls, and notes.
+    /// Counts the short calls and notes, which only XRay files can hold.
     pub(crate) fn add_left_out(&mut self, mark: &Mark<'_>) {
         match mark {
             Mark::ShortCalls { calls, .. } => {
@@ -78,7 +78,7 @@ impl Losses {
         }
     }
 
-    /// Counts the named moments, which only XRay can tell.
+    /// Counts the named moments, which only XRay files can hold.
     pub fn add_moments(&mut self, moments: &[Moment]) {
         self.add("named moments: left out", moments.len() as u64);
     }

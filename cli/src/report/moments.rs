@@ -11,7 +11,7 @@ use crate::ui;
 pub(crate) struct Moments {
     /// By their numbers.
     pub(crate) list: Vec<Moment>,
-    /// How many earlier ones gave way to them.
+    /// How many earlier ones were replaced by them.
     pub(crate) earlier: u64,
 }
 
@@ -51,7 +51,7 @@ impl Moments {
         }
     }
 
-    /// A line for each, and one for those that gave way, all behind `before`.
+    /// A line for each, and one for those that were replaced, all behind `before`.
     pub(crate) fn in_words<'a>(&'a self, before: &'a str) -> impl Iterator<Item = String> + 'a {
         let earlier = (self.earlier > 0).then(|| {
             let earlier = ui::things(self.earlier, "earlier mark");

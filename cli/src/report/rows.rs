@@ -47,7 +47,7 @@ pub(crate) struct Row {
     pub(crate) clipped: u64,
     /// It has no times: those here are zeros, and none.
     pub(crate) untimed: bool,
-    /// Calls of a timed function that were only counted. The others stand for them in the times.
+    /// Calls of a timed function that were only counted. The times are estimated from the other calls.
     pub(crate) counted: u64,
     /// The standard error of the total, if calls were only counted.
     pub(crate) error_ns: Option<u64>,
@@ -119,7 +119,7 @@ pub(crate) struct Selection {
 #[derive(Debug)]
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
-    /// The same of the whole run, where the trace has them and they are not shown in place of the others.
+    /// The rows of the whole run. `None`: the trace has none, or they are shown as `rows`.
     pub(crate) whole: Option<Whole>,
     /// The rows are of the whole run.
     pub(crate) is_whole: bool,

@@ -1,6 +1,6 @@
 //! Figures of the whole run, from the totals that the recorder keeps for each thread and function (`FDR_KEEP`). They
-//! have every call that has ended, also calls whose records are overwritten or that left none. This file must never mix
-//! them with figures of the records.
+//! count every call that has ended, also calls whose records are overwritten, and calls that left none. This file must
+//! never mix them with figures of the records.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -32,7 +32,7 @@ impl Progress {
         Progress::of(Some(total), line, io::stderr().is_terminal())
     }
 
-    /// For what comes, nobody knows how much.
+    /// For input of unknown length.
     pub(crate) fn endless() -> Progress {
         let line = "{spinner} {bytes}, {bytes_per_sec}";
         Progress::of(None, line, io::stderr().is_terminal())
@@ -56,7 +56,7 @@ impl Progress {
         }
     }
 
-    /// Tells it bytes that were done. Any thread may.
+    /// Adds bytes that were done. Any thread may call this.
     pub(crate) fn add(&self, bytes: u64) {
         if !self.wanted {
             return;
@@ -90,7 +90,7 @@ struct State {
     is_visible: bool,
 }
 
-/// At most one line in so long.
+/// The least time between two lines.
 const BETWEEN: Duration = Duration::from_millis(100);
 
 /// Clears the line in which the cursor is.
@@ -119,7 +119,7 @@ impl Arrivals {
         }
     }
 
-    /// Bytes that came. Any thread may.
+    /// Adds bytes that came. Any thread may call this.
     pub(crate) fn add(&self, bytes: u64) {
         if !self.wanted {
             return;
@@ -131,7 +131,7 @@ impl Arrivals {
         }
     }
 
-    /// Lets something be said in the line's place.
+    /// Clears the line while something else is printed.
     pub(crate) fn aside<T>(&self, say: impl FnOnce() -> T) -> T {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.clear();

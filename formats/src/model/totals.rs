@@ -13,9 +13,9 @@ pub struct FunctionTotals {
     pub calls: u64,
     /// Calls whose time is not known, because the function is untimed or the calls nested too deeply.
     pub untimed: u64,
-    /// From entry to exit, together.
+    /// Sum of the times from entry to exit.
     pub total: Ticks,
-    /// The same, less the calls inside.
+    /// Sum of these times without those of the calls inside.
     pub own: Ticks,
     /// The longest call.
     pub longest: Ticks,
@@ -31,8 +31,8 @@ impl FunctionTotals {
         lengths::quantile(lengths, self.longest.0, percent).map(Ticks)
     }
 
-    /// The time that all calls took, from entry to exit and less the calls inside. It is an estimate if some calls have
-    /// no time: those with a time stand for the others.
+    /// The time that all calls took: first from entry to exit, then without the calls inside. If some calls have no
+    /// time, both are estimates from the calls that have one.
     #[must_use]
     pub fn estimates(&self) -> (Ticks, Ticks) {
         let of_all = |ticks: Ticks| {
@@ -57,7 +57,8 @@ impl FunctionTotals {
             count as f64 * differs * differs
         });
         let deviation = (squares.sum::<f64>() / timed).sqrt();
-        // A sum of `counted` further calls, whose mean is known to the deviation by the root of `timed`.
+        // The sum of `counted` further calls is estimated. Its mean has an error of the deviation by the root of
+        // `timed`.
         Some(Ticks((deviation * counted / timed.sqrt()) as u64))
     }
 

@@ -43,7 +43,7 @@ pub const LONGEST_ANSWER: usize = ANSWER_SIZE - TEXT_AT;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {
-    /// Nothing: the command before was withdrawn.
+    /// Do nothing. It withdraws the previous command.
     Nothing = 0,
     /// Record.
     On = 1,
@@ -51,11 +51,11 @@ pub enum Kind {
     Off = 2,
     /// Record the functions of the text, in the words of `FDR`.
     Filter = 3,
-    /// Keep the time of the text, in the words of `FDR_KEEP`.
+    /// Let a full ring hold the time of the text, in the words of `FDR_KEEP`.
     Keep = 4,
     /// Write a trace. The answer is its path.
     Dump = 5,
-    /// The answer has lines of a word, a space, and a value.
+    /// State facts and counts. The answer has lines of a word, a space, and a value.
     Status = 6,
     /// Name this moment: the text.
     Mark = 7,

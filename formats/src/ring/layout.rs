@@ -38,7 +38,7 @@
 //! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
 //! | | 8, 16 | records made before it, bytes used once it is closed |
 //! | open calls of a slot, 8192 bytes | 0, 1, 2 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (a byte each); calls that left no records (6 bytes) |
-//! | | 16 | the cursor behind the record that is being published, or 0. If the cursor is there, the next three words are true |
+//! | | 16 | the cursor behind the record that is being published, or 0. If the slot's cursor has this value, the fields from 40 to 63 are true |
 //! | | 24 | ticks of the shortest call that leaves records |
 //! | | 40, 41 | how many calls have their entry in a chunk; the number of a frame |
 //! | | 48, 56 | that frame's calls inside without records; the ticks that they took |
@@ -111,8 +111,8 @@ pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 11
 pub const OPEN_CALLS_SIZE: usize = 8192;
 /// How many frames they have.
 pub const FRAMES: usize = 203;
-/// The places of their fields: the word of their counts, where the record that is being published ends,
-/// threshold, what is so then (a word, calls, ticks), frames.
+/// The places of their fields: the word of their counts, the end of the record that is being published, threshold, the
+/// state that is true then (a word, calls, ticks), frames.
 pub const OPEN_CALLS_OFFSETS: [usize; 7] = [0, 16, 24, 40, 48, 56, 64];
 /// Bytes of a frame.
 pub const FRAME_SIZE: usize = 40;
@@ -185,7 +185,7 @@ pub struct Header {
     pub program: [u8; 64],
     /// Bytes from a slot to its open calls; 0: the slots have none.
     pub open_calls: u64,
-    /// Offset of the identity; 0: the file has none.
+    /// Offset of the identity. 0: the file has none.
     pub identity: u64,
     /// Offset of the control block; 0: there is none.
     pub control: u64,

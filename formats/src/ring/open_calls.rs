@@ -8,8 +8,8 @@
 //! 15 how many of those have their entry in a chunk, and the others how many calls left no records. A thread whose
 //! calls take 20 ns each needs 65 days for 2^48.
 //!
-//! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread says
-//! before how the open calls are once the cursor has that value.
+//! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread first
+//! stores the cursor's next value, and the state of the open calls that is true from that value on.
 
 use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS};
 use crate::bytes::{ByteOrder, Fields};
@@ -38,7 +38,7 @@ pub struct OpenCalls<'a> {
     pub summarised: u64,
     /// Ticks of the shortest call that leaves records; 0: every call does.
     pub threshold: u64,
-    /// A frame, and its calls without records with their ticks, in place of what the frame says.
+    /// A frame, with other calls without records, and other ticks of them, than the frame itself states.
     left: Option<(usize, u64, u64)>,
     frames: &'a [u8],
 }

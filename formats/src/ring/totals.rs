@@ -8,7 +8,7 @@ use super::layout::{Header, LENGTHS, ROW_OFFSETS, ROW_SIZE, TOTALS_OFFSETS, TOTA
 use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::{FunctionId, FunctionTotals, Ticks};
 
-/// How often a row is read until its lengths are as many as its calls.
+/// How often a row is read until its lengths add up to its calls.
 const PATIENCE: u32 = 64;
 
 /// The totals of the slot with that index. Those of ended threads are behind the last slot's. Empty: the ring has
@@ -45,15 +45,16 @@ pub(super) fn read(
                 break;
             }
         }
-        // A process that was killed may have been counting a call. What is counted stays.
+        // A process that was killed may have been counting a call. Then the row is taken as it is.
         let found = found.filter(|totals| totals.calls > 0 || totals.untimed > 0);
         list.extend(found);
     }
     Ok(list)
 }
 
-/// Reads a row, beside its owner, who counts a call first and its length last. So the lengths are read first and the
-/// calls last: if they are as many, no call was counted in between. Returns how many bytes there are.
+/// Reads a row while its owner may be counting. The owner counts a call first and its length last. So the lengths are
+/// read first and the calls last. If the lengths add up to the calls, no call was counted in between. Returns how many
+/// bytes there are.
 fn read_row(bytes: &dyn ReadAt, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let [_, calls, .., lengths] = ROW_OFFSETS;
     let behind = bytes.read_at(at + lengths as u64, &mut buffer[lengths..])?;
@@ -68,7 +69,7 @@ fn read_row(bytes: &dyn ReadAt, at: u64, buffer: &mut [u8]) -> io::Result<usize>
     })
 }
 
-/// Decodes a row. Also whether its lengths are as many as its calls: otherwise a call was being counted.
+/// Decodes a row. Also returns whether its lengths add up to its calls. If they do not, a call was being counted.
 fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
     let mut fields = Fields::new(bytes, ByteOrder::Little);
     let function = FunctionId(fields.u32()?);

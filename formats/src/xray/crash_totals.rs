@@ -26,7 +26,7 @@ pub struct CrashTotals<'a> {
 }
 
 impl<'a> CrashTotals<'a> {
-    /// Bytes of memory that are enough, and with which there are few blocks.
+    /// Bytes of memory that hold many rows, so that there are few blocks.
     pub const ROOM: usize = 8 * 1024;
 
     /// For the rows of a thread whose first chunk is `chunk`. `is_of_missing`: the rows are of threads that are

@@ -307,7 +307,7 @@ fn totals(mut fields: Fields<'_>) -> Option<Payload> {
             let length = fields.u64()?;
             row.lengths.push((length as u8, length >> 8));
         }
-        // Others count on this order.
+        // Other code relies on this order.
         let ordered = row.lengths.is_sorted_by(|one, next| one.0 < next.0);
         rows.push(Some(row).filter(|_| ordered)?);
     }

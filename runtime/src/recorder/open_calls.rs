@@ -6,12 +6,12 @@
 //! thread's [`OpenCalls`], until the call or a call inside it has lasted long enough, and is published then with
 //! the time of the entry. The published calls are always the outermost ones.
 //!
-//! The protocol with readers (`ring::open_calls`). One store ends a short call: it takes the call from those that are
-//! open, and counts it. A record that is published for a frame changes both the cursor and the frames. So the thread
-//! says before how the frames are once the cursor has its new value ([`OpenCalls::will_be`]). Readers copy cursor and
-//! frames until both are of one moment, and then the records before that cursor.
+//! The protocol with readers (`ring::open_calls`). One store ends a short call: it takes the call from the open calls,
+//! and counts it. A record that is published for a frame changes both the cursor and the frames. So the thread first
+//! stores the state of the frames that is true once the cursor has its new value ([`OpenCalls::will_be`]). Readers copy
+//! cursor and frames until both are of one moment, and then the records before that cursor.
 //!
-//! The protocol with signal handlers is that of [`writer`](super::writer): the slot is busy meanwhile.
+//! The protocol with signal handlers is that of [`writer`](super::writer): the slot is busy during each edge.
 //!
 //! The threshold begins at 0, and each edge is published at once. [`adjust`] raises the threshold when the ring is
 //! full and holds less time than it should.

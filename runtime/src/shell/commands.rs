@@ -1,6 +1,6 @@
-//! Carries out what `fdr ctl` asks of this process. The commands come through the control block of the ring file
-//! (`fdr_formats::ring::control` has the protocol), and the dumper reads them. It must never trust what is in the
-//! block, because another process writes it.
+//! Carries out the commands of `fdr ctl`. They come through the control block of the ring file
+//! (`fdr_formats::ring::control` has the protocol), and the dumper reads them. This file must never trust the bytes of
+//! the block, because another process writes them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::fmt::{Display, Write as _};
@@ -21,7 +21,7 @@ use crate::ring::layout::Control;
 use crate::ring::{self, Ring};
 use crate::sys::thread::SharedWord;
 
-/// The time of the last `keep`, ns. [`NOT_SAID`] = that of `FDR_KEEP`.
+/// The time of the last command `keep`, ns. [`NOT_SAID`] = there was none, and `FDR_KEEP` holds.
 static KEEP_NS: AtomicU64 = AtomicU64::new(NOT_SAID);
 const NOT_SAID: u64 = u64::MAX;
 
@@ -228,7 +228,7 @@ fn status(ring: &Ring, state: &State) -> String {
 /// Bytes of a filter that a status shows. The others have room for the longest path.
 const LONGEST_FILTER: usize = 1024;
 
-/// The longest threshold of a thread, in ticks.
+/// The highest threshold of a thread, in ticks.
 fn longest_threshold(ring: &Ring) -> u64 {
     let of = |slot| crate::ring::open_calls::of(slot);
     let thresholds = ring.owned_slots().filter_map(of);

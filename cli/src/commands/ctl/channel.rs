@@ -1,6 +1,6 @@
 //! The control block of a running process's ring: one command in, one answer out. `fdr_formats::ring::control` has the
-//! protocol. Must never touch the mapped file's bytes but by reads and writes, because the file may become shorter.
-//! Must never leave a command behind that the process would carry out later.
+//! protocol. Must never touch the file's bytes in the mapping, because the file may become shorter. Must never leave a
+//! command behind that the process would carry out later.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,7 +21,7 @@ use zerocopy::FromBytes;
 
 use crate::ring::find::{self, For};
 
-/// How long a process may take until it reads a command, and how long another tool may take with its own.
+/// How long a process may take until it reads a command, and how long another tool may take with its command.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The shortest and the longest pause between two looks at the block.
 const SHORTEST: Duration = Duration::from_micros(20);
@@ -101,7 +101,7 @@ pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
 }
 
 impl Channel {
-    /// Has the process carry out a command. The answer, or why the process refused.
+    /// Has the process carry out a command. Returns the answer, or why the process refused.
     ///
     /// # Errors
     /// Where the process does not answer.
@@ -152,7 +152,7 @@ impl Channel {
                 control::LONGEST_TEXT
             );
         };
-        // A write behind the end would make a file longer that somebody has cut.
+        // If somebody has cut the file, a write behind its end would make it longer.
         let end = self.at + control::SIZE as u64;
         if self.file.metadata()?.len() < end {
             return Err(self.is_cut());

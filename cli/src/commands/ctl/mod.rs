@@ -1,5 +1,5 @@
-//! `fdr ctl`: what a running process records is changed, and asked for, through its ring file. Must never signal or
-//! stop the process.
+//! `fdr ctl`: changes what a running process records, and asks it for traces and counts, through its ring file. Must
+//! never signal or stop the process.
 
 mod channel;
 mod status;
@@ -142,7 +142,7 @@ fn show(kind: Kind, answer: &str, options: &Options) -> anyhow::Result<()> {
     }
 }
 
-/// Carries out the commands of standard input. One that fails is told, and the others follow.
+/// Carries out the commands of standard input. If a command fails, it says so and goes on with the next one.
 fn lines(process: u32) -> anyhow::Result<Status> {
     let mut channels = channel::open(process)?;
     let mut failed = false;

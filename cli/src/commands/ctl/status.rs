@@ -1,5 +1,5 @@
-//! What a process says of its recording, in words and as JSON. Must never take a word for granted: the recorder may be
-//! of another version.
+//! What a process says of its recording, in words and as JSON. Must never rely on a word of the answer: the recorder
+//! may be of another version.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,9 +19,9 @@ pub(super) struct Status {
     functions_on: u64,
     filter: String,
     keep_ns: u64,
-    /// The longest one of a thread.
+    /// The highest threshold of a thread.
     threshold_ns: u64,
-    /// Of how many functions the calls are only counted.
+    /// The number of functions whose calls are only counted.
     counted_functions: u64,
     threads: u64,
     threads_ended: u64,

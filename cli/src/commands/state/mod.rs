@@ -80,7 +80,7 @@ struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// Where the records of a thread begin, if those of the moment are overwritten.
+    /// Where the records of a thread begin, if its records of that moment are overwritten.
     fn overwritten(&self, thread: u64) -> Option<i64> {
         let begin = self.begins.get(&thread).copied();
         begin.filter(|begin| self.state.time < *begin)
@@ -165,7 +165,7 @@ fn begins(tally: &Tally, clock: &Clock) -> BTreeMap<u64, i64> {
         .collect()
 }
 
-/// A state, from when to when the trace is, and where the records begin whose predecessors are overwritten.
+/// A state, the begin and the end of the trace, and where the records of threads with overwritten records begin.
 struct Moment {
     span: Span,
     state: State,
