@@ -36,9 +36,10 @@ use crate::scope::Scope;
 
 /// Records when a function is entered and when it is left.
 ///
-/// Each call writes an entry record and an exit record of 8 bytes into the ring of the calling thread. While
-/// recording is off for this function, a call costs one load and one branch. The environment variable `FDR`,
-/// `fdr::enable` and `fdr::set_filter` turn recording on and off.
+/// Each call writes an entry record and an exit record of 8 bytes into the ring of the calling thread. Once the ring
+/// is full, short calls leave only sums, unless `FDR_KEEP` is `0`. While recording is off for this function, a call
+/// costs one load and one branch. The environment variable `FDR`, `fdr::enable` and `fdr::set_filter` turn recording
+/// on and off.
 ///
 /// ```text
 /// use fdr::traced;
@@ -111,13 +112,13 @@ use crate::scope::Scope;
 /// | `skip` | the function or scope is not traced |
 /// | `min_statements = n` | on a scope: functions of fewer than n statements are left out, and no others |
 /// | `skip_inline` | on a scope: functions with any form of `#[inline]` are left out, too |
-/// | `auto` | `cargo fdr` wrote the attribute, and takes it out again; calls of the function may be only counted, see `FDR_BUDGET` |
+/// | `auto` | `cargo fdr` wrote the attribute, and can remove it; calls of the function may be only counted (`FDR_BUDGET`) |
 ///
 /// # Without times
 ///
-/// Reading the clock is most of what a traced call costs. `#[traced(untimed)]` leaves it out: order,
-/// nesting and number of the calls are recorded, and how long they took is not. Both of its records have the
-/// time of the record before them on the thread, and are as large as others.
+/// With `FDR_KEEP=0`, clock reads are most of the cost of a traced call. `#[traced(untimed)]` leaves them out. Order,
+/// nesting and number of the calls are recorded, and their durations are not. Each record has the time of the thread's
+/// previous record, and the size of any other. Without `FDR_KEEP=0`, such a call costs as much as a timed one.
 ///
 /// ```text
 /// #[traced(untimed)]

@@ -99,8 +99,8 @@ pub(crate) const VARIABLES: [(&str, &str); 16] = [
 /// **The environment wins**: a variable that is set replaces the value of the code. So a user can change how
 /// a program is recorded without building it again. `FDR=off` turns recording off.
 ///
-/// Each method sets the value of the variable that it names. Values and defaults are those of the variable,
-/// see the README. [`enable`](Config::enable) checks the values.
+/// Each method sets the value of the variable that it names. Values and defaults are those of the variable: see
+/// `docs/variables.md`. [`enable`](Config::enable) checks the values.
 ///
 /// # Examples
 /// ```
@@ -166,13 +166,15 @@ impl Config {
         self.with_bytes("FDR_MEMORY", bytes)
     }
 
-    /// The time that a full ring should hold, `FDR_KEEP`. Zero: each call leaves its records.
+    /// The time that a full ring should hold, `FDR_KEEP`: to hold it, short calls leave only sums. Zero: each call
+    /// leaves its records.
     #[inline]
     pub fn keep(self, time: Duration) -> Config {
         self.with("FDR_KEEP", format!("{}ns", time.as_nanos()))
     }
 
-    /// How much of the program's CPU time recording may take, `FDR_BUDGET`, in percent. 0: as much as it takes.
+    /// The part of the program's CPU time that recording may take, `FDR_BUDGET`, in percent. If recording takes more,
+    /// the calls of some functions are only counted. 0: no limit.
     #[inline]
     pub fn budget(self, percent: u8) -> Config {
         self.with("FDR_BUDGET", format!("{percent}%"))
@@ -213,12 +215,12 @@ impl Config {
         self.with("FDR_LOG", word(&Log::WORDS, log))
     }
 
-    /// What tells this run from others, `FDR_TAGS`: `key=value`, with commas between. Traces say it.
+    /// Words that tell this run from others, `FDR_TAGS`: `key=value`, with commas between. Each trace has them.
     pub fn tags(self, tags: impl AsRef<str>) -> Config {
         self.with("FDR_TAGS", tags.as_ref())
     }
 
-    /// The version of the program, `FDR_VERSION`. Traces say it. Default: the version of the binary's package, if a
+    /// The version of the program, `FDR_VERSION`. Each trace has it. Default: the version of the binary's package, if a
     /// function of the binary itself is traced.
     pub fn version(self, version: impl AsRef<str>) -> Config {
         self.with("FDR_VERSION", version.as_ref())

@@ -28,7 +28,7 @@
 //! [`dump_to`] writes a trace to any writer, such as a debug endpoint. A program chooses settings by [`Config`], and
 //! the environment changes them for one run.
 //!
-//! The README has the variables of the environment, the tool that reads traces, and the costs.
+//! The README has the tool that reads traces, and the costs. `docs/variables.md` has the variables of the environment.
 //!
 //! | room | what it holds |
 //! | --- | --- |
