@@ -1,6 +1,6 @@
 //! Signals that end a command of this tool. One thread waits for them. It begins when there is something to clean up,
-//! and ends with the process. Must never take a signal that whoever started the tool has switched off: a job in the
-//! background does not end with the terminal's ^C.
+//! and ends with the process. Must never handle a signal that was ignored when the tool began: the terminal's ^C
+//! does not end a job in the background.
 
 use std::fs;
 use std::io::{self, Write};

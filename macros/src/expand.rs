@@ -1,7 +1,8 @@
-//! From a [`Function`] to the function that records. The head goes out as it came in; the body gets a guard in front.
-//! The body must mean exactly what it means without the attribute, and the compiler and clippy must say the same of it.
-//! So the user's tokens are never rewritten. All that is added has this macro's hygiene, and names nothing but
-//! `fdr::private`. Its variables have names that nobody's constants have: a pattern would mean those.
+//! From a [`Function`] to the function that records. The head stays as it is. The body gets a guard in front of it. The
+//! body must mean exactly what it means without the attribute, and the compiler and clippy must say the same of it. So
+//! the user's tokens are never rewritten. All added tokens have this macro's hygiene, and name nothing but
+//! `fdr::private`. The added variables have names that no constant of a program has, because a pattern with the name of
+//! a constant is no variable.
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
 //! Which bodies get a stack frame of their own. In an unoptimized build, a call that may unwind into a guard's
 //! destructor keeps its result in a stack slot of its own, if registers hold that result. A body of many calls is
-//! therefore a closure behind the guard: no destructor is in its frame. It must say yes only where nobody can tell such
-//! a body from the one that was written.
+//! therefore a closure behind the guard: no destructor is in its frame. It must say yes only where such a
+//! body behaves exactly as the one that was written.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use syn::parse::Parser;

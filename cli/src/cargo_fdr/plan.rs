@@ -1,4 +1,4 @@
-//! What marking a workspace comes to: the new text of each file and manifest, and what is said of each function.
+//! The result of marking a workspace: the new text of each file and manifest, and the decision for each function.
 //! It must never write, so that a plan can be shown, checked, applied in place, or applied to a copy.
 
 use std::collections::BTreeMap;

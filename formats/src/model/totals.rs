@@ -1,5 +1,5 @@
-//! What a thread's calls of each function took, for the whole of the thread's life. The recorder counts each call
-//! when it ends, so overwritten records and calls without records are counted too. Pure.
+//! Totals: the number and the times of a thread's calls of each function, since the thread began. The recorder counts
+//! each call when it ends. So totals include calls without records and calls whose records are overwritten. Pure.
 
 use super::{FunctionId, Ticks};
 use crate::lengths;

@@ -1,4 +1,4 @@
-//! The moment of a trace that is made of a ring: how long the process is known to have lived. Open calls
+//! The last moment of a trace that is made of a ring: until when the process is known to have lived. Open calls
 //! last until then. Must never look for the process itself: the caller states what it knows.
 
 use super::Ring;

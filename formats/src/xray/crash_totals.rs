@@ -1,6 +1,5 @@
-//! What a crashed thread's calls took, as blocks without records that stand before the thread's own block. Nothing
-//! may be allocated there, so the caller gives the memory for one payload. Async-signal-safe. Must never touch a
-//! file itself.
+//! The totals of a crashed process's threads, as blocks without records before each thread's own block. Nothing may be
+//! allocated there, so the caller gives the memory for one payload. Async-signal-safe. Must never touch a file itself.
 
 use super::crash_dump::{LAYOUT, Out, custom, metadata, taken};
 use super::dump::{First, first};

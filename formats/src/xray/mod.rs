@@ -16,7 +16,7 @@
 //! | `frame` | header, blocks and their ends, written |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
 //! | [`crash_dump`] | the same without allocation, for a crashed process |
-//! | [`crash_totals`] | what the calls of its threads took |
+//! | [`crash_totals`] | the totals of its threads |
 //! | `thread_state`, `writer` | [`XrayWriter`]: events of any format to a file |
 
 #[cfg(feature = "stream")]

@@ -1,13 +1,13 @@
-//! Atomics for models: as large as core's and at the same places, for the ring's layout is bytes, and
-//! readers find words by their addresses. A word that a model has named by [`watch`] is kept by loom;
-//! any other is core's. It must never be part of a build that is not a model's.
+//! Atomics for models. They have the size of core's and the same offsets, because the ring's layout is bytes, and
+//! readers find words by their addresses. Loom keeps each word that a model has named by [`watch`]. Any other word
+//! is core's. This file must never be part of a build that is not a model's.
 //!
-//! Each use of a watched word has a place in the source. A model can be run once more with one such
-//! [`Site`] made weaker ([`Weakening`]): if it then still finds nothing, it does not need that ordering,
-//! and its silence about it proves nothing.
+//! Each use of a watched word has a place in the source, its [`Site`]. A model can be run once more with one site
+//! made weaker ([`Weakening`]). If the model still finds no error, it does not need that ordering. Then it is no
+//! proof that the ordering is right.
 //!
-//! One model runs on one thread of the system (loom's threads are coroutines), so all that is kept here
-//! is that thread's own.
+//! One model runs on one thread of the system, because loom's threads are coroutines. So all data of this file
+//! belongs to that thread.
 
 use core::panic::Location;
 use core::sync::atomic as plain;

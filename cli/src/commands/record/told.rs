@@ -1,5 +1,5 @@
-//! What `fdr record` says when the command has ended: what to do next, or why there is no trace.
-//! Must never name a cause that something else contradicts, nor repeat what the recorder has said.
+//! The lines of `fdr record` when the command has ended: what to do next, or why there is no trace. Must never name a
+//! cause that other facts contradict, nor repeat a line of the recorder.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Finds the traces that a command wrote: files and folders where its traces go that are new or have
-//! changed; and the rings that it left.
+//! Finds the traces that a command wrote, and the rings that it left. Traces are the new or changed files and folders
+//! in the places where its traces go.
 //!
 //! The command may have children that record too, and may dump many times, so a pattern such as
 //! `traces/%e.%p.%n.fdr` stands for any number of files. Nothing is taken for a trace by its name

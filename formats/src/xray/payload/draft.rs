@@ -1,5 +1,5 @@
 //! Encodes the custom events of this project, little-endian like each file that we write. [`payload`](super) has their
-//! layout. Few of them are written, so small code counts here, and its parts are calls. The functions that take a
+//! layout. Few of them are written, so this code is small rather than fast. The functions that take a
 //! [`Place`] must never allocate.
 
 use super::{

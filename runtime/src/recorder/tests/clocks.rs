@@ -1,5 +1,5 @@
-//! Clocks that go back, jump and begin anew, from the stamp to what a reader of the trace gets: the same as
-//! a model of twenty lines says, no time that goes back, and every reset shown as a break.
+//! Clocks that go back, jump and begin anew, from the stamp to the reader of the trace. The reader must find what a
+//! model of twenty lines says: no time goes back, and every reset is a break.
 
 use core::sync::atomic::Ordering::Relaxed;
 use std::io::Cursor;

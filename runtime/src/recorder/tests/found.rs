@@ -1,4 +1,4 @@
-//! What a reader finds in copied chunks, in words. Must never look at a slot.
+//! The content of copied chunks in words, as a reader finds it. Must never look at a slot.
 
 use fdr_formats::calls::CallStack;
 use fdr_formats::xray::ChunkDecoder;

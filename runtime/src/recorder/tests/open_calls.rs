@@ -1,4 +1,4 @@
-//! Calls of a thread whose short calls leave no records, with times typed by hand, and what a reader finds.
+//! A thread whose short calls leave no records, with times typed by hand, and the records that a reader finds.
 
 use core::sync::atomic::Ordering::Relaxed;
 

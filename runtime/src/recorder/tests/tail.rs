@@ -1,5 +1,5 @@
-//! Following a slot while it is written: what is given is what was written, at its place, and what is
-//! missing is counted, record by record. Every record's function is its own number.
+//! Follows a slot while it is written. The records that are given must be those that were written, at their places, and
+//! each missing record must be counted. The function of each record is the number of that record.
 
 use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -1,5 +1,5 @@
-//! Records without times of their own: what they leave alone, where they can't be, and that nothing is
-//! lost between them and others. `super::super::stub` is held to the same by its own tests.
+//! Records without times of their own: which words they leave unchanged, where they can't be made, and that nothing is
+//! lost between them and timed records. The tests of `stub` check the same of the assembly.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! The models. Each begins with a ring that is as full as it must be for the interesting moment to be
-//! next, made before loom looks on; two threads then meet. A model must say what may be found, exactly.
+//! The models. Each begins with a ring that is so full that the interesting moment comes next. The ring is filled
+//! before loom observes it. Then two threads run at once. A model must state exactly which results are allowed.
 
 use super::*;
 use crate::dump::tail::{Next, Tail};

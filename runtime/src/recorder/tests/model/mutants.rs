@@ -1,7 +1,6 @@
-//! The models are run, and shown to be able to fail: whatever orders memory on their ways, and every
-//! store that a reader looks for, is taken away once (`primitive::shadow`), and some model must find
-//! something. What may be taken away and nothing happens is listed with its reason. The models of open calls are
-//! run alone.
+//! Runs the models, and shows that they can fail. Each ordering, each fence, and each store that a reader looks for is
+//! removed once (`primitive::shadow`), and some model must then find an error. Those that no model needs are listed
+//! with a reason. In the models of open calls nothing is removed. A run must never pass if a model explores nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,6 +1,6 @@
-//! The models of open calls and totals: a thread whose short calls leave no records, beside a copy and beside a count,
-//! also while its slot changes hands, and a row beside its reader. What a reader finds must be what another rig holds
-//! that made so many of the edges and no more.
+//! The models of open calls and totals: a thread whose short calls leave no records, during a copy and during a count,
+//! also while its slot gets a new owner, and a row during a read. A second rig makes the same edges one by one. A
+//! reader must find what that rig holds after one of its edges.
 //!
 //! The function and the CPU of a frame are not modelled, because one load has both, and two stores. The tick behind
 //! them is.
