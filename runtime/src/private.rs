@@ -23,7 +23,7 @@ macro_rules! __fdr_site {
     ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_8")]
+        #[unsafe(link_section = "fdr_sites_9")]
         static SITE: $crate::private::CallSite =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE
@@ -56,9 +56,9 @@ pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
 impl<const TIMED: bool> Guard<TIMED> {
     #[inline]
     fn new(site: &'static CallSite) -> Self {
-        let state = site.state();
+        let mut state = site.state();
         if state != 0 {
-            Self::record(state);
+            state = Self::record(state);
         }
         Guard {
             state,
@@ -69,11 +69,11 @@ impl<const TIMED: bool> Guard<TIMED> {
     // Cold, so the compiler lays the code for an off site out as the straight way.
     #[cold]
     #[inline(always)]
-    fn record(word: u32) {
+    fn record(word: u32) -> u32 {
         if TIMED {
-            recorder::call(word);
+            recorder::call(word)
         } else {
-            recorder::call_untimed(word);
+            recorder::call_untimed(word)
         }
     }
 }

@@ -7,6 +7,7 @@
 mod claim;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
+pub(crate) mod sample;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
@@ -174,8 +175,9 @@ fn write(slot: &'static Slot, word: u32, stamp: clock::Stamp) {
 /// Other architectures than x86-64. They have no assembly and use the calling convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
-    use super::{Bits, Kind, host, record, untimed};
+    use super::{Bits, Kind, host, record, sample, untimed};
     use crate::site::slot_access::SlotAccess;
+    use crate::site::unit::Host;
 
     /// Set in the words of sites that may be a guest's, because the host makes a guest's records.
     const GUESTS_BIT: u32 = 1;
@@ -183,46 +185,50 @@ mod plain {
     /// The access of this copy, without any numbers.
     pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess;
 
-    /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
+    /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Returns the word of the exit, or 0 if
+    /// the call has none. Async-signal-safe.
     #[inline(never)]
-    pub(crate) fn call(word: u32) {
+    pub(crate) fn call(word: u32) -> u32 {
+        let of_host = |host: &Host| (host.record)();
+        of_guest(word, of_host).unwrap_or_else(|| choose(word, record))
+    }
+
+    /// Records one edge without a time of its own. Otherwise as [`call`].
+    #[inline(never)]
+    pub(crate) fn call_untimed(word: u32) -> u32 {
+        let of_host = |host: &Host| (host.record_untimed)();
+        of_guest(word, of_host).unwrap_or_else(|| choose(word, untimed))
+    }
+
+    /// Has the host record the edge, if this copy is a guest.
+    #[inline(always)]
+    fn of_guest(word: u32, entrance: impl FnOnce(&Host) -> *mut ()) -> Option<u32> {
         if word & GUESTS_BIT == 0 {
-            record(word);
-        } else if let Some(host) = host() {
-            // SAFETY: the entrance of a copy of the same version: `enter`.
-            unsafe { enter_at((host.record)(), word) };
-        } else {
-            record(word & !GUESTS_BIT);
+            return None;
+        }
+        let entrance = entrance(host()?);
+        // SAFETY: the entrance of a copy of the same version, one of the two functions below.
+        let enter = unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32) -> u32>(entrance) };
+        match enter(word & !GUESTS_BIT) {
+            0 => Some(0),
+            exit => Some(exit | GUESTS_BIT),
         }
     }
 
-    /// Records one edge without a time of its own. Async-signal-safe.
-    #[inline(never)]
-    pub(crate) fn call_untimed(word: u32) {
-        if word & GUESTS_BIT == 0 {
-            untimed(word);
-        } else if let Some(host) = host() {
-            // SAFETY: the entrance of a copy of the same version: `enter_untimed`.
-            unsafe { enter_at((host.record_untimed)(), word) };
-        } else {
-            untimed(word & !GUESTS_BIT);
-        }
+    #[inline(always)]
+    fn choose(word: u32, record: fn(u32)) -> u32 {
+        let here = 0_u8;
+        // All edges come through frames of the same size.
+        let stack = core::ptr::from_ref(core::hint::black_box(&here)).addr();
+        sample::edge(word & !GUESTS_BIT, stack, record)
     }
 
-    /// # Safety
-    /// `entrance` is one of the two functions below, of this copy or of another one.
-    unsafe fn enter_at(entrance: *mut (), word: u32) {
-        // SAFETY: as the caller vouches.
-        let enter = unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32)>(entrance) };
-        enter(word & !GUESTS_BIT);
+    extern "C" fn enter(word: u32) -> u32 {
+        choose(word, record)
     }
 
-    extern "C" fn enter(word: u32) {
-        record(word);
-    }
-
-    extern "C" fn enter_untimed(word: u32) {
-        untimed(word);
+    extern "C" fn enter_untimed(word: u32) -> u32 {
+        choose(word, untimed)
     }
 
     /// The function that makes a guest's records.

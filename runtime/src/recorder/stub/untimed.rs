@@ -9,7 +9,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::slot_access::{self, SLOT_ACCESS};
-use super::{OTHER_WAY, full};
+use super::{OTHER_WAY, full, sample};
 use crate::primitive::OwnCacheLines;
 use crate::recorder::record_untimed;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
@@ -26,8 +26,13 @@ pub(super) fn prepare(keeps: bool) -> u32 {
         true => address!("untimed_of_open_calls"),
         false => address!("untimed_slowly"),
     };
+    let other = match SLOT_ACCESS.samples() {
+        false => other,
+        true if SLOT_ACCESS.is_fixed() => sample::before_untimed(other),
+        true => sample::untimed_slowly(),
+    };
     OTHER.0.store(other, Ordering::Relaxed);
-    match SLOT_ACCESS.is_fixed() && !keeps {
+    match SLOT_ACCESS.is_fixed() && !keeps && !SLOT_ACCESS.samples() {
         true => 0,
         false => OTHER_WAY,
     }
@@ -45,9 +50,10 @@ pub(crate) fn entrance_untimed() -> *mut () {
 }
 
 /// Records one edge without a time of its own. `word` is id << 4 for an entry, `| EXIT` for an exit.
-/// Async-signal-safe.
+/// Returns the word of the exit, or 0 if the call has none. Async-signal-safe.
 #[inline(always)]
-pub(crate) fn call_untimed(word: u32) {
+pub(crate) fn call_untimed(word: u32) -> u32 {
+    let exit: u64;
     // SAFETY: the code loses at most the registers that are listed here. It does not unwind, and it touches
     // only the recorder's memory.
     unsafe {
@@ -55,7 +61,7 @@ pub(crate) fn call_untimed(word: u32) {
             "call {access}.untimed",
             access = sym SLOT_ACCESS,
             // The upper half is stored as well. It holds the ticks since the last record, which are 0.
-            in("r11") u64::from(word),
+            inout("r11") u64::from(word) => exit,
             out("rax") _,
             out("rcx") _,
             out("rdx") _,
@@ -63,6 +69,7 @@ pub(crate) fn call_untimed(word: u32) {
             out("r10") _,
         );
     }
+    exit as u32
 }
 
 /// Makes the record. The slot is in r10, the word in r11. The given instructions store the record. The code
