@@ -24,13 +24,17 @@ use crate::site::COUNTED;
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use stub::{
+    SLOT_ACCESS, call, call_entry, call_untimed, call_untimed_entry, entrance, entrance_untimed,
+    prepare,
+};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use tls::fixed_offset;
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) use plain::{
-    SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
+    SLOT_ACCESS, call, call_entry, call_untimed, call_untimed_entry, entrance, entrance_untimed,
+    fixed_offset, prepare,
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
@@ -185,17 +189,29 @@ mod plain {
     /// The access of this copy, without any numbers.
     pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess;
 
-    /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Returns the word of the exit, or 0 if
-    /// the call has none. Async-signal-safe.
+    /// Records an entry, whose word is id << 4. Returns the word for the exit, which [`call`] gets with `| EXIT`, or
+    /// 0 if the call has no exit. Async-signal-safe.
     #[inline(never)]
-    pub(crate) fn call(word: u32) -> u32 {
+    pub(crate) fn call_entry(word: u32) -> u32 {
         let of_host = |host: &Host| (host.record)();
         of_guest(word, of_host).unwrap_or_else(|| choose(word, record))
     }
 
-    /// Records one edge without a time of its own. Otherwise as [`call`].
+    /// Records an exit. Async-signal-safe.
+    #[inline(always)]
+    pub(crate) fn call(word: u32) {
+        let _ = call_entry(word);
+    }
+
+    /// The same without a time of its own.
+    #[inline(always)]
+    pub(crate) fn call_untimed(word: u32) {
+        let _ = call_untimed_entry(word);
+    }
+
+    /// Records an entry without a time of its own. Otherwise as [`call_entry`].
     #[inline(never)]
-    pub(crate) fn call_untimed(word: u32) -> u32 {
+    pub(crate) fn call_untimed_entry(word: u32) -> u32 {
         let of_host = |host: &Host| (host.record_untimed)();
         of_guest(word, of_host).unwrap_or_else(|| choose(word, untimed))
     }

@@ -72,7 +72,7 @@ use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
 pub(crate) use slot_access::SLOT_ACCESS;
-pub(crate) use untimed::{call_untimed, entrance_untimed};
+pub(crate) use untimed::{call_untimed, call_untimed_entry, entrance_untimed};
 
 /// Set in a site's word if the record goes through [`OTHER`]. The way without this load is rdtsc with the
 /// thread's rseq area, because that way is the fastest. The bit is 0 in every function record.
@@ -145,18 +145,16 @@ pub(crate) fn prepare_guest(host: &'static Host) {
     untimed::prepare_guest(host);
 }
 
-/// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Returns the word of the exit, or 0 if the
-/// call has none. Async-signal-safe.
+/// Records an entry, whose word is id << 4. Returns the word for the exit, which [`call`] gets with `| EXIT`, or 0 if
+/// the call has no exit. Async-signal-safe.
 #[inline(always)]
-pub(crate) fn call(word: u32) -> u32 {
-    let exit;
-    // SAFETY: `stub` loses only the registers that are listed here. It does not unwind, and it touches only the
-    // recorder's memory.
+pub(crate) fn call_entry(mut word: u32) -> u32 {
+    // SAFETY: as in `call`.
     unsafe {
         asm!(
             "call {access}.stub",
             access = sym SLOT_ACCESS,
-            inout("r11") word => exit,
+            inout("r11") word,
             out("rax") _,
             out("rcx") _,
             out("rdx") _,
@@ -164,7 +162,26 @@ pub(crate) fn call(word: u32) -> u32 {
             out("r10") _,
         );
     }
-    exit
+    word
+}
+
+/// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
+#[inline(always)]
+pub(crate) fn call(word: u32) {
+    // SAFETY: `stub` loses only the registers that are listed here. It does not unwind, and it touches only the
+    // recorder's memory.
+    unsafe {
+        asm!(
+            "call {access}.stub",
+            access = sym SLOT_ACCESS,
+            in("r11") word,
+            out("rax") _,
+            out("rcx") _,
+            out("rdx") _,
+            out("r9") _,
+            out("r10") _,
+        );
+    }
 }
 
 /// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx.

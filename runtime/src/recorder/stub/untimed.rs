@@ -49,18 +49,15 @@ pub(crate) fn entrance_untimed() -> *mut () {
     address!("untimed")
 }
 
-/// Records one edge without a time of its own. `word` is id << 4 for an entry, `| EXIT` for an exit.
-/// Returns the word of the exit, or 0 if the call has none. Async-signal-safe.
+/// Records an entry without a time of its own, as [`call_entry`](super::call_entry) does with one.
 #[inline(always)]
-pub(crate) fn call_untimed(word: u32) -> u32 {
+pub(crate) fn call_untimed_entry(word: u32) -> u32 {
     let exit: u64;
-    // SAFETY: the code loses at most the registers that are listed here. It does not unwind, and it touches
-    // only the recorder's memory.
+    // SAFETY: as in `call_untimed`.
     unsafe {
         asm!(
             "call {access}.untimed",
             access = sym SLOT_ACCESS,
-            // The upper half is stored as well. It holds the ticks since the last record, which are 0.
             inout("r11") u64::from(word) => exit,
             out("rax") _,
             out("rcx") _,
@@ -70,6 +67,27 @@ pub(crate) fn call_untimed(word: u32) -> u32 {
         );
     }
     exit as u32
+}
+
+/// Records one edge without a time of its own. `word` is id << 4 for an entry, `| EXIT` for an exit.
+/// Async-signal-safe.
+#[inline(always)]
+pub(crate) fn call_untimed(word: u32) {
+    // SAFETY: the code loses at most the registers that are listed here. It does not unwind, and it touches
+    // only the recorder's memory.
+    unsafe {
+        asm!(
+            "call {access}.untimed",
+            access = sym SLOT_ACCESS,
+            // The upper half is stored as well. It holds the ticks since the last record, which are 0.
+            in("r11") u64::from(word),
+            out("rax") _,
+            out("rcx") _,
+            out("rdx") _,
+            out("r9") _,
+            out("r10") _,
+        );
+    }
 }
 
 /// Makes the record. The slot is in r10, the word in r11. The given instructions store the record. The code

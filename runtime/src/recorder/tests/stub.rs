@@ -13,7 +13,8 @@ use crate::clock::{self, Kind};
 use crate::config;
 use crate::recorder::stub::OTHER_WAY;
 use crate::recorder::{
-    CLOCK, EXIT, UNCLAIMED, call, call_untimed, entrance, entrance_untimed, prepare, sample, tls,
+    CLOCK, EXIT, UNCLAIMED, call, call_entry, call_untimed, call_untimed_entry, entrance,
+    entrance_untimed, prepare, sample, tls,
 };
 use crate::ring::layout::TOTALS_IDS;
 use crate::ring::record::PREAMBLE;
@@ -105,8 +106,8 @@ fn stay_on_one_cpu() {
 /// The assembly chooses as the Rust code does, whichever code makes the records.
 fn calls_are_chosen(kind: Kind) {
     const ONE_IN: u32 = 3;
-    let entered = |word: u32| call(word | BIT.load(Relaxed));
-    let untimed = |word: u32| call_untimed(word | UNTIMED_BIT.load(Relaxed));
+    let entered = |word: u32| call_entry(word | BIT.load(Relaxed));
+    let untimed = |word: u32| call_untimed_entry(word | UNTIMED_BIT.load(Relaxed));
     let rig = Rig::new(2, false);
     sample::set(ONE_IN);
     with_slot(kind, &rig, || {
@@ -119,10 +120,10 @@ fn calls_are_chosen(kind: Kind) {
             assert_eq!(inside >> 4 != 0, is_chosen, "{kind:?}: {nth}");
             assert_eq!(untimed_inside >> 4 != 0, is_chosen, "{kind:?}: {nth}");
             if is_chosen {
-                let _ = call_untimed(untimed_inside | EXIT);
-                let _ = call(inside | EXIT);
+                call_untimed(untimed_inside | EXIT);
+                call(inside | EXIT);
             }
-            let _ = call(top | EXIT);
+            call(top | EXIT);
         }
         // A jump leaves a call deep in the stack. The next call is nearer to the beginning of the stack.
         assert_eq!(tls::sample().1, ONE_IN - 1, "{kind:?}");
@@ -130,7 +131,7 @@ fn calls_are_chosen(kind: Kind) {
         assert_eq!(tls::sample().1, ONE_IN - 2, "{kind:?}");
         let top = entered(FN_1);
         assert_eq!(tls::sample().1, ONE_IN - 3, "{kind:?}");
-        let _ = call(top | EXIT);
+        call(top | EXIT);
         assert_eq!(tls::sample().0, 0, "{kind:?}");
     });
     sample::set(1);
