@@ -75,7 +75,7 @@ pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) 
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) const VARIABLES: [(&str, &str); 16] = [
+pub(crate) const VARIABLES: [(&str, &str); 17] = [
     ("FDR", "filter"),
     ("FDR_BUDGET", "budget"),
     ("FDR_BUFFER", "buffer"),
@@ -89,6 +89,7 @@ pub(crate) const VARIABLES: [(&str, &str); 16] = [
     ("FDR_MODE", "mode"),
     ("FDR_OUT", "output"),
     ("FDR_PANIC", "panic"),
+    ("FDR_SAMPLE", "sample"),
     ("FDR_SIGNAL", "signal"),
     ("FDR_TAGS", "tags"),
     ("FDR_VERSION", "version"),
@@ -178,6 +179,12 @@ impl Config {
     #[inline]
     pub fn budget(self, percent: u8) -> Config {
         self.with("FDR_BUDGET", format!("{percent}%"))
+    }
+
+    /// Records one top-level call in so many, with all calls inside, `FDR_SAMPLE`. 1: each call.
+    #[inline]
+    pub fn sample(self, one_in: u32) -> Config {
+        self.with("FDR_SAMPLE", format!("1/{one_in}"))
     }
 
     /// What happens when a ring is full, `FDR_MODE`.

@@ -23,7 +23,7 @@ macro_rules! __fdr_site {
     ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_8")]
+        #[unsafe(link_section = "fdr_sites_9")]
         static SITE: $crate::private::CallSite =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE
@@ -56,9 +56,10 @@ pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
 impl<const TIMED: bool> Guard<TIMED> {
     #[inline]
     fn new(site: &'static CallSite) -> Self {
-        let state = site.state();
-        if state != 0 {
-            Self::record(state);
+        let mut state = site.state();
+        // Not `state != 0`: the compiler would set a register to 0 in a function that is off.
+        if state >= CallSite::LEAST_ON {
+            state = Self::record_entry(state);
         }
         Guard {
             state,
@@ -69,7 +70,17 @@ impl<const TIMED: bool> Guard<TIMED> {
     // Cold, so the compiler lays the code for an off site out as the straight way.
     #[cold]
     #[inline(always)]
-    fn record(word: u32) {
+    fn record_entry(word: u32) -> u32 {
+        if TIMED {
+            recorder::call_entry(word)
+        } else {
+            recorder::call_untimed_entry(word)
+        }
+    }
+
+    #[cold]
+    #[inline(always)]
+    fn record_exit(word: u32) {
         if TIMED {
             recorder::call(word);
         } else {
@@ -83,7 +94,7 @@ impl<const TIMED: bool> Drop for Guard<TIMED> {
     fn drop(&mut self) {
         // The entry's word and not the site's, because an exit is recorded exactly if its entry was.
         if self.state != 0 {
-            Self::record(self.state | recorder::EXIT);
+            Self::record_exit(self.state | recorder::EXIT);
         }
     }
 }

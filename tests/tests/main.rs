@@ -47,6 +47,7 @@ mod recording_stepped;
 mod recover;
 mod regions;
 mod roomless;
+mod sampled;
 mod short_calls;
 mod short_calls_mixed;
 mod signals;

@@ -196,42 +196,52 @@ fn built_with() -> String {
     )
 }
 
+type Variables<'a> = &'a [(&'static str, &'static str)];
+
+/// Each call leaves its records.
+const EACH: Variables<'_> = &[("FDR_KEEP", "0")];
+/// Calls leave none once the ring has been full a few times. None are only counted.
+const SHORT: Variables<'_> = &[("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
+/// All but the first call are left out.
+const SAMPLE: Variables<'_> = &[("FDR_KEEP", "0"), ("FDR_SAMPLE", "1/4000000000")];
+
 /// A leaf's calls, recorded and off, beyond those of its untraced twin.
 fn calls() -> Result<Vec<(String, f64)>> {
     let program = Program::build()?;
-    let counted = |twin: &str, calls: u32, record: bool| -> Result<f64> {
+    let counted = |twin: &str, calls: u32, variables: Option<Variables<'_>>| -> Result<f64> {
         let folder = program.folder()?;
         let out = folder.path().join("");
         let out = out.to_str().ok_or("the target folder's name is no text")?;
         // The clock that the recorder prefers. A small ring, so that the dump is a small part.
-        let variables = [
+        let common = [
             ("FDR", "1"),
             ("FDR_CLOCK", "rdtscp"),
-            ("FDR_KEEP", "0"),
             ("FDR_BUFFER", "128K"),
             ("FDR_OUT", out),
         ];
-        let variables = if record { &variables[..] } else { &[] };
+        let all = variables.map(|variables| [&common, variables].concat());
         let words = ["calls", "leaf", twin, &calls.to_string(), "1"];
-        let (events, log) = callgrind(&program.path, &words, &[], variables)?;
-        if record && recorded(&log) != Some(u64::from(calls) * 2) {
+        let all = all.unwrap_or_default();
+        let (events, log) = callgrind(&program.path, &words, &[], &all)?;
+        if variables == Some(EACH) && recorded(&log) != Some(u64::from(calls) * 2) {
             return Err(format!("{calls} calls were not all recorded:\n{log}").into());
         }
         Ok(events["Ir"])
     };
-    let per_call = |twin: &str, record: bool| -> Result<f64> {
-        let more = counted(twin, 2 * CALLS, record)? - counted(twin, CALLS, record)?;
+    let per_call = |twin: &str, variables: Option<Variables<'_>>| -> Result<f64> {
+        let more = counted(twin, 2 * CALLS, variables)? - counted(twin, CALLS, variables)?;
         Ok(more / f64::from(CALLS))
     };
-    let untraced = per_call("untraced", false)?;
+    let untraced = per_call("untraced", None)?;
     let rows = [
-        ("call, off", "traced", false),
-        ("call, recorded", "traced", true),
-        ("call, recorded untimed", "untimed", true),
+        ("call, off", "traced", None),
+        ("call, recorded", "traced", Some(EACH)),
+        ("call, recorded untimed", "untimed", Some(EACH)),
+        ("call, short", "traced", Some(SHORT)),
+        ("call, not in the sample", "traced", Some(SAMPLE)),
     ];
-    let row = |(name, twin, record): (&str, &str, bool)| {
-        Ok((name.to_owned(), per_call(twin, record)? - untraced))
-    };
+    let row =
+        |(name, twin, variables)| Ok((String::from(name), per_call(twin, variables)? - untraced));
     rows.into_iter().map(row).collect()
 }
 

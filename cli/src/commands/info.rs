@@ -220,6 +220,7 @@ fn part_name(part: Part) -> &'static str {
         Part::Build => "build",
         Part::Version => "version",
         Part::Tags => "tags",
+        Part::Sample => "sample",
     }
 }
 

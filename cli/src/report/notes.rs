@@ -11,6 +11,13 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
                     p50, p90 and p99 are within 7 % (--window: figures of the records)";
         notes.push(what.to_owned());
     }
+    if !report.sample.is_empty() {
+        notes.push(format!(
+            "sample: {} of the top-level calls of each thread, with all calls inside; figures are of these \
+             calls alone (FDR_SAMPLE)",
+            ui::clean(&report.sample)
+        ));
+    }
     let counted = report.rows.iter().filter(|row| row.counted > 0).count();
     if counted > 0 {
         notes.push(format!(

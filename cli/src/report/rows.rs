@@ -7,6 +7,7 @@ use std::io;
 
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;
+use fdr_formats::identity::Part;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
@@ -146,6 +147,8 @@ pub(crate) struct Report {
     pub(crate) missing: Missing,
     /// What is wrong with the clock, in words.
     pub(crate) clock_notes: Vec<String>,
+    /// `1/100` if one top-level call in a hundred was recorded, else empty.
+    pub(crate) sample: String,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }
@@ -203,6 +206,7 @@ impl Report {
             flaws: figures.flaws,
             missing: info.missing,
             clock_notes: clock_notes(clock),
+            sample: info.identity.get(Part::Sample).to_owned(),
             diagnostics: figures.diagnostics,
             more_diagnostics: figures.more_diagnostics,
         })

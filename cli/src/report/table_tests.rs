@@ -43,6 +43,7 @@ fn report(names: &[&str]) -> Report {
         moments: Default::default(),
         window_note: None,
         clock_notes: Vec::new(),
+        sample: String::new(),
         diagnostics: Vec::new(),
         more_diagnostics: 0,
     }

@@ -146,6 +146,7 @@ const TRACE_NAMES: &Names = &[
     (Fact::Reason, "reason"),
     (Fact::Start, "start_ns"),
     (Fact::Identity(Part::Tags), "tags"),
+    (Fact::Identity(Part::Sample), "sample"),
 ];
 
 /// The entry about the trace.

@@ -175,6 +175,7 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Build), "build_id"),
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Identity(Part::Tags), "tags"),
+    (Fact::Identity(Part::Sample), "sample"),
 ];
 
 /// Takes the facts about the trace from an event, which may be `fdr:more`.

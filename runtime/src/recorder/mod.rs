@@ -7,6 +7,7 @@
 mod claim;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
+pub(crate) mod sample;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
@@ -23,13 +24,17 @@ use crate::site::COUNTED;
 use crate::site::unit::Host;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(crate) use stub::{SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, prepare};
+pub(crate) use stub::{
+    SLOT_ACCESS, call, call_entry, call_untimed, call_untimed_entry, entrance, entrance_untimed,
+    prepare,
+};
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use tls::fixed_offset;
 
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 pub(crate) use plain::{
-    SLOT_ACCESS, call, call_untimed, entrance, entrance_untimed, fixed_offset, prepare,
+    SLOT_ACCESS, call, call_entry, call_untimed, call_untimed_entry, entrance, entrance_untimed,
+    fixed_offset, prepare,
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
@@ -174,8 +179,9 @@ fn write(slot: &'static Slot, word: u32, stamp: clock::Stamp) {
 /// Other architectures than x86-64. They have no assembly and use the calling convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
-    use super::{Bits, Kind, host, record, untimed};
+    use super::{Bits, Kind, host, record, sample, untimed};
     use crate::site::slot_access::SlotAccess;
+    use crate::site::unit::Host;
 
     /// Set in the words of sites that may be a guest's, because the host makes a guest's records.
     const GUESTS_BIT: u32 = 1;
@@ -183,46 +189,62 @@ mod plain {
     /// The access of this copy, without any numbers.
     pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess;
 
-    /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.
+    /// Records an entry, whose word is id << 4. Returns the word for the exit, which [`call`] gets with `| EXIT`, or
+    /// 0 if the call has no exit. Async-signal-safe.
     #[inline(never)]
+    pub(crate) fn call_entry(word: u32) -> u32 {
+        let of_host = |host: &Host| (host.record)();
+        of_guest(word, of_host).unwrap_or_else(|| choose(word, record))
+    }
+
+    /// Records an exit. Async-signal-safe.
+    #[inline(always)]
     pub(crate) fn call(word: u32) {
-        if word & GUESTS_BIT == 0 {
-            record(word);
-        } else if let Some(host) = host() {
-            // SAFETY: the entrance of a copy of the same version: `enter`.
-            unsafe { enter_at((host.record)(), word) };
-        } else {
-            record(word & !GUESTS_BIT);
-        }
+        let _ = call_entry(word);
     }
 
-    /// Records one edge without a time of its own. Async-signal-safe.
-    #[inline(never)]
+    /// The same without a time of its own.
+    #[inline(always)]
     pub(crate) fn call_untimed(word: u32) {
+        let _ = call_untimed_entry(word);
+    }
+
+    /// Records an entry without a time of its own. Otherwise as [`call_entry`].
+    #[inline(never)]
+    pub(crate) fn call_untimed_entry(word: u32) -> u32 {
+        let of_host = |host: &Host| (host.record_untimed)();
+        of_guest(word, of_host).unwrap_or_else(|| choose(word, untimed))
+    }
+
+    /// Has the host record the edge, if this copy is a guest.
+    #[inline(always)]
+    fn of_guest(word: u32, entrance: impl FnOnce(&Host) -> *mut ()) -> Option<u32> {
         if word & GUESTS_BIT == 0 {
-            untimed(word);
-        } else if let Some(host) = host() {
-            // SAFETY: the entrance of a copy of the same version: `enter_untimed`.
-            unsafe { enter_at((host.record_untimed)(), word) };
-        } else {
-            untimed(word & !GUESTS_BIT);
+            return None;
+        }
+        let entrance = entrance(host()?);
+        // SAFETY: the entrance of a copy of the same version, one of the two functions below.
+        let enter = unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32) -> u32>(entrance) };
+        match enter(word & !GUESTS_BIT) {
+            0 => Some(0),
+            exit => Some(exit | GUESTS_BIT),
         }
     }
 
-    /// # Safety
-    /// `entrance` is one of the two functions below, of this copy or of another one.
-    unsafe fn enter_at(entrance: *mut (), word: u32) {
-        // SAFETY: as the caller vouches.
-        let enter = unsafe { core::mem::transmute::<*mut (), extern "C" fn(u32)>(entrance) };
-        enter(word & !GUESTS_BIT);
+    #[inline(always)]
+    fn choose(word: u32, record: fn(u32)) -> u32 {
+        let here = 0_u8;
+        // All edges come through frames of the same size.
+        let stack = core::ptr::from_ref(core::hint::black_box(&here)).addr();
+        sample::edge(word & !GUESTS_BIT, stack, record)
     }
 
-    extern "C" fn enter(word: u32) {
-        record(word);
+    extern "C" fn enter(word: u32) -> u32 {
+        choose(word, record)
     }
 
-    extern "C" fn enter_untimed(word: u32) {
-        untimed(word);
+    extern "C" fn enter_untimed(word: u32) -> u32 {
+        choose(word, untimed)
     }
 
     /// The function that makes a guest's records.

@@ -8,7 +8,7 @@
 //! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
 //! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers
-//! are kept, r11 and the vector registers included. Executables, libraries and guests use the same code.
+//! are kept, the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries and guests use the same code.
 //! `slot_access` says where the slots are. `untimed` has the records without a clock read. `outline` calls
 //! Rust.
 
@@ -56,6 +56,7 @@ macro_rules! address {
 mod counted;
 mod open_calls;
 mod outline;
+mod sample;
 mod slot_access;
 mod untimed;
 
@@ -71,7 +72,7 @@ use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
 pub(crate) use slot_access::SLOT_ACCESS;
-pub(crate) use untimed::{call_untimed, entrance_untimed};
+pub(crate) use untimed::{call_untimed, call_untimed_entry, entrance_untimed};
 
 /// Set in a site's word if the record goes through [`OTHER`]. The way without this load is rdtsc with the
 /// thread's rseq area, because that way is the fastest. The bit is 0 in every function record.
@@ -91,9 +92,13 @@ const _: () = assert!(
 pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
     outline::prepare();
     SLOT_ACCESS.describe(kind, slot, keeps);
-    let other = other_way().unwrap_or_else(|| address!("slowly"));
+    let other = other_way().unwrap_or_else(|| match SLOT_ACCESS.samples() {
+        true => sample::slowly(),
+        false => address!("slowly"),
+    });
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest = SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps;
+    let is_nearest =
+        SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps && !SLOT_ACCESS.samples();
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(keeps),
@@ -103,12 +108,23 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
 
 /// This copy's code for the clock of [`SLOT_ACCESS`]. `None` if [`OTHER`] has no code for that clock.
 fn other_way() -> Option<*mut ()> {
+    let way = of_clock()?;
+    match SLOT_ACCESS.samples() {
+        true => Some(sample::before(way)),
+        false => Some(way),
+    }
+}
+
+fn of_clock() -> Option<*mut ()> {
     let way = match (SLOT_ACCESS.kind(), SLOT_ACCESS.keeps()) {
         (Kind::Tscp, false) => address!("by_rdtscp"),
         (Kind::Tscp, true) => address!("open_calls_by_rdtscp"),
         (Kind::TscPid, false) => address!("by_rdpid"),
         (Kind::TscPid, true) => address!("open_calls_by_rdpid"),
-        (Kind::TscRseq, true) => address!("open_calls_by_rseq"),
+        // Without open calls this code does what "stub" does.
+        (Kind::TscRseq, keeps) if keeps || SLOT_ACCESS.samples() => {
+            address!("open_calls_by_rseq")
+        }
         (Kind::TscRseq | Kind::Counter | Kind::Monotonic, _) => return None,
     };
     SLOT_ACCESS.is_fixed().then_some(way)
@@ -127,6 +143,26 @@ pub(crate) fn prepare_guest(host: &'static Host) {
     // Release: a thread that sees this pointer also sees the code's data.
     OTHER.0.store(other, Ordering::Release);
     untimed::prepare_guest(host);
+}
+
+/// Records an entry, whose word is id << 4. Returns the word for the exit, which [`call`] gets with `| EXIT`, or 0 if
+/// the call has no exit. Async-signal-safe.
+#[inline(always)]
+pub(crate) fn call_entry(mut word: u32) -> u32 {
+    // SAFETY: as in `call`.
+    unsafe {
+        asm!(
+            "call {access}.stub",
+            access = sym SLOT_ACCESS,
+            inout("r11") word,
+            out("rax") _,
+            out("rcx") _,
+            out("rdx") _,
+            out("r9") _,
+            out("r10") _,
+        );
+    }
+    word
 }
 
 /// Records one edge: `word` is id << 4 for an entry, `| EXIT` for an exit. Async-signal-safe.

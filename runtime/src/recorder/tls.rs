@@ -1,4 +1,5 @@
-//! The calling thread's slot: one pointer in thread storage. Async-signal-safe.
+//! The calling thread's slot: one pointer in thread storage. Beside it is what `FDR_SAMPLE` needs (see `sample`).
+//! Async-signal-safe.
 //!
 //! On x86-64 the code uses a TLS descriptor, which stable Rust does not offer. The descriptor gives the offset
 //! of the variable from the thread pointer. If all threads share that offset ([`fixed_offset`]), the stubs load
@@ -11,7 +12,14 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use model::fixed_offset;
-pub(super) use model::{get, replace, set};
+pub(super) use model::{get, replace, sample, set, set_left, set_outermost};
+
+/// Bytes from the pointer to the stack pointer of the open top-level call; 0 = there is none.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) const OUTERMOST_AT: usize = 8;
+/// Bytes from the pointer to the number of top-level calls that are still left out.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) const LEFT_AT: usize = 16;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 /// The name of the variable. It has the version in it, because a program may contain two versions of the crate.
@@ -45,6 +53,7 @@ macro_rules! place {
 mod model {
     use core::arch::{asm, global_asm};
 
+    use super::{LEFT_AT, OUTERMOST_AT};
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
@@ -54,9 +63,11 @@ mod model {
         concat!(".globl ", slot!()),
         concat!(".hidden ", slot!()),
         concat!(".type ", slot!(), ", %object"),
-        concat!(".size ", slot!(), ", 8"),
+        concat!(".size ", slot!(), ", 24"),
         concat!(slot!(), ":"),
         ".quad {unclaimed}",
+        ".quad 0",
+        ".quad 0",
         ".popsection",
         unclaimed = sym UNCLAIMED,
     );
@@ -140,6 +151,55 @@ mod model {
         core::ptr::eq(found, from)
     }
 
+    /// The stack pointer of the open top-level call, and how many such calls are still left out.
+    pub(crate) fn sample() -> (usize, u32) {
+        let (outermost, left): (usize, u32);
+        // SAFETY: as in `get`, with the words behind the pointer.
+        unsafe {
+            asm!(
+                place!(),
+                "mov rcx, qword ptr fs:[rax + {outermost_at}]",
+                "mov eax, dword ptr fs:[rax + {left_at}]",
+                outermost_at = const OUTERMOST_AT,
+                left_at = const LEFT_AT,
+                out("rax") left,
+                out("rcx") outermost,
+                clobber_abi("C"),
+            );
+        }
+        (outermost, left)
+    }
+
+    /// Replaces the stack pointer of the open top-level call.
+    pub(crate) fn set_outermost(stack: usize) {
+        // SAFETY: as in `set`.
+        unsafe {
+            asm!(
+                place!(),
+                "mov qword ptr fs:[rax + {outermost_at}], rsi",
+                outermost_at = const OUTERMOST_AT,
+                in("rsi") stack,
+                out("rax") _,
+                clobber_abi("C"),
+            );
+        }
+    }
+
+    /// Replaces the number of top-level calls that are still left out.
+    pub(crate) fn set_left(left: u32) {
+        // SAFETY: as in `set`.
+        unsafe {
+            asm!(
+                place!(),
+                "mov dword ptr fs:[rax + {left_at}], esi",
+                left_at = const LEFT_AT,
+                in("esi") left,
+                out("rax") _,
+                clobber_abi("C"),
+            );
+        }
+    }
+
     /// Replaces the slot.
     pub(crate) fn set(slot: &'static Slot) {
         // SAFETY: this writes the calling thread's copy of the variable above. Otherwise as in `get`.
@@ -158,13 +218,31 @@ mod model {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod model {
     // The model checker need not watch this pointer, because no other thread sees it.
-    use core::sync::atomic::{AtomicPtr, Ordering};
+    use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
     thread_local! {
         static SLOT: AtomicPtr<Slot> = const { AtomicPtr::new((&raw const UNCLAIMED).cast_mut()) };
+        static OUTERMOST: AtomicUsize = const { AtomicUsize::new(0) };
+        static LEFT: AtomicU32 = const { AtomicU32::new(0) };
+    }
+
+    /// The stack pointer of the open top-level call, and how many such calls are still left out.
+    pub(crate) fn sample() -> (usize, u32) {
+        let outermost = OUTERMOST.with(|place| place.load(Ordering::Relaxed));
+        (outermost, LEFT.with(|place| place.load(Ordering::Relaxed)))
+    }
+
+    /// Replaces the stack pointer of the open top-level call.
+    pub(crate) fn set_outermost(stack: usize) {
+        OUTERMOST.with(|place| place.store(stack, Ordering::Relaxed));
+    }
+
+    /// Replaces the number of top-level calls that are still left out.
+    pub(crate) fn set_left(left: u32) {
+        LEFT.with(|place| place.store(left, Ordering::Relaxed));
     }
 
     /// The calling thread's slot. It is [`UNCLAIMED`] before the thread's first record.

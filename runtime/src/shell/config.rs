@@ -75,6 +75,8 @@ pub(crate) struct Settings {
     /// `FDR_BUDGET`: how much of the CPU time recording may take, in millionths; 0 = no bound. `None` if it is not
     /// set.
     pub(crate) budget: Option<u64>,
+    /// `FDR_SAMPLE`: one top-level call in so many is recorded. 1: each call.
+    pub(crate) sample: u32,
     /// `FDR_MODE`.
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
@@ -144,6 +146,7 @@ impl Settings {
                 }
             }),
             budget: from.text("FDR_BUDGET", share::parse),
+            sample: from.text("FDR_SAMPLE", share::parse_one_in).unwrap_or(1),
             mode,
             clock: from
                 .text("FDR_CLOCK", |v| choice(v, &Clock::WORDS))
@@ -198,6 +201,7 @@ impl Settings {
             memory_bytes,
             keep,
             budget,
+            sample,
             mode,
             clock,
             dir,
@@ -218,7 +222,7 @@ impl Settings {
                 &other.crash,
             )
             && words == (&other.mode, &other.clock, &other.log, &other.format)
-            && (keep, budget) == (&other.keep, &other.budget)
+            && (keep, budget, sample) == (&other.keep, &other.budget, &other.sample)
             && (tags, version) == (&other.tags, &other.version)
             && dir == &other.dir
             && format_note == &other.format_note

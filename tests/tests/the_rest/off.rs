@@ -40,6 +40,8 @@ fn system_calls(program: &Path, variables: &str) -> Option<BTreeMap<String, usiz
     let command = ["-f", "-o", path, program.to_str().expect("UTF-8")];
     let outcome = Program::new(strace, &folder)
         .args(&command)
+        // How many calls a thread's arena takes depends on its random address.
+        .set("MALLOC_ARENA_MAX=1")
         .set(variables)
         .run();
     if outcome.stderr.to_lowercase().contains("ptrace") {

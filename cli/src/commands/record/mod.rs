@@ -87,6 +87,9 @@ pub(crate) struct Options {
     /// How much of the program's CPU time recording may take, such as 5%. Else calls are only counted (FDR_BUDGET)
     #[arg(long, value_name = "SHARE")]
     budget: Option<OsString>,
+    /// Record one top-level call in N, with all calls inside: 1/N (FDR_SAMPLE)
+    #[arg(long, value_name = "1/N")]
+    sample: Option<OsString>,
     /// What tells this run from others: key=value, with commas between (FDR_TAGS)
     #[arg(long, value_name = "TAGS")]
     tags: Option<OsString>,
@@ -131,6 +134,7 @@ impl Options {
             ("FDR_MEMORY", self.memory.clone()),
             ("FDR_KEEP", self.keep.clone()),
             ("FDR_BUDGET", self.budget.clone()),
+            ("FDR_SAMPLE", self.sample.clone()),
             ("FDR_TAGS", self.tags.clone()),
             ("FDR_MODE", text(&self.mode)),
             ("FDR_CLOCK", text(&self.clock)),
@@ -174,6 +178,9 @@ impl Options {
         }
         if let Some(budget) = given(&self.budget) {
             values::check_share(&budget).map_err(|what| anyhow!("--budget: {what}"))?;
+        }
+        if let Some(sample) = given(&self.sample) {
+            values::check_sample(&sample).map_err(|what| anyhow!("--sample: {what}"))?;
         }
         if let Some(tags) = given(&self.tags) {
             values::check_tags(&tags).map_err(named("--tags"))?;
@@ -321,8 +328,9 @@ mod tests {
     fn every_option_has_its_variable() {
         let options = parse(&[
             "--filter", "-a::*", "-o", "t/", "--to", "xray1", "--signal", "USR1", "--buffer", "1M",
-            "--memory", "2G", "--keep", "5s", "--budget", "5%", "--tags", "a=1", "--mode", "full",
-            "--clock", "rdtsc", "--dir", "/d", "--log", "info", "--panic", "--", "app", "-o", "x",
+            "--memory", "2G", "--keep", "5s", "--budget", "5%", "--sample", "1/9", "--tags", "a=1",
+            "--mode", "full", "--clock", "rdtsc", "--dir", "/d", "--log", "info", "--panic", "--",
+            "app", "-o", "x",
         ]);
         let expected = [
             ("FDR", "-a::*"),
@@ -333,6 +341,7 @@ mod tests {
             ("FDR_MEMORY", "2G"),
             ("FDR_KEEP", "5s"),
             ("FDR_BUDGET", "5%"),
+            ("FDR_SAMPLE", "1/9"),
             ("FDR_TAGS", "a=1"),
             ("FDR_MODE", "full"),
             ("FDR_CLOCK", "rdtsc"),

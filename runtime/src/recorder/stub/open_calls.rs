@@ -222,6 +222,7 @@ macro_rules! way {
                 "pop r9",
                 "pop rcx",
                 ".cfi_adjust_cfa_offset -16",
+                "jmp 2f",
 
                 // Without a threshold each edge is published. All calls have their entries.
                 "20:",

@@ -6,6 +6,9 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// 1 if the CPU has XSAVE, which saves vector registers.
 static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
 
+/// From the place where r11 is kept to the stack pointer with which the stubs began.
+pub(super) const KEPT_BELOW: usize = 40;
+
 /// Bytes of XSAVE's standard format up to the upper 16 vector registers (Intel SDM volume 1, 13.4),
 /// rounded up to its alignment.
 const VECTORS: usize = 2688 + 64;
@@ -18,8 +21,8 @@ pub(super) fn prepare() {
     HAS_XSAVE.store(u32::from(has), Ordering::Relaxed);
 }
 
-// Calls r9(r10, r11d, rdx, ecx): slot, word, ticks, CPU. Returns to the caller of the stub. Only the stubs jump
-// to it, with their stack unchanged.
+// Calls r9(r10, r11d, rdx, ecx, &r11): slot, word, ticks, CPU, and where r11 is kept meanwhile. Returns to the
+// caller of the stub. Only the stubs jump to it, with their stack unchanged.
 code!(
     "outline",
     [
@@ -52,6 +55,7 @@ code!(
         "xor edx, edx",
         "xsave64 [rsp]",
         "mov rdx, r8",
+        "lea r8, [rbp - 32]",
         "call r9",
         "mov eax, {components}",
         "xor edx, edx",
@@ -60,6 +64,7 @@ code!(
         "9:",
         "fxsave64 [rsp]",
         "mov rdx, r8",
+        "lea r8, [rbp - 32]",
         "call r9",
         "fxrstor64 [rsp]",
         "24:",

@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
 use crate::clock::{Kind, RSEQ_OFFSET};
-use crate::recorder::{record_at, record_interrupted, record_untimed};
+use crate::recorder::{record_at, record_interrupted, record_untimed, sample};
 use crate::site::slot_access::SlotAccess;
 
 /// The numbers of this copy. A guest has copied them from its host.
@@ -19,6 +19,7 @@ pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
     rseq: AtomicIsize::new(0),
     kind: AtomicU32::new(Kind::Monotonic as u32),
     keeps: AtomicU32::new(0),
+    left_out: AtomicU32::new(0),
 };
 
 impl SlotAccess {
@@ -36,6 +37,7 @@ impl SlotAccess {
             .store(RSEQ_OFFSET.0.load(Ordering::Relaxed), Ordering::Relaxed);
         self.kind.store(kind as u32, Ordering::Relaxed);
         self.keeps.store(u32::from(keeps), Ordering::Relaxed);
+        self.left_out.store(sample::left_out(), Ordering::Relaxed);
         self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
     }
 
@@ -52,7 +54,11 @@ impl SlotAccess {
         ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        for (to, from) in [(&self.kind, &host.kind), (&self.keeps, &host.keeps)] {
+        for (to, from) in [
+            (&self.kind, &host.kind),
+            (&self.keeps, &host.keeps),
+            (&self.left_out, &host.left_out),
+        ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
@@ -60,6 +66,11 @@ impl SlotAccess {
     /// Whether calls may be summarised.
     pub(super) fn keeps(&self) -> bool {
         self.keeps.load(Ordering::Relaxed) != 0
+    }
+
+    /// Whether only some calls are recorded.
+    pub(super) fn samples(&self) -> bool {
+        self.left_out.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the offset is fixed. Otherwise code asks for the slot.

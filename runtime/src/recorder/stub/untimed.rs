@@ -9,7 +9,7 @@ use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::slot_access::{self, SLOT_ACCESS};
-use super::{OTHER_WAY, full};
+use super::{OTHER_WAY, full, sample};
 use crate::primitive::OwnCacheLines;
 use crate::recorder::record_untimed;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
@@ -26,8 +26,13 @@ pub(super) fn prepare(keeps: bool) -> u32 {
         true => address!("untimed_of_open_calls"),
         false => address!("untimed_slowly"),
     };
+    let other = match SLOT_ACCESS.samples() {
+        false => other,
+        true if SLOT_ACCESS.is_fixed() => sample::before_untimed(other),
+        true => sample::untimed_slowly(),
+    };
     OTHER.0.store(other, Ordering::Relaxed);
-    match SLOT_ACCESS.is_fixed() && !keeps {
+    match SLOT_ACCESS.is_fixed() && !keeps && !SLOT_ACCESS.samples() {
         true => 0,
         false => OTHER_WAY,
     }
@@ -42,6 +47,26 @@ pub(super) fn prepare_guest(host: &'static Host) {
 /// The function for a guest's untimed records.
 pub(crate) fn entrance_untimed() -> *mut () {
     address!("untimed")
+}
+
+/// Records an entry without a time of its own, as [`call_entry`](super::call_entry) does with one.
+#[inline(always)]
+pub(crate) fn call_untimed_entry(word: u32) -> u32 {
+    let exit: u64;
+    // SAFETY: as in `call_untimed`.
+    unsafe {
+        asm!(
+            "call {access}.untimed",
+            access = sym SLOT_ACCESS,
+            inout("r11") u64::from(word) => exit,
+            out("rax") _,
+            out("rcx") _,
+            out("rdx") _,
+            out("r9") _,
+            out("r10") _,
+        );
+    }
+    exit as u32
 }
 
 /// Records one edge without a time of its own. `word` is id << 4 for an entry, `| EXIT` for an exit.

@@ -274,12 +274,13 @@ fn all_in_code() -> Config {
         .mode(Mode::Full)
         .output("/tmp/%e/")
         .panic(true)
+        .sample(50)
         .signal("none")
         .tags("a=1")
         .version("2.0")
 }
 
-const ALL_SET: [(&str, &str); 16] = [
+const ALL_SET: [(&str, &str); 17] = [
     ("FDR", "app::*"),
     ("FDR_BUDGET", "7%"),
     ("FDR_BUFFER", "200000"),
@@ -293,6 +294,7 @@ const ALL_SET: [(&str, &str); 16] = [
     ("FDR_MODE", "full"),
     ("FDR_OUT", "/tmp/%e/"),
     ("FDR_PANIC", "1"),
+    ("FDR_SAMPLE", "1/50"),
     ("FDR_SIGNAL", "none"),
     ("FDR_TAGS", "a=1"),
     ("FDR_VERSION", "2.0"),
@@ -335,6 +337,7 @@ fn the_environment_wins_variable_by_variable() {
         .mode(Mode::Stream)
         .output("x.fdr")
         .panic(false)
+        .sample(3)
         .signal("USR1")
         .tags("b=2")
         .version("3");

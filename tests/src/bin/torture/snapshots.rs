@@ -83,7 +83,8 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     // Each may have lost chunks to its thread while it was made; all of them together not half.
     let least = count * THREADS as u64 * HALF;
     if taken < least {
-        let why = format!("the room of {taken} records in {count} snapshots, {least} would be half");
+        let why =
+            format!("the room of {taken} records in {count} snapshots, {least} would be half");
         return Err(Failure::Lost(least - taken, why));
     }
     truth.set(0, STOP, 1);
