@@ -39,6 +39,10 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
+/// The threshold falls only if the last chunk took so many times its share of the time. Otherwise more and more records
+/// would overwrite what the ring holds, until it holds too little.
+const SLOW: u64 = 4;
+
 /// The largest threshold. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
 const LARGEST_THRESHOLD: u64 = 1 << 37;
 
@@ -276,8 +280,8 @@ fn add(count: &AtomicU64, more: u64) {
 }
 
 /// Called when the chunk `next` has been opened. Raises the threshold if the full ring holds less time than it
-/// should and the last chunk was filled too fast. Lowers the threshold if the ring holds enough. Returns the
-/// threshold, in ticks, if the new chunk must state it.
+/// should and the last chunk was filled too fast. Lowers the threshold if the ring holds enough and the last chunk was
+/// filled slowly. Returns the threshold, in ticks, if the new chunk must state it.
 pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> Option<u64> {
     let keep = KEEP_TICKS.load(Ordering::Relaxed);
     if keep == NO_MORE {
@@ -314,15 +318,17 @@ pub(super) fn adjust_for(
     };
     let since = |number: u64| stamp.ticks.saturating_sub(opened_at(slot, number));
     let before = calls.threshold.load(Ordering::Relaxed);
+    let (last, share) = (since(next - 1), keep / (chunks - 1).max(1));
     // The oldest chunk is gone by now, so all others must hold enough.
-    let threshold = if since(next + 1 - chunks) >= keep {
+    let holds_enough = since(next + 1 - chunks) >= keep;
+    let threshold = if !holds_enough && last < share {
+        (2 * before).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
+    } else if holds_enough && last >= share.saturating_mul(SLOW) {
         if before > FIRST_THRESHOLD {
             before / 2
         } else {
             0
         }
-    } else if since(next - 1) < keep / (chunks - 1).max(1) {
-        (2 * before).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
     } else {
         before
     };
