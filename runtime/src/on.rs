@@ -148,7 +148,8 @@ pub fn dump_to(mut writer: impl Write) -> Result<Dump, Error> {
 /// # Examples
 /// ```
 /// for thread in fdr::statistics().threads {
-///     assert_eq!(thread.recorded, thread.readable + thread.overwritten + thread.dropped);
+///     let kept = thread.readable + thread.overwritten + thread.dropped;
+///     assert_eq!(thread.recorded, kept + thread.summarised);
 /// }
 /// ```
 #[must_use]

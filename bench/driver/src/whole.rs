@@ -324,7 +324,7 @@ fn costs(shown: &[(&Workload, Shown)]) -> Table {
 
 /// What the traces hold at the end of the run.
 fn histories(shown: &[(&Workload, Shown)]) -> Table {
-    let heads = "program | s, FDR_KEEP=0 | history | s, FDR_KEEP=10s | history | threshold | summarised | overwritten";
+    let heads = "program | s, FDR_KEEP=0 | history | s, FDR_KEEP=10s | history | threshold | only counted | summarised | overwritten";
     let mut table = Table::new(heads);
     for (workload, shown) in shown {
         let history = |report: &Report| match report.busiest_thread() {
@@ -335,7 +335,8 @@ fn histories(shown: &[(&Workload, Shown)]) -> Table {
             None => NONE.to_owned(),
         };
         let share = |records: u64| {
-            let all = shown.kept.recorded().max(1) as f64;
+            let all = shown.kept.recorded() + 2 * shown.kept.counted();
+            let all = all.max(1) as f64;
             format!("{:.1} %", records as f64 / all * 100.0)
         };
         table.add([
@@ -345,6 +346,7 @@ fn histories(shown: &[(&Workload, Shown)]) -> Table {
             format!("{:.2}", shown.took[3].wall),
             history(&shown.kept),
             shown.threshold.clone(),
+            share(2 * shown.kept.counted()),
             share(shown.kept.summarised()),
             share(shown.kept.overwritten()),
         ]);

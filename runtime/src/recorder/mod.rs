@@ -117,22 +117,28 @@ pub(crate) fn set_host(host: &'static Host) {
     HOST.store(core::ptr::from_ref(host).cast_mut(), Ordering::Release);
 }
 
-/// Completes a record that `stub` does not make itself. The record has a stamp.
+/// Completes a record that `stub` does not make itself. The record has a stamp. `exit` is the word of the exit: a call
+/// that is only counted has none.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
-extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    let word = word & !stub::OTHER_WAY;
+extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut u64) {
     match word & COUNTED {
-        0 => writer::write(slot, word, clock::Stamp { ticks, cpu }),
+        0 => {
+            let stamp = clock::Stamp { ticks, cpu };
+            writer::write(slot, word & !stub::OTHER_WAY, stamp);
+        }
         // Code that only counts reads no clock.
-        _ => record(word),
+        _ => record_slowly(0, word, 0, 0, exit),
     }
 }
 
 /// Makes a whole record without a stamp. `stub` calls it if it can't read the clock or can't find the slot.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
-extern "C" fn record_slowly(_slot: usize, word: u32) {
+extern "C" fn record_slowly(_slot: usize, word: u32, _ticks: u64, _cpu: u32, exit: &mut u64) {
+    if word & COUNTED != 0 {
+        *exit = 0;
+    }
     record(word & !stub::OTHER_WAY);
 }
 
@@ -149,7 +155,10 @@ extern "C" fn record_interrupted(slot: &Slot, word: u32) {
 /// Makes an untimed record that `stub` does not make itself.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
-extern "C" fn record_untimed(_slot: usize, word: u32) {
+extern "C" fn record_untimed(_slot: usize, word: u32, _ticks: u64, _cpu: u32, exit: &mut u64) {
+    if word & COUNTED != 0 {
+        *exit = 0;
+    }
     untimed(word & !stub::OTHER_WAY);
 }
 

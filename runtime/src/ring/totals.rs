@@ -5,7 +5,7 @@
 //! Readers read them while the owner may be counting. A row's lengths add up to its calls, unless the owner was
 //! counting a call at that moment.
 
-use super::layout::{CHUNK, LENGTHS, Row, Slot, Totals};
+use super::layout::{CHUNK, LENGTHS, Row, Slot, TOTALS_IDS, Totals};
 use super::{Ring, at_address};
 use crate::primitive::{AtomicU64, Ordering, fence};
 
@@ -40,6 +40,11 @@ pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
     let used = totals.rows.load(Ordering::Acquire).min(given);
     // SAFETY: these have space.
     (1..=used).map(|number| unsafe { row(totals, number) })
+}
+
+/// Whether a function with that id may have a row of its own.
+pub(crate) fn may_have_row(function: u32) -> bool {
+    (function as usize) < TOTALS_IDS
 }
 
 /// The row of a function, of totals that only the caller writes. `more` gives space to further rows.

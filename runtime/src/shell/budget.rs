@@ -16,8 +16,11 @@ use crate::ring::totals;
 /// The time that the recorder takes for a call, in addition to its two clock reads, ns.
 const AROUND_NS: u64 = 12;
 
+/// What a call costs that is only counted, ns.
+const COUNTED_NS: u64 = 2;
+
 /// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles.
-const SHORT_NS: u64 = 20_000_000;
+const SHORT_NS: u64 = 5_000_000;
 const LONG_NS: u64 = 100_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// A check may take one part in this many of the time.
@@ -136,11 +139,13 @@ impl Budget {
             return self.pause(now_ns, SHORT_NS);
         }
         self.read(ring);
-        let changed = self.decide(used_ns, now_ns);
+        if self.decide(used_ns, now_ns) {
+            return self.pause(now_ns, SHORT_NS);
+        }
         if self.begin_slice() {
             return SLICE_NS;
         }
-        self.pause(now_ns, if changed { SHORT_NS } else { LONG_NS })
+        self.pause(now_ns, LONG_NS)
     }
 
     fn read(&mut self, ring: &Ring) {
@@ -167,7 +172,6 @@ impl Budget {
 
     /// Chooses the functions that are only counted from now on. Returns whether anything changes.
     fn decide(&mut self, used_ns: u64, now_ns: u64) -> bool {
-        let limit_ns = (u128::from(used_ns) * u128::from(self.share) / u128::from(MILLION)) as u64;
         let timed_ns = self.timed_ns;
         let cost_ns = |function: &Function| match function.counting {
             // Its timed calls are those of slices. The recorder can't do less than count the others.
@@ -175,16 +179,27 @@ impl Budget {
             _ => function.timed_now() * timed_ns,
         };
         let mut sum_ns: u64 = self.functions.iter().map(cost_ns).sum();
+        // Of the time that the program takes for itself. The share of all time would fall with what recording takes.
+        let own_ns = used_ns.saturating_sub(sum_ns);
+        let limit_ns = (u128::from(own_ns) * u128::from(self.share) / u128::from(MILLION)) as u64;
+        // What counting takes can't be saved. Some calls stay timed, however much it takes.
+        let counting_ns = self
+            .functions
+            .iter()
+            .map(Function::counted_now)
+            .sum::<u64>()
+            * COUNTED_NS;
+        let limit_ns = limit_ns.saturating_sub(counting_ns).max(limit_ns / 4);
         let mut chosen: Vec<(u64, u32)> = Vec::new();
         let ids = 1_u32..;
         let counts = sum_ns > limit_ns;
         if counts {
-            let may = |function: &Function| {
-                function.counting == Some(false) && (function.auto || self.takes_all)
+            let may = |(id, function): &(u32, &Function)| {
+                function.counting == Some(false)
+                    && (function.auto || self.takes_all)
+                    && totals::may_have_row(*id)
             };
-            let found = ids
-                .zip(&self.functions)
-                .filter(|(_, function)| may(function));
+            let found = ids.zip(&self.functions).filter(may);
             chosen.extend(found.map(|(id, function)| (function.timed_now(), id)));
             // As few functions as possible, until recording takes three quarters of the budget.
             chosen.sort_unstable_by_key(|&(calls, _)| core::cmp::Reverse(calls));

@@ -166,7 +166,7 @@ pub(super) const WORKLOADS: [Workload; 11] = [
         repeats: true,
     },
     ours("gluesql-core", "gluesql-core", "100", true),
-    ours("winnow", "winnow", "100", true),
+    ours("winnow", "winnow", "800", true),
     ours("hashbrown", "hashbrown", "400", true),
     ours("heapless", "heapless", "20000", true),
     ours("naga", "naga", "60", true),

@@ -66,7 +66,8 @@ macro_rules! sample {
                 "2:",
                 "mov dword ptr fs:[rax + {left_at}], ecx",
                 "call qword ptr [rip + {way}]",
-                "or r11d, {outermost}",
+                // the exit ends the top-level call, also of a function whose calls are only counted
+                "or r11d, {left_out}",
                 "ret",
                 // a call inside a top-level one
                 "3:",
