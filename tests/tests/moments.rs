@@ -157,7 +157,7 @@ fn the_newest_marks_are_kept() {
     assert_eq!(json("info", &path)["earlier_marks"], 38);
     let text = fdr(&["info".as_ref(), path.as_os_str()]);
     assert!(
-        text.contains("38 earlier marks gave way to newer ones"),
+        text.contains("38 earlier marks were replaced by newer ones"),
         "{text}"
     );
     let _ = program.end().ok();

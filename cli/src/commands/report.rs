@@ -51,8 +51,9 @@ a window leave all other calls out.
 Unless FDR_KEEP is 0, the recorder counts each call when it ends. The figures
 are then those of the whole run, with the calls whose records are gone: all
 exact but p50, p90 and p99, which are within 7 %. There is no min, and total
-counts each call of a function that recurses. --window, --common and a
-selection have the figures of the records. --json has both.
+counts each call of a function that recurses. --window, --common,
+--function and a stretch of time give the figures of the records. --json has
+both.
 
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and

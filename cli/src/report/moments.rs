@@ -55,7 +55,7 @@ impl Moments {
     pub(crate) fn in_words<'a>(&'a self, before: &'a str) -> impl Iterator<Item = String> + 'a {
         let earlier = (self.earlier > 0).then(|| {
             let earlier = ui::things(self.earlier, "earlier mark");
-            format!("{earlier} gave way to newer ones")
+            format!("{earlier} were replaced by newer ones")
         });
         let lines = earlier.into_iter().chain(self.list.iter().map(in_words));
         lines.map(move |line| format!("{before}{line}"))
@@ -90,7 +90,7 @@ mod tests {
         }
         let moments = Moments::of(&info, Some(Ticks(1_000)));
         let lines: Vec<String> = moments.in_words("").collect();
-        assert_eq!(lines[0], "6 earlier marks gave way to newer ones");
+        assert_eq!(lines[0], "6 earlier marks were replaced by newer ones");
         assert!(
             lines[1].starts_with("-500 ns before (2023-11-14T22:13:20"),
             "{lines:?}"

@@ -21,8 +21,8 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let counted = report.rows.iter().filter(|row| row.counted > 0).count();
     if counted > 0 {
         notes.push(format!(
-            "~: calls of {} were only counted, and those with a time stand for them; self times of their callers \
-             include them (FDR_BUDGET)",
+            "~: calls of {} were only counted; their times are estimated from the timed ones, and are in the self times \
+             of their callers (FDR_BUDGET)",
             ui::things(counted as u64, "function"),
         ));
     }

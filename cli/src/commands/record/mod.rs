@@ -84,7 +84,8 @@ pub(crate) struct Options {
     /// every call (FDR_KEEP)
     #[arg(long, value_name = "TIME")]
     keep: Option<OsString>,
-    /// How much of the program's CPU time recording may take, such as 5%. Else calls are only counted (FDR_BUDGET)
+    /// How much of the program's CPU time recording may take, such as 5%. If it takes more,
+    /// calls of some functions are only counted (FDR_BUDGET)
     #[arg(long, value_name = "SHARE")]
     budget: Option<OsString>,
     /// Record one top-level call in N, with all calls inside: 1/N (FDR_SAMPLE)
