@@ -344,7 +344,9 @@ pub(crate) struct Totals {
     pub(crate) rows: AtomicU32,
     /// How many rows have space. This number never falls, even if the owner changes.
     pub(crate) given: AtomicU32,
-    unused: [AtomicU64; 15],
+    /// Not 0 if the index has functions that share the first row, because there was no space.
+    pub(crate) share: AtomicU64,
+    unused: [AtomicU64; 14],
     /// By a function's id: the number of its row, from 1. 0 = none yet.
     pub(crate) index: [AtomicU32; TOTALS_IDS],
 }

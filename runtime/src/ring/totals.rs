@@ -72,9 +72,15 @@ pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
 fn new_row(totals: &Totals, function: u32, more: impl FnOnce() -> bool) -> u32 {
     let rows = totals.rows.load(Ordering::Relaxed);
     let has_space = rows < totals.given.load(Ordering::Relaxed) || more();
-    let Some(place) = totals.index.get(function as usize).filter(|_| has_space) else {
+    let Some(place) = totals.index.get(function as usize) else {
         return OTHERS;
     };
+    if !has_space {
+        // The function stays there, because each question for space may take system calls.
+        totals.share.store(1, Ordering::Relaxed);
+        place.store(OTHERS, Ordering::Relaxed);
+        return OTHERS;
+    }
     // SAFETY: the row has space.
     let new = unsafe { row(totals, rows + 1) };
     new.function.store(function, Ordering::Relaxed);
@@ -256,6 +262,11 @@ impl Ring {
                 }
             }
         }
+        if totals.share.swap(0, Ordering::Relaxed) != 0 {
+            for place in &totals.index {
+                place.store(0, Ordering::Relaxed);
+            }
+        }
         totals.rows.store(OTHERS, Ordering::Relaxed);
     }
 
@@ -268,7 +279,9 @@ impl Ring {
                 known => return known,
             }
             let Some(number) = self.new_row_of_ended(ended) else {
-                return OTHERS;
+                // As in `new_row`. If another thread has found space meanwhile, the function has its row.
+                let place = place.compare_exchange(0, OTHERS, Ordering::AcqRel, Ordering::Acquire);
+                return place.err().unwrap_or(OTHERS);
             };
             // SAFETY: the row has space, and no other thread has its number.
             let new = unsafe { row(ended, number) };
@@ -312,5 +325,54 @@ impl Ring {
                 return Some(rows + 1);
             }
         }
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+    use crate::clock::Kind;
+    use crate::ring::Options;
+
+    #[test]
+    fn functions_without_space_share_a_row_until_the_owner_ends() {
+        let options = Options {
+            buffer: 8 * CHUNK as u64,
+            memory: 12 * CHUNK as u64,
+            full: false,
+            keeps: true,
+            clock: Kind::Monotonic,
+            template: &[],
+        };
+        let (ring, _) = Ring::create(None, &options).expect("addresses");
+        let slot = ring.claim().expect("a slot");
+        let totals = ring.totals_of(slot).expect("totals");
+        let mut asked = 0;
+        for round in 0..3 {
+            for function in 1..=STEP + 5 {
+                let more = || {
+                    asked += 1;
+                    false
+                };
+                let row = row_of(totals, function, more);
+                let own = if function < STEP { function } else { 0 };
+                assert_eq!(calls(row).0, own, "{function}, round {round}");
+                count(row, 200, 0);
+            }
+        }
+        assert_eq!(asked, 6, "once for each function that has no row");
+        let sums: Vec<_> = rows(totals).map(calls).collect();
+        assert_eq!(sums[0], (0, 18, 0));
+        assert_eq!(
+            sums[1..],
+            (1..STEP).map(|id| (id, 3, 0)).collect::<Vec<_>>()
+        );
+        ring.end_totals(slot);
+        // The next owner has the same space for other functions.
+        let row = row_of(totals, STEP + 5, || false);
+        assert_eq!(calls(row), (STEP + 5, 0, 0));
+        let ended = ring.totals_of_ended().expect("totals");
+        let ended: u64 = rows(ended).map(|row| calls(row).1).sum();
+        assert_eq!(ended, 3 * u64::from(STEP + 5));
     }
 }

@@ -38,7 +38,7 @@ impl Input {
 const FOLDERS: u32 = 20;
 const FILES: u32 = 25;
 /// Lines of a file.
-const LINES: u32 = 1000;
+const LINES: u32 = 5000;
 /// Width and height of the picture.
 const SIDE: u32 = 384;
 
