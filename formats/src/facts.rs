@@ -239,7 +239,7 @@ mod tests {
             },
             program: "app".into(),
             process: Some(0),
-            identity: Identity::from_bytes(b"h\0b\0i\x001.0\0k=v\0"),
+            identity: Identity::from_bytes(b"h\0b\0i\x001.0\0k=v\x001/9\0"),
             reason: "exit".into(),
             dump: Some(1),
             missing: Missing {

@@ -123,7 +123,7 @@ pub const TOTALS_SIZE: usize = 1 << 16;
 /// The places of their fields: rows, index.
 pub const TOTALS_OFFSETS: [usize; 2] = [0, 128];
 /// Bytes of a row.
-pub const ROW_SIZE: usize = 2048;
+pub const ROW_SIZE: usize = 2112;
 /// The places of its fields: function, calls with and without a time, total, self, longest, lengths.
 pub const ROW_OFFSETS: [usize; 7] = [0, 8, 16, 24, 32, 40, 64];
 /// How many classes of lengths a row counts.

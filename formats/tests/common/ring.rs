@@ -15,7 +15,7 @@ pub(crate) const REGION: usize = 2 * CHUNK;
 const OPEN_CALLS: usize = 8192;
 /// Bytes of totals without their rows, and of a row.
 const TOTALS: usize = 65_536;
-const ROW: usize = 2048;
+const ROW: usize = 2112;
 /// Where the process had the file.
 pub(crate) const BASE: u64 = 0x7f00_0000_0000;
 

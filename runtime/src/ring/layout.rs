@@ -374,9 +374,14 @@ pub(crate) struct Row {
     also_unused: [AtomicU64; 2],
     /// How many calls had which length.
     pub(crate) lengths: [AtomicU64; LENGTHS],
+    /// Makes the row an odd number of cache lines. Otherwise the first lines of all rows would be in two sets of a cache.
+    filler: [AtomicU64; 8],
 }
 
-const _: () = assert!(size_of::<Totals>() == 1 << 16 && size_of::<Row>() == 2048);
+/// How many rows get their space with a chunk. A row may begin in one chunk and end in the next one.
+pub(crate) const ROWS_OF_CHUNK: usize = CHUNK / size_of::<Row>();
+
+const _: () = assert!(size_of::<Totals>() == 1 << 16 && size_of::<Row>() == 33 * 64);
 
 /// The offsets and sizes of one ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -450,7 +455,7 @@ impl Layout {
 
     /// How many rows totals can have.
     pub(crate) fn rows(&self) -> usize {
-        self.totals_size.saturating_sub(size_of::<Totals>()) / size_of::<Row>()
+        self.totals_size.saturating_sub(size_of::<Totals>()) / CHUNK * ROWS_OF_CHUNK
     }
 
     /// Bytes from the start that get their space at once: everything before the function table, and the first

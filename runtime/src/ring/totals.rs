@@ -5,7 +5,7 @@
 //! Readers read them while the owner may be counting. A row's lengths add up to its calls, unless the owner was
 //! counting a call at that moment.
 
-use super::layout::{CHUNK, LENGTHS, Row, Slot, TOTALS_IDS, Totals};
+use super::layout::{CHUNK, LENGTHS, ROWS_OF_CHUNK, Row, Slot, TOTALS_IDS, Totals};
 use super::{Ring, at_address};
 use crate::primitive::{AtomicU64, Ordering, fence};
 
@@ -13,7 +13,7 @@ use crate::primitive::{AtomicU64, Ordering, fence};
 const OTHERS: u32 = 1;
 
 /// Rows that get their space at once.
-const STEP: u32 = (CHUNK / size_of::<Row>()) as u32;
+const STEP: u32 = ROWS_OF_CHUNK as u32;
 
 /// The row with that number, from 1.
 ///
@@ -205,7 +205,7 @@ impl Ring {
     pub(crate) fn give_rows(&self, totals: &Totals) -> bool {
         let given = totals.given.load(Ordering::Relaxed);
         let offset = core::ptr::from_ref(totals).addr() - self.base.addr();
-        let behind = size_of::<Totals>() + given as usize * size_of::<Row>();
+        let behind = size_of::<Totals>() + (given / STEP) as usize * CHUNK;
         let has = !self.is_lost()
             && (given + STEP) as usize <= self.layout.rows()
             && self.give_space(offset + behind, CHUNK);
@@ -304,7 +304,7 @@ impl Ring {
             let rows = ended.rows.load(Ordering::Acquire);
             let given = ended.given.load(Ordering::Acquire);
             if rows >= given {
-                let behind = size_of::<Totals>() + given as usize * size_of::<Row>();
+                let behind = size_of::<Totals>() + (given / STEP) as usize * CHUNK;
                 let offset = self.layout.totals(self.layout.capacity) + behind;
                 let has = !self.is_lost()
                     && (given + STEP) as usize <= self.layout.rows()

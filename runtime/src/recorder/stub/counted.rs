@@ -7,7 +7,7 @@
 
 use core::mem::offset_of;
 
-use super::open_calls::{ROW_SHIFT, ROWS_AT};
+use super::open_calls::{ROW_SIZE, ROWS_AT};
 use super::slot_access;
 use crate::ring::layout::{OpenCalls, Row, Slot, Totals};
 use crate::site::slot_access::SlotAccess;
@@ -26,7 +26,7 @@ code!(
         "mov eax, dword ptr [r9 + 4*rax + {index}]",
         "test eax, eax",
         "je 3f",
-        "shl rax, {row_shift}",
+        "imul rax, rax, {row_size}",
         "add qword ptr [r9 + rax + {untimed}], 1",
         "xor r11d, r11d",
         "ret",
@@ -41,6 +41,6 @@ code!(
     open_calls = const offset_of!(Slot, open_calls),
     totals = const offset_of!(OpenCalls, totals),
     index = const offset_of!(Totals, index),
-    row_shift = const ROW_SHIFT,
+    row_size = const ROW_SIZE,
     untimed = const ROWS_AT + offset_of!(Row, untimed),
 );

@@ -16,15 +16,15 @@ use crate::ring::open_calls::SHORT_CALL_ENDS;
 use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
-/// Bytes of a row as a shift.
-pub(super) const ROW_SHIFT: u32 = size_of::<Row>().trailing_zeros();
+/// Bytes of a row.
+pub(super) const ROW_SIZE: usize = size_of::<Row>();
 /// From the start of totals to the row before their first one.
 pub(super) const ROWS_AT: usize = size_of::<Totals>() - size_of::<Row>();
 const FRAMES_AT: usize = offset_of!(OpenCalls, frames);
 /// From the start of a frame to a field of the frame before it.
 const AROUND: usize = FRAMES_AT - size_of::<Frame>();
 
-const _: () = assert!(size_of::<Frame>() == 40 && size_of::<Row>() == 1 << ROW_SHIFT);
+const _: () = assert!(size_of::<Frame>() == 40);
 
 /// In the word of counts: a call whose entry is in the ring.
 const PUBLISHED_CALL: u64 = 1 << 8 | 1;
@@ -63,9 +63,11 @@ macro_rules! count {
             "je ",
             $none,
             "\n",
-            "shl ",
+            "imul ",
             $row,
-            ", {row_shift}\n",
+            ", ",
+            $row,
+            ", {row_size}\n",
             "lea ",
             $row,
             ", [r9 + ",
@@ -342,7 +344,7 @@ macro_rules! way {
                 ids = const TOTALS_IDS,
                 index = const offset_of!(Totals, index),
                 rows = const ROWS_AT,
-                row_shift = const ROW_SHIFT,
+                row_size = const ROW_SIZE,
                 row_calls = const offset_of!(Row, calls),
                 row_total = const offset_of!(Row, total),
                 row_own = const offset_of!(Row, own),
