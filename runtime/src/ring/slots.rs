@@ -101,12 +101,13 @@ impl Ring {
         if taken {
             let (records, without) = counts::made(slot).unwrap_or_default();
             let dropped = slot.dropped.load(Ordering::Relaxed);
-            self.end_totals(slot);
             let header = self.header();
             header
                 .missing_overwritten
                 .fetch_add(records + dropped + without.records(), Ordering::Relaxed);
             header.missing_threads.fetch_add(1, Ordering::Relaxed);
+            // This comes last, because it takes longest. If the process is killed before, the records are counted.
+            self.end_totals(slot);
         }
         self.reused.fetch_add(1, Ordering::AcqRel);
         taken

@@ -234,9 +234,9 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
 
 /// Whether at most `most` of the numbers have that sum.
 fn is_sum(numbers: &[u64], sum: u64, most: usize) -> bool {
-    // No more than eight at a time, and of almost all tries none.
+    // Of almost all tries none are.
     let mut sums = vec![0];
-    for _ in 0..most.min(2) {
+    for _ in 0..most.min(3) {
         let next: Vec<u64> = sums
             .iter()
             .flat_map(|sum| numbers.iter().map(move |number| sum + number))
