@@ -34,6 +34,9 @@ const TELLING: u32 = 3;
 /// The head is lost, and that was said.
 const TOLD: u32 = 4;
 
+/// How many threads may be making their slots while the head is replaced.
+const BEGINNING: usize = 1024;
+
 /// How long other threads wait for the thread that replaces the head or reports the loss, and how long they sleep
 /// between two looks. In ns. The wait has an end, because the child of a fork does not have that thread.
 const PATIENCE_NS: u64 = 1_000_000_000;
@@ -183,7 +186,9 @@ impl Ring {
         // A full table, so nothing is appended any more.
         let full = FUNCTIONS_ROOM as u64;
         header.functions_length.store(full, Ordering::Relaxed);
-        for index in 0..(begun as usize).min(self.layout.capacity) {
+        // Threads that looked before the loss began may be making their slots now.
+        let slots = begun as usize + BEGINNING;
+        for index in 0..slots.min(self.layout.capacity) {
             // SAFETY: as above. The slot's place is inside the head and aligned.
             let slot = unsafe { &*new.add(self.layout.slot(index)).cast::<Slot>() };
             let region = self.base.addr() + self.layout.region(index);
@@ -298,6 +303,18 @@ mod tests {
         assert!(ring.is_lost() && ring.is_loss_to_tell());
         assert!(waits(|| ring.wait_for_telling(), || ring.loss_is_told()));
         assert!(ring.is_lost() && !ring.is_loss_to_tell());
+    }
+
+    /// Threads that began to make their slots before the loss find a region in the new head.
+    #[test]
+    fn slots_in_the_making_have_their_regions() {
+        let (ring, _, _) = cut("making", 0);
+        assert!(ring.lose());
+        for index in 0..8 {
+            let slot = ring.slot(index).expect("a slot");
+            let region = ring.base.addr() + ring.layout.region(index as usize);
+            assert_eq!(slot.base.load(Ordering::Relaxed), region as u64);
+        }
     }
 
     /// Whatever of the words a thread in the midst of a record saw before.
