@@ -38,15 +38,19 @@ pub(crate) fn window(lane: &Lane, course: Course) -> Result<(), Failure> {
 }
 
 /// The same for a thread that stands still and whose short calls left no records: from its end on backwards, a summary
-/// stands for whole calls of the course, and each edge is the course's. The call that ended last may be in no summary.
+/// stands for whole calls of the course, and each edge is the course's. The call that ended last may be in no summary,
+/// and then the calls inside are in none.
 /// The calls that have ended are counted, function by function. The last one may be counted already.
 pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
     let made = lane.made();
     let told: u64 = lane.short.iter().map(|(_, calls)| 2 * calls).sum();
-    let count = (told + lane.edges.len() as u64 + 2).min(made);
+    let ended =
+        last_call(&course.window(made.saturating_sub(LONGEST_CALL), LONGEST_CALL.min(made)));
+    let count = (told + lane.edges.len() as u64 + ended).min(made);
     let expected = course.window(made - count, count);
-    if !(follows(lane, &expected) || follows(lane, without_last_call(&expected))) {
+    let (without, _) = expected.split_at(expected.len().saturating_sub(ended as usize));
+    if !(follows(lane, &expected) || follows(lane, without)) {
         let why = format!("{name}: other records than were made, or other summaries ({counts:?})");
         return Err(Failure::Wrong(why));
     }
@@ -65,12 +69,21 @@ pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The edges without the call that they end with; all of them if they end with an entry.
-fn without_last_call(edges: &[u8]) -> &[u8] {
-    match edges.split_last_chunk::<2>() {
-        Some((before, [entry, exit])) if entry % 2 == 0 && entry + 1 == *exit => before,
-        _ => edges,
+/// Edges of the longest call that is looked for at the end.
+const LONGEST_CALL: u64 = 10_000;
+
+/// How many edges the call has that they end with, with all calls inside. 0: they end with an entry, or the call began
+/// before them.
+fn last_call(edges: &[u8]) -> u64 {
+    let mut open = 0_u64;
+    for (count, edge) in (1..).zip(edges.iter().rev()) {
+        match edge % 2 {
+            0 if open <= 1 => return count * open,
+            0 => open -= 1,
+            _ => open += 1,
+        }
     }
+    0
 }
 
 /// Whether the lane's edges and summaries are what these edges end with.
@@ -249,6 +262,15 @@ fn is_sum(numbers: &[u64], sum: u64, most: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_call_is_there_with_all_inside() {
+        assert_eq!(last_call(&[0, 1, 2, 4, 4, 5, 5, 3]), 6);
+        assert_eq!(last_call(&[0, 4, 4, 5, 5]), 4);
+        assert_eq!(last_call(&[0, 1, 2]), 0);
+        assert_eq!(last_call(&[5, 3]), 0, "it began before");
+        assert_eq!(last_call(&[]), 0);
+    }
 
     #[test]
     fn a_ring_that_keeps_one_chunk_of_four_is_seen() {
