@@ -312,7 +312,7 @@ mod tests {
         assert!(ring.lose());
         for index in 0..8 {
             let slot = ring.slot(index).expect("a slot");
-            let region = ring.base.addr() + ring.layout.region(index as usize);
+            let region = ring.base.addr() + ring.layout.region(index);
             assert_eq!(slot.base.load(Ordering::Relaxed), region as u64);
         }
     }
