@@ -48,7 +48,7 @@ cargo xtask COMMAND
   fuzz --seeds          writes the seeds in fuzz/corpus anew
   torture [CASE…] [--minutes N] [--seed S] [--short] [--release] [--first I] [--tries N]
                         kill -9, crashes, signals, forks, faults, on programs that count for themselves;
-                        about half an hour, or N minutes; --short: about two
+                        a quarter of an hour, or N minutes; --short: about two
   trial [PROGRAM…] [--release] [--no-clippy] [--all]
                         ripgrep, mini-redis, oxipng, boa, a SQL engine, a parser, crates without std, crates of 100,000
                         lines, as cargo fdr marks them, --all: each function: their tests without it, off and on, and
