@@ -10,11 +10,13 @@ use fdr_formats::{Edge, FunctionId, Ticks};
 fn open_calls_without_records_are_in_the_trace() {
     let mut ring = Ring::with_open_calls();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 3);
+    // More short calls than the first word of a summary holds.
+    const MANY: u64 = (1 << 24) + 4;
     // 9 calls left no records in all. Function 1 is published; 2 and 1 again are not.
     let at = SLOTS + STRIDE;
     let frames = [
         (0, 0, 0, 0, 0),
-        (0x10, 3, 2005, 4, 40),
+        (0x10, 3, 2005, MANY, 40),
         (0x20, 0x2004, 2100, 0, 0),
         (0x10, 4, 2110, 5, 50),
     ];
@@ -30,7 +32,7 @@ fn open_calls_without_records_are_in_the_trace() {
     let wanted = [
         Event::Cpu(2000, 3),
         entry(2005, 1),
-        Event::Short(2100, 4, 40),
+        Event::Short(2100, MANY, 40),
         Event::Cpu(2100, 4),
         entry(2100, 2),
         entry(2110, 1),

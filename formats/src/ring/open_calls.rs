@@ -24,8 +24,8 @@ const RING: Layout = Layout {
 /// Bits of a CPU's number, as a clock gave it.
 const CPU_MASK: u32 = 0xfff;
 
-/// The most bytes of [`OpenCalls::records`].
-pub const MOST_BYTES: usize = FRAMES * (2 * METADATA_SIZE + 16 + 8);
+/// The most bytes of [`OpenCalls::records`]: for each frame an entry with its tick, and a summary.
+pub const MOST_BYTES: usize = FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24);
 
 /// The open calls of a slot, copied.
 #[derive(Clone, Copy, Debug)]
@@ -166,16 +166,16 @@ impl<'a> OpenCalls<'a> {
     }
 }
 
-/// The summary of a call's short calls, or the part that one record can hold.
+/// The summary of a call's short calls.
 fn summary(frame: &Frame, until: u64, put: &mut impl FnMut(&[u8])) {
+    let (words, count) = payload::summary_words(frame.short_calls, frame.short_ticks);
     let event = Record::Custom {
-        size: 16,
+        size: 8 + 8 * count as i32,
         when: When::Absolute(until),
         cpu: None,
     };
     put(&encode_metadata(&event, RING));
     put(&payload::head(payload::SHORT_CALLS));
-    let calls = frame.short_calls.min(payload::MOST_CALLS);
-    let ticks = frame.short_ticks.min(payload::MOST_TICKS);
-    put(&(calls | ticks << 24).to_le_bytes());
+    let body = words.iter().take(count);
+    body.for_each(|word| put(&word.to_le_bytes()));
 }

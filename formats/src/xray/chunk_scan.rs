@@ -54,25 +54,20 @@ pub(super) const NEW_CPU: u8 = 0x05;
 pub(super) const TSC_WRAP: u8 = 0x07;
 const CUSTOM: u8 = 0x0b;
 
-/// Words of a custom event of the recorder, with its payload.
-const EVENT_WORDS: usize = 4;
-
-/// Whether a whole event of the recorder begins at that word.
-fn is_event(words: &Groups<'_, FUNCTION_SIZE>, place: usize) -> bool {
-    let is_sized = words
-        .get(place)
-        .is_some_and(|bytes| bytes[1..5] == [16, 0, 0, 0]);
-    let head = words.get(place + 2);
-    let is_ours = [payload::SHORT_CALLS, payload::THRESHOLD].map(payload::head);
-    is_sized && head.is_some_and(|head| is_ours.contains(&head)) && words.get(place + 3).is_some()
-}
-
 /// Words of a metadata record.
-fn words_of(first: u8) -> usize {
-    match first {
-        CUSTOM => EVENT_WORDS,
-        _ => METADATA_SIZE / FUNCTION_SIZE,
-    }
+const METADATA_WORDS: usize = METADATA_SIZE / FUNCTION_SIZE;
+
+/// How many words the event of the recorder has that begins at that word, with its payload. `None`: it is another
+/// event, or cut.
+fn words_of_event(words: &Groups<'_, FUNCTION_SIZE>, place: usize) -> Option<usize> {
+    let event = words.get(place)?;
+    let (size, zeros) = event[1..5].split_first()?;
+    let is_sized = matches!(size, 16 | 24) && zeros == [0; 3];
+    let is_ours = [payload::SHORT_CALLS, payload::THRESHOLD].map(payload::head);
+    let length = METADATA_WORDS + usize::from(*size) / FUNCTION_SIZE;
+    let is_whole = is_ours.contains(&words.get(place + METADATA_WORDS)?)
+        && words.get(place + length - 1).is_some();
+    (is_sized && is_whole).then_some(length)
 }
 
 /// Bytes of `NewBuffer` and `WallTime`, which stand in front of a chunk's `NewCPUId`.
@@ -157,10 +152,16 @@ impl<M: Memory> Walk<M> {
                 time = match bytes[0] {
                     NEW_CPU => (both >> 24) as u64,
                     TSC_WRAP => (both >> 8) as u64,
-                    CUSTOM if is_event(&words, place) => time,
+                    CUSTOM => match words_of_event(&words, place) {
+                        Some(length) => {
+                            place += length;
+                            continue;
+                        }
+                        None => break,
+                    },
                     _ => break,
                 };
-                place += words_of(bytes[0]);
+                place += METADATA_WORDS;
             }
         }
         self.last = time;
@@ -410,10 +411,13 @@ fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
         let tick = match bytes[0] {
             NEW_CPU => (both >> 24) as u64,
             TSC_WRAP => (both >> 8) as u64,
-            CUSTOM if is_event(&words, place) => {
-                place += EVENT_WORDS;
-                continue;
-            }
+            CUSTOM => match words_of_event(&words, place) {
+                Some(length) => {
+                    place += length;
+                    continue;
+                }
+                None => break,
+            },
             _ => break,
         };
         let before = time.unwrap_or(tick);
@@ -426,7 +430,7 @@ fn widest(chunk: &[u8], nth: usize) -> (Jump, u64) {
             };
         }
         time = Some(tick);
-        place += METADATA_SIZE / FUNCTION_SIZE;
+        place += METADATA_WORDS;
     }
     (widest, time.unwrap_or(0))
 }

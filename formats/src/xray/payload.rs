@@ -24,7 +24,7 @@
 //! | 6 synthetic | u32 count, u32 zero: the next count function records of this block were not measured |
 //! | 7 lost | u64 count: so many function records of this thread are missing at this place |
 //! | 8 break | u64 ticks by which the clock jumped ahead between the record before and the next `NewCPUId` or `TSCWrap`: they are taken from all ticks of this block from here on |
-//! | 9 short calls | u64 bits 0 to 23: so many calls left no records since the thread's record before, and were made by the innermost open call; bits 24 to 63: the ticks that they took |
+//! | 9 short calls | u64 bits 0 to 23: so many calls left no records since the thread's record before, and were made by the innermost open call; bits 24 to 63: the ticks that they took; u64, only if the numbers are larger: their higher bits, at the same places |
 //! | 10 threshold | u64 ticks: from here on, shorter calls of this thread may leave no records |
 //! | 11 identity | u32 bytes, u32 zero; whom the trace is of, as [`Identity`] has it |
 //! | 12, 13, 14, 16 | an event, a task, an argument, a state of the thread: see [`notes`](crate::notes) |
@@ -63,7 +63,8 @@ const LOST: u8 = 7;
 const BREAK: u8 = 8;
 /// The kind of a summary of calls that left no records.
 pub const SHORT_CALLS: u8 = 9;
-/// The largest counts of one summary: 24 bits of calls, and 40 bits of ticks.
+/// The largest counts that a summary's first word holds: 24 bits of calls, and 40 bits of ticks. A second word, if there
+/// is one, holds the higher bits of both.
 pub const MOST_CALLS: u64 = (1 << 24) - 1;
 /// See [`MOST_CALLS`].
 pub const MOST_TICKS: u64 = (1 << 40) - 1;
@@ -279,12 +280,22 @@ pub(super) fn short_calls(payload: &[u8]) -> Option<Payload> {
 fn about_short_calls(kind: u8, fields: &mut Fields<'_>) -> Option<Payload> {
     let number = fields.u64()?;
     Some(match kind {
-        SHORT_CALLS => Payload::ShortCalls {
-            calls: number & MOST_CALLS,
-            ticks: number >> 24,
-        },
+        SHORT_CALLS => {
+            let high = fields.u64().unwrap_or(0);
+            Payload::ShortCalls {
+                calls: number & MOST_CALLS | (high & MOST_CALLS) << 24,
+                ticks: number >> 24 | (high >> 24) << 40,
+            }
+        }
         _ => Payload::Threshold { ticks: number },
     })
+}
+
+/// The body of a summary: one word, or two if the numbers are large. Async-signal-safe.
+pub(crate) fn summary_words(calls: u64, ticks: u64) -> ([u64; 2], usize) {
+    let low = calls & MOST_CALLS | (ticks & MOST_TICKS) << 24;
+    let high = calls >> 24 & MOST_CALLS | (ticks >> 40) << 24;
+    ([low, high], 1 + usize::from(high != 0))
 }
 
 fn totals(mut fields: Fields<'_>) -> Option<Payload> {

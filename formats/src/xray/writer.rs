@@ -454,8 +454,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 self.event(time.0, &payload::encode_break(0));
             }
             Mark::ShortCalls { time, calls, ticks } => {
-                let events = payload::encode_short_calls(calls, ticks);
-                events.for_each(|event| self.event(time.0, &event));
+                self.event(time.0, &payload::encode_short_calls(calls, ticks));
             }
             Mark::Threshold { ticks } => {
                 let time = self.state().map_or(0, |state| state.base);

@@ -3,8 +3,8 @@
 //! [`Place`] must never allocate.
 
 use super::{
-    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, MOST_CALLS, MOST_TICKS, PROCESS,
-    SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION,
+    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, PROCESS, SHORT_CALLS, SYNTHETIC, TAG,
+    THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
     Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
@@ -202,25 +202,20 @@ pub(in super::super) fn put_thread<P: Place>(
     draft.finish()
 }
 
-/// Calls that left no records since the thread's record before, in as many events as they need.
-pub fn encode_short_calls(calls: u64, ticks: u64) -> impl Iterator<Item = Vec<u8>> {
-    let mut rest = (calls, ticks);
-    std::iter::from_fn(move || {
-        let now = (rest.0.min(MOST_CALLS), rest.1.min(MOST_TICKS));
-        rest = (rest.0 - now.0, rest.1 - now.1);
-        (now != (0, 0)).then(|| one_number(SHORT_CALLS, now.0 | now.1 << 24))
-    })
+/// Calls that left no records since the thread's record before.
+#[must_use]
+pub fn encode_short_calls(calls: u64, ticks: u64) -> Vec<u8> {
+    let mut draft = Draft::new(SHORT_CALLS);
+    let (words, count) = summary_words(calls, ticks);
+    words[..count].iter().for_each(|word| draft.u64(*word));
+    draft.finish()
 }
 
 /// From here on, calls below this many ticks may leave no records.
 #[must_use]
 pub fn encode_threshold(ticks: u64) -> Vec<u8> {
-    one_number(THRESHOLD, ticks)
-}
-
-fn one_number(kind: u8, number: u64) -> Vec<u8> {
-    let mut draft = Draft::new(kind);
-    draft.u64(number);
+    let mut draft = Draft::new(THRESHOLD);
+    draft.u64(ticks);
     draft.finish()
 }
 

@@ -90,19 +90,22 @@ fn last_call(edges: &[u8]) -> u64 {
 fn follows(lane: &Lane, edges: &[u8]) -> bool {
     let (mut left, mut short) = (edges, lane.short.iter().rev().peekable());
     for at in (0..=lane.edges.len()).rev() {
-        while let Some((_, calls)) = short.next_if(|(before, _)| *before == at) {
-            let Some((before, inside)) = left
-                .len()
-                .checked_sub(2 * *calls as usize)
-                .map(|at| left.split_at(at))
-            else {
-                return false;
-            };
-            if !is_whole(inside) {
-                return false;
-            }
-            left = before;
+        // Where there are too many for one record, the records after each other are whole calls together.
+        let mut calls = 0;
+        while let Some((_, some)) = short.next_if(|(before, _)| *before == at) {
+            calls += *some as usize;
         }
+        let Some((before, inside)) = left
+            .len()
+            .checked_sub(2 * calls)
+            .map(|at| left.split_at(at))
+        else {
+            return false;
+        };
+        if !is_whole(inside) {
+            return false;
+        }
+        left = before;
         if at > 0 {
             let Some((last, before)) = left.split_last() else {
                 return false;
@@ -297,6 +300,10 @@ mod tests {
         assert!(!follows(&lane, &edges), "a call is missing");
         lane.short = vec![(0, 2)];
         assert!(!follows(&lane, &edges), "it is elsewhere");
+        lane.short = vec![(1, 1), (1, 1)];
+        assert!(follows(&lane, &edges));
+        let inside = [0, 2, 2, 3, 3, 4];
+        assert!(follows(&lane, &inside), "two records of one summary");
         (lane.edges, lane.short) = (vec![0], vec![(1, 1)]);
         assert!(follows(
             &lane,
