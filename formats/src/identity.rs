@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn any_bytes_are_an_identity() {
-        let bytes = b"h\xff\0\0b\n\0v\0t\01/9\0later\0";
+        let bytes = b"h\xff\0\0b\n\0v\0t\x001/9\0later\0";
         let identity = Identity::from_bytes(bytes);
         let all = Part::ALL.map(|part| identity.get(part));
         assert_eq!(all, ["h\u{fffd}", "", "b\n", "v", "t", "1/9"]);
