@@ -16,6 +16,15 @@ fn handlers_that_record_on_every_instruction_of_a_record() {
 
 mod the_rest {
     #[test]
+    fn handlers_that_record_events_with_other_clocks_and_modes() {
+        super::handlers_that_record_events(&[
+            "FDR_KEEP=0 FDR_CLOCK=rdtsc",
+            "FDR_CLOCK=monotonic",
+            "FDR_MODE=full FDR_KEEP=0",
+        ]);
+    }
+
+    #[test]
     fn handlers_that_record_other_calls_on_every_instruction() {
         super::handlers_that_record(2);
     }
@@ -58,6 +67,63 @@ fn handlers_that_record(seed: u64) {
             .sum();
         let threads = statistics.threads.iter();
         assert_eq!(readable, threads.map(|thread| thread.readable).sum::<u64>());
+    }
+}
+
+/// Events on every instruction of an event and of a record. What is asked for is in the trace, or counts as dropped.
+#[test]
+fn handlers_that_record_events_on_every_instruction_of_an_event() {
+    handlers_that_record_events(&["", "FDR_KEEP=0"]);
+}
+
+fn handlers_that_record_events(cases: &[&str]) {
+    for variables in cases {
+        let folder = Folder::new("record-stepped-events");
+        let program = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder);
+        let outcome = program
+            .set("FDR=1 FDR_BUFFER=16M")
+            .set(variables)
+            .args(&["1", "1", "events"])
+            .run()
+            .ok();
+        let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
+        assert!(fact("traps") > 5_000, "{}", outcome.stdout);
+        let path = folder.only_trace();
+        verify(&path);
+        let trace = Trace::read(&path);
+        let events: Vec<String> = trace
+            .threads
+            .iter()
+            .flat_map(|lane| {
+                assert!(lane.notes.iter().map(|note| note.1).is_sorted());
+                trace.events(lane)
+            })
+            .collect();
+        let all = trace.calls();
+        let calls: u64 = all.values().sum();
+        let (asked, edges) = (fact("events"), 2 * (fact("stepped") + fact("handled")));
+        let dropped = asked - events.len() as u64;
+        assert!(
+            events.len() > 1000 && dropped > 0,
+            "{asked} {}",
+            events.len()
+        );
+        assert_eq!(
+            trace.asked_for(),
+            edges + dropped,
+            "{variables}: {calls} calls"
+        );
+        // None is there twice, and none is mixed with another one.
+        let mut numbers = std::collections::BTreeSet::new();
+        for event in &events {
+            let rest = event.strip_prefix("stepped::steps::event 0 0 number=");
+            let (number, text) = rest
+                .and_then(|rest| rest.split_once(" text=\""))
+                .expect(event);
+            let text = text.strip_suffix('"').expect(event);
+            assert!("a text of at most fifty bytes, the rest being left out".starts_with(text));
+            assert!(numbers.insert(number.to_owned()), "{event}");
+        }
     }
 }
 

@@ -40,11 +40,8 @@ pub(crate) struct Note<'a> {
 
 impl<'a> Note<'a> {
     /// The body has the fields of `fdr_formats::notes`, as little-endian words.
-    pub(super) fn new(kind: NoteKind, body: &'a [u64]) -> Note<'a> {
-        Note {
-            kind: kind as u8,
-            body,
-        }
+    pub(super) fn new(kind: u8, body: &'a [u64]) -> Note<'a> {
+        Note { kind, body }
     }
 
     /// Bytes of the custom event, with everything that belongs to it.
@@ -104,5 +101,5 @@ fn write(kind: u8, body: &[u64]) {
     }
     let slot = tls::get();
     let stamp = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
-    writer::note(slot, &Note { kind, body }, stamp);
+    writer::note(slot, &Note::new(kind, body), stamp);
 }

@@ -14,7 +14,7 @@ use crate::ring::layout::{BUSY, CHUNK, STOPPED};
 use crate::ring::record::{PREAMBLE, SINGLE};
 
 fn note(rig: &Rig, body: &[u64], ticks: u64, cpu: u32) {
-    let note = Note::new(NoteKind::Event, body);
+    let note = Note::new(NoteKind::Event as u8, body);
     writer::note(rig.slot(), &note, Stamp { ticks, cpu });
 }
 

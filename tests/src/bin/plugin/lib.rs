@@ -57,6 +57,6 @@ pub extern "C" fn plugin_recorded() -> u64 {
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_stepped() -> u64 {
-    steps::run(1, 7, false);
+    steps::run(1, 7, steps::How::Calls);
     0
 }
