@@ -4,9 +4,8 @@ use fdr_formats::notes::{FieldValue, Note, NoteKind};
 
 use super::*;
 
-const SITE: CallSite = CallSite::new::<()>("", 0).only_name();
-static NAME: CallSite = SITE;
-static EVENT: CallSite = SITE;
+static NAME: CallSite = CallSite::new::<()>("", 0).only_name();
+static EVENT: CallSite = CallSite::new::<()>("", 0).event();
 
 fn bytes(form: Form, level: Level, fields: &[Field<'_>]) -> Vec<u8> {
     NAME.set_id(0x0102);

@@ -27,7 +27,12 @@ fn short(number: u64) -> u64 {
 fn round(number: u64) {
     black_box((0..10).map(short).sum::<u64>());
     let _span = fdr::span!("inside", number);
-    fdr::event!("round", number, even = number % 2 == 0, name = "a round");
+    fdr::event!(
+        "round",
+        number,
+        even = number.is_multiple_of(2),
+        name = "a round"
+    );
     fdr::counter!("rounds", number);
     let _short = fdr::span!("without fields");
 }
