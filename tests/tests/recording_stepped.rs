@@ -86,44 +86,43 @@ fn handlers_that_record_events(cases: &[&str]) {
             .args(&["1", "1", "events"])
             .run()
             .ok();
-        let fact = |key| facts::number::<u64>(&facts::one(&outcome.stdout, key)[0]);
-        assert!(fact("traps") > 5_000, "{}", outcome.stdout);
-        let path = folder.only_trace();
-        verify(&path);
-        let trace = Trace::read(&path);
-        let events: Vec<String> = trace
-            .threads
-            .iter()
-            .flat_map(|lane| {
-                assert!(lane.notes.iter().map(|note| note.1).is_sorted());
-                trace.events(lane)
-            })
-            .collect();
-        let all = trace.calls();
-        let calls: u64 = all.values().sum();
-        let (asked, edges) = (fact("events"), 2 * (fact("stepped") + fact("handled")));
-        let dropped = asked - events.len() as u64;
-        assert!(
-            events.len() > 1000 && dropped > 0,
-            "{asked} {}",
-            events.len()
-        );
-        assert_eq!(
-            trace.asked_for(),
-            edges + dropped,
-            "{variables}: {calls} calls"
-        );
-        // None is there twice, and none is mixed with another one.
-        let mut numbers = std::collections::BTreeSet::new();
-        for event in &events {
-            let rest = event.strip_prefix("stepped::steps::event 0 0 number=");
-            let (number, text) = rest
-                .and_then(|rest| rest.split_once(" text=\""))
-                .expect(event);
-            let text = text.strip_suffix('"').expect(event);
-            assert!("a text of at most fifty bytes, the rest being left out".starts_with(text));
-            assert!(numbers.insert(number.to_owned()), "{event}");
-        }
+        has_each_event(&outcome.stdout, &folder, 0);
+    }
+}
+
+/// Checks the only trace of a program that did `steps` with events, besides so many records of others: each event is
+/// in it, or counts as dropped.
+pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
+    let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
+    assert!(fact("traps") > 5_000, "{said}");
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    let of_lane = |lane| trace.events(lane);
+    let events: Vec<String> = trace.threads.iter().flat_map(of_lane).collect();
+    for lane in &trace.threads {
+        assert!(lane.notes.iter().map(|note| note.1).is_sorted());
+    }
+    let (asked, edges) = (
+        fact("events"),
+        2 * (fact("stepped") + fact("handled")) + others,
+    );
+    let dropped = asked - events.len() as u64;
+    assert!(
+        events.len() > 1000 && dropped > 0,
+        "{asked} {}",
+        events.len()
+    );
+    assert_eq!(trace.asked_for(), edges + dropped, "{said}");
+    // None is there twice, and none is mixed with another one.
+    let mut numbers = std::collections::BTreeSet::new();
+    for event in &events {
+        let rest = event.split_once("steps::event 0 0 number=");
+        let rest = rest.and_then(|(_, rest)| rest.split_once(" text=\""));
+        let (number, text) = rest.expect(event);
+        let text = text.strip_suffix('"').expect(event);
+        assert!("a text of at most fifty bytes, the rest being left out".starts_with(text));
+        assert!(numbers.insert(number.to_owned()), "{event}");
     }
 }
 

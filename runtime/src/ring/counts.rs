@@ -131,8 +131,7 @@ pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
 /// Whether the owner has recorded nothing: no edge of a call, and no note. False if it writes too fast to tell.
 /// Async-signal-safe.
 pub(crate) fn is_empty(slot: &Slot) -> bool {
-    // Acquire: pairs with the Release in `open_chunk`.
-    slot.chunk.load(Ordering::Acquire) == 0 && recorded(slot) == Some(0)
+    slot.chunk.load(Ordering::Relaxed) == 0 && recorded(slot) == Some(0)
 }
 
 /// The owner and the counts, without a copy. `None` if the slot has no owner, or if the owner writes too fast
