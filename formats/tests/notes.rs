@@ -67,10 +67,15 @@ fn each_kind_typed_by_hand() {
         by: 3,
         name: 4,
         state: 5,
+        counted: true,
+        elapsed: 6,
+        busy: 7,
+        polls: 8,
     };
     is(
         &task,
-        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 000000",
+        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 01 0000 \
+         0600000000000000 0700000000000000 0800000000000000",
     );
     let result = Note::Argument(Field {
         place: RESULT,
@@ -97,7 +102,7 @@ fn each_kind_typed_by_hand() {
         [
             "#257 begin level=warning span=34 #3=4660 #4=-2 #5=0.5 #6=true #7=\"abc\" \
              #8=[01, 02, 03, 04, 05, 06, 07, 08] (of 256 bytes) #9=0x7f00",
-            "1 #4 dropped parent=2 by=3",
+            "1 #4 dropped parent=2 by=3 elapsed=6 busy=7 polls=8",
             "result #1=\"ü\" (of 9 bytes)",
             "blocked (lock) object=0x10 #6 holder=18193",
         ]
@@ -143,6 +148,10 @@ fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
             by: random.next(),
             name: short,
             state: one,
+            counted: two % 2 == 0,
+            elapsed: random.next(),
+            busy: random.next(),
+            polls: random.next(),
         },
         2 => Note::Argument(random_field(random, bytes)),
         _ => Note::ThreadState {
@@ -203,12 +212,17 @@ fn notes_have_bounds() {
         by: 0,
         name: 0,
         state: 0,
+        counted: false,
+        elapsed: 0,
+        busy: 0,
+        polls: 0,
     };
     assert!(nobody.encode().is_none());
     for (kind, bytes) in [
         (
             NoteKind::Task,
-            "0000000000000000 00000000000000000000000000000000 00000000 00000000",
+            "0000000000000000 00000000000000000000000000000000 00000000 00000000 \
+             000000000000000000000000000000000000000000000000",
         ),
         // More fields than there are, and than there may be.
         (
