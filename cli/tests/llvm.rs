@@ -226,7 +226,7 @@ fn with_notes(trace: &str, version: Version) {
             by: 0,
             name: 2,
             state: 1,
-            counted: false,
+            counted: 0,
             elapsed: 3,
             busy: 2,
             polls: 1,

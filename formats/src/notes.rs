@@ -22,7 +22,7 @@
 //! | | 16 | 8 | id of the task that caused this, where it was woken; 0 = not known |
 //! | | 24 | 4 | name |
 //! | | 28 | 1 | state from here on: 0 created, 1 running on this thread, 2 waiting, 3 woken, 4 finished, 5 dropped |
-//! | | 29 | 1 | 1 = the totals of its thread count its end |
+//! | | 29 | 1 | bit 0 = the totals of a thread count its beginning, bit 1 = its end (`tasks`) |
 //! | | 30 | 2 | zero |
 //! | | 32 | 8 | ticks since its first poll |
 //! | | 40 | 8 | ticks for which it was polled |
@@ -170,8 +170,8 @@ pub enum Note<'a> {
         name: u32,
         /// Its state from here on: one of [`task_state`].
         state: u8,
-        /// Whether the totals of its thread count its end.
-        counted: bool,
+        /// Whether the totals of a thread count its beginning (bit 0), and its end (bit 1).
+        counted: u8,
         /// Ticks since its first poll.
         elapsed: u64,
         /// Ticks for which it was polled.
@@ -246,7 +246,7 @@ impl<'a> Note<'a> {
             } => {
                 long(&mut body, &[*task, *parent, *by]);
                 body.extend(name.to_le_bytes());
-                body.extend([*state, (*counted).into(), 0, 0]);
+                body.extend([*state, *counted, 0, 0]);
                 long(&mut body, &[*elapsed, *busy, *polls]);
                 if *task == 0 {
                     return None;
@@ -297,7 +297,7 @@ impl<'a> Note<'a> {
                 by: bytes.u64()?,
                 name: bytes.u32()?,
                 state: bytes.u8()?,
-                counted: bytes.u8()? & 1 != 0,
+                counted: bytes.u8()?,
                 elapsed: bytes.u16().and_then(|_zero| bytes.u64())?,
                 busy: bytes.u64()?,
                 polls: bytes.u64()?,

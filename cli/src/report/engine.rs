@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use fdr_formats::calls::{Untimed, untimed};
+use fdr_formats::notes::NoteKind;
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
@@ -43,6 +44,8 @@ pub(crate) struct Engine {
     /// threads in a lane switch after every few calls.
     recent: [usize; RECENT],
     current: usize,
+    /// Notes of tasks.
+    task_notes: u64,
     damage: Damage,
 }
 
@@ -73,6 +76,8 @@ pub(crate) struct Figures {
     /// In the order of their ids.
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
+    /// Notes of tasks.
+    pub(crate) task_notes: u64,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
@@ -185,6 +190,10 @@ impl Sink for Engine {
             Mark::Lost { records } => stack.lose(*records),
             Mark::Break { .. } => stack.break_off(),
             Mark::ShortCalls { time, calls, ticks } => stack.short_calls(*time, *calls, *ticks),
+            Mark::Note {
+                kind: NoteKind::Task,
+                ..
+            } => self.task_notes += 1,
             _ => {}
         }
     }
@@ -214,6 +223,7 @@ impl Join for Engine {
         joined.join(own, ends);
         let told = own.join(&mut self.batch, table, stack, theirs);
         if told {
+            self.task_notes += piece.task_notes;
             *own_ends = joined;
         }
         told
@@ -254,6 +264,7 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
             add(&mut figures.functions, table.into_functions());
         }
         damage.join(engine.damage);
+        figures.task_notes += engine.task_notes;
     }
     figures.threads = threads.into_values().collect();
     (figures.diagnostics, figures.more_diagnostics) = damage.into_parts();

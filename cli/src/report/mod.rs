@@ -9,6 +9,7 @@
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
+//! | [`tasks`] | figures of tasks, which have a table of their own |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
@@ -24,6 +25,7 @@ pub(crate) mod rows;
 mod stack;
 mod stats;
 pub(crate) mod table;
+pub(crate) mod tasks;
 mod whole;
 
 #[cfg(test)]

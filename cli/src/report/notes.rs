@@ -11,6 +11,16 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
                     p50, p90 and p99 are within 7 % (--window: figures of the records)";
         notes.push(what.to_owned());
     }
+    match report.tasks {
+        (Some(tasks), _) if report.is_whole && tasks > 0 => {
+            notes.push(format!("tasks: {} (--tasks)", ui::count(tasks)));
+        }
+        (_, noted) if noted > 0 => {
+            let noted = ui::things(noted, "note");
+            notes.push(format!("tasks: {noted} of them (--tasks)"));
+        }
+        _ => {}
+    }
     if !report.sample.is_empty() {
         notes.push(format!(
             "sample: {} of the top-level calls of each thread, with all calls inside; figures are of these \

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use fdr_formats::model::{FunctionTotals, Thread};
+use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use super::rows::{Report, Row, Selection, arrange, name_of};
@@ -51,6 +52,11 @@ impl Whole {
             })
             .add(more);
         }
+        // What is counted of tasks has a table of its own.
+        functions.retain(|id, _| {
+            info.function(*id)
+                .is_none_or(|function| of_name(&function.name).is_none())
+        });
         let own = functions.values().map(|totals| totals.own.0);
         let own = own.fold(0, u64::saturating_add);
         let rows = functions.values().map(|totals| row(info, totals));

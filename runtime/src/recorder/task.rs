@@ -112,7 +112,7 @@ pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
     if end.state != task_state::WAITING {
         finish(task, end.ids, end.state, stamp, leaves_records);
     } else if leaves_records {
-        note(task, end.ids, end.state, false, stamp);
+        note(task, end.ids, end.state, u8::from(task.is_counted), stamp);
     }
 }
 
@@ -128,7 +128,7 @@ pub(crate) extern "C" fn drop_of_guest(task: &mut Task, ids: &[u32; 4]) {
         task.id = next_id();
         task.parent = tls::task();
         task.first = stamp.ticks;
-        note(task, *ids, task_state::DROPPED, false, stamp);
+        note(task, *ids, task_state::DROPPED, 0, stamp);
     }
     task.is_over_now();
 }
@@ -162,7 +162,8 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
         });
     let is_long = open_calls::of(slot).is_none_or(|calls| calls.is_long(elapsed));
     if leaves_records || is_long || !is_counted {
-        note(task, ids, state, is_counted, stamp);
+        let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
+        note(task, ids, state, counted, stamp);
     }
     task.is_over_now();
 }
@@ -201,9 +202,9 @@ fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N
 }
 
 /// Writes a note of the task. `FDR_SAMPLE` chooses tasks by their first polls, so it does not leave out the note.
-fn note(task: &Task, ids: [u32; 4], state: u8, is_counted: bool, stamp: Stamp) {
+fn note(task: &Task, ids: [u32; 4], state: u8, counted: u8, stamp: Stamp) {
     let [name, ..] = ids;
-    let state = u64::from(state) << 32 | u64::from(is_counted) << 40;
+    let state = u64::from(state) << 32 | u64::from(counted) << 40;
     let body = [
         task.id,
         task.parent,
