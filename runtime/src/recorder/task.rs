@@ -3,7 +3,8 @@
 //!
 //! A note at the end of a poll has the numbers so far. The note stands inside of the poll's call. With `FDR_KEEP` it is
 //! written only if the call leaves records anyway. The end of a task is counted in the totals of the thread, as the end
-//! of a call is. It has a note, too, if the task took at least the threshold of the thread, or if it is in no totals.
+//! of a call is. It has a note, too, if the task took at least the threshold of the thread, has left a note before, or is
+//! in no totals.
 
 use fdr_formats::notes::{NoteKind, task_state};
 
@@ -113,6 +114,7 @@ pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
         finish(task, end.ids, end.state, stamp, leaves_records);
     } else if leaves_records {
         note(task, end.ids, end.state, u8::from(task.is_counted), stamp);
+        task.has_note = true;
     }
 }
 
@@ -161,7 +163,8 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
             totals::count(busy, polled, 0);
         });
     let is_long = open_calls::of(slot).is_none_or(|calls| calls.is_long(elapsed));
-    if leaves_records || is_long || !is_counted {
+    // If it had left a note before, that note alone would say that it has not ended.
+    if leaves_records || is_long || task.has_note || !is_counted {
         let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
         note(task, ids, state, counted, stamp);
     }

@@ -21,6 +21,8 @@ pub(crate) struct Task {
     pub(crate) is_touched: bool,
     /// Whether the totals of a thread have its beginning.
     pub(crate) is_counted: bool,
+    /// Whether it has left a note.
+    pub(crate) has_note: bool,
 }
 
 const _: () = assert!(size_of::<Task>() == 40);

@@ -95,7 +95,8 @@ struct Sums {
     finished: FunctionTotals,
     dropped: FunctionTotals,
     busy: FunctionTotals,
-    /// Of unfinished tasks, as far as it is known.
+    /// Of unfinished tasks that are known.
+    open: u64,
     open_busy: u64,
     open_waiting: u64,
 }
@@ -112,17 +113,28 @@ impl Tasks {
             add_totals(info, &mut sums);
         }
         let end = info.end.unwrap_or_default().max(seen.last);
-        let mut open = Vec::new();
+        let mut open: Vec<(u64, &Task)> = Vec::new();
         for (id, task) in &seen.tasks {
             memory::check()?;
             let name = name_of(info, task.function);
-            if !task.has_ended() {
-                open.push(open_task(info, *id, task, &name, end));
-            }
             let sum = sums.entry((name, task.value.clone())).or_default();
             sum.function = task.function;
-            sum.add(task, is_whole, end);
+            sum.add(task, is_whole);
+            if !task.has_ended() {
+                open.push((*id, task));
+            }
         }
+        // The end of a task may be overwritten, while an older note of it is not. Those with the latest notes are open.
+        open.sort_by_key(|(id, task)| (std::cmp::Reverse(task.time), *id));
+        open.retain(|(_, task)| {
+            let name = name_of(info, task.function);
+            let sum = sums.get_mut(&(name, task.value.clone()));
+            sum.is_some_and(|sum| sum.add_open(task, end))
+        });
+        let open = open.into_iter();
+        let mut open: Vec<OpenTask> = open
+            .map(|(id, task)| open_task(info, id, task, end))
+            .collect();
         let rows = sums.into_iter();
         let rows = rows.map(|((name, by), sum)| row(info, name, by, &sum));
         let mut rows: Vec<Row> = rows.filter(|row| row.tasks > 0).collect();
@@ -185,20 +197,13 @@ fn add_totals(info: &TraceInfo, sums: &mut BTreeMap<(String, Option<String>), Su
 
 impl Sums {
     /// Adds what a note tells, except what the totals have.
-    fn add(&mut self, task: &Task, is_whole: bool, end: Ticks) {
+    fn add(&mut self, task: &Task, is_whole: bool) {
         let (begun, ended) = match is_whole {
             true => (task.counted & 1 == 0, task.counted & 2 == 0),
             false => (true, true),
         };
         self.begun += u64::from(begun);
-        if !task.has_ended() {
-            self.open_busy = self.open_busy.saturating_add(task.busy);
-            let so_far = task.elapsed.saturating_add(end.since(task.time).0);
-            let waiting = so_far.saturating_sub(task.busy);
-            self.open_waiting = self.open_waiting.saturating_add(waiting);
-            return;
-        }
-        if !ended {
+        if !task.has_ended() || !ended {
             return;
         }
         if task.polls == 0 {
@@ -222,13 +227,33 @@ impl Sums {
     }
 }
 
+impl Sums {
+    /// Tasks that finished or were dropped.
+    fn ended(&self) -> u64 {
+        self.finished.calls + self.dropped.calls + self.dropped.untimed
+    }
+
+    /// Adds what is known of a task that has not ended. False: all tasks that have not ended are known.
+    fn add_open(&mut self, task: &Task, end: Ticks) -> bool {
+        if self.open >= self.begun.saturating_sub(self.ended()) {
+            return false;
+        }
+        self.open += 1;
+        self.open_busy = self.open_busy.saturating_add(task.busy);
+        let so_far = task.elapsed.saturating_add(end.since(task.time).0);
+        let waiting = so_far.saturating_sub(task.busy);
+        self.open_waiting = self.open_waiting.saturating_add(waiting);
+        true
+    }
+}
+
 fn row(info: &TraceInfo, name: String, by: Option<String>, sum: &Sums) -> Row {
     let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
     let nanos_of = |ticks: Option<Ticks>| ticks.map(|ticks| nanos(ticks.0));
     let mean = |totals: &FunctionTotals| totals.total.0.checked_div(totals.calls).map(nanos);
     let function = info.function(sum.function);
     let (finished, dropped) = (&sum.finished, &sum.dropped);
-    let ended = finished.calls + dropped.calls + dropped.untimed;
+    let ended = sum.ended();
     let waited = |totals: &FunctionTotals| totals.total.since(totals.own).0;
     let waiting = waited(finished).saturating_add(waited(dropped));
     Row {
@@ -253,13 +278,13 @@ fn row(info: &TraceInfo, name: String, by: Option<String>, sum: &Sums) -> Row {
     }
 }
 
-fn open_task(info: &TraceInfo, id: u64, task: &Task, name: &str, end: Ticks) -> OpenTask {
+fn open_task(info: &TraceInfo, id: u64, task: &Task, end: Ticks) -> OpenTask {
     let clock: &Clock = &info.clock;
     let waits = end.since(task.time).0;
     OpenTask {
         id,
         parent: Some(task.parent).filter(|&parent| parent != 0),
-        name: name.to_owned(),
+        name: name_of(info, task.function),
         by: task.value.clone(),
         thread: task.thread.0,
         elapsed_ns: clock.nanos(Ticks(task.elapsed.saturating_add(waits))).0,

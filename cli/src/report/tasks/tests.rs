@@ -168,9 +168,24 @@ fn totals_count_each_task_and_notes_those_that_they_lack() {
     assert_eq!(row.busy_ns, 1_000 + 20 + 10);
     assert_eq!(row.elapsed_ns, 9_000 + 100);
     assert_eq!(row.never_polled, 2);
+    assert_eq!(whole.open.len(), 1);
     assert_eq!(row.elapsed_max_ns, Some(9_000));
     let noted = tasks(&info, &seen(&notes), false, false);
     assert_eq!((noted.rows[0].tasks, noted.rows[0].finished), (4, 3));
+}
+
+#[test]
+fn a_task_whose_end_is_overwritten_is_not_open() {
+    let counted = vec![totals(11, 9, 0, 900, 90), totals(13, 9, 10, 100, 100)];
+    let notes = [
+        (1, 0, 1, WAITING, 1, 100, 50, 10, 1),
+        (2, 0, 1, WAITING, 1, 200, 50, 10, 1),
+    ];
+    let whole = tasks(&info(counted), &seen(&notes), true, false);
+    assert_eq!((whole.rows[0].finished, whole.rows[0].unfinished), (9, 1));
+    assert_eq!(whole.rows[0].busy_ns, 100 + 10);
+    let open: Vec<u64> = whole.open.iter().map(|task| task.id).collect();
+    assert_eq!(open, [2]);
 }
 
 #[test]
