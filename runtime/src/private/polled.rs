@@ -2,6 +2,7 @@
 //! function is off, a poll is one load and one branch more. This file must never move a future that is pinned.
 
 use core::future::Future;
+use core::mem::MaybeUninit;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
@@ -33,7 +34,7 @@ pub fn polled<T, F: Future<Output = T>>(
 /// Wraps a future, as [`task!`](crate::task) does.
 #[inline]
 pub fn task_of<F: Future>(sites: &'static TaskSites, inner: F) -> Polled<F> {
-    let task = Task::default();
+    let task = Task::new();
     let life = Life { sites, task };
     Polled { inner, life }
 }
@@ -74,8 +75,7 @@ impl Life {
 impl Drop for Life {
     #[inline]
     fn drop(&mut self) {
-        // A future that nobody has polled has no task yet, and is counted.
-        if self.task.is_open() || !self.task.is_touched {
+        if self.task.ends_when_dropped() {
             end_dropped(self);
         }
     }
@@ -95,63 +95,71 @@ fn end_dropped(life: &mut Life) {
 /// One poll. It ends the poll when it goes out of scope, on every way out.
 struct OnePoll<'a> {
     life: &'a mut Life,
-    /// The task that the thread polls around this one, and the begin. `None` while the function is off.
-    begun: Option<Begun>,
-    /// The word with which the exit comes. 0: it does not.
-    word: u32,
+    /// The begin. While the function is off nothing writes it, because that would take time.
+    begun: MaybeUninit<Begun>,
+    /// 0: the function is off. Otherwise [`ON`], and the word with which the exit comes, if it comes.
+    word: u64,
     /// One of `task_state`. A poll that panics leaves it as it is.
     state: u8,
 }
 
+/// Set in [`OnePoll::word`] while the function is on.
+const ON: u64 = 1 << 32;
+
 impl<'a> OnePoll<'a> {
-    #[inline]
+    #[inline(always)]
     fn new(life: &'a mut Life) -> OnePoll<'a> {
         let [function, ..] = life.sites;
         let state = function.state();
-        life.task.is_touched = true;
-        let mut poll = OnePoll {
+        life.task.is_touched_now();
+        let mut begun = MaybeUninit::uninit();
+        let word = match state >= CallSite::LEAST_ON {
+            true => begin(life, &mut begun, state),
+            false => 0,
+        };
+        OnePoll {
             life,
-            begun: None,
-            word: 0,
+            begun,
+            word,
             state: task_state::DROPPED,
-        };
-        if state >= CallSite::LEAST_ON {
-            poll.begin(state);
-        }
-        poll
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn begin(&mut self, word: u32) {
-        self.word = recorder::call_entry(word);
-        let is_recorded = self.word >= CallSite::LEAST_ON;
-        let [.., busy] = self.life.sites;
-        let begun = task::begin(&mut self.life.task, is_recorded, busy.id());
-        self.begun = Some(begun);
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end(&mut self, begun: Begun) {
-        let end = End {
-            ids: self.life.ids(),
-            is_recorded: self.word >= CallSite::LEAST_ON,
-            state: self.state,
-        };
-        task::end(&mut self.life.task, begun, end);
-        if self.word != 0 {
-            recorder::call(self.word | recorder::EXIT);
         }
     }
 }
 
 impl Drop for OnePoll<'_> {
-    #[inline]
+    #[inline(always)]
     fn drop(&mut self) {
-        if let Some(begun) = self.begun {
-            self.end(begun);
+        if self.word != 0 {
+            // SAFETY: `begin` has written it, because it gave that word.
+            let begun = unsafe { self.begun.assume_init_ref() };
+            end(self.life, begun, self.word, self.state);
         }
+    }
+}
+
+/// Begins a poll. Returns the word of [`OnePoll`].
+#[cold]
+#[inline(never)]
+fn begin(life: &mut Life, begun: &mut MaybeUninit<Begun>, word: u32) -> u64 {
+    let word = recorder::call_entry(word);
+    let is_recorded = word >= CallSite::LEAST_ON;
+    let [.., busy] = life.sites;
+    begun.write(task::begin(&mut life.task, is_recorded, busy.id()));
+    ON | u64::from(word)
+}
+
+#[cold]
+#[inline(never)]
+fn end(life: &mut Life, begun: &Begun, word: u64, state: u8) {
+    let word = word as u32;
+    let end = End {
+        ids: life.ids(),
+        is_recorded: word >= CallSite::LEAST_ON,
+        state,
+    };
+    task::end(&mut life.task, *begun, end);
+    if word != 0 {
+        recorder::call(word | recorder::EXIT);
     }
 }
 

@@ -77,14 +77,13 @@ pub(crate) fn enter(task: u64) -> u64 {
 pub(crate) extern "C" fn begin_of_guest(task: &mut Task, is_recorded: bool, busy: u32) -> Begun {
     let around = tls::task();
     if task.id == 0 && is_recorded {
-        task.id = next_id();
-        task.parent = around;
+        task.open(next_id(), around);
         let begun = |[busy]: [&Row; 1]| totals::count_untimed(busy);
         task.is_counted = count(tls::get(), [busy], begun);
         task.first = now().ticks;
     } else if !task.is_open() {
         // `FDR_SAMPLE` has left its first poll out. Otherwise its other numbers would be wrong.
-        task.is_over_now();
+        task.close();
         return Begun { ticks: 0, around };
     }
     tls::set_task(task.id);
@@ -127,12 +126,11 @@ pub(crate) extern "C" fn drop_of_guest(task: &mut Task, ids: &[u32; 4]) {
     let never_polled = |[dropped]: [&Row; 1]| totals::count_untimed(dropped);
     let [_, _, dropped, _] = *ids;
     if !count(tls::get(), [dropped], never_polled) {
-        task.id = next_id();
-        task.parent = tls::task();
+        task.open(next_id(), tls::task());
         task.first = stamp.ticks;
         note(task, *ids, task_state::DROPPED, 0, stamp);
     }
-    task.is_over_now();
+    task.close();
 }
 
 /// [`current`] for a guest, called in its host.
@@ -168,7 +166,7 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
         let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
         note(task, ids, state, counted, stamp);
     }
-    task.is_over_now();
+    task.close();
 }
 
 impl OpenCalls {

@@ -6,7 +6,6 @@ const OVER: u64 = u64::MAX;
 
 /// A task, from its first recorded poll to its end.
 #[repr(C)]
-#[derive(Default)]
 pub(crate) struct Task {
     /// 0 = no poll has been recorded.
     pub(crate) id: u64,
@@ -17,8 +16,8 @@ pub(crate) struct Task {
     /// Ticks for which it was polled, without the poll that is under way.
     pub(crate) busy: u64,
     pub(crate) polls: u32,
-    /// Whether anybody has polled the future, recorded or not.
-    pub(crate) is_touched: bool,
+    /// What its drop means: [`UNTOUCHED`], [`OPEN`] or nothing.
+    drop: u8,
     /// Whether the totals of a thread have its beginning.
     pub(crate) is_counted: bool,
     /// Whether it has left a note.
@@ -27,16 +26,51 @@ pub(crate) struct Task {
 
 const _: () = assert!(size_of::<Task>() == 40);
 
+/// Nobody has polled the future, recorded or not.
+const UNTOUCHED: u8 = 1;
+/// The task has begun and not ended.
+const OPEN: u8 = 2;
+
 impl Task {
-    /// Whether the task has begun and not ended.
     #[inline]
+    pub(crate) fn new() -> Task {
+        Task {
+            id: 0,
+            parent: 0,
+            first: 0,
+            busy: 0,
+            polls: 0,
+            drop: UNTOUCHED,
+            is_counted: false,
+            has_note: false,
+        }
+    }
+
+    /// Whether the task has begun and not ended.
     pub(crate) fn is_open(&self) -> bool {
-        self.id != 0 && self.id != OVER
+        self.drop & OPEN != 0
+    }
+
+    /// Whether the drop of the future ends a task.
+    #[inline(always)]
+    pub(crate) fn ends_when_dropped(&self) -> bool {
+        self.drop != 0
+    }
+
+    /// From now on somebody has polled the future.
+    #[inline(always)]
+    pub(crate) fn is_touched_now(&mut self) {
+        self.drop &= !UNTOUCHED;
+    }
+
+    /// Begins.
+    pub(crate) fn open(&mut self, id: u64, parent: u64) {
+        (self.id, self.parent, self.drop) = (id, parent, OPEN);
     }
 
     /// From now on nothing of the task is recorded.
-    pub(crate) fn is_over_now(&mut self) {
-        self.id = OVER;
+    pub(crate) fn close(&mut self) {
+        (self.id, self.drop) = (OVER, 0);
     }
 }
 
