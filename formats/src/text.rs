@@ -38,6 +38,13 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Whether two words are the same, if upper and lower case of ASCII letters do not count.
+#[must_use]
+#[inline(never)]
+pub fn same_word(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
 /// The decimal number that a text is.
 #[must_use]
 #[inline(never)]

@@ -180,6 +180,7 @@ pub(crate) fn unlink(path: &CStr) {
 }
 
 /// Nanoseconds of a clock that never goes back.
+#[inline(never)]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
