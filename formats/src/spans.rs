@@ -303,7 +303,7 @@ mod tests {
         for call in calls {
             spans.call(call, &mut note);
         }
-        spans.finish(None, |_, span| note(span));
+        spans.finish(None, &mut |_, span| note(span));
         found
     }
 
@@ -427,7 +427,7 @@ mod tests {
         spans.cpu(CpuId(1));
         spans.cpu(CpuId(2));
         let mut open = Vec::new();
-        spans.finish(None, |thread, span| open.push((thread, span.flags)));
+        spans.finish(None, &mut |thread, span| open.push((thread, span.flags)));
         assert_eq!(open, [(ThreadId(2), flags::EXIT_SYNTHETIC)]);
         let mut losses = Losses::default();
         spans.losses(&mut losses);
