@@ -390,6 +390,7 @@ fn free_number(state: &State) -> u32 {
         .unwrap_or(first)
 }
 
+#[inline(never)]
 fn path_of(state: &State, number: u32) -> PathBuf {
     state.output().path(&Names {
         program: &state.program,

@@ -400,6 +400,7 @@ impl State {
     }
 
     /// The frequency as known now, without waiting.
+    #[inline(never)]
     pub(crate) fn frequency(&self) -> Frequency {
         self.choose(&Anchor::take(self.chosen.kind))
     }
@@ -410,6 +411,7 @@ impl State {
         (now, self.choose(&now))
     }
 
+    #[inline(never)]
     fn choose(&self, now: &Anchor) -> Frequency {
         let measured = self.calibration.frequency(now);
         // If the rate may change, its average is the best value.

@@ -82,6 +82,7 @@ pub(crate) struct Held {
 struct HeldBack(Mask);
 
 /// Locks the table, for moments. A thread that holds it ([`is_mine`]) must not call this.
+#[inline(never)]
 pub(crate) fn table() -> Held {
     let signals = HeldBack(Mask::hold());
     Held {
@@ -201,6 +202,7 @@ impl Table {
         self.filter.is_some()
     }
 
+    #[inline(never)]
     fn apply(&mut self) -> usize {
         let mut named = 0;
         for function in self
