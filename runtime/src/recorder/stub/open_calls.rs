@@ -13,7 +13,6 @@ use crate::ring::layout::{
     BUSY, CHUNK, FRAMES, Frame, NO_HIGH, OpenCalls, Row, Slot, TOTALS_IDS, Totals,
 };
 use crate::ring::open_calls::SHORT_CALL_ENDS;
-use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
 /// Bytes of a row.
@@ -146,8 +145,6 @@ macro_rules! way {
         code!(
             $name,
             [
-                "test r11b, {counted}",
-                "jne {access}.counted",
                 slot_access::slot!(),
                 $($stamp,)+
                 // Each call leaves its records, as in `stub`, if there are no open calls.
@@ -321,7 +318,6 @@ macro_rules! way {
                 access_record_at = const offset_of!(SlotAccess, record_at),
                 access_outline = const offset_of!(SlotAccess, outline),
                 other_way = const OTHER_WAY,
-                counted = const COUNTED,
                 exit = const EXIT,
                 exit_bits = const EXIT | OTHER_WAY,
                 cpu = const offset_of!(Slot, cpu),
