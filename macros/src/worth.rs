@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::items::{Attribute, Item, Kind, braces};
 
@@ -294,14 +294,14 @@ impl Measure {
                 self.statements += 1;
                 self.instructions += BRANCH;
             }
-            name if is_name && (LOOPS.contains(&name) || WAITS.contains(&name)) => {
+            name if is_name && is_call(next) && (LOOPS.contains(&name) || WAITS.contains(&name)) => {
                 self.has_loop = true;
             }
             _ => {}
         }
     }
 
-    fn group(&mut self, group: &proc_macro2::Group, before: &[Option<TokenTree>; 2]) {
+    fn group(&mut self, group: &Group, before: &[Option<TokenTree>; 2]) {
         match (group.delimiter(), &before[1]) {
             (Delimiter::Parenthesis, Some(TokenTree::Ident(name))) => {
                 self.instructions += call(&name.to_string());
@@ -335,6 +335,12 @@ fn separators(tokens: TokenStream) -> u32 {
     let is_comma = |token: &TokenTree| is_punct(Some(token), ',');
     let count = tokens.into_iter().filter(is_comma).count();
     u32::try_from(count).unwrap_or(u32::MAX / CALL)
+}
+
+/// Whether a name is called: `name(…)` or `name::<T>(…)`. Otherwise it is a field.
+fn is_call(next: Option<&TokenTree>) -> bool {
+    let arguments = |group: &Group| group.delimiter() == Delimiter::Parenthesis;
+    matches!(next, Some(TokenTree::Group(group)) if arguments(group)) || is_punct(next, ':')
 }
 
 /// What a call of that name costs its caller.

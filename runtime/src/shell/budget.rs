@@ -29,6 +29,9 @@ const PART_OF_LOOKS: u64 = 100;
 /// A slice: for how long functions are timed that are otherwise only counted, ns, and how many of them at once.
 const SLICE_NS: u64 = 1_000_000;
 const SLICE_FUNCTIONS: usize = 64;
+/// Timing the functions of a slice may make one part in this many of what the program takes for itself meanwhile. One
+/// function may take more, if the slice has no other.
+const PART_OF_SLICE: u64 = 2;
 
 /// The least time for which a function is only counted, ns: at first, and at most. It doubles each time.
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;
@@ -131,18 +134,19 @@ impl Budget {
         let cpu_ns = clock::process_cpu_ns();
         let used_ns = cpu_ns.saturating_sub(self.cpu_ns);
         (self.looked_ns, self.cpu_ns) = (now_ns, cpu_ns);
+        // Each check reads the calls, so that they are of the same time as the CPU time.
+        self.read(ring);
         if used_ns < elapsed_ns / 20 {
-            return IDLE_NS;
+            return self.pause(now_ns, IDLE_NS);
         }
         // Before a ring is full no record is lost. So all calls leave their records.
         if !ring.owned_slots().any(counts::is_full) {
             return self.pause(now_ns, SHORT_NS);
         }
-        self.read(ring);
         if self.decide(used_ns, now_ns) {
             return self.pause(now_ns, SHORT_NS);
         }
-        if self.begin_slice() {
+        if self.begin_slice(used_ns) {
             return SLICE_NS;
         }
         self.pause(now_ns, LONG_NS)
@@ -245,18 +249,23 @@ impl Budget {
         !chosen.is_empty()
     }
 
-    /// Begins a slice of the functions that are only counted. False if there are none.
-    fn begin_slice(&mut self) -> bool {
-        let counted =
-            |function: &Function| function.counting == Some(true) && function.counted_now() > 0;
-        let all: Vec<u32> = (1..)
+    /// Begins a slice of the functions that are only counted. False if there are none. The calls of the last `used_ns`
+    /// of CPU time say what timing a function takes.
+    fn begin_slice(&mut self, used_ns: u64) -> bool {
+        let all: Vec<(u32, u64)> = (1..)
             .zip(&self.functions)
-            .filter(|(_, function)| counted(function))
-            .map(|(id, _)| id)
+            .filter(|(_, function)| function.counting == Some(true) && function.counted_now() > 0)
+            .map(|(id, function)| (id, function.counted_now() * self.timed_ns))
             .collect();
         let from = if self.next < all.len() { self.next } else { 0 };
-        let chosen = all.iter().skip(from).take(SLICE_FUNCTIONS);
-        self.slice.extend(chosen);
+        let mut left_ns = used_ns / PART_OF_SLICE;
+        for &(id, takes_ns) in all.iter().skip(from).take(SLICE_FUNCTIONS) {
+            if takes_ns > left_ns && !self.slice.is_empty() {
+                break;
+            }
+            left_ns = left_ns.saturating_sub(takes_ns);
+            self.slice.push(id);
+        }
         self.next = from + self.slice.len();
         table().time_for_a_moment(self.slice.iter().copied(), true);
         !self.slice.is_empty()
