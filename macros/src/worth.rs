@@ -410,6 +410,7 @@ mod tests {
             "while a() {}",
             "loop { return; }",
             "self.a.iter().map(|b| b.c).sum()",
+            "self.a.iter().map(|b| b.c).sum::<u64>()",
             "a.await",
             "self.rt.block_on(self.inner.get(key))",
             "if a { while let Some(b) = c.next() {} }",
@@ -428,6 +429,8 @@ mod tests {
             "&mut self.a.b",
             "self.a.len()",
             "self.a = a;",
+            // Fields with the names of methods that loop.
+            "self.count += a; self.position = self.output;",
             "match self { A::B(c) => Some(c), A::D => None }",
             "debug_assert!(self.a.iter().all(|b| b.is_c()), \"{}\", self.d()); self.a[i]",
             "let f: for<'a> fn(&'a u8) = self.f; f(&1)",
