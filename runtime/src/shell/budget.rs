@@ -29,8 +29,8 @@ const PART_OF_LOOKS: u64 = 100;
 /// A slice: for how long functions are timed that are otherwise only counted, ns, and how many of them at once.
 const SLICE_NS: u64 = 1_000_000;
 const SLICE_FUNCTIONS: usize = 64;
-/// Timing the functions of a slice may make one part in this many of what the program takes for itself meanwhile. One
-/// function may take more, if the slice has no other.
+/// To time the functions of a slice may take one part in this many of the CPU time that their calls are counted in. One
+/// function alone may take more.
 const PART_OF_SLICE: u64 = 2;
 
 /// The least time for which a function is only counted, ns: at first, and at most. It doubles each time.
@@ -296,4 +296,80 @@ fn read_ns(kind: Kind) -> u64 {
 pub(crate) fn of_process(now_ns: u64) -> Option<Budget> {
     let state = install::state()?;
     Budget::new(&state.config, state.chosen.kind, now_ns)
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Functions that a scope chose, with so many timed and counted calls since the last check.
+    fn budget(calls: &[(u64, u64)]) -> Budget {
+        let function = |&(calls, counted): &(u64, u64)| Function {
+            calls: 1_000_000 + calls,
+            calls_before: 1_000_000,
+            counted: 2_000_000 + counted,
+            counted_before: 2_000_000,
+            counting: Some(counted > 0),
+            auto: true,
+            ..Function::default()
+        };
+        Budget {
+            share: MILLION / 10,
+            takes_all: false,
+            timed_ns: 50,
+            functions: calls.iter().map(function).collect(),
+            looked_ns: 0,
+            cpu_ns: 0,
+            due_ns: 0,
+            slice: Vec::new(),
+            next: 0,
+        }
+    }
+
+    fn counted(budget: &Budget) -> Vec<bool> {
+        let functions = budget.functions.iter();
+        functions.map(|all| all.counting == Some(true)).collect()
+    }
+
+    #[test]
+    fn as_few_functions_as_possible_are_only_counted() {
+        // 4.5 of 9.5 ms are the program's own, and three quarters of a tenth of that are 337 us.
+        let mut some = budget(&[(3_000, 0), (90_000, 0), (0, 0), (7_000, 0)]);
+        assert!(some.decide(9_500_000, 1));
+        assert_eq!(counted(&some), [false, true, false, true]);
+        // A person marked it alone.
+        some.functions[1].auto = false;
+        some.functions[1].counting = Some(false);
+        some.decide(9_500_000, 1);
+        assert!(!counted(&some)[1]);
+        // What was done before the last check does not matter.
+        let mut idle = budget(&[(0, 0), (5_000, 0)]);
+        assert!(!idle.decide(9_500_000, 1));
+        assert_eq!(counted(&idle), [false, false]);
+    }
+
+    #[test]
+    fn functions_are_timed_again_when_they_are_called_less() {
+        let mut some = budget(&[(0, 1_000), (0, 2_000), (0, 40_000)]);
+        some.functions[0].until_ns = 10;
+        assert!(some.decide(9_500_000, 9));
+        assert_eq!(counted(&some), [true, false, true]);
+    }
+
+    #[test]
+    fn a_slice_takes_its_part_of_the_time_and_the_next_one_goes_on() {
+        // Half of 1 ms are the timed calls of 10,000.
+        let mut some = budget(&[(0, 4_000), (9, 0), (0, 6_000), (0, 1), (0, 70_000), (0, 5)]);
+        let mut slices = Vec::new();
+        for _ in 0..5 {
+            assert!(some.begin_slice(1_000_000));
+            slices.push(core::mem::take(&mut some.slice));
+        }
+        assert_eq!(slices, [vec![1, 3], vec![4], vec![5], vec![6], vec![1, 3]]);
+        assert!(!budget(&[(9, 0)]).begin_slice(1_000_000));
+        let many = vec![(0, 1); SLICE_FUNCTIONS + 3];
+        let mut many = budget(&many);
+        assert!(many.begin_slice(1_000_000));
+        assert_eq!(many.slice.len(), SLICE_FUNCTIONS);
+    }
 }
