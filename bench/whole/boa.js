@@ -24,7 +24,7 @@ function frequencies(text) {
 }
 
 let checksum = fib(20);
-for (let round = 0; round < 70; round++) {
+for (let round = 0; round < 20; round++) {
   const account = new Account("a" + round);
   for (let i = 0; i < 3000; i++) {
     try { account.pay(i % 50 === 0 ? -1 : i); } catch (error) { checksum += error.message.length; }

@@ -163,7 +163,7 @@ pub(super) const WORKLOADS: [Workload; 11] = [
     Workload {
         name: "boa",
         program: "boa",
-        arguments: "INPUT",
+        arguments: "INPUT 4",
         input: Input::Script(include_str!("../../../whole/boa.js")),
         repeats: false,
     },
@@ -272,7 +272,10 @@ mod tests {
         assert_eq!(names(&["oxipng"]).expect("a program").len(), 2);
         assert_eq!(names(&["oxipng zopfli", "boa"]).expect("two").len(), 2);
         let boa = choose(&["boa".to_owned()]).expect("boa")[0];
-        assert_eq!(boa.words(Path::new("a b")).collect::<Vec<_>>(), ["a b"]);
+        assert_eq!(
+            boa.words(Path::new("a b")).collect::<Vec<_>>(),
+            ["a b", "4"]
+        );
         let error = names(&["vim"]).expect_err("no program").to_string();
         assert!(
             error.contains("vim") && error.contains("mini-redis"),
