@@ -19,15 +19,18 @@ const AROUND_NS: u64 = 12;
 /// What a call costs that is only counted, ns.
 const COUNTED_NS: u64 = 2;
 
-/// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles.
+/// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles. A
+/// program that turns to other functions is recorded at full cost up to the next check.
 const SHORT_NS: u64 = 5_000_000;
-const LONG_NS: u64 = 100_000_000;
+const LONG_NS: u64 = 20_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// A check may take one part in this many of the time.
 const PART_OF_LOOKS: u64 = 100;
 
 /// A slice: for how long functions are timed that are otherwise only counted, ns, and how many of them at once.
 const SLICE_NS: u64 = 1_000_000;
+/// The least time from the end of a slice to the next one.
+const BETWEEN_SLICES_NS: u64 = 50_000_000;
 const SLICE_FUNCTIONS: usize = 64;
 /// To time the functions of a slice may take one part in this many of the CPU time that their calls are counted in. One
 /// function alone may take more.
@@ -83,8 +86,9 @@ pub(crate) struct Budget {
     due_ns: u64,
     /// The functions of the slice, by id. Empty between two slices.
     slice: Vec<u32>,
-    /// Where the next slice begins.
+    /// Where the next slice begins, and when it may, ns.
     next: usize,
+    next_slice_ns: u64,
 }
 
 impl Budget {
@@ -101,6 +105,7 @@ impl Budget {
             due_ns: now_ns + SHORT_NS,
             slice: Vec::new(),
             next: 0,
+            next_slice_ns: 0,
         })
     }
 
@@ -113,7 +118,8 @@ impl Budget {
             } else {
                 let slice = core::mem::take(&mut self.slice);
                 table().time_for_a_moment(slice.into_iter(), false);
-                self.pause(now_ns, LONG_NS / 2)
+                self.next_slice_ns = now_ns + BETWEEN_SLICES_NS;
+                self.pause(now_ns, LONG_NS)
             };
             self.due_ns = clock::monotonic_raw_ns() + pause_ns;
         }
@@ -146,7 +152,7 @@ impl Budget {
         if self.decide(used_ns, now_ns) {
             return self.pause(now_ns, SHORT_NS);
         }
-        if self.begin_slice(used_ns) {
+        if now_ns >= self.next_slice_ns && self.begin_slice(used_ns) {
             return SLICE_NS;
         }
         self.pause(now_ns, LONG_NS)
@@ -323,6 +329,7 @@ mod tests {
             due_ns: 0,
             slice: Vec::new(),
             next: 0,
+            next_slice_ns: 0,
         }
     }
 
