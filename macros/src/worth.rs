@@ -294,7 +294,10 @@ impl Measure {
                 self.statements += 1;
                 self.instructions += BRANCH;
             }
-            name if is_name && is_call(next) && (LOOPS.contains(&name) || WAITS.contains(&name)) => {
+            name if is_name
+                && is_call(next)
+                && (LOOPS.contains(&name) || WAITS.contains(&name)) =>
+            {
                 self.has_loop = true;
             }
             _ => {}
@@ -409,7 +412,6 @@ mod tests {
             "for a in b {}",
             "while a() {}",
             "loop { return; }",
-            "self.a.iter().map(|b| b.c).sum()",
             "self.a.iter().map(|b| b.c).sum::<u64>()",
             "a.await",
             "self.rt.block_on(self.inner.get(key))",
