@@ -294,13 +294,10 @@ impl Measure {
                 self.statements += 1;
                 self.instructions += BRANCH;
             }
-            name if is_name
-                && is_call(next)
-                && (LOOPS.contains(&name) || WAITS.contains(&name)) =>
-            {
-                self.has_loop = true;
+            name => {
+                let takes_long = LOOPS.contains(&name) || WAITS.contains(&name);
+                self.has_loop |= takes_long && is_name && is_call(next);
             }
-            _ => {}
         }
     }
 
@@ -431,7 +428,6 @@ mod tests {
             "&mut self.a.b",
             "self.a.len()",
             "self.a = a;",
-            // Fields with the names of methods that loop.
             "self.count += a; self.position = self.output;",
             "match self { A::B(c) => Some(c), A::D => None }",
             "debug_assert!(self.a.iter().all(|b| b.is_c()), \"{}\", self.d()); self.a[i]",
