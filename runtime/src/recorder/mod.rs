@@ -5,6 +5,7 @@
 //! nothing else of std. It must never know of files, names or configuration.
 
 mod claim;
+mod note;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
 pub(crate) mod sample;
@@ -38,6 +39,7 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
+pub(crate) use note::{note, note_of_guest};
 pub(crate) use open_calls::{keep, keep_no_more};
 pub(crate) use process_ring::ring;
 

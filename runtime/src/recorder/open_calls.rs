@@ -21,6 +21,7 @@
 
 use core::time::Duration;
 
+use super::note::Asked;
 use super::{EXIT, claim, writer};
 use crate::clock::{Kind, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
@@ -82,10 +83,10 @@ pub(crate) fn keep_no_more() {
 #[inline(never)]
 pub(super) fn edge(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     if claim::is_unnoticed_child() {
-        return claim::record_in_unnoticed_child(word, stamp.cpu);
+        return claim::record_in_unnoticed_child(Asked::Edge(word), stamp.cpu);
     }
     if slot.cpu.load(Ordering::Relaxed) == BUSY {
-        return claim::busy(word, stamp.cpu);
+        return claim::busy(Asked::Edge(word), stamp.cpu);
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
@@ -180,6 +181,16 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     }
 }
 
+/// Publishes the entries of all open calls, and the short calls inside the innermost one, because a note follows. The
+/// slot is busy. Returns the CPU of the last record, which will be that of `stamp`.
+pub(super) fn before_note(slot: &Slot, calls: &OpenCalls, stamp: Stamp) -> u32 {
+    publish_open(slot, calls);
+    summarise(slot, calls, depth(calls), stamp);
+    let before = calls.cpu.load(Ordering::Relaxed);
+    calls.cpu.store(stamp.cpu, Ordering::Relaxed);
+    before
+}
+
 /// Counts a call of a function whose calls are only counted. Its exit does nothing.
 #[cold]
 #[inline(never)]
@@ -188,13 +199,13 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
         return;
     }
     if claim::is_unnoticed_child() {
-        return claim::record_in_unnoticed_child(word, cpu);
+        return claim::record_in_unnoticed_child(Asked::Edge(word), cpu);
     }
     let Some(calls) = of(slot) else {
         // A thread without totals has neither the entry nor the exit.
         match claim::is_real(slot) {
             true => slot.dropped.fetch_add(2, Ordering::Relaxed),
-            false => return claim::busy(word, cpu),
+            false => return claim::busy(Asked::Edge(word), cpu),
         };
         return;
     };

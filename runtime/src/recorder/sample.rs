@@ -28,6 +28,17 @@ pub(crate) fn left_out() -> u32 {
     LEFT_OUT.load(Ordering::Relaxed)
 }
 
+/// Whether code with that stack pointer runs inside a top-level call that is left out. Such code makes no notes.
+pub(super) fn leaves_out(stack: usize) -> bool {
+    let most = left_out();
+    if most == 0 {
+        return false;
+    }
+    let (outermost, left) = tls::sample();
+    // As in `edge`.
+    stack <= outermost && left != most
+}
+
 /// Makes the edge's record if its call is chosen. `stack` is the stack pointer of the traced function, or a number
 /// that differs from it by the same bytes for each edge. Returns the word with which the exit of the call comes. 0:
 /// none does.

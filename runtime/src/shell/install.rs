@@ -101,7 +101,7 @@ fn record_from_start() -> Result<(), Failure> {
     let (on, all) = {
         let mut table = table();
         table.set_filter(filter);
-        (table.enable(true), table.len())
+        (table.enable(true), table.switched())
     };
     messages::info(format_args!("{on} of {all} traced functions are recorded"));
     Ok(())
