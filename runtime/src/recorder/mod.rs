@@ -100,6 +100,8 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
+    /// Those of a timed site whose calls are only counted, beside [`COUNTED`].
+    pub(crate) counted: u32,
     /// An additional bit of a guest's sites.
     pub(crate) guests: u32,
 }
@@ -278,6 +280,7 @@ mod plain {
         Bits {
             timed: 0,
             untimed: 0,
+            counted: 0,
             guests: GUESTS_BIT,
         }
     }

@@ -139,7 +139,7 @@ fn keep(state: &State, text: &str) -> Result<String, String> {
     if time.is_zero() {
         recorder::keep_no_more();
     } else {
-        recorder::keep(Some(time), state.frequency().hz);
+        recorder::keep(Some(time), state.chosen.kind, state.frequency().hz);
     }
     KEEP_NS.store(nanos(time), Ordering::Relaxed);
     Ok(match time.is_zero() {

@@ -347,7 +347,8 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
         .store(start.realtime_ns, Ordering::Relaxed);
     let frequency = state.frequency().hz;
     header.frequency.store(frequency, Ordering::Relaxed);
-    recorder::keep(config.keeps().then_some(config.keep), frequency);
+    let kind = state.chosen.kind;
+    recorder::keep(config.keeps().then_some(config.keep), kind, frequency);
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);

@@ -67,6 +67,7 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     bits: Bits {
         timed: 0,
         untimed: 0,
+        counted: 0,
         guests: 0,
     },
 });
@@ -223,16 +224,15 @@ impl Table {
 
     /// The bits of the function's word, besides its id.
     fn bits_of(&self, function: &Function) -> u32 {
-        let bits = match function.site.is_untimed() {
-            false => self.bits.timed,
-            true => self.bits.untimed,
+        let is_counted = function.counted && !function.timed_for_a_moment;
+        let bits = match (function.site.is_untimed(), is_counted) {
+            (false, false) => self.bits.timed,
+            (false, true) => self.bits.counted | COUNTED,
+            (true, false) => self.bits.untimed,
+            (true, true) => self.bits.untimed | COUNTED,
         };
         let guests = if function.own { 0 } else { self.bits.guests };
-        let counted = match function.counted && !function.timed_for_a_moment {
-            true => COUNTED,
-            false => 0,
-        };
-        bits | guests | counted
+        bits | guests
     }
 
     /// From now on the calls of these functions are only counted, or leave records again.
