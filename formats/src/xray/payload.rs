@@ -35,9 +35,7 @@ use crate::bytes::{ByteOrder, Fields};
 #[cfg(feature = "read")]
 use crate::model::FunctionId;
 use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
-#[cfg(feature = "read")]
-use crate::notes::Note;
-use crate::notes::NoteKind;
+use crate::notes::{MOST_BYTES, Note, NoteKind};
 
 pub use draft::{
     TotalsRow, encode_balance, encode_break, encode_clock, encode_functions, encode_identity,
@@ -262,6 +260,29 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
 #[must_use]
 pub fn note(payload: &[u8]) -> Option<&[u8]> {
     payload.get(8..)
+}
+
+/// Whether a payload of that many bytes and with these first bytes may stand in a ring: it is about short calls, or a
+/// note. Async-signal-safe.
+#[must_use]
+pub(crate) fn is_of_ring(first: [u8; 8], bytes: usize) -> bool {
+    let [.., kind, _, _] = first;
+    let is_sized = match kind {
+        SHORT_CALLS | THRESHOLD => matches!(bytes, 16 | 24),
+        kind => {
+            let is_sized = (8..=8 + MOST_BYTES).contains(&bytes) && bytes % 8 == 0;
+            is_sized && NoteKind::of(kind).is_some()
+        }
+    };
+    is_sized && first == head(kind)
+}
+
+/// A note in a little-endian payload: its kind and its body. `None`: it is another payload, or it is damaged.
+pub(super) fn note_of_ring(payload: &[u8]) -> Option<(NoteKind, &[u8])> {
+    let (first, body) = payload.split_first_chunk()?;
+    let kind = NoteKind::of(first[5]).filter(|&kind| *first == head(kind as u8))?;
+    Note::decode(kind, body)?;
+    Some((kind, body))
 }
 
 /// A note: its kind and its body.

@@ -157,7 +157,7 @@ pub(crate) fn statistics() -> Statistics {
     let mut statistics = Statistics::default();
     {
         let table = table();
-        statistics.functions = table.len() as u64;
+        statistics.functions = table.switched() as u64;
         statistics.functions_on = table.on() as u64;
     }
     let Some(ring) = recorder::ring() else {

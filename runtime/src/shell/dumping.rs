@@ -255,13 +255,13 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
 }
 
 fn has_records(ring: &Ring) -> Result<(), Error> {
-    let asked_for = asked_for(ring);
+    let has_any = has_any(ring);
     if ring.is_lost() {
         return Err(lost(ring));
     }
-    match asked_for {
-        0 => Err(Error::NothingRecorded(why_nothing())),
-        _ => Ok(()),
+    match has_any {
+        false => Err(Error::NothingRecorded(why_nothing())),
+        true => Ok(()),
     }
 }
 
@@ -411,6 +411,11 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
     })
 }
 
+/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`asked_for`].
+pub(crate) fn has_any(ring: &Ring) -> bool {
+    asked_for(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
+}
+
 #[cfg(feature = "stream")]
 /// The current tick of the recorder's clock.
 pub(crate) fn now(state: &State) -> Ticks {
@@ -466,7 +471,7 @@ pub(crate) fn lasting_info(state: &State) -> TraceInfo {
 /// Why nothing was recorded, and what to do.
 pub(crate) fn why_nothing() -> String {
     let table = table();
-    if table.len() == 0 {
+    if table.switched() == 0 {
         return "the program has no #[traced] function".into();
     }
     if table.filter().is_none() {
