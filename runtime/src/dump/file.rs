@@ -156,8 +156,8 @@ impl Dump<'_> {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
         })?;
         let mut written = Written::default();
-        // The thread that panicked comes first.
-        let failed = self.info.failed_thread();
+        // The thread that panicked, or made the slow call, comes first.
+        let failed = self.info.thread_of_reason();
         let has_failed = |slot: &&Slot| {
             let thread = u64::from(slot.tid.load(Ordering::Relaxed));
             failed == Some(ThreadId(thread))

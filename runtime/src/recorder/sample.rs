@@ -9,7 +9,8 @@
 
 use crate::primitive::{AtomicU32, Ordering};
 
-use super::{EXIT, tls};
+use super::{EXIT, tls, watch};
+use crate::site::COUNTED;
 
 /// Set in the word of a top-level call once it has been chosen or left out. The bit is 0 in every record.
 pub(super) const OUTERMOST: u32 = 1 << 2;
@@ -31,6 +32,16 @@ pub(crate) fn left_out() -> u32 {
 /// that differs from it by the same bytes for each edge. Returns the word with which the exit of the call comes. 0:
 /// none does.
 pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
+    if word & COUNTED != 0 && watch::is_watched(word) {
+        // It is followed, and leaves its records, also where the call or the one around it is left out.
+        let exit = choose(word, stack, |_| {});
+        record(word & !OUTERMOST);
+        return word | exit & OUTERMOST;
+    }
+    choose(word, stack, record)
+}
+
+fn choose(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
     let most = left_out();
     if most == 0 {
         record(word);

@@ -56,7 +56,7 @@ macro_rules! address {
 mod counted;
 mod open_calls;
 mod outline;
-mod sample;
+pub(super) mod sample;
 mod slot_access;
 mod untimed;
 
@@ -68,6 +68,7 @@ use super::{Bits, record_slowly};
 use crate::clock::Kind;
 use crate::primitive::OwnCacheLines;
 use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
+use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
@@ -97,12 +98,20 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
         false => address!("slowly"),
     });
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest =
-        SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps && !SLOT_ACCESS.samples();
+    let timed = match SLOT_ACCESS.is_nearest() {
+        true => 0,
+        false => OTHER_WAY,
+    };
+    // Where no common record goes, each record goes to Rust.
+    let uncommon = match SLOT_ACCESS.is_fixed() {
+        true => timed ^ OTHER_WAY,
+        false => timed,
+    };
     Bits {
-        timed: if is_nearest { 0 } else { OTHER_WAY },
+        timed,
         untimed: untimed::prepare(keeps),
         guests: 0,
+        watched: uncommon | COUNTED,
     }
 }
 
@@ -184,12 +193,13 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx.
+/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx. If other code makes the common records,
+/// there is no CPU in ecx.
 macro_rules! rdtsc_and_rseq {
     () => {
         concat!(
             "rdtsc\n",
-            "mov rcx, qword ptr [rip + {access} + {access_rseq}]\n",
+            "mov rcx, qword ptr [rip + {access} + {access_nearest}]\n",
             "mov ecx, dword ptr fs:[rcx + 4]",
         )
     };
@@ -291,7 +301,7 @@ way! {
     // The relocation changes nothing. Because of it, a linker that takes this code takes the entry in `load`, too.
     "3:\njmp qword ptr [rip + {other}]\n.reloc ., R_X86_64_NONE, {access}.at_load",
     other = sym OTHER,
-    access_rseq = const offset_of!(SlotAccess, rseq)
+    access_nearest = const offset_of!(SlotAccess, nearest)
 }
 // Entered from the code above, as the next one is.
 way! {

@@ -6,13 +6,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::Clock;
+use fdr_formats::model::{Clock, Moment};
 use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
 use super::sites::{self, table};
-use super::{connection, dumper, stream};
+use super::{connection, dumper, stream, triggers};
 use crate::api::{Dump, Error, Failure};
 use crate::clock;
 use crate::crash;
@@ -72,7 +72,7 @@ pub(crate) extern "C" fn at_exit() {
     let result = if stream::is_begun() && !sites::is_mine() {
         stream::finish()
     } else {
-        dump_and_say("exit").map(|_| ())
+        triggers::at_exit()
     };
     // Waits for a dump that began meanwhile.
     let _ = alone(|| {
@@ -105,15 +105,21 @@ fn say_replaced() {
 /// Dumps, and says on stderr how that ended.
 pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     let result = dump(reason);
-    match &result {
-        Ok(_) => {}
-        Err(error @ Error::NothingRecorded(_)) => messages::warn(format_args!("{error}")),
-        // It was said when the file was lost, and nobody asked for this dump.
-        Err(_) if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
-        Err(Error::Failed(failure)) => say_failed(failure),
-        Err(error) => say_failed(&error.to_string().into()),
+    if let Err(error) = &result {
+        say_error(error, reason);
     }
     result
+}
+
+/// Says why a dump failed.
+pub(crate) fn say_error(error: &Error, reason: &str) {
+    match error {
+        Error::NothingRecorded(_) => messages::warn(format_args!("{error}")),
+        // It was said when the file was lost, and nobody asked for this dump.
+        _ if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
+        Error::Failed(failure) => say_failed(failure),
+        error => say_failed(&error.to_string().into()),
+    }
 }
 
 /// The objects that every dump needs.
@@ -136,6 +142,21 @@ fn ready() -> Result<(&'static Ring, &'static State), Error> {
 
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
+    dump_with(&Occasion {
+        reason,
+        marks: Vec::new(),
+    })
+}
+
+/// Why there is a dump.
+pub(crate) struct Occasion<'a> {
+    pub(crate) reason: &'a str,
+    /// Ticks that this one trace names, in addition to the named moments of the ring.
+    pub(crate) marks: Vec<(u64, String)>,
+}
+
+/// The same, with named moments of its own.
+pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
     let (ring, state) = ready()?;
     if stream::is_begun() {
         return stream::flush(ring);
@@ -146,9 +167,9 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
                 let why = "the process ends, and its last trace is written";
                 return Err(Error::failed(why, "call it earlier"));
             }
-            let (dump, replaced) = write(ring, state, reason)?;
+            let (dump, replaced) = write(ring, state, occasion)?;
             // This is said under the lock, so the end of the process waits for the line too.
-            say_written(&dump, replaced);
+            say_written(&dump, replaced, occasion.reason);
             Ok(dump)
         })
     };
@@ -197,7 +218,11 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
     Failure::new(path.display().to_string(), remedy, error)
 }
 
-fn say_written(dump: &Dump, replaced: bool) {
+fn say_written(dump: &Dump, replaced: bool, reason: &str) {
+    let why = match reason.strip_prefix("trigger ") {
+        Some(why) => format!("; {why}"),
+        None => String::new(),
+    };
     messages::trace_was_written();
     let Dump {
         path,
@@ -207,7 +232,7 @@ fn say_written(dump: &Dump, replaced: bool) {
         dropped,
     } = dump;
     messages::warn(format_args!(
-        "{} {}: {records} records of {threads} thread{}, {overwritten} overwritten, {dropped} dropped",
+        "{} {}: {records} records of {threads} thread{}, {overwritten} overwritten, {dropped} dropped{why}",
         if replaced { "replaced" } else { "wrote" },
         path.display(),
         if *threads == 1 { "" } else { "s" },
@@ -260,7 +285,7 @@ fn has_records(ring: &Ring) -> Result<(), Error> {
         return Err(lost(ring));
     }
     match asked_for {
-        0 => Err(Error::NothingRecorded(why_nothing())),
+        0 => Err(Error::NothingRecorded(table().why_nothing())),
         _ => Ok(()),
     }
 }
@@ -304,12 +329,19 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
 }
 
 /// Writes the records of the ring. Also returns whether an earlier file had that name.
-fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
+fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, bool), Error> {
     has_records(ring)?;
     if state.address().is_none() && state.output().is_null() {
         return Ok((discarded(ring, dump_path(state)), false));
     }
-    let info = trace_info(ring, state, reason);
+    let mut info = trace_info(ring, state, occasion.reason);
+    let first = info.moments.last().map_or(1, |last| last.number + 1);
+    let marks = (first..).zip(&occasion.marks);
+    info.moments.extend(marks.map(|(number, (ticks, name))| Moment {
+        number,
+        time: Ticks(*ticks),
+        name: name.clone(),
+    }));
     let dump = to_write(ring, state, &info);
     let (path, replaced, written) = match state.address() {
         Some(address) => {
@@ -460,23 +492,4 @@ pub(crate) fn lasting_info(state: &State) -> TraceInfo {
         start: Some(Ticks(start.ticks)),
         ..TraceInfo::default()
     }
-}
-
-/// Why nothing was recorded, and what to do.
-pub(crate) fn why_nothing() -> String {
-    let table = table();
-    if table.len() == 0 {
-        return "the program has no #[traced] function".into();
-    }
-    if table.filter().is_none() {
-        return "recording was never turned on".into();
-    }
-    if table.on() > 0 {
-        return format!(
-            "none of the {} functions that are on was called",
-            table.on()
-        );
-    }
-    let nothing = "the filter excludes every function that it names, or recording was turned off";
-    table.unmatched_in_words().unwrap_or_else(|| nothing.into())
 }

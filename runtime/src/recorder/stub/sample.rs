@@ -122,6 +122,12 @@ macro_rules! slowly {
 slowly!("sample_slowly", edge);
 slowly!("sample_untimed_slowly", edge_untimed);
 
+/// Makes the record of an edge of a watched function, which no code here has seen. Returns the word of the exit.
+pub(in crate::recorder) fn edge_here(word: u32, kept: &mut u64) -> u32 {
+    let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
+    sample::edge(word, stack, crate::recorder::record)
+}
+
 /// `kept` is where `outline` keeps r11. The stack pointer must be that of the code above, because a thread may come
 /// through both.
 #[cold]
