@@ -73,7 +73,10 @@ pub fn parse(text: &str) -> Result<Vec<Trigger>, String> {
     if Filter::means_off(text) {
         return Ok(Vec::new());
     }
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let parts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
     let mut triggers = Vec::new();
     for part in parts {
         let shown = text::clean(text::cut(part, MOST_BYTES));
@@ -106,7 +109,11 @@ fn one(part: &str) -> Result<Trigger, String> {
         let behind = options.get(1..).unwrap_or_default();
         let end = behind.find(['+', '/']).unwrap_or(behind.len());
         let (time, others) = behind.split_at_checked(end).unwrap_or((behind, ""));
-        let to = if sign == '+' { &mut post_roll } else { &mut limit };
+        let to = if sign == '+' {
+            &mut post_roll
+        } else {
+            &mut limit
+        };
         if to.replace(duration::parse(time.trim())?).is_some() {
             return Err(format!("{sign} stands there twice"));
         }
@@ -192,7 +199,8 @@ impl Default for OutMost {
 /// assert!(parse_out_most("0").is_err());
 /// ```
 pub fn parse_out_most(text: &str) -> Result<OutMost, String> {
-    const ACCEPTED: &str = "accepted are a number of files, such as 10, a size, such as 1G, or both: 10,1G";
+    const ACCEPTED: &str =
+        "accepted are a number of files, such as 10, a size, such as 1G, or both: 10,1G";
     let (mut files, mut bytes) = (None, None);
     for part in text.split(',').map(str::trim) {
         let is_count = part.bytes().all(|byte| byte.is_ascii_digit());
@@ -381,7 +389,11 @@ mod tests {
                 panic!("{text}: {parsed:?}")
             };
             assert_eq!(trigger.event, event, "{text}");
-            assert_eq!((trigger.post_roll, trigger.limit), (post_roll, limit), "{text}");
+            assert_eq!(
+                (trigger.post_roll, trigger.limit),
+                (post_roll, limit),
+                "{text}"
+            );
         }
         let several = parse(" a>1ms ,, exit,panic ").expect("three");
         let texts: Vec<&str> = several.iter().map(|one| one.text.as_str()).collect();
@@ -432,7 +444,9 @@ mod tests {
         assert_eq!(parse_out_most("1g"), most(u64::MAX, 1 << 30));
         assert_eq!(parse_out_most("3, 20M"), most(3, 20 << 20));
         assert_eq!(parse_out_most("20M,3"), most(3, 20 << 20));
-        for text in ["", "0", "0K", "1,2", "1M,2M", "1,2M,3", "-1", "x", "1 G", "1,"] {
+        for text in [
+            "", "0", "0K", "1,2", "1M,2M", "1,2M,3", "-1", "x", "1 G", "1,",
+        ] {
             let error = parse_out_most(text).expect_err(text);
             assert!(error.contains("10,1G"), "{text}: {error}");
         }
@@ -451,7 +465,10 @@ mod tests {
             thread_name: "x in thread 1 (",
             begin_unix_ns: 1_763_985_600_123_456_789,
         };
-        assert_eq!((reason.trigger, reason.call()), ("a::*>50ms +2s", Some(call)));
+        assert_eq!(
+            (reason.trigger, reason.call()),
+            ("a::*>50ms +2s", Some(call))
+        );
         assert_eq!(reason.threshold_ns(), Some(50_000_000));
         assert_eq!(reason.to_string(), text);
         let open = Reason {
@@ -463,7 +480,10 @@ mod tests {
             ..reason
         };
         let text = open.to_string();
-        assert!(text.contains("d has not returned after 0.000007 ms in"), "{text}");
+        assert!(
+            text.contains("d has not returned after 0.000007 ms in"),
+            "{text}"
+        );
         assert_eq!(Reason::parse(&text), Some(open));
     }
 
@@ -474,7 +494,12 @@ mod tests {
         assert_eq!(reason.what, What::Other("2147995648 bytes are in memory"));
         assert_eq!((reason.call(), reason.threshold_ns()), (None, None));
         assert_eq!(reason.to_string(), rss);
-        for text in ["", "exit", "panic in thread 7 (x): trigger a>1ms", "trigger"] {
+        for text in [
+            "",
+            "exit",
+            "panic in thread 7 (x): trigger a>1ms",
+            "trigger",
+        ] {
             assert_eq!(Reason::parse(text), None, "{text}");
         }
         // Damaged ones are words.

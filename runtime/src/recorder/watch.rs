@@ -160,7 +160,12 @@ pub(crate) fn request(number: usize) -> Option<SlowCall> {
     (request.state.load(Ordering::Acquire) == READY).then(|| SlowCall {
         function: request.function.load(Ordering::Relaxed),
         thread: request.thread.load(Ordering::Relaxed),
-        name: [0, 1].map(|at: usize| request.name.get(at).map_or(0, |of| of.load(Ordering::Relaxed))),
+        name: [0, 1].map(|at: usize| {
+            request
+                .name
+                .get(at)
+                .map_or(0, |of| of.load(Ordering::Relaxed))
+        }),
         begin: request.begin.load(Ordering::Relaxed),
         ticks: request.ticks.load(Ordering::Relaxed),
         returned: request.returned.load(Ordering::Relaxed) != 0,
@@ -444,7 +449,12 @@ mod tests {
         }
         assert_eq!(stack.leave(&slot, 0x10), Some(1));
         assert_eq!(stack.depth.load(Ordering::Relaxed), 0);
-        assert!(stack.places.iter().all(|place| place.word.load(Ordering::Relaxed) == 0));
+        assert!(
+            stack
+                .places
+                .iter()
+                .all(|place| place.word.load(Ordering::Relaxed) == 0)
+        );
     }
 
     #[test]
@@ -478,7 +488,11 @@ mod tests {
         stack.places[0].told.store(5, Ordering::Relaxed);
         assert_eq!(stack.leave(&slot, 0x10), None);
         stack.enter(&slot, 0x10, 6);
-        assert_eq!(stack.leave(&slot, 0x10), Some(6), "the mark is of another call");
+        assert_eq!(
+            stack.leave(&slot, 0x10),
+            Some(6),
+            "the mark is of another call"
+        );
     }
 
     #[test]

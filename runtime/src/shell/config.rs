@@ -339,7 +339,9 @@ impl Reader<'_> {
     /// The triggers. A stream hands over all records, so it has none.
     fn triggers(&mut self, mode: Mode) -> Vec<Trigger> {
         let parse = |text: &str| match mode {
-            Mode::Stream => Err("FDR_MODE=stream hands over all records, and no trigger dumps".to_owned()),
+            Mode::Stream => {
+                Err("FDR_MODE=stream hands over all records, and no trigger dumps".to_owned())
+            }
             _ => trigger::parse(text),
         };
         let default = || trigger::parse(DEFAULT_TRIGGER).unwrap_or_default();

@@ -337,11 +337,12 @@ fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, b
     let mut info = trace_info(ring, state, occasion.reason);
     let first = info.moments.last().map_or(1, |last| last.number + 1);
     let marks = (first..).zip(&occasion.marks);
-    info.moments.extend(marks.map(|(number, (ticks, name))| Moment {
-        number,
-        time: Ticks(*ticks),
-        name: name.clone(),
-    }));
+    info.moments
+        .extend(marks.map(|(number, (ticks, name))| Moment {
+            number,
+            time: Ticks(*ticks),
+            name: name.clone(),
+        }));
     let dump = to_write(ring, state, &info);
     let (path, replaced, written) = match state.address() {
         Some(address) => {

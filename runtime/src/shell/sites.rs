@@ -270,7 +270,9 @@ impl Table {
 
     /// From now on the calls of these functions are only counted, or leave records again.
     pub(crate) fn count_only(&mut self, ids: impl Iterator<Item = u32>, counted: bool) {
-        self.change(ids, |function| function.counted = counted && !function.watched);
+        self.change(ids, |function| {
+            function.counted = counted && !function.watched
+        });
     }
 
     /// Has functions timed that are otherwise only counted, or ends that.
@@ -371,7 +373,8 @@ impl Table {
         if self.on() > 0 {
             return format!("none of the {} functions that are on was called", self.on());
         }
-        let nothing = "the filter excludes every function that it names, or recording was turned off";
+        let nothing =
+            "the filter excludes every function that it names, or recording was turned off";
         self.unmatched_in_words().unwrap_or_else(|| nothing.into())
     }
 

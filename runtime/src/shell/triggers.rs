@@ -21,9 +21,9 @@ use super::panics;
 use super::sites::table;
 use crate::api::Error;
 use crate::recorder::{self, watch};
+use crate::sys;
 use crate::sys::lock::{Guard, Lasting, Lock};
 use crate::sys::signal::undisturbed;
-use crate::sys;
 use crate::{clock, crash, messages};
 use calls::{calls, of_call, ticks};
 use kept::Kept;
@@ -133,10 +133,14 @@ pub(crate) fn set(state: &State, list: Vec<Trigger>) {
     let Some(mut progress) = progress() else {
         return;
     };
-    let named: Vec<_> = calls(&list).map(|(number, names, _)| (number, names.clone())).collect();
+    let named: Vec<_> = calls(&list)
+        .map(|(number, names, _)| (number, names.clone()))
+        .collect();
     let has_stacks = named.is_empty() || recorder::ring().is_some_and(watch::make_stacks);
     if !has_stacks {
-        messages::warn(format_args!("no memory for triggers of calls: they never fire"));
+        messages::warn(format_args!(
+            "no memory for triggers of calls: they never fire"
+        ));
     }
     for number in 0..trigger::MOST {
         watch::set_threshold(number, watch::NEVER);
@@ -398,7 +402,9 @@ impl Progress {
 /// How many bytes of the process are in memory.
 fn resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1024)
 }

@@ -21,15 +21,19 @@ const LONGEST_NAME: usize = 400;
 
 /// The triggers that wait for calls: number, names of functions, and threshold.
 pub(super) fn calls(list: &[Trigger]) -> impl Iterator<Item = (usize, &Filter, Duration)> {
-    list.iter().enumerate().filter_map(|(number, of)| match &of.event {
-        Event::Call(names, longest) => Some((number, names, *longest)),
-        _ => None,
-    })
+    list.iter()
+        .enumerate()
+        .filter_map(|(number, of)| match &of.event {
+            Event::Call(names, longest) => Some((number, names, *longest)),
+            _ => None,
+        })
 }
 
 pub(super) fn ticks(time: Duration, hz: u64) -> u64 {
     let ticks = time.as_nanos() * u128::from(hz) / 1_000_000_000;
-    u64::try_from(ticks).unwrap_or(watch::NEVER).min(watch::NEVER - 1)
+    u64::try_from(ticks)
+        .unwrap_or(watch::NEVER)
+        .min(watch::NEVER - 1)
 }
 
 fn nanos(ticks: u64, hz: u64) -> u64 {
