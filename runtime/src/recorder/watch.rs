@@ -23,6 +23,7 @@ use fdr_formats::trigger::MOST;
 use super::{EXIT, process_ring, tls, writer};
 use crate::clock::Stamp;
 use crate::ring::Ring;
+use crate::ring::counts::last_ticks;
 use crate::ring::layout::{Slot, state};
 use crate::site::COUNTED;
 use crate::sys;
@@ -275,19 +276,23 @@ pub(super) fn is_watched(word: u32) -> bool {
 pub(super) fn edge(slot: &'static Slot, word: u32, stamp: Stamp) {
     let word = word & !COUNTED;
     writer::write(slot, word, stamp);
-    // The first record of the thread has claimed another slot.
-    let slot = tls::get();
+    // The first record of the thread has claimed another slot, and has a later time.
+    let (before, slot) = (slot, tls::get());
+    let ticks = match core::ptr::eq(before, slot) {
+        true => stamp.ticks,
+        false => last_ticks(slot),
+    };
     let Some(stack) = process_ring::ring().and_then(|ring| stack_of(ring, slot)) else {
         return;
     };
     if word & EXIT == 0 {
-        stack.enter(slot, word, stamp.ticks);
+        stack.enter(slot, word, ticks);
         return;
     }
     let begin = stack.leave(slot, word & !EXIT);
     let watched = functions().get((word >> 4) as usize);
     if let (Some(begin), Some(watched)) = (begin, watched) {
-        let ticks = stamp.ticks.saturating_sub(begin);
+        let ticks = ticks.saturating_sub(begin);
         if ticks > watched.threshold.load(Ordering::Relaxed) {
             tell(watched, &slow_call(slot, word >> 4, begin, ticks, true));
         }
