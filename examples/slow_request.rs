@@ -25,7 +25,9 @@ fn handle(request: u64) -> u64 {
 
 #[traced]
 fn look_up(request: u64) -> u64 {
-    let mut table = TABLE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut table = TABLE
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
     if request == 700 {
         // Whoever holds the table meanwhile makes all other requests wait.
         rebuild();

@@ -385,9 +385,7 @@ pub(crate) fn look_at_open(ring: &Ring, now: u64, patience: u64) -> Option<u64> 
     let mut next: Option<u64> = None;
     let is_live = |slot: &&Slot| slot.state.load(Ordering::Acquire) == state::LIVE;
     for slot in ring.owned_slots().filter(is_live) {
-        let Some(stack) = stack_of(ring, slot) else {
-            return None;
-        };
+        let stack = stack_of(ring, slot)?;
         let generation = stack.generation.load(Ordering::Acquire);
         if generation != slot.generation.load(Ordering::Relaxed) {
             continue;

@@ -25,7 +25,7 @@ use crate::sys;
 use crate::sys::lock::{Guard, Lasting, Lock};
 use crate::sys::signal::undisturbed;
 use crate::{clock, crash, messages};
-use calls::{calls, of_call, ticks};
+use calls::{calls, is_of, of_call, ticks};
 use kept::Kept;
 
 pub(crate) use calls::problems;
@@ -190,7 +190,10 @@ impl Armed {
     fn take_request(&mut self, number: usize, trigger: &Trigger, now_ns: u64) {
         if let Some(call) = watch::request(number).filter(|_| !self.is_taken) {
             self.is_taken = true;
-            self.fire(trigger, now_ns, || of_call(trigger, &call));
+            // While the triggers were replaced, a call may have left a request of the former one.
+            if is_of(trigger, &call) {
+                self.fire(trigger, now_ns, || of_call(trigger, &call));
+            }
         }
     }
 
@@ -243,17 +246,13 @@ pub(crate) fn take_signal() -> bool {
     let Some(number) = triggers().iter().position(is) else {
         return false;
     };
-    fire_now(number, || Due::because("signal".to_owned()));
-    true
-}
-
-fn fire_now(number: usize, due: impl FnOnce() -> Due) {
-    let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) else {
-        return;
-    };
-    if let Some(armed) = progress.armed.get_mut(number) {
-        armed.fire(trigger, clock::monotonic_raw_ns(), due);
+    if let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) {
+        if let Some(armed) = progress.armed.get_mut(number) {
+            let due = || Due::because("signal".to_owned());
+            armed.fire(trigger, clock::monotonic_raw_ns(), due);
+        }
     }
+    true
 }
 
 /// Dumps because of a panic, in the thread that panics, or later if there is a post-roll. `reason` is the panic in words.
@@ -265,17 +264,19 @@ pub(crate) fn take_panic(reason: String) {
     // No handler of the program may interrupt this, as in a dump.
     undisturbed(|| {
         sys::process::notice_child();
-        fire_now(number, || Due::because(reason));
-        match triggers().get(number) {
-            Some(of) if !of.post_roll.is_zero() => sys::thread::wake_dumper(),
-            _ => {
-                let Some(mut progress) = progress() else {
-                    return;
-                };
-                if progress.dump(number, u64::MAX) {
-                    crash::panic_was_dumped();
-                }
-            }
+        let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) else {
+            return;
+        };
+        let now_ns = clock::monotonic_raw_ns();
+        let armed = progress.armed.get_mut(number);
+        let fires = |armed: &mut Armed| armed.fire(trigger, now_ns, || Due::because(reason));
+        if !armed.is_some_and(fires) {
+            return;
+        }
+        if !trigger.post_roll.is_zero() {
+            sys::thread::wake_dumper();
+        } else if progress.dump(number, u64::MAX) {
+            crash::panic_was_dumped();
         }
     });
 }
@@ -330,7 +331,8 @@ pub(crate) fn look() -> Option<Duration> {
 /// has.
 pub(crate) fn at_exit() -> Result<(), Error> {
     let Some(mut progress) = progress() else {
-        return Ok(());
+        let why = "this thread is in the middle of a dump";
+        return Err(Error::failed(why, "call it where no dump is under way"));
     };
     progress.is_over = true;
     let now_ns = clock::monotonic_raw_ns();

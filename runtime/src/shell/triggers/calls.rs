@@ -66,6 +66,14 @@ pub(crate) fn problems() -> Vec<String> {
     triggers().iter().filter_map(problem).collect()
 }
 
+/// Whether the trigger waits for calls of that function.
+pub(super) fn is_of(trigger: &Trigger, call: &watch::SlowCall) -> bool {
+    match &trigger.event {
+        Event::Call(names, _) => names.matches(table().name_of(call.function)),
+        _ => false,
+    }
+}
+
 /// The dump of a slow call: its reason, and the call's beginning and end as named moments.
 pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     let Some(state) = install::state() else {
