@@ -16,6 +16,8 @@
 //! Release, and is 0 while the place is not in use. The dumper marks a call that it told of by the tick of the call, so
 //! a mark that comes too late means nothing for the next call there.
 
+mod request;
+
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
 use fdr_formats::trigger::MOST;
@@ -27,6 +29,9 @@ use crate::ring::counts::last_ticks;
 use crate::ring::layout::{Slot, state};
 use crate::site::COUNTED;
 use crate::sys;
+
+use request::REQUESTS;
+pub(crate) use request::{SlowCall, forget, release, request};
 
 /// The threshold of a function or trigger that waits for nothing.
 pub(crate) const NEVER: u64 = u64::MAX;
@@ -51,9 +56,6 @@ static FUNCTIONS: AtomicPtr<&'static [Watched]> = AtomicPtr::new(core::ptr::null
 
 /// The thresholds of the triggers, in ticks.
 static THRESHOLDS: [AtomicU64; MOST] = [const { AtomicU64::new(NEVER) }; MOST];
-
-/// What threads ask the dumper for, by the numbers of the triggers.
-static REQUESTS: [Request; MOST] = [const { Request::new() }; MOST];
 
 /// The stacks, by the numbers of slots, and how many there are. A child of a fork uses the same memory, which is empty
 /// there.
@@ -84,107 +86,6 @@ struct Place {
 }
 
 const _: () = assert!(size_of::<Stack>() == 1024);
-
-/// A call that took longer than a threshold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SlowCall {
-    pub(crate) function: u32,
-    pub(crate) thread: u32,
-    /// The thread's name, padded with NULs.
-    pub(crate) name: [u64; 2],
-    pub(crate) begin: u64,
-    pub(crate) ticks: u64,
-    pub(crate) returned: bool,
-}
-
-/// What a thread leaves for the dumper.
-struct Request {
-    /// One of the states below.
-    state: AtomicU32,
-    function: AtomicU32,
-    thread: AtomicU32,
-    returned: AtomicU32,
-    name: [AtomicU64; 2],
-    begin: AtomicU64,
-    ticks: AtomicU64,
-}
-
-const FREE: u32 = 0;
-const WRITING: u32 = 1;
-const READY: u32 = 2;
-
-impl Request {
-    const fn new() -> Request {
-        Request {
-            state: AtomicU32::new(FREE),
-            function: AtomicU32::new(0),
-            thread: AtomicU32::new(0),
-            returned: AtomicU32::new(0),
-            name: [const { AtomicU64::new(0) }; 2],
-            begin: AtomicU64::new(0),
-            ticks: AtomicU64::new(0),
-        }
-    }
-
-    /// Leaves the call for the dumper and wakes it, unless an earlier call stands there.
-    fn leave(&self, call: &SlowCall) -> bool {
-        // The load alone keeps further slow calls from writing into a line that other threads read.
-        let is_free = self.state.load(Ordering::Relaxed) == FREE;
-        // Acquire: pairs with the Release in `release`.
-        let swap = || {
-            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
-            self.state.compare_exchange(FREE, WRITING, success, failure)
-        };
-        if !is_free || swap().is_err() {
-            return false;
-        }
-        self.function.store(call.function, Ordering::Relaxed);
-        self.thread.store(call.thread, Ordering::Relaxed);
-        self.returned
-            .store(u32::from(call.returned), Ordering::Relaxed);
-        for (to, from) in self.name.iter().zip(call.name) {
-            to.store(from, Ordering::Relaxed);
-        }
-        self.begin.store(call.begin, Ordering::Relaxed);
-        self.ticks.store(call.ticks, Ordering::Relaxed);
-        // Release: pairs with the Acquire in `request`.
-        self.state.store(READY, Ordering::Release);
-        sys::thread::wake_dumper();
-        true
-    }
-}
-
-/// The call that waits for the dumper since the trigger of that number fired. It waits until [`release`].
-pub(crate) fn request(number: usize) -> Option<SlowCall> {
-    let request = REQUESTS.get(number)?;
-    // Acquire: pairs with the Release in `leave`.
-    (request.state.load(Ordering::Acquire) == READY).then(|| SlowCall {
-        function: request.function.load(Ordering::Relaxed),
-        thread: request.thread.load(Ordering::Relaxed),
-        name: [0, 1].map(|at: usize| {
-            request
-                .name
-                .get(at)
-                .map_or(0, |of| of.load(Ordering::Relaxed))
-        }),
-        begin: request.begin.load(Ordering::Relaxed),
-        ticks: request.ticks.load(Ordering::Relaxed),
-        returned: request.returned.load(Ordering::Relaxed) != 0,
-    })
-}
-
-/// Lets the next slow call of that trigger leave a request.
-pub(crate) fn release(number: usize) {
-    if let Some(request) = REQUESTS.get(number) {
-        // Release: the next thread's stores come behind the dumper's loads.
-        request.state.store(FREE, Ordering::Release);
-    }
-}
-
-/// Called in the child of a fork: requests are the parent's. Async-signal-safe.
-pub(crate) fn forget() {
-    (0..MOST).for_each(release);
-}
 
 /// Sets the threshold of a trigger, in ticks.
 pub(crate) fn set_threshold(number: usize, ticks: u64) {
@@ -496,24 +397,5 @@ mod tests {
             Some(6),
             "the mark is of another call"
         );
-    }
-
-    #[test]
-    fn one_request_at_a_time() {
-        let request = Request::new();
-        let call = |begin| SlowCall {
-            function: 1,
-            thread: 2,
-            name: [3, 4],
-            begin,
-            ticks: 6,
-            returned: true,
-        };
-        assert!(request.leave(&call(5)));
-        assert!(!request.leave(&call(7)));
-        assert_eq!(request.begin.load(Ordering::Relaxed), 5);
-        request.state.store(FREE, Ordering::Relaxed);
-        assert!(request.leave(&call(7)));
-        assert_eq!(request.begin.load(Ordering::Relaxed), 7);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn calls(list: &[Trigger]) -> impl Iterator<Item = (usize, &Filter, D
 }
 
 pub(super) fn ticks(time: Duration, hz: u64) -> u64 {
-    let ticks = time.as_nanos() * u128::from(hz) / 1_000_000_000;
+    let ticks = time.as_nanos().saturating_mul(u128::from(hz)) / 1_000_000_000;
     u64::try_from(ticks)
         .unwrap_or(watch::NEVER)
         .min(watch::NEVER - 1)
