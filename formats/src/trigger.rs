@@ -131,9 +131,13 @@ fn one(part: &str) -> Result<Trigger, String> {
         Event::Exit | Event::Signal | Event::Every(_) => Duration::ZERO,
         _ => LIMIT,
     };
-    let words: Vec<&str> = part.split_whitespace().collect();
+    let mut text = String::new();
+    for word in part.split_whitespace() {
+        text.push_str(if text.is_empty() { "" } else { " " });
+        text.push_str(word);
+    }
     Ok(Trigger {
-        text: words.join(" "),
+        text,
         event,
         post_roll: post_roll.unwrap_or_default(),
         limit: limit.unwrap_or(default_limit),

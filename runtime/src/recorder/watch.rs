@@ -126,12 +126,13 @@ pub(crate) fn set_triggers(function: u32, triggers: u32) -> bool {
     let Some(watched) = functions().get(function as usize) else {
         return false;
     };
-    let numbers = (0..MOST).filter(|number| triggers >> number & 1 == 1);
-    let thresholds = numbers.filter_map(|number| THRESHOLDS.get(number));
-    let least = thresholds.map(|of| of.load(Ordering::Relaxed)).min();
-    watched
-        .threshold
-        .store(least.unwrap_or(NEVER), Ordering::Relaxed);
+    let mut least = NEVER;
+    for (number, threshold) in THRESHOLDS.iter().enumerate() {
+        if triggers >> number & 1 == 1 {
+            least = least.min(threshold.load(Ordering::Relaxed));
+        }
+    }
+    watched.threshold.store(least, Ordering::Relaxed);
     watched.triggers.store(triggers, Ordering::Relaxed);
     if triggers != 0 {
         watched.known.store(1, Ordering::Relaxed);
@@ -216,11 +217,10 @@ fn slow_call(slot: &Slot, function: u32, begin: u64, ticks: u64, returned: bool)
 #[cold]
 fn tell(watched: &Watched, call: &SlowCall) -> bool {
     let triggers = watched.triggers.load(Ordering::Relaxed);
-    let all = THRESHOLDS.iter().zip(&REQUESTS).enumerate();
-    let named = all.filter(|(number, _)| triggers >> number & 1 == 1);
     let mut is_taken = false;
-    for (_, (threshold, request)) in named {
-        if call.ticks > threshold.load(Ordering::Relaxed) {
+    for (number, (threshold, request)) in THRESHOLDS.iter().zip(&REQUESTS).enumerate() {
+        let is_named = triggers >> number & 1 == 1;
+        if is_named && call.ticks > threshold.load(Ordering::Relaxed) {
             is_taken |= request.leave(call);
         }
     }

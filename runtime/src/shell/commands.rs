@@ -109,9 +109,12 @@ fn trigger(state: &'static State, text: &str) -> Result<String, String> {
         return Err("a stream hands over all records, and no trigger dumps".into());
     }
     triggers::set(state, list);
-    let problems = triggers::problems();
-    let answer = format!("triggers: {}", triggers::in_words());
-    Ok([&[answer], &problems[..]].concat().join("; "))
+    let mut answer = format!("triggers: {}", triggers::in_words());
+    for problem in triggers::problems() {
+        answer.push_str("; ");
+        answer.push_str(&problem);
+    }
+    Ok(answer)
 }
 
 fn on() -> String {

@@ -145,6 +145,7 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     dump_with(&Occasion {
         reason,
         marks: Vec::new(),
+        thread: None,
     })
 }
 
@@ -153,6 +154,8 @@ pub(crate) struct Occasion<'a> {
     pub(crate) reason: &'a str,
     /// Ticks that this one trace names, in addition to the named moments of the ring.
     pub(crate) marks: Vec<(u64, String)>,
+    /// The thread that comes first, if it is not the one that panicked.
+    pub(crate) thread: Option<u32>,
 }
 
 /// The same, with named moments of its own.
@@ -295,6 +298,7 @@ fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dum
         ring,
         info,
         target: state.config.format.0,
+        first_thread: info.failed_thread().map(|thread| thread.0 as u32),
         make_folders: state.output().makes_folders(),
         nonce: sys::process::random(),
     }
@@ -343,7 +347,8 @@ fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, b
             time: Ticks(*ticks),
             name: name.clone(),
         }));
-    let dump = to_write(ring, state, &info);
+    let mut dump = to_write(ring, state, &info);
+    dump.first_thread = dump.first_thread.or(occasion.thread);
     let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| connection::open(address));

@@ -76,6 +76,8 @@ struct Due {
     at_ns: u64,
     reason: String,
     marks: Vec<(u64, String)>,
+    /// The thread of the slow call.
+    thread: Option<u32>,
 }
 
 impl Progress {
@@ -167,11 +169,15 @@ fn as_ns(time: Duration) -> u64 {
 
 /// The triggers in the words of `FDR_TRIGGER`.
 pub(crate) fn in_words() -> String {
-    let texts: Vec<&str> = triggers().iter().map(|of| of.text.as_str()).collect();
-    match texts.as_slice() {
-        [] => "off".to_owned(),
-        texts => texts.join(", "),
+    let mut words = String::new();
+    for trigger in triggers() {
+        words.push_str(if words.is_empty() { "" } else { ", " });
+        words.push_str(&trigger.text);
     }
+    if words.is_empty() {
+        words.push_str("off");
+    }
+    words
 }
 
 impl Armed {
@@ -236,6 +242,7 @@ impl Due {
             at_ns: 0,
             reason,
             marks: Vec::new(),
+            thread: None,
         }
     }
 }
@@ -363,6 +370,7 @@ impl Progress {
         let occasion = Occasion {
             reason: &due.reason,
             marks: due.marks,
+            thread: due.thread,
         };
         let result = dumping::dump_with(&occasion);
         match &result {

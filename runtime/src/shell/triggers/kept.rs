@@ -1,7 +1,6 @@
 //! The files of this process's triggered dumps, and the bound on them (`FDR_OUT_MOST`). This file must never remove
 //! anything but these files, nor one that has been replaced since.
 
-use std::collections::VecDeque;
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -19,11 +18,11 @@ struct Trace {
 }
 
 /// The oldest first.
-pub(super) struct Kept(VecDeque<Trace>);
+pub(super) struct Kept(Vec<Trace>);
 
 impl Kept {
     pub(super) const fn new() -> Kept {
-        Kept(VecDeque::new())
+        Kept(Vec::new())
     }
 
     /// Adds the newest trace, and removes the oldest ones that are too many. A path without a file is no trace.
@@ -36,16 +35,13 @@ impl Kept {
         }
         // A name without a number belongs to the newest trace alone.
         self.0.retain(|other| other.path != path);
-        self.0.push_back(Trace {
+        self.0.push(Trace {
             path: path.to_owned(),
             identity: identity(&known),
             bytes: bytes(path, &known),
         });
         while self.is_too_much(most) {
-            let Some(oldest) = self.0.pop_front() else {
-                return;
-            };
-            oldest.remove();
+            self.0.remove(0).remove();
         }
     }
 
