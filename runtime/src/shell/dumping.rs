@@ -192,8 +192,7 @@ pub(crate) fn lost(ring: &Ring) -> Error {
     Error::failed(what, "`fdr recover` finds what is left in it")
 }
 
-/// Says why there is no trace and where the records are. It is said for each trace, even if the reason was said
-/// before.
+/// Says why there is no trace and where the records are, even if the reason was said before.
 pub(crate) fn say_failed(failure: &Failure) {
     let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
