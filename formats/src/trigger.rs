@@ -1,6 +1,6 @@
-//! Triggers: what makes a recorder dump by itself. This file has the words of `FDR_TRIGGER` and `FDR_OUT_MOST`, and `reason`
-//! has the reason of a trace that a trigger made. It must never guess a unit,
-//! nor accept a text that could break a line.
+//! Triggers: what makes a recorder dump by itself. This file has the words of `FDR_TRIGGER` and `FDR_OUT_MOST`, and
+//! `reason` has the reason of a trace that a trigger made. It must never guess a unit, nor accept a text that could
+//! break a line.
 
 mod reason;
 
@@ -192,8 +192,8 @@ impl Default for OutMost {
     }
 }
 
-/// Parses the text of `FDR_OUT_MOST`: a number of files, a size with its unit, or both with a comma between. What is not
-/// said has no limit.
+/// Parses the text of `FDR_OUT_MOST`: a number of files, a size with its unit, or both with a comma between. What is
+/// not said has no limit.
 ///
 /// # Errors
 /// What is accepted.

@@ -1,5 +1,5 @@
-//! Triggers that wait for calls (`FDR_TRIGGER`): a slow call makes one trace, which says why, points to the call and holds
-//! it. `triggers_others` has the other triggers.
+//! Triggers that wait for calls (`FDR_TRIGGER`): a slow call makes one trace, which says why, points to the call and
+//! holds it. `triggers_others` has the other triggers.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Triggers that wait for something else than a call, and what becomes of all triggers when the disk or the value is bad.
+//! Triggers that wait for something else than a call, and what becomes of all triggers when the disk or the value is
+//! bad.
 
 use std::fs;
 

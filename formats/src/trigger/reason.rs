@@ -1,5 +1,5 @@
-//! The reason of a trace that a trigger made: how the recorder writes it, and how tools read it. It must never take damaged
-//! words for a call.
+//! The reason of a trace that a trigger made: how the recorder writes it, and how tools read it. It must never take
+//! damaged words for a call.
 
 use std::fmt;
 
@@ -45,8 +45,8 @@ const NOT_RETURNED: &str = " has not returned after ";
 const IN_THREAD: &str = " ms in thread ";
 const BEGUN: &str = "), begun at ";
 
-/// `trigger my_app::handle>50ms: my_app::handle took 81.204311 ms in thread 71 (worker), begun at 1763985600.123456789 s
-/// since 1970`.
+/// `trigger my_app::handle>50ms: my_app::handle took 81.204311 ms in thread 71 (worker), begun at 1763985600.123456789
+/// s since 1970`.
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trigger {}", self.trigger)?;

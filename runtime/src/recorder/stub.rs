@@ -7,10 +7,10 @@
 //!   recording is off.
 //! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
-//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers
-//! are kept, the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries and guests use the same code.
-//! `slot_access` says where the slots are. `untimed` has the records without a clock read. `outline` calls
-//! Rust.
+//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers are kept,
+//! the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries
+//! and guests use the same code. `slot_access` says where the slots are. `untimed` has the records without a clock
+//! read. `outline` calls Rust.
 
 /// Code with a symbol of its own. Its name is the symbol of `SLOT_ACCESS` with `$name` behind it, which no
 /// other copy of the crate in the program has. The compiler does not know the code as a function. So the

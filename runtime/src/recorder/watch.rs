@@ -1,11 +1,12 @@
 //! Watched functions: those that a trigger of `FDR_TRIGGER` names with a duration. Each edge of their calls comes here
 //! (`site::COUNTED` is set in their words), and no edge of any other function does. All functions but those of the
-//! dumper are async-signal-safe. A thread must never wait here, nor make a system call but the one that wakes the dumper.
+//! dumper are async-signal-safe. A thread must never wait here, nor make a system call but the one that wakes the
+//! dumper.
 //!
 //! Each slot has a stack of its open watched calls, in memory beside the ring. So calls are known also where the ring
 //! has no open calls, as with `FDR_KEEP=0`. An exit takes its call off the stack, and compares the ticks with the
-//! threshold. If the call took longer, the thread leaves a [`Request`] for the dumper, and goes on. One request of each
-//! trigger is enough: as long as the dumper has not released it, further slow calls cost a load.
+//! threshold. If the call took longer, the thread leaves a [request](request::Request) for the dumper, and goes on. One
+//! request of each trigger is enough: as long as the dumper has not released it, further slow calls cost a load.
 //!
 //! A call may never return. So the dumper looks at the stacks, too ([`look_at_open`]).
 //!
@@ -120,8 +121,8 @@ pub(crate) fn room() -> usize {
     functions().len()
 }
 
-/// Sets the triggers of a function, which has room in the list, as bits by their numbers. Returns whether its edges come
-/// here from now on.
+/// Sets the triggers of a function, which has room in the list, as bits by their numbers. Returns whether its edges
+/// come here from now on.
 pub(crate) fn set_triggers(function: u32, triggers: u32) -> bool {
     let Some(watched) = functions().get(function as usize) else {
         return false;
@@ -256,8 +257,8 @@ impl Stack {
         place.word.store(word, Ordering::Release);
     }
 
-    /// Takes the innermost call of that function off the stack. Calls above it were left by a `longjmp`. Returns when the
-    /// call began. `None` if it is not followed, or the dumper has told of it.
+    /// Takes the innermost call of that function off the stack. Calls above it were left by a `longjmp`. Returns when
+    /// the call began. `None` if it is not followed, or the dumper has told of it.
     fn leave(&self, slot: &Slot, word: u32) -> Option<u64> {
         self.belong_to(slot);
         let deeper = self.deeper.load(Ordering::Relaxed);

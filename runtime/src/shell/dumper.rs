@@ -1,7 +1,7 @@
-//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It carries out the commands of
-//! `fdr ctl`. It makes the dumps of triggers. It holds recording to its budget. It keeps slots prepared for new threads, and space for threads that
-//! record much. It measures the clock's rate from time to time, and compares the CPUs' clocks once. It must never stop
-//! a thread of the program.
+//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It carries out the commands of `fdr
+//! ctl`. It makes the dumps of triggers. It holds recording to its budget. It keeps slots prepared for new threads, and
+//! space for threads that record much. It measures the clock's rate from time to time, and compares the CPUs' clocks
+//! once. It must never stop a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Triggers (`FDR_TRIGGER`): they dump by themselves when a call was slow, memory grew, or time passed. Threads that
-//! record leave requests (`recorder::watch`), and the dumper makes the dumps: at once, or after the post-roll. Dumps that
-//! are due when the process ends are made then. Nothing here may make a thread of the program wait, except in a panic
-//! and at the exit.
+//! record leave requests (`recorder::watch`), and the dumper makes the dumps: at once, or after the post-roll. Dumps
+//! that are due when the process ends are made then. Nothing here may make a thread of the program wait, except in a
+//! panic and at the exit.
 //!
 //! One trigger dumps at most once in its limit. Requests that come earlier are dropped. A dump that fails is told of
 //! once, until one succeeds.
@@ -262,7 +262,8 @@ pub(crate) fn take_signal() -> bool {
     true
 }
 
-/// Dumps because of a panic, in the thread that panics, or later if there is a post-roll. `reason` is the panic in words.
+/// Dumps because of a panic, in the thread that panics, or later if there is a post-roll. `reason` is the panic in
+/// words.
 pub(crate) fn take_panic(reason: String) {
     let is = |of: &Trigger| of.event == Event::Panic;
     let Some(number) = triggers().iter().position(is) else {

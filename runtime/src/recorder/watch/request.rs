@@ -1,5 +1,5 @@
-//! Requests of threads to the dumper: one place for each trigger. Leaving one is async-signal-safe. It must never wait for
-//! the dumper.
+//! Requests of threads to the dumper: one place for each trigger. Leaving one is async-signal-safe. It must never wait
+//! for the dumper.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
