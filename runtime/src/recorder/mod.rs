@@ -5,6 +5,7 @@
 //! nothing else of std. It must never know of files, names or configuration.
 
 mod claim;
+mod note;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
 pub(crate) mod sample;
@@ -39,6 +40,7 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
+pub(crate) use note::{note, note_of_guest};
 pub(crate) use open_calls::{keep, keep_no_more};
 pub(crate) use process_ring::ring;
 
@@ -99,6 +101,8 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
+    /// Those of a timed site whose calls are only counted, beside [`COUNTED`].
+    pub(crate) counted: u32,
     /// An additional bit of a guest's sites.
     pub(crate) guests: u32,
     /// Instead of `timed`, for watched functions.
@@ -126,12 +130,14 @@ pub(crate) fn set_host(host: &'static Host) {
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut u64) {
     match word & COUNTED {
+        // The word of a watched function, where common records take another way. No code has seen it yet.
+        0 if word & stub::OTHER_WAY == 0 && watch::is_watched(word) => {
+            *exit = stub::sample::edge_here(word, exit).into();
+        }
         0 => {
             let stamp = clock::Stamp { ticks, cpu };
             writer::write(slot, word & !stub::OTHER_WAY, stamp);
         }
-        // Only words of watched functions come here so.
-        _ if word & stub::OTHER_WAY == 0 => *exit = stub::sample::edge_here(word, exit).into(),
         // Code that only counts reads no clock.
         _ => record_slowly(0, word, 0, 0, exit),
     }
@@ -282,6 +288,7 @@ mod plain {
         Bits {
             timed: 0,
             untimed: 0,
+            counted: 0,
             guests: GUESTS_BIT,
             watched: COUNTED,
         }

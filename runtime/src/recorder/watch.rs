@@ -1,5 +1,5 @@
 //! Watched functions: those that a trigger of `FDR_TRIGGER` names with a duration. Each edge of their calls comes here
-//! (`site::COUNTED` is set in their words), and no edge of any other function does. All functions but those of the
+//! (`recorder::Bits::watched`), and no edge of any other function does. All functions but those of the
 //! dumper are async-signal-safe. A thread must never wait here, nor make a system call but the one that wakes the
 //! dumper.
 //!

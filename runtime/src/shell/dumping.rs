@@ -12,7 +12,8 @@ use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
 use super::sites::{self, table};
-use super::{connection, dumper, stream, triggers};
+use super::triggers::{self, Occasion};
+use super::{connection, dumper, stream};
 use crate::api::{Dump, Error, Failure};
 use crate::clock;
 use crate::crash;
@@ -142,20 +143,7 @@ fn ready() -> Result<(&'static Ring, &'static State), Error> {
 
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
-    dump_with(&Occasion {
-        reason,
-        marks: Vec::new(),
-        thread: None,
-    })
-}
-
-/// Why there is a dump.
-pub(crate) struct Occasion<'a> {
-    pub(crate) reason: &'a str,
-    /// Ticks that this one trace names, in addition to the named moments of the ring.
-    pub(crate) marks: Vec<(u64, String)>,
-    /// The thread that comes first, if it is not the one that panicked.
-    pub(crate) thread: Option<u32>,
+    dump_with(&Occasion::of(reason))
 }
 
 /// The same, with named moments of its own.
@@ -282,13 +270,13 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
 }
 
 fn has_records(ring: &Ring) -> Result<(), Error> {
-    let asked_for = asked_for(ring);
+    let has_any = has_any(ring);
     if ring.is_lost() {
         return Err(lost(ring));
     }
-    match asked_for {
-        0 => Err(Error::NothingRecorded(table().why_nothing())),
-        _ => Ok(()),
+    match has_any {
+        false => Err(Error::NothingRecorded(table().why_nothing())),
+        true => Ok(()),
     }
 }
 
@@ -427,6 +415,7 @@ fn free_number(state: &State) -> u32 {
         .unwrap_or(first)
 }
 
+#[inline(never)]
 fn path_of(state: &State, number: u32) -> PathBuf {
     state.output().path(&Names {
         program: &state.program,
@@ -445,6 +434,11 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
         placed + missing.overwritten + missing.dropped
     })
+}
+
+/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`asked_for`].
+pub(crate) fn has_any(ring: &Ring) -> bool {
+    asked_for(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
 }
 
 #[cfg(feature = "stream")]

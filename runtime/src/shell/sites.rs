@@ -3,6 +3,7 @@
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
+use std::collections::BTreeMap;
 
 use fdr_formats::Ticks;
 use fdr_formats::filter::{Filter, nearest};
@@ -15,18 +16,20 @@ use crate::recorder::watch::{self, Watched};
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::unit::{UNIT, Unit};
-use crate::site::{COUNTED, CallSite};
+use crate::site::{COUNTED, CallSite, What};
 use crate::sys::lock::{Guard, Lock};
 use crate::sys::signal::Mask;
 
 /// An id has 28 bits in the records, and 0 is no id.
 const LARGEST_ID: usize = (1 << 28) - 1;
 
-/// Every registered site. Its place in the list is its id - 1.
+/// Every registered site. Its place in the list is its id - 1. Sites of one name share a place.
 #[derive(Default)]
 pub(crate) struct Table {
     functions: Vec<Function>,
     units: Vec<&'static Unit>,
+    /// The ids of names that are neither functions nor events.
+    names: BTreeMap<&'static str, u32>,
     /// How many functions are in the ring's own table.
     in_ring: usize,
     /// The functions that are recorded while recording is on. `None` if nobody has set a filter.
@@ -51,16 +54,30 @@ pub(crate) struct Function {
     pub(crate) name: String,
 }
 
+impl Function {
+    /// Whether filters turn it on and off.
+    fn is_switched(&self) -> bool {
+        self.site.what() != What::Name
+    }
+
+    /// Whether a trigger can wait for its calls.
+    fn has_durations(&self) -> bool {
+        self.site.what() == What::Calls && !self.site.is_untimed()
+    }
+}
+
 /// It is held for moments only, because `fork` waits for it.
 pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
+    names: BTreeMap::new(),
     in_ring: 0,
     filter: None,
     enabled: false,
     bits: Bits {
         timed: 0,
         untimed: 0,
+        counted: 0,
         guests: 0,
         watched: 0,
     },
@@ -78,6 +95,7 @@ pub(crate) struct Held {
 struct HeldBack(Mask);
 
 /// Locks the table, for moments. A thread that holds it ([`is_mine`]) must not call this.
+#[inline(never)]
 pub(crate) fn table() -> Held {
     let signals = HeldBack(Mask::hold());
     Held {
@@ -140,12 +158,22 @@ impl Table {
             if self.functions.len() >= LARGEST_ID {
                 break;
             }
-            site.set_id(self.functions.len() as u32 + 1);
+            let id = self.functions.len() as u32 + 1;
             let name = if site.name().is_empty() {
                 person_name(site.path())
             } else {
-                site.name().to_owned()
+                // The name of a field is a word of the program.
+                let name = site.name();
+                name.strip_prefix("r#").unwrap_or(name).to_owned()
             };
+            if site.what() == What::Name {
+                let known = *self.names.entry(site.name()).or_insert(id);
+                site.set_id(known);
+                if known != id {
+                    continue;
+                }
+            }
+            site.set_id(id);
             self.functions.push(Function {
                 site,
                 own,
@@ -177,12 +205,11 @@ impl Table {
             let list: &'static [Watched] = list.leak();
             watch::set_functions(Box::leak(Box::new(list)));
         }
-        for function in self.functions.iter_mut().skip(first) {
+        let behind = self.functions.iter_mut().skip(first);
+        for function in behind.filter(|function| function.has_durations()) {
             let is_named = |(_, names): &&(usize, Filter)| names.matches(&function.name);
             let named = self.triggers.iter().filter(is_named);
             let bits = named.fold(0, |bits, (number, _)| bits | 1 << number);
-            // The calls of other functions have no durations.
-            let bits = if function.site.is_untimed() { 0 } else { bits };
             function.watched = watch::set_triggers(function.site.id(), bits);
             function.counted &= !function.watched;
         }
@@ -191,7 +218,7 @@ impl Table {
     /// Of the functions that the filter names: how many can be watched, and how many of those are on.
     pub(crate) fn watchable(&self, names: &Filter) -> (usize, usize) {
         let named = self.functions.iter();
-        let named = named.filter(|f| !f.site.is_untimed() && names.matches(&f.name));
+        let named = named.filter(|f| f.has_durations() && names.matches(&f.name));
         let on = |function: &&Function| function.site.state() != 0;
         (named.clone().count(), named.filter(on).count())
     }
@@ -239,9 +266,14 @@ impl Table {
         self.filter.is_some()
     }
 
+    #[inline(never)]
     fn apply(&mut self) -> usize {
         let mut named = 0;
-        for function in &self.functions {
+        for function in self
+            .functions
+            .iter()
+            .filter(|function| function.is_switched())
+        {
             let wanted = self
                 .filter
                 .as_ref()
@@ -255,17 +287,16 @@ impl Table {
 
     /// The bits of the function's word, besides its id.
     fn bits_of(&self, function: &Function) -> u32 {
-        let bits = match function.site.is_untimed() {
+        let is_counted = function.counted && !function.timed_for_a_moment;
+        let bits = match (function.site.is_untimed(), is_counted) {
             _ if function.watched => self.bits.watched,
-            false => self.bits.timed,
-            true => self.bits.untimed,
+            (false, false) => self.bits.timed,
+            (false, true) => self.bits.counted | COUNTED,
+            (true, false) => self.bits.untimed,
+            (true, true) => self.bits.untimed | COUNTED,
         };
         let guests = if function.own { 0 } else { self.bits.guests };
-        let counted = match function.counted && !function.timed_for_a_moment {
-            true => COUNTED,
-            false => 0,
-        };
-        bits | guests | counted
+        bits | guests
     }
 
     /// From now on the calls of these functions are only counted, or leave records again.
@@ -283,7 +314,8 @@ impl Table {
     fn change(&mut self, ids: impl Iterator<Item = u32>, change: impl Fn(&mut Function)) {
         for index in ids.map(|id| (id as usize).wrapping_sub(1)) {
             self.functions.get_mut(index).into_iter().for_each(&change);
-            if let Some(function) = self.functions.get(index) {
+            let function = self.functions.get(index);
+            if let Some(function) = function.filter(|function| function.is_switched()) {
                 let on = function.site.state() != 0;
                 function.site.switch(on, self.bits_of(function));
             }
@@ -295,7 +327,8 @@ impl Table {
     pub(crate) fn counting(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
         let functions = self.functions.iter();
         functions.map(|function| {
-            let on = function.site.state() != 0 && !function.watched;
+            let is_of_calls = function.site.what() == What::Calls && !function.watched;
+            let on = function.site.state() != 0 && is_of_calls;
             (on.then_some(function.counted), function.site.is_auto())
         })
     }
@@ -321,8 +354,15 @@ impl Table {
         }
     }
 
+    /// How many entries the table has: those of functions, of events and of names.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()
+    }
+
+    /// How many functions and events there are.
+    pub(crate) fn switched(&self) -> usize {
+        let functions = self.functions.iter();
+        functions.filter(|function| function.is_switched()).count()
     }
 
     /// How many functions are on.
@@ -335,7 +375,11 @@ impl Table {
 
     /// The patterns of the filter that name no function, each with the names that are closest to it.
     pub(crate) fn unmatched(&self) -> Vec<(String, Vec<String>)> {
-        let names: Vec<&str> = self.functions.iter().map(|f| f.name.as_str()).collect();
+        let functions = self
+            .functions
+            .iter()
+            .filter(|function| function.is_switched());
+        let names: Vec<&str> = functions.map(|function| function.name.as_str()).collect();
         let Some(filter) = &self.filter else {
             return Vec::new();
         };
@@ -364,7 +408,7 @@ impl Table {
 
     /// Why nothing was recorded, and what to do.
     pub(crate) fn why_nothing(&self) -> String {
-        if self.len() == 0 {
+        if self.switched() == 0 {
             return "the program has no #[traced] function".into();
         }
         if self.filter.is_none() {

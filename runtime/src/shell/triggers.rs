@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
-use super::dumping::{self, Occasion};
+use super::dumping;
 use super::install::{self, State};
 use super::panics;
 use super::sites::table;
@@ -69,6 +69,26 @@ struct Armed {
     period_ns: u64,
     /// Of `rss`: whether it was above when it was looked at.
     is_above: bool,
+}
+
+/// Why there is a dump.
+pub(crate) struct Occasion<'a> {
+    pub(crate) reason: &'a str,
+    /// Ticks that this one trace names, in addition to the named moments of the ring.
+    pub(crate) marks: Vec<(u64, String)>,
+    /// The thread that comes first, if it is not the one that panicked.
+    pub(crate) thread: Option<u32>,
+}
+
+impl Occasion<'_> {
+    /// Nothing but a reason.
+    pub(crate) fn of(reason: &str) -> Occasion<'_> {
+        Occasion {
+            reason,
+            marks: Vec::new(),
+            thread: None,
+        }
+    }
 }
 
 /// A dump that is to be made.
