@@ -60,6 +60,8 @@ pub(crate) struct Marks {
     pub(crate) breaks: u64,
     /// Summaries of short calls, and changes of the threshold.
     pub(crate) summaries: u64,
+    /// Calls that the summaries count.
+    pub(crate) short_calls: u64,
     /// The shortest call that leaves records: the least and the largest such threshold, in ticks.
     pub(crate) thresholds: Option<(u64, u64)>,
 }
@@ -97,6 +99,7 @@ impl Marks {
         self.gaps += more.gaps;
         self.breaks += more.breaks;
         self.summaries += more.summaries;
+        self.short_calls = self.short_calls.saturating_add(more.short_calls);
         for threshold in more
             .thresholds
             .into_iter()
@@ -273,7 +276,10 @@ impl Sink for Tally {
                 marks.lost = marks.lost.saturating_add(records);
             }
             Mark::Break { .. } => marks.breaks += 1,
-            Mark::ShortCalls { .. } => marks.summaries += 1,
+            Mark::ShortCalls { calls, .. } => {
+                marks.summaries += 1;
+                marks.short_calls = marks.short_calls.saturating_add(calls);
+            }
             Mark::Threshold { ticks } => {
                 marks.summaries += 1;
                 marks.threshold(ticks);

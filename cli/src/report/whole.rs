@@ -2,7 +2,7 @@
 //! count every call that has ended, also calls whose records are overwritten, and calls that left none. This file must
 //! never mix them with figures of the records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use fdr_formats::model::{FunctionTotals, Thread};
@@ -19,6 +19,8 @@ pub(crate) struct Whole {
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
     pub(crate) self_ns: u64,
+    /// Functions without times, shown or not.
+    pub(crate) untimed: usize,
 }
 
 impl Whole {
@@ -53,14 +55,24 @@ impl Whole {
         }
         let own = functions.values().map(|totals| totals.own.0);
         let own = own.fold(0, u64::saturating_add);
-        let rows = functions.values().map(|totals| row(info, totals));
-        let (rows, hidden) = arrange(rows.collect(), selection, false);
+        let rows: Vec<Row> = functions.values().map(|totals| row(info, totals)).collect();
+        let untimed = rows.iter().filter(|row| row.untimed).count();
+        let (rows, hidden) = arrange(rows, selection, false);
         Ok(Whole {
             rows,
             hidden,
             self_ns: info.clock.nanos(Ticks(own)).0,
+            untimed,
         })
     }
+}
+
+/// The names of all functions that the totals count.
+pub(crate) fn called(info: &TraceInfo) -> Vec<String> {
+    let threads = info.threads.iter().flat_map(|thread| &thread.totals);
+    let all = threads.chain(&info.missing_totals);
+    let ids: BTreeSet<FunctionId> = all.map(|totals| totals.function).collect();
+    ids.into_iter().map(|id| name_of(info, id)).collect()
 }
 
 impl Report {
@@ -81,6 +93,7 @@ impl Report {
         self.rows = whole.rows;
         self.hidden = whole.hidden;
         self.self_ns = whole.self_ns;
+        self.untimed = whole.untimed;
         self.is_whole = true;
         Ok(())
     }

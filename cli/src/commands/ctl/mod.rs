@@ -8,7 +8,7 @@ use std::io::{self, BufRead};
 
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
-use fdr_formats::moments;
+use fdr_formats::{duration, moments};
 use fdr_formats::ring::control::Kind;
 
 use super::Status;
@@ -20,17 +20,18 @@ Commands:
   on            record
   off           do not record; what was recorded stays in the rings
   filter TEXT   record the functions of TEXT, in the words of the variable FDR
-  keep TIME     as FDR_KEEP: let a full ring hold that time, such as 30s. 0: every
-                call leaves its records. A program that was started with
-                FDR_KEEP=0 refuses
+  keep TIME     as FDR_KEEP: let a full ring hold that time, such as 30s.
+                0: every call leaves its records. A program that was started
+                with FDR_KEEP=0 refuses
   mark TEXT     name this moment, for reports: fdr info and fdr report show it
   dump          write a trace now, and print its path
   status        what the process records, and how much it has
   -             commands from standard input, one a line
 
-Commands go through the process's ring file: who may write the file may use them.
-No thread of the program is stopped. The recorder's own thread carries out a
-command in less than 10 ms, or in a second where Linux is older than 5.16.
+Commands go through the process's ring file: who may write the file may use
+them. No thread of the program is stopped. The recorder's own thread carries
+out a command in less than 10 ms, or in a second where Linux is older than
+5.16.
 
 Examples:
   fdr ctl 1234 filter 'my_app::db::*,-my_app::db::row'
@@ -115,6 +116,9 @@ fn check(word: Word, text: &str) -> anyhow::Result<()> {
         Some((Kind::Mark, _)) => moments::parse(text)
             .map(|_| ())
             .map_err(|why| anyhow!("{}: {why}", ui::clean(text))),
+        Some((Kind::Keep, _)) => duration::parse(text)
+            .map(|_| ())
+            .map_err(|why| anyhow!("{}: {why}", ui::clean(text))),
         Some((_, false)) if !text.is_empty() => bail!("{text}: this command has no text"),
         _ => Ok(()),
     }
@@ -138,7 +142,9 @@ fn show(kind: Kind, answer: &str, options: &Options) -> anyhow::Result<()> {
             let status = status::Status::parse(options.process, answer);
             ui::print(|out| status.print(out, options.json))
         }
-        _ => ui::print(|out| Ok(writeln!(out, "{}", ui::clean(answer))?)),
+        // A path stays in one line.
+        Kind::Dump => ui::print(|out| Ok(writeln!(out, "{}", ui::clean(answer))?)),
+        _ => ui::print(|out| Ok(writeln!(out, "{}", ui::paragraph(&ui::clean(answer), 2))?)),
     }
 }
 
