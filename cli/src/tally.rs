@@ -241,13 +241,20 @@ impl Sink for Tally {
 
     fn calls(&mut self, calls: &[Call]) {
         let seen = self.now();
+        // Sums of a batch stay in registers, and synthetic calls are few.
+        let (mut synthetic, mut exits, mut last) = (0_u32, 0_u32, seen.last);
         for call in calls {
-            let is_exit = call.edge != Edge::Entry;
-            seen.synthetic += u64::from(call.synthetic);
-            seen.added_exits += u64::from(call.synthetic && is_exit);
-            seen.unbalanced += if is_exit { -1 } else { 1 };
-            seen.last = seen.last.max(call.time);
+            synthetic += u32::from(call.synthetic);
+            exits += u32::from(call.edge != Edge::Entry);
+            last = last.max(call.time);
         }
+        if synthetic > 0 {
+            let is_added = |call: &&Call| call.synthetic && call.edge != Edge::Entry;
+            seen.added_exits += calls.iter().filter(is_added).count() as u64;
+        }
+        seen.synthetic += u64::from(synthetic);
+        seen.unbalanced += calls.len() as i64 - 2 * i64::from(exits);
+        seen.last = last;
         seen.records += calls.len() as u64;
         seen.first = seen.first.or(calls.first().map(|call| call.time));
     }
