@@ -8,9 +8,9 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 16] = [
     "record", "info", "report", "flame", "records", "verify", "map", "state", "convert", "pack",
-    "unpack", "recover", "snapshot", "rings", "listen",
+    "unpack", "recover", "snapshot", "ctl", "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
@@ -119,11 +119,14 @@ fn a_report_fits_its_terminal_and_keeps_the_share_of_self_time() {
         for columns in [60, 80] {
             let path = if command == "info" { &trace } else { folder };
             let text = plain(&on_terminal(columns, &["FDR_PAGER="], &[command, path]));
+            // A path is not cut.
             let table: Vec<&str> = text
                 .lines()
-                .filter(|line| !line.starts_with("file "))
+                .filter(|line| !line.contains(trace.as_str()))
                 .collect();
             assert!(width(&table.join("\n")) <= columns, "{columns}: {text}");
+            let left_out = text.contains("no room for ");
+            assert_eq!(left_out, command == "info", "{columns}: {text}");
         }
     }
 }
@@ -264,6 +267,34 @@ fn messages_are_wrapped_between_words() {
     for word in words(stderr(&piped)) {
         assert!(words(&text).contains(&word), "{word} was cut: {text}");
     }
+}
+
+#[test]
+fn violations_and_damage_are_wrapped_between_words() {
+    let damaged = golden("v3-trunc.fdr");
+    for command in ["verify", "info"] {
+        let text = plain(&on_terminal(60, &["FDR_PAGER="], &[command, &damaged]));
+        let lines = text.lines().filter(|line| !line.contains(&damaged));
+        assert!(width(&lines.collect::<Vec<_>>().join("\n")) <= 60, "{text}");
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains("the file ends"), "{text}");
+    }
+}
+
+#[test]
+fn messages_of_cargo_fdr_are_wrapped_between_words() {
+    let line = format!(
+        "stty cols 60; exec {} fdr bogus",
+        env!("CARGO_BIN_EXE_cargo-fdr")
+    );
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .output();
+    let output = output.expect("script, of util-linux, is there");
+    let text = stdout(&output).replace('\r', "");
+    assert!(width(&text) <= 60, "{text}");
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("run, test, bench, build, check"), "{text}");
 }
 
 #[test]

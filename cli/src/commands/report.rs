@@ -177,7 +177,9 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
     if report.is_whole {
         called = whole::called(info);
         if options.sort == Key::Min {
-            ui::complain("--sort min: figures of the whole run have no min, so rows are in the order of names; --window has it");
+            ui::complain(
+                "--sort min: figures of the whole run have no min, so rows are in the order of names; --window has it",
+            );
         }
     }
     if let Some(windows) = windows {

@@ -12,7 +12,11 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         notes.push(what.to_owned());
         let open = report.open.iter().map(|row| row.depth).sum::<u64>();
         if open > 0 {
-            let (have, are) = if open == 1 { ("has", "is") } else { ("have", "are") };
+            let (have, are) = if open == 1 {
+                ("has", "is")
+            } else {
+                ("have", "are")
+            };
             notes.push(format!(
                 "open: {} {have} not ended, and {are} in no row (--window has the time so far)",
                 ui::things(open, "call"),

@@ -138,7 +138,8 @@ fn totals(id: u32, random: &mut Random) -> FunctionTotals {
         ..FunctionTotals::default()
     };
     for _ in 0..random.below(20) {
-        let ticks = random.below(1 << random.below(30));
+        let bits = random.below(30);
+        let ticks = random.below(1 << bits);
         let class = lengths::class(ticks) as u8;
         totals.add(&FunctionTotals {
             function: totals.function,

@@ -54,7 +54,10 @@ fn parse(name: &str) -> Result<&'static Target, String> {
             "perfetto" | "chrome" | "json" | "trace-event" | "trace_event" => OF_LLVM,
             _ => "",
         };
-        format!("there is no such format{near}{other}\n\n{}", list().trim_end())
+        format!(
+            "there is no such format{near}{other}\n\n{}",
+            list().trim_end()
+        )
     })
 }
 

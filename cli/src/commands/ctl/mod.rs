@@ -8,8 +8,8 @@ use std::io::{self, BufRead};
 
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
-use fdr_formats::{duration, moments};
 use fdr_formats::ring::control::Kind;
+use fdr_formats::{duration, moments};
 
 use super::Status;
 use super::snapshot::process_number;
