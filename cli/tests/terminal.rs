@@ -284,7 +284,7 @@ fn violations_and_damage_are_wrapped_between_words() {
 #[test]
 fn messages_of_cargo_fdr_are_wrapped_between_words() {
     let line = format!(
-        "stty cols 60; exec {} fdr bogus",
+        "stty cols 60 rows 50; exec {} fdr bogus",
         env!("CARGO_BIN_EXE_cargo-fdr")
     );
     let output = Command::new("script")
