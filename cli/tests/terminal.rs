@@ -450,9 +450,32 @@ fn completions_and_man_pages_are_made_of_the_command_line() {
     };
     assert_eq!(offered(""), "", "else bash offers no files");
     assert_eq!(offered("--per"), "--per-thread");
+    let of_ctl = |words: &str, place: u32| {
+        let script = format!(
+            "source {out}/completions/fdr.bash; complete -p fdr; COMP_WORDS=(fdr ctl {words}); COMP_CWORD={place}; \
+             _fdr_ctl fdr; echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script]).output();
+        stdout(&output.expect("bash is there")).trim().to_owned()
+    };
+    assert!(of_ctl("7 ''", 3).ends_with("\non off filter keep mark dump status -"));
+    assert!(of_ctl("7 ma", 3).ends_with("\nmark"));
+    assert!(of_ctl("7 ma", 3).starts_with("complete ") && of_ctl("7 ma", 3).contains("_fdr_ctl"));
+    assert!(!of_ctl("''", 2).contains("mark"), "a number comes first");
+    let fish = read("completions/fdr.fish");
+    assert!(
+        fish.contains("-f -a 'on off filter keep mark dump status -'"),
+        "{fish}"
+    );
     for command in COMMANDS {
         let page = read(&format!("man/fdr-{command}.1"));
         assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
+        // The text below the options is not filled.
+        let notes = page
+            .split_once("\n.SH NOTES\n.nf\n.in 0\n")
+            .expect("notes")
+            .1;
+        assert!(notes.contains("\n.in\n.fi\n"), "{page}");
     }
     assert!(read("man/fdr.1").contains("max\\-memory"));
     assert!(!answer(&["--help"]).contains("generate"));
