@@ -53,9 +53,9 @@ threads may differ. Then sums over threads mix different stretches of time.
 trace's clock, summed over threads.
 
 Functions marked #[traced(untimed)] have calls and no times. The time in them
-is self time of the function that called them. --filter shows only its
-functions, with the figures that they have among all. --function, --thread and
-a window leave all other calls out.
+is self time of the function that called them. In figures of the whole run it
+is in no row. --filter shows only its functions, with the figures that they
+have among all. --function, --thread and a window leave all other calls out.
 
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and

@@ -57,10 +57,13 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         ));
     }
     if report.untimed > 0 {
+        let passed = match report.untimed_ns {
+            0 => "what passed in them is self time of the functions that called them".to_owned(),
+            ns => format!("what passed in them, {}, is in no row", ui::duration(ns)),
+        };
+        let functions = ui::things(report.untimed as u64, "function");
         notes.push(format!(
-            "untimed: the calls of {} are counted, without times; what passed in them is self time of \
-             the functions that called them",
-            ui::things(report.untimed as u64, "function"),
+            "untimed: the calls of {functions} are counted, without times; {passed}"
         ));
     }
     if report.clipped > 0 && !report.is_whole {
