@@ -15,7 +15,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fdr_formats::model::FunctionTotals;
-use fdr_formats::writer::Writer;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Call, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo};
 

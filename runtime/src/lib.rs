@@ -40,6 +40,7 @@
 //! | `ring` | the ring file: header, tables, one region of chunks per thread |
 //! | `site` | one static per traced function, and how copies of the crate find each other |
 //! | `recorder` | the hot path: async-signal-safe, allocation-free |
+//! | `events` | events, counters and spans: macros, and the bytes of their values |
 //! | `dump` | from the ring to a trace file |
 //! | `crash` | the same in the handler of a signal that ends the process |
 //! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
@@ -56,6 +57,8 @@ mod config;
 mod crash;
 #[cfg(feature = "record")]
 mod dump;
+#[cfg(feature = "record")]
+mod events;
 #[cfg(feature = "record")]
 mod load;
 #[cfg(feature = "record")]
@@ -84,6 +87,8 @@ pub mod private;
 pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 pub use config::{Clock, Config, Log, Mode};
 #[cfg(not(feature = "record"))]
-pub use off::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
+pub use off::{Span, disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
 #[cfg(feature = "record")]
 pub use on::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
+#[cfg(feature = "record")]
+pub use private::Span;

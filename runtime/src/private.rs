@@ -1,13 +1,18 @@
-//! Everything that an expansion of `#[traced]` may name, and nothing else. Programs must not use it, because it changes
+//! Everything that an expansion of `#[traced]` and of the macros of events may name, and nothing else. Programs must not use it, because it changes
 //! without notice. This code runs inside every traced function. It must stay one load and one branch while a site is
 //! off, and one more call while the site is on.
+
+mod macros;
 
 use core::future::Future;
 use core::marker::PhantomData;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 
+pub use ::core;
+
 pub use crate::__fdr_site as site;
+pub use crate::events::{AsValue, Form, Level, Value, write as event};
 pub use crate::site::CallSite;
 
 use crate::recorder;
@@ -23,7 +28,7 @@ macro_rules! __fdr_site {
     ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_9")]
+        #[unsafe(link_section = "fdr_sites_10")]
         static SITE: $crate::private::CallSite =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE
@@ -41,6 +46,9 @@ pub struct Guard<const TIMED: bool> {
     not_send: PhantomData<*const ()>,
 }
 
+/// What [`span!`](crate::span) gives. The span ends when it is dropped.
+pub type Span = Guard<true>;
+
 /// Records the entry, if the site is on. Async-signal-safe.
 #[inline]
 pub fn enter(site: &'static CallSite) -> Guard<true> {
@@ -53,7 +61,21 @@ pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
     Guard::new(site)
 }
 
+/// Whether an event is recorded. Async-signal-safe.
+#[inline(always)]
+#[must_use]
+pub fn is_on(site: &'static CallSite) -> bool {
+    site.state() >= CallSite::LEAST_ON
+}
+
 impl<const TIMED: bool> Guard<TIMED> {
+    /// Whether the entry is recorded, of a function whose calls are not only counted.
+    #[inline]
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.state >= CallSite::LEAST_ON
+    }
+
     #[inline]
     fn new(site: &'static CallSite) -> Self {
         let mut state = site.state();

@@ -19,6 +19,7 @@ mod crash_handlers;
 mod ctf_packets;
 mod dumps;
 mod dumps_signal;
+mod events;
 mod faults;
 mod flush_formats;
 mod heph_packets;

@@ -14,8 +14,8 @@ use fdr_tests::{example, plugin};
 const TRACED: &str = env!("CARGO_BIN_EXE_traced_host");
 const BARE: &str = env!("CARGO_BIN_EXE_bare_host");
 
-/// Traced functions of the plug-in: its own two, and those of `steps`.
-const PLUGINS: usize = 2 + 4;
+/// Traced functions of the plug-in: its own two, those of `steps`, and their event.
+const PLUGINS: usize = 2 + 4 + 1;
 
 /// Runs a host; the word `open` stands for opening the plug-in.
 fn run(host: &str, folder: &Folder, variables: &str, words: &str) -> Outcome {
@@ -297,7 +297,8 @@ fn two_libraries_and_threads_of_their_own() {
     ];
     assert_eq!(calls(&trace).into_iter().collect::<Vec<_>>(), expected);
     // Two functions of the host, and those of twice the same plug-in.
-    assert_eq!(trace.info.functions.len(), 2 + 2 * PLUGINS);
+    // Their event has two fields, whose names both copies share.
+    assert_eq!(trace.info.functions.len(), 2 + 2 * PLUGINS + 2);
     // One entry of `all` without its exit by then.
     assert_eq!(
         facts::one(&outcome.stdout, "recorded"),
@@ -364,6 +365,19 @@ mod the_rest {
     #[test]
     fn handlers_that_record_on_every_instruction_of_a_plug_ins_record_by_other_clocks() {
         super::handlers_that_record(&["rdtscp", "monotonic"]);
+    }
+}
+
+/// The events of a plug-in's code, and of a handler that interrupts it, are written by the host.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_that_record_events_on_every_instruction_of_a_plug_ins_event() {
+    for (host, open) in [(TRACED, 1), (BARE, 0)] {
+        let folder = Folder::new("plugin-events");
+        let variables = "FDR=1 FDR_BUFFER=16M STEPPED=events";
+        let outcome = run(host, &folder, variables, "open stepped");
+        // The function of the host that opens the plug-in has returned by the end.
+        crate::recording_stepped::has_each_event(&outcome.stdout, &folder, 2 * open);
     }
 }
 

@@ -16,6 +16,15 @@ fn handlers_that_record_on_every_instruction_of_a_record() {
 
 mod the_rest {
     #[test]
+    fn handlers_that_record_events_with_other_clocks_and_modes() {
+        super::handlers_that_record_events(&[
+            "FDR_KEEP=0 FDR_CLOCK=rdtsc",
+            "FDR_CLOCK=monotonic",
+            "FDR_MODE=full FDR_KEEP=0",
+        ]);
+    }
+
+    #[test]
     fn handlers_that_record_other_calls_on_every_instruction() {
         super::handlers_that_record(2);
     }
@@ -58,6 +67,62 @@ fn handlers_that_record(seed: u64) {
             .sum();
         let threads = statistics.threads.iter();
         assert_eq!(readable, threads.map(|thread| thread.readable).sum::<u64>());
+    }
+}
+
+/// Events on every instruction of an event and of a record. What is asked for is in the trace, or counts as dropped.
+#[test]
+fn handlers_that_record_events_on_every_instruction_of_an_event() {
+    handlers_that_record_events(&["", "FDR_KEEP=0"]);
+}
+
+fn handlers_that_record_events(cases: &[&str]) {
+    for variables in cases {
+        let folder = Folder::new("record-stepped-events");
+        let program = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder);
+        let outcome = program
+            .set("FDR=1 FDR_BUFFER=16M")
+            .set(variables)
+            .args(&["1", "1", "events"])
+            .run()
+            .ok();
+        has_each_event(&outcome.stdout, &folder, 0);
+    }
+}
+
+/// Checks the only trace of a program that did `steps` with events, besides so many records of others: each event is
+/// in it, or counts as dropped.
+pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
+    let fact = |key| facts::number::<u64>(&facts::one(said, key)[0]);
+    assert!(fact("traps") > 5_000, "{said}");
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    let of_lane = |lane| trace.events(lane);
+    let events: Vec<String> = trace.threads.iter().flat_map(of_lane).collect();
+    for lane in &trace.threads {
+        assert!(lane.notes.iter().map(|note| note.1).is_sorted());
+    }
+    let (asked, edges) = (
+        fact("events"),
+        2 * (fact("stepped") + fact("handled")) + others,
+    );
+    let dropped = asked - events.len() as u64;
+    assert!(
+        events.len() > 1000 && dropped > 0,
+        "{asked} {}",
+        events.len()
+    );
+    assert_eq!(trace.asked_for(), edges + dropped, "{said}");
+    // None is there twice, and none is mixed with another one.
+    let mut numbers = std::collections::BTreeSet::new();
+    for event in &events {
+        let rest = event.split_once("steps::event 0 0 number=");
+        let rest = rest.and_then(|(_, rest)| rest.split_once(" text=\""));
+        let (number, text) = rest.expect(event);
+        let text = text.strip_suffix('"').expect(event);
+        assert!("a text of at most fifty bytes, the rest being left out".starts_with(text));
+        assert!(numbers.insert(number.to_owned()), "{event}");
     }
 }
 

@@ -50,7 +50,9 @@ pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
 pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
 pub use self::past::{EarlierExit, Past};
 pub use self::rule::{Exit, NEAR, Rule};
-pub use self::untimed::{Untimed, untimed};
+pub use self::untimed::Untimed;
+#[cfg(feature = "read")]
+pub use self::untimed::untimed;
 use crate::model::{Call, Edge, Ticks};
 
 /// The open calls of one thread. `T` is the user's data of each call.

@@ -127,6 +127,7 @@ pub fn encode_answer(number: u32, answer: Result<&str, &str>) -> Vec<u8> {
     encode(number, u32::from(answer.is_err()), text)
 }
 
+#[cfg(feature = "read")]
 /// Decodes an answer: its text, or why the command was refused. `None`: it is damaged.
 #[must_use]
 pub fn decode_answer(number: u32, bytes: &[u8]) -> Option<Result<&str, &str>> {

@@ -1,6 +1,6 @@
 //! What a chunk of the ring may hold, as the recorder writes it: `NewBuffer`, `WallTime`, `NewCPUId`, then function
-//! records, `NewCPUId`, `TSCWrap`, and the events of short calls. Pure. Must accept nothing else, because a damaged
-//! file may hold anything.
+//! records, `NewCPUId`, `TSCWrap`, the events of short calls, and notes. Pure. Must accept nothing else, because a
+//! damaged file may hold anything.
 
 use crate::xray::payload;
 
@@ -14,8 +14,9 @@ const NEW_CPU: u8 = 0x05;
 const TSC_WRAP: u8 = 0x07;
 const CUSTOM: u8 = 0x0b;
 
-/// Bytes of an event that the recorder writes, with its payload.
-const EVENT: usize = 32;
+/// Bytes of an event before its payload, and up to the end of the payload's head.
+const EVENT: usize = 16;
+const EVENT_HEAD: usize = 24;
 
 /// How far a chunk is good.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,8 +48,8 @@ pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
             walked.bytes += 8;
         } else if matches!(word as u8, NEW_CPU | TSC_WRAP) && chunk.len() - walked.bytes >= 16 {
             walked.bytes += 16;
-        } else if is_own_event(&chunk[walked.bytes..]) {
-            walked.bytes += EVENT;
+        } else if let Some(bytes) = own_event(&chunk[walked.bytes..]) {
+            walked.bytes += bytes;
         } else {
             break;
         }
@@ -56,13 +57,13 @@ pub(super) fn walk(chunk: &[u8], thread: u32, most: u64) -> Walked {
     walked
 }
 
-/// Whether these bytes begin with an event that the recorder writes.
-fn is_own_event(bytes: &[u8]) -> bool {
-    let Some(event) = bytes.first_chunk::<EVENT>() else {
-        return false;
-    };
-    let own = [payload::SHORT_CALLS, payload::THRESHOLD].map(payload::head);
-    event[..5] == [CUSTOM, 16, 0, 0, 0] && own.iter().any(|head| event[16..24] == *head)
+/// The bytes of the event that stands at the beginning. `None`: the recorder writes no such event, or it is cut.
+fn own_event(bytes: &[u8]) -> Option<usize> {
+    let event = bytes.first_chunk::<EVENT_HEAD>()?;
+    let (first, head) = (event.first_chunk()?, event.last_chunk()?);
+    let size = (u64::from_le_bytes(*first) >> 8) as u32 as usize;
+    let is_own = event[0] == CUSTOM && payload::is_of_ring(*head, size);
+    (is_own && bytes.len() - EVENT >= size).then_some(EVENT + size)
 }
 
 /// The tick of a chunk's first record; `None` if the chunk is not that thread's.

@@ -174,7 +174,13 @@ impl ChunkDecoder {
                 batch.mark(&Mark::ShortCalls { time, calls, ticks });
             }
             Some(Payload::Threshold { ticks }) => batch.mark(&Mark::Threshold { ticks }),
-            _ => return self.skip(whole),
+            _ => {
+                let Some((kind, body)) = payload::note_of_ring(data) else {
+                    return self.skip(whole);
+                };
+                let time = Ticks(self.time.of(tsc));
+                batch.mark(&Mark::Note { time, kind, body });
+            }
         }
         whole
     }

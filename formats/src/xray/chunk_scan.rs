@@ -60,14 +60,11 @@ const METADATA_WORDS: usize = METADATA_SIZE / FUNCTION_SIZE;
 /// How many words the event of the recorder has that begins at that word, with its payload. `None`: it is another
 /// event, or cut.
 fn words_of_event(words: &Groups<'_, FUNCTION_SIZE>, place: usize) -> Option<usize> {
-    let event = words.get(place)?;
-    let (size, zeros) = event[1..5].split_first()?;
-    let is_sized = matches!(size, 16 | 24) && zeros == [0; 3];
-    let is_ours = [payload::SHORT_CALLS, payload::THRESHOLD].map(payload::head);
-    let length = METADATA_WORDS + usize::from(*size) / FUNCTION_SIZE;
-    let is_whole = is_ours.contains(&words.get(place + METADATA_WORDS)?)
-        && words.get(place + length - 1).is_some();
-    (is_sized && is_whole).then_some(length)
+    let event = u64::from_le_bytes(words.get(place)?);
+    let size = (event >> 8) as u32 as usize;
+    let is_ours = payload::is_of_ring(words.get(place + METADATA_WORDS)?, size);
+    let length = METADATA_WORDS + size / FUNCTION_SIZE;
+    (is_ours && words.get(place + length - 1).is_some()).then_some(length)
 }
 
 /// Bytes of `NewBuffer` and `WallTime`, which stand in front of a chunk's `NewCPUId`.

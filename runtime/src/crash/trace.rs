@@ -15,7 +15,7 @@ use crate::dump;
 use crate::dump::output::Names;
 use crate::primitive::Ordering;
 use crate::recorder;
-use crate::ring::counts::{recorded, steps_back};
+use crate::ring::counts::{is_empty, steps_back};
 use crate::ring::layout::{CHUNK, Slot, Totals, state};
 use crate::ring::totals::Copy;
 use crate::ring::{self, Ring};
@@ -70,7 +70,7 @@ pub(super) fn write(
     first: u32,
 ) -> Result<Done, NoTrace> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
-    let is_empty = is_empty(ring);
+    let is_empty = is_nothing(ring);
     if ring.is_lost() {
         return Err(NoTrace::Lost);
     }
@@ -114,12 +114,12 @@ pub(super) fn write(
     Ok(done)
 }
 
-/// Whether no function was called.
-fn is_empty(ring: &Ring) -> bool {
-    let is_empty = |slot| is_readable(slot) && recorded(slot) == Some(0);
+/// Whether nothing was recorded.
+fn is_nothing(ring: &Ring) -> bool {
+    let is_unused = |slot| is_readable(slot) && is_empty(slot);
     ring.sum_consistently(|| {
         let missing = ring.missing();
-        missing.overwritten == 0 && missing.dropped == 0 && ring.owned_slots().all(is_empty)
+        missing.overwritten == 0 && missing.dropped == 0 && ring.owned_slots().all(is_unused)
     })
 }
 
@@ -207,7 +207,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         // The records of a slot that changed its owner too fast, or that came too late, are in the ring only.
         done.cut |= !in_time() || !taken && is_owned(slot);
         done.unreadable |= snapshot.has_zeros;
-        if !taken || snapshot.counts.recorded == 0 {
+        if !taken || snapshot.is_empty() {
             continue;
         }
         let counts = snapshot.counts;

@@ -167,7 +167,7 @@ impl Dump<'_> {
         for slot in first.chain(others) {
             ring::read_ahead(slot);
             let generation = slot.generation.load(Ordering::Acquire);
-            if !snapshot.take(slot) || snapshot.counts.recorded == 0 {
+            if !snapshot.take(slot) || snapshot.is_empty() {
                 continue;
             }
             let counts = snapshot.counts;

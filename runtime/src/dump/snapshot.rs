@@ -115,6 +115,11 @@ impl Snapshot {
         slot.generation.load(Ordering::Relaxed) == generation
     }
 
+    /// Whether the thread has recorded nothing: no edge of a call, and no note.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.counts.recorded == 0 && self.used.is_empty()
+    }
+
     /// Whether the open calls were copied, or there are none.
     #[cfg(all(loom, test))]
     pub(crate) fn has_open_calls(&self) -> bool {

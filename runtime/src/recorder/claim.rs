@@ -2,7 +2,8 @@
 //! slot back after its last one. All functions are async-signal-safe, because a thread's first record may be
 //! made in a signal handler. They must never give a slot to two threads.
 
-use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls};
+use super::note::Asked;
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls, writer};
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
@@ -19,12 +20,12 @@ const ROUNDS: usize = 3;
 /// handler that interrupted another record. `cpu` is the CPU as the clock gave it.
 #[cold]
 #[inline(never)]
-pub(super) fn busy(word: u32, cpu: u32) {
+pub(super) fn busy(asked: Asked<'_>, cpu: u32) {
     let slot = tls::get();
     if core::ptr::eq(slot, &raw const NO_ROOM) {
-        without_room(word, cpu);
+        without_room(asked, cpu);
     } else if core::ptr::eq(slot, &raw const UNCLAIMED) {
-        first(&UNCLAIMED, word, cpu);
+        first(&UNCLAIMED, asked, cpu);
     } else if is_real(slot) {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
     } else if core::ptr::eq(slot, &raw const FORKING) {
@@ -37,10 +38,10 @@ pub(super) fn busy(word: u32, cpu: u32) {
 /// A record of a thread that found no room. The thread first reads a word that changes only when threads begin
 /// and end. Then it counts the record in a cache line that threads of other CPUs do not write. From time to
 /// time it asks for a slot nevertheless.
-fn without_room(word: u32, cpu: u32) {
+fn without_room(asked: Asked<'_>, cpu: u32) {
     match process_ring::ring() {
         Some(ring) if !ring.is_worth_asking(cpu) => ring.count_dropped_on(cpu),
-        _ => first(&NO_ROOM, word, cpu),
+        _ => first(&NO_ROOM, asked, cpu),
     }
 }
 
@@ -53,31 +54,31 @@ pub(super) fn is_unnoticed_child() -> bool {
 
 /// Makes the first record of such a child in a slot of its own.
 #[cold]
-pub(super) fn record_in_unnoticed_child(word: u32, cpu: u32) {
+pub(super) fn record_in_unnoticed_child(asked: Asked<'_>, cpu: u32) {
     // A fork hook runs before ours, in a child whose own hook will still be called.
     if process_ring::is_forking() {
         return sys::process::count_in_fork();
     }
     sys::process::notice_child();
-    busy(word, cpu);
+    busy(asked, cpu);
 }
 
 /// Claims a slot for the calling thread and makes its first record. Until now the thread has the slot
 /// `without`.
-fn first(without: &'static Slot, word: u32, cpu: u32) {
+fn first(without: &'static Slot, asked: Asked<'_>, cpu: u32) {
     // The caller of the traced function may read errno afterwards.
     let errno = sys::errno();
     // A handler that interrupts this thread must not claim a second slot.
     if tls::replace(without, &CLAIMING) {
-        take_slot(word, cpu);
+        take_slot(asked, cpu);
     } else {
         // A handler came first. It has claimed the slot or found no room.
-        write_now(tls::get(), word);
+        write_now(tls::get(), asked);
     }
     sys::set_errno(errno);
 }
 
-fn take_slot(word: u32, cpu: u32) {
+fn take_slot(asked: Asked<'_>, cpu: u32) {
     let claimed = claim();
     let (Ok(becomes) | Err(becomes)) = claimed;
     if claimed.is_ok() {
@@ -91,7 +92,7 @@ fn take_slot(word: u32, cpu: u32) {
             ring.give_back(slot);
         }
     } else if let Ok(slot) = claimed {
-        write_now(slot, word);
+        write_now(slot, asked);
     } else {
         process_ring::count_dropped(cpu);
     }
@@ -117,9 +118,13 @@ fn tell_begin(end_is_told: bool) {
     }
 }
 
-fn write_now(slot: &'static Slot, word: u32) {
+fn write_now(slot: &'static Slot, asked: Asked<'_>) {
     let kind = Kind::from_raw(super::CLOCK.load(Ordering::Relaxed));
-    super::write(slot, word, clock::read(kind));
+    let stamp = clock::read(kind);
+    match asked {
+        Asked::Edge(word) => super::write(slot, word, stamp),
+        Asked::Note(note) => writer::note(slot, note, stamp),
+    }
 }
 
 /// Claims a slot. The error is the slot that the thread keeps until it asks again. It asks at its next record

@@ -5,6 +5,7 @@
 //! nothing else of std. It must never know of files, names or configuration.
 
 mod claim;
+mod note;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
 pub(crate) mod sample;
@@ -38,6 +39,7 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
+pub(crate) use note::{note, note_of_guest};
 pub(crate) use open_calls::{keep, keep_no_more};
 pub(crate) use process_ring::ring;
 
@@ -98,6 +100,8 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
+    /// Those of a timed site whose calls are only counted, beside [`COUNTED`].
+    pub(crate) counted: u32,
     /// An additional bit of a guest's sites.
     pub(crate) guests: u32,
 }
@@ -276,6 +280,7 @@ mod plain {
         Bits {
             timed: 0,
             untimed: 0,
+            counted: 0,
             guests: GUESTS_BIT,
         }
     }

@@ -10,6 +10,7 @@
 use crate::primitive::{AtomicU32, Ordering};
 
 use super::{EXIT, tls};
+use crate::site::COUNTED;
 
 /// Set in the word of a top-level call once it has been chosen or left out. The bit is 0 in every record.
 pub(super) const OUTERMOST: u32 = 1 << 2;
@@ -27,14 +28,30 @@ pub(crate) fn left_out() -> u32 {
     LEFT_OUT.load(Ordering::Relaxed)
 }
 
+/// Whether code with that stack pointer runs inside a top-level call that is left out. Such code makes no notes.
+pub(super) fn leaves_out(stack: usize) -> bool {
+    let most = left_out();
+    if most == 0 {
+        return false;
+    }
+    let (outermost, left) = tls::sample();
+    // As in `edge`.
+    stack <= outermost && left != most
+}
+
 /// Makes the edge's record if its call is chosen. `stack` is the stack pointer of the traced function, or a number
 /// that differs from it by the same bytes for each edge. Returns the word with which the exit of the call comes. 0:
 /// none does.
 pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
     let most = left_out();
+    // The exit of a call that is only counted does nothing, unless it ends a top-level call.
+    let exit = match word & COUNTED {
+        0 => word,
+        _ => 0,
+    };
     if most == 0 {
         record(word);
-        return word;
+        return exit;
     }
     let (outermost, left) = tls::sample();
     if word & EXIT != 0 {
@@ -52,7 +69,7 @@ pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
             return 0;
         }
         record(word);
-        return word;
+        return exit;
     }
     tls::set_outermost(stack);
     if let Some(left) = left.checked_sub(1) {
@@ -62,5 +79,5 @@ pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
     }
     tls::set_left(most);
     record(word);
-    word | OUTERMOST
+    exit | word & 1 | OUTERMOST
 }

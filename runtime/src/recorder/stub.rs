@@ -68,6 +68,7 @@ use super::{Bits, record_slowly};
 use crate::clock::Kind;
 use crate::primitive::OwnCacheLines;
 use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
+use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
@@ -76,6 +77,9 @@ pub(crate) use untimed::{call_untimed, call_untimed_entry, entrance_untimed};
 
 /// Set in a site's word if the record goes through [`OTHER`]. The way without this load is rdtsc with the
 /// thread's rseq area, because that way is the fastest. The bit is 0 in every function record.
+///
+/// With [`COUNTED`] the bit has the opposite meaning: if both are set, "stub" counts the call at once. So one test
+/// tells three ways apart, by the parity of its result: none or both of the bits are set, or one of them.
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// The code for records with [`OTHER_WAY`]. It is null until the clock is known.
@@ -99,9 +103,11 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
     OTHER.0.store(other, Ordering::Relaxed);
     let is_nearest =
         SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps && !SLOT_ACCESS.samples();
+    let counts_at_once = SLOT_ACCESS.is_fixed() && !SLOT_ACCESS.samples();
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(keeps),
+        counted: if counts_at_once { OTHER_WAY } else { 0 },
         guests: 0,
     }
 }
@@ -269,7 +275,6 @@ macro_rules! way {
                 access_slot = const offset_of!(SlotAccess, slot),
                 access_record_at = const offset_of!(SlotAccess, record_at),
                 access_outline = const offset_of!(SlotAccess, outline),
-                other_way = const OTHER_WAY,
                 cpu = const offset_of!(Slot, cpu),
                 cursor = const offset_of!(Slot, cursor),
                 last_low = const offset_of!(Slot, last_low),
@@ -285,11 +290,12 @@ macro_rules! way {
 // Every record begins here. Only `call` enters this code, and the others are entered by a jump from here. The
 // compiler knows no calling convention of theirs.
 way! {
-    "stub": "test r11b, {other_way}\njne 3f",
+    "stub": "test r11b, {choice}\njnp 3f\njne {access}.counted",
     rdtsc_and_rseq!(),
     ["mov dword ptr [rdx], r11d"],
     // The relocation changes nothing. Because of it, a linker that takes this code takes the entry in `load`, too.
     "3:\njmp qword ptr [rip + {other}]\n.reloc ., R_X86_64_NONE, {access}.at_load",
+    choice = const COUNTED | OTHER_WAY,
     other = sym OTHER,
     access_rseq = const offset_of!(SlotAccess, rseq)
 }
@@ -298,13 +304,15 @@ way! {
     "by_rdtscp": "",
     "rdtscp",
     ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
-    ""
+    "",
+    other_way = const OTHER_WAY
 }
 way! {
     "by_rdpid": "",
     "rdtsc\nrdpid rcx",
     ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
-    ""
+    "",
+    other_way = const OTHER_WAY
 }
 
 // For a clock that no stub reads, and for thread storage that a call finds. Entered by a jump from "stub".

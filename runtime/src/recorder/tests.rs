@@ -7,6 +7,8 @@ mod found;
 #[cfg(loom)]
 mod model;
 #[cfg(not(loom))]
+mod notes;
+#[cfg(not(loom))]
 mod open_calls;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;

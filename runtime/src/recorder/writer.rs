@@ -25,6 +25,7 @@ use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
 use crate::ring::record::{self, EVENT, PAIR, PREAMBLE, SINGLE};
 use crate::sys;
 
+use super::note::{Asked, MOST, Note};
 use super::open_calls;
 
 /// Mask of the cursor's offset in its chunk.
@@ -114,13 +115,14 @@ pub(super) fn release(slot: &Slot, cursor: u64, cpu: u32) {
 /// `slot` is owned by the calling thread and busy. `cursor` is an address in its region, aligned to 8.
 /// The chunk has room for the words.
 #[inline(always)]
-unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u64 {
-    for (at, word) in words.into_iter().enumerate() {
+unsafe fn commit(slot: &Slot, cursor: u64, words: impl IntoIterator<Item = u64>) -> u64 {
+    let mut after = cursor;
+    for word in words {
         // SAFETY: the caller promises a valid place. Readers use atomic loads as well.
-        let place = unsafe { AtomicU64::from_ptr(at_address::<u64>(cursor).add(at)) };
+        let place = unsafe { AtomicU64::from_ptr(at_address::<u64>(after)) };
         place.store(word, Ordering::Relaxed);
+        after += 8;
     }
-    let after = cursor + 8 * N as u64;
     // Release: pairs with the Acquire of the readers' load of the cursor in `ring::counts`.
     slot.cursor.store(after, Ordering::Release);
     after
@@ -132,9 +134,9 @@ unsafe fn commit<const N: usize>(slot: &Slot, cursor: u64, words: [u64; N]) -> u
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
     if super::claim::is_unnoticed_child() {
-        super::claim::record_in_unnoticed_child(word, cpu);
+        super::claim::record_in_unnoticed_child(Asked::Edge(word), cpu);
     } else if before == BUSY {
-        super::claim::busy(word, cpu);
+        super::claim::busy(Asked::Edge(word), cpu);
     } else {
         slot.cpu.store(BUSY, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -150,7 +152,7 @@ fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     if super::claim::is_unnoticed_child() {
         // The slot belongs to the parent, which must find it free.
         slot.cpu.store(cpu, Ordering::Relaxed);
-        return super::claim::record_in_unnoticed_child(word, cpu);
+        return super::claim::record_in_unnoticed_child(Asked::Edge(word), cpu);
     }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
@@ -258,6 +260,73 @@ pub(super) fn summarise(
     // SAFETY: `left` says that the record fits, or the chunk is new.
     unsafe { commit(slot, cursor, event) };
     Some(names_cpu)
+}
+
+/// Writes a note at `stamp`. The note stands behind a record with its tick, so the next record counts from there. The
+/// entries of all open calls come before it.
+#[cold]
+#[inline(never)]
+pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
+    if super::claim::is_unnoticed_child() {
+        return super::claim::record_in_unnoticed_child(Asked::Note(note), stamp.cpu);
+    }
+    let before = slot.cpu.load(Ordering::Relaxed);
+    if before == BUSY {
+        return super::claim::busy(Asked::Note(note), stamp.cpu);
+    }
+    if note.length() > MOST {
+        slot.dropped.fetch_add(1, Ordering::Relaxed);
+        return;
+    }
+    slot.cpu.store(BUSY, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let after = match open_calls::of(slot) {
+        None => make_note(slot, note, stamp, before),
+        Some(calls) => {
+            let before = open_calls::before_note(slot, calls, stamp);
+            make_note(slot, note, stamp, before)
+        }
+    };
+    if after.is_none() {
+        add_dropped(slot);
+    }
+    // As in `finish`.
+    release(slot, after.unwrap_or(0), stamp.cpu);
+}
+
+/// Makes a note and returns the cursor behind it. `None` if there is no room for it. `before` is the CPU of the last
+/// record.
+fn make_note(slot: &Slot, note: &Note<'_>, mut stamp: Stamp, before: u32) -> Option<u64> {
+    let length = note.length();
+    if has_stopped(slot) {
+        return None;
+    }
+    let last = last_ticks(slot);
+    let behind = last.saturating_sub(stamp.ticks);
+    let moved = before != stamp.cpu || behind > 0;
+    let reset = behind > LARGEST_STEP_BACK;
+    if behind > 0 && !reset {
+        stamp.ticks = last;
+    }
+    let mut cursor = slot.cursor.load(Ordering::Relaxed);
+    if left(cursor) < PAIR + length {
+        cursor = open_chunk(slot, cursor, stamp)?;
+    } else if moved || stamp.ticks != last {
+        let pair = match moved {
+            true => record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks),
+            false => record::tsc_wrap(stamp.ticks),
+        };
+        slot.metadata.fetch_add(PAIR, Ordering::Relaxed);
+        // SAFETY: `left` says that it fits.
+        cursor = unsafe { commit(slot, cursor, pair) };
+    }
+    if reset || (behind > 0 && before != stamp.cpu && before != NO_CPU) {
+        slot.clock_steps.fetch_add(1, Ordering::Relaxed);
+    }
+    set_last(slot, stamp.ticks);
+    slot.metadata.fetch_add(length, Ordering::Relaxed);
+    // SAFETY: `left` says that the note fits, or the chunk is new and the note no larger than `MOST`.
+    Some(unsafe { commit(slot, cursor, note.words(stamp.ticks)) })
 }
 
 /// Whether no record can be made any more. A child of a fork has let its parent's ring go. The slot that it may

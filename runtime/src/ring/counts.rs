@@ -128,6 +128,12 @@ pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
     (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
 }
 
+/// Whether the owner has recorded nothing: no edge of a call, and no note. False if it writes too fast to tell.
+/// Async-signal-safe.
+pub(crate) fn is_empty(slot: &Slot) -> bool {
+    slot.chunk.load(Ordering::Relaxed) == 0 && recorded(slot) == Some(0)
+}
+
 /// The owner and the counts, without a copy. `None` if the slot has no owner, or if the owner writes too fast
 /// for a consistent count.
 pub(crate) fn count(slot: &Slot) -> Option<(Owner, Counts)> {

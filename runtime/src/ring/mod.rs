@@ -102,6 +102,7 @@ unsafe impl Send for Ring {}
 unsafe impl Sync for Ring {}
 
 /// Stores text, padded with NULs. It must fit.
+#[inline(never)]
 fn store(to: &[AtomicU64], text: &[u8]) {
     let words = text.chunks(8).chain(core::iter::repeat(&[][..]));
     for (field, bytes) in to.iter().zip(words) {

@@ -10,9 +10,10 @@
 //! | NewCPUId | 0: 0x05; 1: u16 cpu; 3: u64 ticks |
 //! | TSCWrap | 0: 0x07; 1: u64 ticks |
 //! | WallTime | 0: 0x09; 1: u64 seconds; 9: u32 microseconds |
-//! | CustomEvent | 0: 0x0b; 1: i32 16, bytes of the payload; 5: u64 ticks; 16: the payload |
+//! | CustomEvent | 0: 0x0b; 1: i32 bytes of the payload; 5: u64 ticks; 16: the payload |
 //!
-//! The payloads are those of `fdr_formats::xray::payload`, with 8 bytes behind their head.
+//! The payloads are those of `fdr_formats::xray::payload`. Their head has 8 bytes. The body behind the head has 8
+//! bytes, or those of a note.
 
 use fdr_formats::xray::payload;
 
@@ -23,8 +24,10 @@ compile_error!("chunks are XRay buffers as they lie in memory, written little-en
 pub(crate) type Pair = [u64; 2];
 /// Bytes of a [`Pair`].
 pub(crate) const PAIR: u64 = 16;
-/// Bytes of a custom event with its payload.
+/// Bytes of a custom event with a payload of 8 bytes behind its head.
 pub(crate) const EVENT: u64 = 32;
+/// Bytes of a custom event before the body of its payload.
+pub(crate) const EVENT_HEAD: u64 = 24;
 /// Bytes of a function record.
 pub(crate) const SINGLE: u64 = 8;
 /// What every chunk begins with: NewBuffer, WallTime, NewCPUId.
@@ -68,18 +71,24 @@ pub(crate) fn threshold(threshold: u64, ticks: u64) -> [u64; 4] {
 }
 
 fn event(ticks: u64, kind: u8, body: u64) -> [u64; 4] {
-    let size = EVENT - PAIR;
-    let [a, b] = [0x0b | size << 8 | ticks << 40, ticks >> 24];
-    [a, b, u64::from_le_bytes(payload::head(kind)), body]
+    let [a, b, head] = event_head(ticks, kind, 8);
+    [a, b, head, body]
 }
 
-/// The tick of the record that begins with these words, if the record before has the tick `last`.
+/// A custom event before the body of its payload, which has so many bytes.
+pub(crate) fn event_head(ticks: u64, kind: u8, body: u64) -> [u64; 3] {
+    let size = EVENT_HEAD - PAIR + body;
+    let [a, b] = [0x0b | size << 8 | ticks << 40, ticks >> 24];
+    [a, b, u64::from_le_bytes(payload::head(kind))]
+}
+
+/// The tick from which the next record counts, if these are the first words of a record and the record before has the
+/// tick `last`. The tick of a custom event is its own.
 pub(crate) fn tick(first: u64, second: u64, last: u64) -> u64 {
     match first as u8 {
         even if even & 1 == 0 => last.wrapping_add(first >> 32),
         0x05 => first >> 24 | second << 40,
         0x07 => first >> 8 | second << 56,
-        0x0b => first >> 40 | second << 24,
         _ => last,
     }
 }

@@ -108,14 +108,14 @@ fn on() -> String {
         table.set_filter(Filter::parse("*").unwrap_or_default());
     }
     let on = table.enable(true);
-    format!("recording is on: {on} of {} functions", table.len())
+    format!("recording is on: {on} of {} functions", table.switched())
 }
 
 fn filter(text: &str) -> Result<String, String> {
     let filter = Filter::parse(text)?;
     let mut table = table();
     let named = table.set_filter(filter);
-    let mut answer = format!("{named} of {} functions", table.len());
+    let mut answer = format!("{named} of {} functions", table.switched());
     if !table.is_enabled() {
         answer.push_str(", when recording is on");
     }
@@ -139,7 +139,7 @@ fn keep(state: &State, text: &str) -> Result<String, String> {
     if time.is_zero() {
         recorder::keep_no_more();
     } else {
-        recorder::keep(Some(time), state.frequency().hz);
+        recorder::keep(Some(time), state.chosen.kind, state.frequency().hz);
     }
     KEEP_NS.store(nanos(time), Ordering::Relaxed);
     Ok(match time.is_zero() {
@@ -161,7 +161,7 @@ fn status(ring: &Ring, state: &State) -> String {
         let table = table();
         let word = if table.is_enabled() { "on" } else { "off" };
         lines.add("recording", &word);
-        lines.add("functions", &table.len());
+        lines.add("functions", &table.switched());
         lines.add("functions_on", &table.on());
         let filter = table.filter().map(Filter::in_words).unwrap_or_default();
         lines.add("filter", &text::cut(&filter, LONGEST_FILTER));

@@ -255,13 +255,13 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
 }
 
 fn has_records(ring: &Ring) -> Result<(), Error> {
-    let asked_for = asked_for(ring);
+    let has_any = has_any(ring);
     if ring.is_lost() {
         return Err(lost(ring));
     }
-    match asked_for {
-        0 => Err(Error::NothingRecorded(why_nothing())),
-        _ => Ok(()),
+    match has_any {
+        false => Err(Error::NothingRecorded(why_nothing())),
+        true => Ok(()),
     }
 }
 
@@ -390,6 +390,7 @@ fn free_number(state: &State) -> u32 {
         .unwrap_or(first)
 }
 
+#[inline(never)]
 fn path_of(state: &State, number: u32) -> PathBuf {
     state.output().path(&Names {
         program: &state.program,
@@ -408,6 +409,11 @@ pub(crate) fn asked_for(ring: &Ring) -> u64 {
         let placed = ring.owned_slots().map(of_slot).sum::<u64>();
         placed + missing.overwritten + missing.dropped
     })
+}
+
+/// Whether anything was recorded: an edge of a call, or a note. It allocates nothing, as [`asked_for`].
+pub(crate) fn has_any(ring: &Ring) -> bool {
+    asked_for(ring) > 0 || !ring.owned_slots().all(counts::is_empty)
 }
 
 #[cfg(feature = "stream")]
@@ -465,7 +471,7 @@ pub(crate) fn lasting_info(state: &State) -> TraceInfo {
 /// Why nothing was recorded, and what to do.
 pub(crate) fn why_nothing() -> String {
     let table = table();
-    if table.len() == 0 {
+    if table.switched() == 0 {
         return "the program has no #[traced] function".into();
     }
     if table.filter().is_none() {

@@ -14,6 +14,7 @@ use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
 pub(crate) static HOST: Host = Host {
     record,
     record_untimed,
+    note: recorder::note_of_guest,
     slot_access: &recorder::SLOT_ACCESS,
     attach: attach_c,
     control: host_control,

@@ -101,7 +101,7 @@ fn record_from_start() -> Result<(), Failure> {
     let (on, all) = {
         let mut table = table();
         table.set_filter(filter);
-        (table.enable(true), table.len())
+        (table.enable(true), table.switched())
     };
     messages::info(format_args!("{on} of {all} traced functions are recorded"));
     Ok(())
@@ -347,7 +347,8 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
         .store(start.realtime_ns, Ordering::Relaxed);
     let frequency = state.frequency().hz;
     header.frequency.store(frequency, Ordering::Relaxed);
-    recorder::keep(config.keeps().then_some(config.keep), frequency);
+    let kind = state.chosen.kind;
+    recorder::keep(config.keeps().then_some(config.keep), kind, frequency);
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
@@ -400,6 +401,7 @@ impl State {
     }
 
     /// The frequency as known now, without waiting.
+    #[inline(never)]
     pub(crate) fn frequency(&self) -> Frequency {
         self.choose(&Anchor::take(self.chosen.kind))
     }
@@ -410,6 +412,7 @@ impl State {
         (now, self.choose(&now))
     }
 
+    #[inline(never)]
     fn choose(&self, now: &Anchor) -> Frequency {
         let measured = self.calibration.frequency(now);
         // If the rate may change, its average is the best value.

@@ -3,6 +3,7 @@
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
+use std::collections::BTreeMap;
 
 use fdr_formats::Ticks;
 use fdr_formats::filter::{Filter, nearest};
@@ -14,18 +15,20 @@ use crate::recorder::Bits;
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::unit::{UNIT, Unit};
-use crate::site::{COUNTED, CallSite};
+use crate::site::{COUNTED, CallSite, What};
 use crate::sys::lock::{Guard, Lock};
 use crate::sys::signal::Mask;
 
 /// An id has 28 bits in the records, and 0 is no id.
 const LARGEST_ID: usize = (1 << 28) - 1;
 
-/// Every registered site. Its place in the list is its id - 1.
+/// Every registered site. Its place in the list is its id - 1. Sites of one name share a place.
 #[derive(Default)]
 pub(crate) struct Table {
     functions: Vec<Function>,
     units: Vec<&'static Unit>,
+    /// The ids of names that are neither functions nor events.
+    names: BTreeMap<&'static str, u32>,
     /// How many functions are in the ring's own table.
     in_ring: usize,
     /// The functions that are recorded while recording is on. `None` if nobody has set a filter.
@@ -46,16 +49,25 @@ pub(crate) struct Function {
     pub(crate) name: String,
 }
 
+impl Function {
+    /// Whether filters turn it on and off.
+    fn is_switched(&self) -> bool {
+        self.site.what() != What::Name
+    }
+}
+
 /// It is held for moments only, because `fork` waits for it.
 pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
+    names: BTreeMap::new(),
     in_ring: 0,
     filter: None,
     enabled: false,
     bits: Bits {
         timed: 0,
         untimed: 0,
+        counted: 0,
         guests: 0,
     },
 });
@@ -71,6 +83,7 @@ pub(crate) struct Held {
 struct HeldBack(Mask);
 
 /// Locks the table, for moments. A thread that holds it ([`is_mine`]) must not call this.
+#[inline(never)]
 pub(crate) fn table() -> Held {
     let signals = HeldBack(Mask::hold());
     Held {
@@ -132,12 +145,22 @@ impl Table {
             if self.functions.len() >= LARGEST_ID {
                 return;
             }
-            site.set_id(self.functions.len() as u32 + 1);
+            let id = self.functions.len() as u32 + 1;
             let name = if site.name().is_empty() {
                 person_name(site.path())
             } else {
-                site.name().to_owned()
+                // The name of a field is a word of the program.
+                let name = site.name();
+                name.strip_prefix("r#").unwrap_or(name).to_owned()
             };
+            if site.what() == What::Name {
+                let known = *self.names.entry(site.name()).or_insert(id);
+                site.set_id(known);
+                if known != id {
+                    continue;
+                }
+            }
+            site.set_id(id);
             self.functions.push(Function {
                 site,
                 own,
@@ -180,9 +203,14 @@ impl Table {
         self.filter.is_some()
     }
 
+    #[inline(never)]
     fn apply(&mut self) -> usize {
         let mut named = 0;
-        for function in &self.functions {
+        for function in self
+            .functions
+            .iter()
+            .filter(|function| function.is_switched())
+        {
             let wanted = self
                 .filter
                 .as_ref()
@@ -196,16 +224,15 @@ impl Table {
 
     /// The bits of the function's word, besides its id.
     fn bits_of(&self, function: &Function) -> u32 {
-        let bits = match function.site.is_untimed() {
-            false => self.bits.timed,
-            true => self.bits.untimed,
+        let is_counted = function.counted && !function.timed_for_a_moment;
+        let bits = match (function.site.is_untimed(), is_counted) {
+            (false, false) => self.bits.timed,
+            (false, true) => self.bits.counted | COUNTED,
+            (true, false) => self.bits.untimed,
+            (true, true) => self.bits.untimed | COUNTED,
         };
         let guests = if function.own { 0 } else { self.bits.guests };
-        let counted = match function.counted && !function.timed_for_a_moment {
-            true => COUNTED,
-            false => 0,
-        };
-        bits | guests | counted
+        bits | guests
     }
 
     /// From now on the calls of these functions are only counted, or leave records again.
@@ -221,7 +248,8 @@ impl Table {
     fn change(&mut self, ids: impl Iterator<Item = u32>, change: impl Fn(&mut Function)) {
         for index in ids.map(|id| (id as usize).wrapping_sub(1)) {
             self.functions.get_mut(index).into_iter().for_each(&change);
-            if let Some(function) = self.functions.get(index) {
+            let function = self.functions.get(index);
+            if let Some(function) = function.filter(|function| function.is_switched()) {
                 let on = function.site.state() != 0;
                 function.site.switch(on, self.bits_of(function));
             }
@@ -233,7 +261,7 @@ impl Table {
     pub(crate) fn counting(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
         let functions = self.functions.iter();
         functions.map(|function| {
-            let on = function.site.state() != 0;
+            let on = function.site.state() != 0 && function.site.what() == What::Calls;
             (on.then_some(function.counted), function.site.is_auto())
         })
     }
@@ -259,8 +287,15 @@ impl Table {
         }
     }
 
+    /// How many entries the table has: those of functions, of events and of names.
     pub(crate) fn len(&self) -> usize {
         self.functions.len()
+    }
+
+    /// How many functions and events there are.
+    pub(crate) fn switched(&self) -> usize {
+        let functions = self.functions.iter();
+        functions.filter(|function| function.is_switched()).count()
     }
 
     /// How many functions are on.
@@ -273,7 +308,11 @@ impl Table {
 
     /// The patterns of the filter that name no function, each with the names that are closest to it.
     pub(crate) fn unmatched(&self) -> Vec<(String, Vec<String>)> {
-        let names: Vec<&str> = self.functions.iter().map(|f| f.name.as_str()).collect();
+        let functions = self
+            .functions
+            .iter()
+            .filter(|function| function.is_switched());
+        let names: Vec<&str> = functions.map(|function| function.name.as_str()).collect();
         let Some(filter) = &self.filter else {
             return Vec::new();
         };

@@ -1,12 +1,24 @@
-//! The static of every `#[traced]` function. It is in a link section of its own, so the recorder finds all of
-//! them at load time without a call. This file must never run code of its own.
+//! The static of every `#[traced]` function, and of every name that notes have. It is in a link section of its own, so
+//! the recorder finds all of them at load time without a call. This file must never run code of its own.
 
 pub(crate) mod slot_access;
 pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// One traced function. The `CallSite`s of a program are side by side in the link section `fdr_sites_N`. N
+/// What a [`CallSite`] stands for.
+#[repr(u8)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// A function, or a span: something that has calls.
+    Calls = 0,
+    /// An event or a counter: filters choose it, and it has no calls.
+    Event = 1,
+    /// A name, which is neither on nor off. All sites with the same name have one id.
+    Name = 2,
+}
+
+/// One traced function, or a name of notes. The `CallSite`s of a program are side by side in the link section `fdr_sites_N`. N
 /// is `unit::PROTOCOL`, so a program may have copies of this crate whose `CallSite`s differ.
 #[repr(C, align(64))]
 pub struct CallSite {
@@ -31,6 +43,7 @@ pub struct CallSite {
     untimed: bool,
     /// Whether `cargo fdr` or a scope chose the function, and no person marked it alone.
     auto: bool,
+    what: What,
 }
 
 /// Set in the word of a site whose calls are only counted. The bit is 0 in every record.
@@ -58,7 +71,22 @@ impl CallSite {
             file,
             untimed: false,
             auto: false,
+            what: What::Calls,
         }
+    }
+
+    /// For expansions only: the site is an event's.
+    #[must_use]
+    pub const fn event(mut self) -> CallSite {
+        self.what = What::Event;
+        self
+    }
+
+    /// For expansions only: the site is a name.
+    #[must_use]
+    pub const fn only_name(mut self) -> CallSite {
+        self.what = What::Name;
+        self
     }
 
     /// For expansions only: gives the site a full name.
@@ -101,8 +129,13 @@ impl CallSite {
         self.id.store(id, Ordering::Relaxed);
     }
 
+    /// 0 until the site is registered, which it is before the first site is on. Async-signal-safe.
     pub(crate) fn id(&self) -> u32 {
         self.id.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn what(&self) -> What {
+        self.what
     }
 
     /// Turns recording at the site on or off. A call that is under way keeps its word. `bits` are additional

@@ -25,7 +25,7 @@ use crate::sys::{self, notes::Note};
 /// convention of `recorder::stub`, and the way a record is put into a slot. A change of sizes or offsets
 /// changes [`VERSION`] by itself. The number is part of the link section's name, because the linker puts the
 /// sections of all copies in a unit side by side. So a change of `CallSite` raises it, too.
-const PROTOCOL: u32 = 9;
+const PROTOCOL: u32 = 10;
 /// Copies of different versions ignore each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
@@ -94,6 +94,8 @@ pub(crate) struct Host {
     pub(crate) record: extern "C" fn() -> *mut (),
     /// Returns the same for records without times.
     pub(crate) record_untimed: extern "C" fn() -> *mut (),
+    /// Writes a note: its kind, and its body as words.
+    pub(crate) note: unsafe extern "C" fn(kind: u32, body: *const u64, words: usize),
     /// The numbers by which guests make common records themselves.
     pub(crate) slot_access: &'static SlotAccess,
     /// Takes the sites of a unit into the host's table.
@@ -184,15 +186,15 @@ impl<'a> Reply<'a> {
 
 unsafe extern "C" {
     // The linker defines these two symbols for every section with such a name, in each unit.
-    #[link_name = "__start_fdr_sites_9"]
+    #[link_name = "__start_fdr_sites_10"]
     static SITES: u8;
-    #[link_name = "__stop_fdr_sites_9"]
+    #[link_name = "__stop_fdr_sites_10"]
     static SITES_END: u8;
 }
 
 /// Makes the section exist if nothing is traced.
 #[used]
-#[unsafe(link_section = "fdr_sites_9")]
+#[unsafe(link_section = "fdr_sites_10")]
 static NO_SITE: [CallSite; 0] = [];
 
 /// This copy.
@@ -344,9 +346,13 @@ mod tests {
     fn the_section_has_the_number_of_the_protocol() {
         let name = format!("fdr_sites_{PROTOCOL}\"");
         let here = include_str!("unit.rs").matches(&name).count();
-        let in_expansions = include_str!("../private.rs").matches(&name).count();
-        // Its start, its end and the empty static; and the static of each function.
-        assert_eq!((here, in_expansions), (3, 1));
+        let expansions = [
+            include_str!("../private.rs"),
+            include_str!("../private/macros.rs"),
+        ];
+        let in_expansions = expansions.map(|text| text.matches(&name).count());
+        // Its start, its end and the empty static; the static of each function; and that of each event and name.
+        assert_eq!((here, in_expansions), (3, [1, 1]));
         assert_eq!(size_of::<CallSite>(), 64, "raise the protocol's number");
     }
 }

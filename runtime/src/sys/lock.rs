@@ -60,6 +60,7 @@ impl<T> Lock<T> {
     }
 
     /// Takes the lock without a guard, until [`Lock::let_go`].
+    #[inline(never)]
     pub(crate) fn hold(&'static self) {
         let me = me();
         loop {
@@ -85,6 +86,7 @@ impl<T> Lock<T> {
     }
 
     /// Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn let_go(&'static self) {
         // Release: pairs with the Acquire of the next holder.
         self.holder.store(0, Ordering::Release);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use fdr_formats::model::Counts;
+use fdr_formats::notes::{Field, FieldValue, Note, NoteKind};
 use fdr_formats::source::{Source, drive};
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Thread, TraceInfo, registry};
 
@@ -30,6 +31,8 @@ pub struct Lane {
     pub times: Vec<u64>,
     /// Entries and exits that the writer added.
     pub synthetic: [u64; 2],
+    /// Its notes: how many measured edges come before, the time, the kind, and the body.
+    pub notes: Vec<(usize, u64, NoteKind, Vec<u8>)>,
 }
 
 #[derive(Default)]
@@ -65,7 +68,13 @@ impl Sink for Collect {
         }
     }
 
-    fn mark(&mut self, _: &Mark<'_>) {}
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let Mark::Note { time, kind, body } = mark {
+            let lane = self.threads.last_mut().expect("a thread comes first");
+            let note = (lane.edges.len(), time.0, *kind, body.to_vec());
+            lane.notes.push(note);
+        }
+    }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
@@ -148,6 +157,49 @@ impl Trace {
         let function = self.info.function(fdr_formats::FunctionId(edge >> 1));
         let function = function.unwrap_or_else(|| panic!("function {} has no name", edge >> 1));
         function.name.clone()
+    }
+
+    /// The thread's events in words: `name form level key=value …`.
+    ///
+    /// # Panics
+    ///
+    /// If a note is damaged, or a name is not in the table.
+    #[must_use]
+    pub fn events(&self, lane: &Lane) -> Vec<String> {
+        let notes = lane.notes.iter();
+        let events = notes.filter(|(_, _, kind, _)| *kind == NoteKind::Event);
+        let in_words = |(_, _, kind, body): &(usize, u64, NoteKind, Vec<u8>)| {
+            let note = Note::decode(*kind, body).expect("a note");
+            let Note::Event {
+                name,
+                form,
+                level,
+                fields,
+                ..
+            } = note
+            else {
+                panic!("{note:?}");
+            };
+            let name = self.name_of(name << 1);
+            let fields = fields.iter().map(|field| self.field(field));
+            format!("{name} {form} {level}{}", fields.collect::<String>())
+        };
+        events.map(in_words).collect()
+    }
+
+    fn field(&self, field: &Field<'_>) -> String {
+        let name = match field.name {
+            0 => String::new(),
+            name => self.name_of(name << 1),
+        };
+        match field.value {
+            FieldValue::Text(text, whole) if text.len() as u64 == whole => {
+                format!(" {name}={:?}", String::from_utf8_lossy(text))
+            }
+            FieldValue::Text(text, whole) => format!(" {name}=[{} of {whole}]", text.len()),
+            FieldValue::Unsigned(number) => format!(" {name}={number}"),
+            other => format!(" {name}={other:?}"),
+        }
     }
 
     /// The thread's edges in the words of [`super::script`]; `program` is the functions' crate.

@@ -11,6 +11,7 @@ use crate::primitive::OwnCacheLines;
 use crate::recorder::EXIT;
 use crate::recorder::sample::{self, OUTERMOST};
 use crate::recorder::tls::{LEFT_AT, OUTERMOST_AT};
+use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
 /// The code that makes the records of chosen calls. The second one is that of untimed records.
@@ -18,12 +19,16 @@ static WAY: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::pt
 static UNTIMED_WAY: OwnCacheLines<AtomicPtr<()>> =
     OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
+/// The code for chosen calls with a time whose functions may be only counted.
+static TIMED: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
+
 /// The word of a call that is left out with all calls inside.
 const LEFT_OUT: u32 = OUTERMOST | OTHER_WAY;
 
 /// The code that chooses calls, for records that `way` makes.
 pub(super) fn before(way: *mut ()) -> *mut () {
-    WAY.0.store(way, Ordering::Relaxed);
+    TIMED.0.store(way, Ordering::Relaxed);
+    WAY.0.store(address!("chosen"), Ordering::Relaxed);
     address!("sample")
 }
 
@@ -108,6 +113,18 @@ macro_rules! sample {
 sample!("sample", WAY);
 sample!("sample_untimed", UNTIMED_WAY);
 
+// A chosen call with a time. Entered from "sample".
+code!(
+    "chosen",
+    [
+        "test r11b, {counted}",
+        "jne {access}.counted",
+        "jmp qword ptr [rip + {timed}]",
+    ],
+    counted = const COUNTED,
+    timed = sym TIMED,
+);
+
 /// The choice and the record, both by Rust.
 macro_rules! slowly {
     ($name:literal, $edge:path) => {
@@ -127,7 +144,8 @@ slowly!("sample_untimed_slowly", edge_untimed);
 #[cold]
 extern "C" fn edge(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u64) {
     let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
-    *kept = sample::edge(word, stack, |word| {
+    // The exit comes through this code again, also that of a function whose calls are only counted.
+    *kept = sample::edge(word | OTHER_WAY, stack, |word| {
         crate::recorder::record(word & !OTHER_WAY)
     })
     .into();
@@ -136,7 +154,8 @@ extern "C" fn edge(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u
 #[cold]
 extern "C" fn edge_untimed(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u64) {
     let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
-    *kept = sample::edge(word, stack, |word| {
+    // The exit comes through this code again, also that of a function whose calls are only counted.
+    *kept = sample::edge(word | OTHER_WAY, stack, |word| {
         crate::recorder::untimed(word & !OTHER_WAY)
     })
     .into();

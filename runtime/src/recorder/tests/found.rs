@@ -32,6 +32,7 @@ impl Sink for Found {
                 self.events.push(format!("{calls} short, {ticks}"));
             }
             Mark::Threshold { ticks } => self.events.push(format!("below {ticks}")),
+            Mark::Note { time, .. } => self.events.push(format!("note at {}", time.0)),
             Mark::Cpu { cpu, .. } => self.events.push(format!("cpu {}", cpu.0)),
             _ => {}
         }

@@ -3,6 +3,8 @@
 
 use std::ffi::OsStr;
 
+use fdr_formats::text;
+
 /// How many characters of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
 
@@ -20,7 +22,7 @@ pub(super) fn number_of(
 ) -> Result<usize, String> {
     let mut accepted = String::from("accepted are ");
     for (number, word) in words.enumerate() {
-        if word.eq_ignore_ascii_case(text) {
+        if text::same_word(word, text) {
             return Ok(number);
         }
         if number > 0 {
@@ -45,7 +47,7 @@ pub(super) fn size(text: &str) -> Result<u64, String> {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(malformed());
     }
-    let number: u64 = digits.parse().map_err(|_| too_large())?;
+    let number: u64 = text::number(digits).ok_or_else(too_large)?;
     // The limit is that of mappings, whose lengths are signed.
     number
         .checked_mul(1 << shift)

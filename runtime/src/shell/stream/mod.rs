@@ -104,7 +104,7 @@ fn run(place: PathBuf) {
     if let Some(error) = stream_thread.failed.take() {
         CONTROL.fail();
         dumping::say_failed(&dumping::why_not(&place, error));
-    } else if dumping::asked_for(ring) > 0 || ring.is_lost() {
+    } else if dumping::has_any(ring) || ring.is_lost() {
         say_totals(CONTROL.totals(), &format!("to {}", place.display()));
     }
 }
@@ -123,7 +123,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         lost,
         threads,
     } = CONTROL.totals();
-    if streamed + lost == 0 && dumping::asked_for(ring) == 0 {
+    if streamed + lost == 0 && !dumping::has_any(ring) {
         return Err(Error::NothingRecorded(dumping::why_nothing()));
     }
     if CONTROL.receivers() == 0 {
@@ -148,7 +148,7 @@ pub(crate) fn finish() -> Result<(), Error> {
         return Ok(());
     };
     let in_time = CONTROL.finish();
-    if dumping::asked_for(ring) == 0 && !ring.is_lost() {
+    if !dumping::has_any(ring) && !ring.is_lost() {
         let why = dumping::why_nothing();
         messages::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));

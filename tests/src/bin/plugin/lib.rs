@@ -53,10 +53,13 @@ pub extern "C" fn plugin_recorded() -> u64 {
         .sum()
 }
 
-/// Makes its calls one instruction at a time, see `steps`.
+/// Makes its calls one instruction at a time, see `steps`; with `STEPPED=events` events, too.
 // SAFETY: as above.
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_stepped() -> u64 {
-    steps::run(1, 7, false);
+    match std::env::var("STEPPED").as_deref() {
+        Ok("events") => steps::run(1, 1, steps::How::Events),
+        _ => steps::run(1, 7, steps::How::Calls),
+    }
     0
 }

@@ -1,4 +1,4 @@
-//! `stepped SEED ROUNDS [apart]`: see `steps`.
+//! `stepped SEED ROUNDS [apart|events]`: see `steps`.
 
 mod steps;
 
@@ -6,6 +6,10 @@ use std::env;
 
 fn main() {
     let number = |at: usize| env::args().nth(at).and_then(|text| text.parse().ok());
-    let apart = env::args().nth(3).is_some_and(|word| word == "apart");
-    steps::run(number(1).unwrap_or(1), number(2).unwrap_or(1), apart);
+    let how = match env::args().nth(3).as_deref() {
+        Some("apart") => steps::How::Apart,
+        Some("events") => steps::How::Events,
+        _ => steps::How::Calls,
+    };
+    steps::run(number(1).unwrap_or(1), number(2).unwrap_or(1), how);
 }

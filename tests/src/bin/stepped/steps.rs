@@ -67,6 +67,16 @@ fn choose_cpus() {
     }
 }
 
+/// Events of the program and of its handler.
+static EVENTS: AtomicU64 = AtomicU64::new(0);
+
+/// An event, with a text whose length is drawn, so that chunks end at any place.
+fn event() {
+    let number = EVENTS.fetch_add(1, Ordering::Relaxed);
+    let text = &"a text of at most fifty bytes, the rest being left out"[..draw() as usize % 50];
+    fdr::event!("event", number, text);
+}
+
 /// Like `support::random`, in what a handler may do.
 fn draw() -> u64 {
     let state = STATE.load(Ordering::Relaxed);
@@ -90,6 +100,8 @@ extern "C" fn on_trap(_: i32) {
     go(1);
     for _ in 0..calls {
         match draw() % 3 {
+            // Nothing but events asks for room in this way.
+            _ if EVENTS.load(Ordering::Relaxed) > 0 && draw().is_multiple_of(2) => event(),
             0 => handle_untimed(),
             _ => handle(),
         }
@@ -97,12 +109,22 @@ extern "C" fn on_trap(_: i32) {
     go(0);
 }
 
-/// Does so many rounds and prints what it did. `apart`: the calls are on the first CPU that the program may
-/// use, and the handler's on the second one.
-pub(crate) fn run(seed: u64, rounds: u64, apart: bool) {
+/// What the program does besides its calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum How {
+    /// Nothing.
+    Calls,
+    /// The calls are on the first CPU that the program may use, and the handler's on the second one.
+    Apart,
+    /// Both record events, too.
+    Events,
+}
+
+/// Does so many rounds and prints what it did.
+pub(crate) fn run(seed: u64, rounds: u64, how: How) {
     STATE.store(seed, Ordering::Relaxed);
     on_each_step(on_trap);
-    if apart {
+    if how == How::Apart {
         choose_cpus();
     }
     go(0);
@@ -112,8 +134,11 @@ pub(crate) fn run(seed: u64, rounds: u64, apart: bool) {
         let until = draw() % 4100;
         (0..until).for_each(|_| step());
         stepping(|| {
-            for _ in 0..4 {
+            for nth in 0..4 {
                 step();
+                if how == How::Events && nth % 2 == 0 {
+                    event();
+                }
                 step_untimed();
             }
             // Ends the chunk, where that is near, in the midst of untimed ones.
@@ -122,6 +147,7 @@ pub(crate) fn run(seed: u64, rounds: u64, apart: bool) {
     }
     println!("traps {}", TRAPS.load(Ordering::Relaxed));
     println!("stepped {}", STEPPED.load(Ordering::Relaxed));
+    println!("events {}", EVENTS.load(Ordering::Relaxed));
     println!("handled {}", HANDLED.load(Ordering::Relaxed));
     print!("{}", facts::of_statistics(&fdr::statistics()));
 }

@@ -1,0 +1,105 @@
+//! Notes: what a program says beside its calls, written into the ring of the calling thread. Async-signal-safe. This
+//! file must never look into a body: whoever makes a note puts its fields there (`fdr_formats::notes`).
+//!
+//! A note is no record of a call. No count has it, as no count has a summary of short calls. So `recorded = readable +
+//! overwritten + dropped + summarised` counts edges of calls. A note that can't be written counts as one dropped
+//! record, because then something that was asked for is missing.
+
+use fdr_formats::notes::{MOST_BYTES, NoteKind};
+
+use super::{CLOCK, host, sample, tls, writer};
+use crate::clock::{self, Kind};
+use crate::primitive::Ordering;
+use crate::ring::layout::CHUNK;
+use crate::ring::record::{self, EVENT, EVENT_HEAD, PREAMBLE, SINGLE};
+
+/// The largest note. Behind a chunk's preamble there may be an event of the recorder.
+pub(super) const MOST: u64 = {
+    let (most, room) = (
+        EVENT_HEAD + MOST_BYTES as u64,
+        CHUNK as u64 - PREAMBLE - EVENT,
+    );
+    if most < room { most } else { room }
+};
+
+/// What is to be recorded.
+#[derive(Clone, Copy)]
+pub(crate) enum Asked<'a> {
+    /// The edge of a call: its word.
+    Edge(u32),
+    /// A note.
+    Note(&'a Note<'a>),
+}
+
+/// A note, ready to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Note<'a> {
+    kind: u8,
+    body: &'a [u64],
+}
+
+impl<'a> Note<'a> {
+    /// The body has the fields of `fdr_formats::notes`, as little-endian words.
+    pub(super) fn new(kind: u8, body: &'a [u64]) -> Note<'a> {
+        Note { kind, body }
+    }
+
+    /// Bytes of the custom event, with everything that belongs to it.
+    pub(super) fn length(&self) -> u64 {
+        EVENT_HEAD + SINGLE * (self.body.len() + self.filler().len()) as u64
+    }
+
+    /// The words of the custom event.
+    pub(super) fn words(&self, ticks: u64) -> impl Iterator<Item = u64> {
+        let body = self.length() - EVENT_HEAD;
+        let head = record::event_head(ticks, self.kind, body);
+        let body = self.body.iter().chain(self.filler()).copied();
+        head.into_iter().chain(body)
+    }
+
+    /// A word behind a body that ends with zeros. Readers take zeros at the end of a chunk for damage, and ignore what
+    /// is behind the fields of a note.
+    fn filler(&self) -> &'static [u64] {
+        match self.body.last_chunk() {
+            Some([0, 0]) => &[u64::MAX],
+            _ => &[],
+        }
+    }
+}
+
+/// Writes a note of the calling thread. The body has the fields of `fdr_formats::notes`, as little-endian words. A body
+/// that is too large is not written, and counts as dropped. Keeps errno. Async-signal-safe.
+///
+/// With `FDR_SAMPLE` nothing is written inside of a top-level call that is left out.
+#[cold]
+#[inline(never)]
+pub(crate) fn note(kind: NoteKind, body: &[u64]) {
+    match host() {
+        // SAFETY: the slice has so many words.
+        Some(host) => unsafe { (host.note)(kind as u32, body.as_ptr(), body.len()) },
+        None => write(kind as u8, body),
+    }
+}
+
+/// [`note`] for a guest, called in its host.
+///
+/// # Safety
+/// `body` has so many words.
+pub(crate) unsafe extern "C" fn note_of_guest(kind: u32, body: *const u64, words: usize) {
+    // SAFETY: the caller promises it.
+    write(kind as u8, unsafe {
+        core::slice::from_raw_parts(body, words)
+    });
+}
+
+fn write(kind: u8, body: &[u64]) {
+    // Inside of every frame with a traced call, see `sample`.
+    let here = 0_u8;
+    let stack = core::ptr::from_ref(core::hint::black_box(&here)).addr();
+    if sample::leaves_out(stack) {
+        return;
+    }
+    let slot = tls::get();
+    let stamp = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
+    writer::note(slot, &Note::new(kind, body), stamp);
+}

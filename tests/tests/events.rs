@@ -1,0 +1,180 @@
+//! Events, counters and spans: what is recorded, where it stands among the calls, and what costs nothing.
+
+use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::facts;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::{Lane, Trace};
+
+fn program(folder: &Folder, variables: &str) -> Program {
+    Program::new(env!("CARGO_BIN_EXE_events"), folder).set(variables)
+}
+
+fn record(folder: &Folder, variables: &str, rounds: u64) -> Trace {
+    let outcome = program(folder, variables)
+        .args(&[&rounds.to_string()])
+        .run()
+        .ok();
+    assert!(!outcome.stdout.contains("evaluated"), "{}", outcome.stdout);
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    // Its argument left the function before the event could be made, if the event was on.
+    assert_eq!(
+        outcome.stdout.contains("left true"),
+        variables.contains(ALL)
+    );
+    let statistics = facts::statistics(&outcome.stdout);
+    assert!(facts::total(&statistics) <= trace.asked_for());
+    trace
+}
+
+const ALL: &str = "FDR=*,-events::*left?out*";
+
+/// The edges around each note: names, entries with `+`.
+fn inside(trace: &Trace, lane: &Lane, note: usize) -> Vec<String> {
+    let mut open = Vec::new();
+    for edge in &lane.edges[..lane.notes[note].0] {
+        match edge & 1 {
+            0 => open.push(trace.name_of(*edge)),
+            _ => drop(open.pop()),
+        }
+    }
+    open
+}
+
+#[test]
+fn events_have_names_levels_and_typed_values() {
+    let folder = Folder::new("events-forms");
+    let trace = record(&folder, ALL, 0);
+    let main = trace.thread("events");
+    let wanted = [
+        "events::forms 0 1 id=7 signed=Signed(-1) float=Float(0.5) truth=Truth(true) id=\"7\" \
+         path=\"\\\"/a\\\"\" type=\"raw\"",
+        "events::texts 0 2 owned=\"x\" display=\"1.5\" debug=\"Some(1)\" letter=\"c\"",
+        "events::hostile 0 3 text=\"<b>\\u{202e}\\0\\u{1b}[31m\\n#\"",
+        "events::long 0 5 text=[1024 of 65536] after=Signed(7)",
+        "events::no fields 0 4",
+        "events::unwound 1 0 value=Signed(1)",
+    ];
+    assert_eq!(trace.events(main), wanted);
+    // The unwinding ended the span.
+    assert_eq!(main.synthetic, [0, 0]);
+    assert_eq!(trace.calls()["events::unwound"], 1);
+}
+
+#[test]
+fn a_thread_that_has_nothing_but_an_event_is_in_the_trace() {
+    for variables in ["", "FDR_KEEP=0"] {
+        let folder = Folder::new("events-only");
+        let trace = record(&folder, &format!("FDR=events::only* {variables}"), 10);
+        let events: Vec<String> = trace
+            .threads
+            .iter()
+            .flat_map(|lane| trace.events(lane))
+            .collect();
+        assert_eq!(events, ["events::only an event 0 0"], "{variables}");
+        assert_eq!(
+            (trace.asked_for(), trace.threads.len()),
+            (0, 1),
+            "{variables}"
+        );
+    }
+}
+
+#[test]
+fn an_event_stands_inside_its_calls_whatever_the_threshold_is() {
+    for variables in [
+        "FDR_KEEP=0",
+        "FDR_KEEP=3600s FDR_BUFFER=128K",
+        "FDR_BUFFER=128K FDR_CLOCK=monotonic FDR_KEEP=3600s",
+    ] {
+        let folder = Folder::new("events-inside");
+        let rounds = 2_000;
+        let trace = record(&folder, &format!("{ALL} {variables}"), rounds);
+        let main = trace.thread("events");
+        let events = trace.events(main);
+        assert!(events.len() > 100);
+        let mut number = 0;
+        for (nth, event) in events.iter().enumerate().skip(6) {
+            let open = inside(&trace, main, nth);
+            // A ring that is full may begin inside of a call.
+            if nth < events.len() - 100 {
+                continue;
+            }
+            number += 1;
+            assert_eq!(
+                open,
+                ["events::round", "events::inside"],
+                "{variables}: {event}"
+            );
+        }
+        assert_eq!(number, 100);
+        let last = format!("events::rounds 3 0 ={}", rounds - 1);
+        assert_eq!(events.last(), Some(&last));
+        // The short calls without notes are summarised once the ring is full.
+        let counts = main.checked_counts();
+        assert_eq!(
+            counts.summarised > 0,
+            variables.contains("3600s"),
+            "{counts:?}"
+        );
+    }
+}
+
+#[test]
+fn a_top_level_call_that_is_left_out_has_no_events() {
+    for variables in [
+        "",
+        "FDR_KEEP=0",
+        "FDR_CLOCK=monotonic",
+        "FDR_CLOCK=rdtsc FDR_KEEP=0",
+    ] {
+        let folder = Folder::new("events-sample");
+        let filter = "FDR=events::round,events::inside,events::rounds,events::no*";
+        let trace = record(
+            &folder,
+            &format!("{filter} FDR_SAMPLE=1/10 {variables}"),
+            30,
+        );
+        let main = trace.thread("events");
+        let events = trace.events(main);
+        let numbers = |begin: &str| -> Vec<String> {
+            let with = events.iter().filter(|event| event.starts_with(begin));
+            with.filter_map(|event| event.rsplit_once('='))
+                .map(|(_, number)| number.to_owned())
+                .collect()
+        };
+        // An event outside of all calls is recorded.
+        assert_eq!(events[0], "events::no fields 0 4", "{variables}");
+        assert_eq!(numbers("events::rounds"), ["0", "10", "20"], "{variables}");
+        assert_eq!(numbers("events::inside"), ["0", "10", "20"], "{variables}");
+    }
+}
+
+#[test]
+fn events_survive_a_kill() {
+    let folder = Folder::new("events-kill");
+    let rounds = 500;
+    std::fs::create_dir(folder.join("rings")).expect("a folder");
+    let outcome = program(&folder, &format!("{ALL} FDR_BUFFER=4M FDR_DIR=rings/"))
+        .args(&[&rounds.to_string(), "kill"])
+        .run();
+    assert!(!outcome.status.success());
+    let ring = folder.join("found.fdr");
+    let _ = fdr(&[
+        "recover".as_ref(),
+        only_ring(&folder).as_os_str(),
+        "-o".as_ref(),
+        ring.as_os_str(),
+    ]);
+    verify(&ring);
+    let trace = Trace::read(&ring);
+    let main = trace.thread("events");
+    let events = trace.events(main);
+    let rounds_found = events
+        .iter()
+        .filter(|event| event.starts_with("events::round "))
+        .count();
+    assert_eq!(rounds_found, rounds);
+}
