@@ -143,6 +143,8 @@ pub(crate) struct Report {
     pub(crate) clipped: u64,
     /// Functions without times that were called, shown or not.
     pub(crate) untimed: usize,
+    /// What passed in them, if it is not self time of their callers.
+    pub(crate) untimed_ns: u64,
     /// Records of threads that are not in the trace.
     pub(crate) missing: Missing,
     /// What is wrong with the clock, in words.
@@ -197,6 +199,7 @@ impl Report {
             duration_ns: span(clock, first, last.unwrap_or_default()),
             timeless: is_timeless(info),
             clipped: figures.functions.values().map(|stats| stats.clipped).sum(),
+            untimed_ns: 0,
             untimed: figures
                 .functions
                 .keys()

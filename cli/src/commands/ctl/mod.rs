@@ -9,7 +9,7 @@ use std::io::{self, BufRead};
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
 use fdr_formats::ring::control::Kind;
-use fdr_formats::{moments, trigger};
+use fdr_formats::{duration, moments, trigger};
 
 use super::Status;
 use super::snapshot::process_number;
@@ -20,9 +20,9 @@ Commands:
   on            record
   off           do not record; what was recorded stays in the rings
   filter TEXT   record the functions of TEXT, in the words of the variable FDR
-  keep TIME     as FDR_KEEP: let a full ring hold that time, such as 30s. 0: every
-                call leaves its records. A program that was started with
-                FDR_KEEP=0 refuses
+  keep TIME     as FDR_KEEP: let a full ring hold that time, such as 30s.
+                0: every call leaves its records. A program that was started
+                with FDR_KEEP=0 refuses
   trigger TEXT  replace the triggers, in the words of the variable FDR_TRIGGER:
                 'my_app::handle>50ms +2s, panic'; off: none
   mark TEXT     name this moment, for reports: fdr info and fdr report show it
@@ -30,9 +30,10 @@ Commands:
   status        what the process records, and how much it has
   -             commands from standard input, one a line
 
-Commands go through the process's ring file: who may write the file may use them.
-No thread of the program is stopped. The recorder's own thread carries out a
-command in less than 10 ms, or in a second where Linux is older than 5.16.
+Commands go through the process's ring file: who may write the file may use
+them. No thread of the program is stopped. The recorder's own thread carries
+out a command in less than 10 ms, or in a second where Linux is older than
+5.16.
 
 Examples:
   fdr ctl 1234 filter 'my_app::db::*,-my_app::db::row'
@@ -125,6 +126,9 @@ fn check(word: Word, text: &str) -> anyhow::Result<()> {
         Some((Kind::Trigger, _)) => trigger::parse(text)
             .map(|_| ())
             .map_err(|why| anyhow!("{why}")),
+        Some((Kind::Keep, _)) => duration::parse(text)
+            .map(|_| ())
+            .map_err(|why| anyhow!("{}: {why}", ui::clean(text))),
         Some((_, false)) if !text.is_empty() => bail!("{text}: this command has no text"),
         _ => Ok(()),
     }
@@ -148,7 +152,9 @@ fn show(kind: Kind, answer: &str, options: &Options) -> anyhow::Result<()> {
             let status = status::Status::parse(options.process, answer);
             ui::print(|out| status.print(out, options.json))
         }
-        _ => ui::print(|out| Ok(writeln!(out, "{}", ui::clean(answer))?)),
+        // A path stays in one line.
+        Kind::Dump => ui::print(|out| Ok(writeln!(out, "{}", ui::clean(answer))?)),
+        _ => ui::print(|out| Ok(writeln!(out, "{}", ui::paragraph(&ui::clean(answer), 2))?)),
     }
 }
 
