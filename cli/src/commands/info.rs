@@ -30,7 +30,7 @@ counts, if the trace has them. `readable` counts the records in the file,
 without synthetic ones. `first` and `last` are the times of the thread's first
 and last record, since the first record of the trace. Where the recorder ended
 the thread's open calls, `last` is the moment of the dump. The thread that
-crashed or panicked comes first.
+crashed, panicked or made the slow call comes first.
 
 Examples:
   fdr info app.fdr
@@ -142,7 +142,8 @@ fn write_head(
         // In front, because a panic's message may end in anything.
         let nth = info.dump.map(|dump| format!("dump {dump}, "));
         let nth = nth.unwrap_or_default();
-        let occasion = ui::clean(occasion(&info.reason));
+        let said = trace::reason(info);
+        let occasion = ui::clean(occasion(&said));
         fact(out, "written", &format!("{nth}{occasion}"))?;
     }
     let first = tally.threads().filter_map(|seen| seen.first).min();
@@ -314,7 +315,7 @@ fn clock_line(clock: &Clock) -> String {
 }
 
 fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
-    let (failed, timeless) = (info.failed_thread(), trace::is_timeless(info));
+    let (failed, timeless) = (info.thread_of_reason(), trace::is_timeless(info));
     let has_failed = |seen: &&Seen| Some(seen.thread.id) == failed;
     let begin = tally.threads().filter_map(|seen| seen.first).min();
     let since = |ticks: Option<Ticks>| match ticks.zip(begin).filter(|_| !timeless) {

@@ -64,8 +64,9 @@ pub(crate) fn write(
     if let Some(line) = identity(info) {
         writeln!(out, "{}", facts(line))?;
     }
-    if info.failed_thread().is_some() {
-        writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
+    if info.failed_thread().is_some() || info.trigger().is_some() {
+        let said = trace::reason(info);
+        writeln!(out, "{}", fitting(ui::clean(&said).into_owned()))?;
     }
     if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;

@@ -59,10 +59,12 @@ pub enum Kind {
     Status = 6,
     /// Name this moment: the text.
     Mark = 7,
+    /// Replace the triggers by those of the text, in the words of `FDR_TRIGGER`.
+    Trigger = 8,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Nothing,
         Kind::On,
         Kind::Off,
@@ -71,6 +73,7 @@ impl Kind {
         Kind::Dump,
         Kind::Status,
         Kind::Mark,
+        Kind::Trigger,
     ];
 
     fn from_raw(raw: u32) -> Option<Kind> {

@@ -9,7 +9,7 @@
 
 use crate::primitive::{AtomicU32, Ordering};
 
-use super::{EXIT, tls};
+use super::{EXIT, tls, watch};
 use crate::site::COUNTED;
 
 /// Set in the word of a top-level call once it has been chosen or left out. The bit is 0 in every record.
@@ -43,6 +43,16 @@ pub(super) fn leaves_out(stack: usize) -> bool {
 /// that differs from it by the same bytes for each edge. Returns the word with which the exit of the call comes. 0:
 /// none does.
 pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
+    if word & COUNTED != 0 && watch::is_watched(word) {
+        // It is followed, and leaves its records, also where the call or the one around it is left out.
+        let exit = choose(word, stack, |_| {});
+        record(word & !OUTERMOST);
+        return word | exit & OUTERMOST;
+    }
+    choose(word, stack, record)
+}
+
+fn choose(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
     let most = left_out();
     // The exit of a call that is only counted does nothing, unless it ends a top-level call.
     let exit = match word & COUNTED {

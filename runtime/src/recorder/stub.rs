@@ -7,10 +7,10 @@
 //!   recording is off.
 //! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
-//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers
-//! are kept, the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries and guests use the same code.
-//! `slot_access` says where the slots are. `untimed` has the records without a clock read. `outline` calls
-//! Rust.
+//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers are kept,
+//! the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries
+//! and guests use the same code. `slot_access` says where the slots are. `untimed` has the records without a clock
+//! read. `outline` calls Rust.
 
 /// Code with a symbol of its own. Its name is the symbol of `SLOT_ACCESS` with `$name` behind it, which no
 /// other copy of the crate in the program has. The compiler does not know the code as a function. So the
@@ -56,7 +56,7 @@ macro_rules! address {
 mod counted;
 mod open_calls;
 mod outline;
-mod sample;
+pub(super) mod sample;
 mod slot_access;
 mod untimed;
 
@@ -101,14 +101,19 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
         false => address!("slowly"),
     });
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest =
-        SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps && !SLOT_ACCESS.samples();
+    let is_nearest = SLOT_ACCESS.is_nearest();
     let counts_at_once = SLOT_ACCESS.is_fixed() && !SLOT_ACCESS.samples();
+    // No common record takes the nearest way if the common ones take another.
+    let watched = match SLOT_ACCESS.is_fixed() && !is_nearest {
+        true => 0,
+        false => COUNTED,
+    };
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(keeps),
         counted: if counts_at_once { OTHER_WAY } else { 0 },
         guests: 0,
+        watched,
     }
 }
 
@@ -190,12 +195,13 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx.
+/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx. If other code makes the common records,
+/// there is no CPU in ecx.
 macro_rules! rdtsc_and_rseq {
     () => {
         concat!(
             "rdtsc\n",
-            "mov rcx, qword ptr [rip + {access} + {access_rseq}]\n",
+            "mov rcx, qword ptr [rip + {access} + {access_nearest}]\n",
             "mov ecx, dword ptr fs:[rcx + 4]",
         )
     };
@@ -297,7 +303,7 @@ way! {
     "3:\njmp qword ptr [rip + {other}]\n.reloc ., R_X86_64_NONE, {access}.at_load",
     choice = const COUNTED | OTHER_WAY,
     other = sym OTHER,
-    access_rseq = const offset_of!(SlotAccess, rseq)
+    access_nearest = const offset_of!(SlotAccess, nearest)
 }
 // Entered from the code above, as the next one is.
 way! {

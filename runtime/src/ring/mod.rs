@@ -316,6 +316,18 @@ impl Ring {
         at.wrapping_sub(self.base.addr()) < self.layout.functions
     }
 
+    /// How many slots there can be.
+    pub(crate) fn capacity(&self) -> usize {
+        self.layout.capacity
+    }
+
+    /// The index of a slot, below [`capacity`](Ring::capacity). `None` if it is not one of this ring's.
+    pub(crate) fn index_of(&self, slot: &Slot) -> Option<usize> {
+        let at = core::ptr::from_ref(slot).addr();
+        let behind = at.wrapping_sub(self.base.addr() + self.layout.slots);
+        self.has(slot).then_some(behind / self.layout.slot_stride)
+    }
+
     /// The counter for records of threads without a slot on that CPU.
     fn counter(&self, cpu: u32) -> &AtomicU64 {
         // SAFETY: the place is inside the head of the mapping, which has its space since `create`. It is

@@ -11,7 +11,7 @@ use fdr_formats::text;
 
 use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install};
+use super::{dumping, guest, install, triggers};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
 use crate::messages;
@@ -57,7 +57,14 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         let all = || Filter::parse("*").unwrap_or_default();
         table.set_filter(filter.unwrap_or_else(all));
     }
-    Ok(table.enable(true))
+    let on = table.enable(true);
+    drop(table);
+    if state.is_none() {
+        for problem in triggers::problems() {
+            messages::warn(format_args!("{problem}"));
+        }
+    }
+    Ok(on)
 }
 
 fn read(code: &Config) -> Result<Settings, Error> {

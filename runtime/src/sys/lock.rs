@@ -131,7 +131,7 @@ impl<T> Drop for Guard<T> {
     }
 }
 
-/// A value that is set once and never freed. Reading it never waits.
+/// A value that is never freed once it is set. Reading it never waits. A later value replaces it.
 pub(crate) struct Lasting<T> {
     value: AtomicPtr<T>,
 }

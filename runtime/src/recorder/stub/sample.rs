@@ -11,6 +11,7 @@ use crate::primitive::OwnCacheLines;
 use crate::recorder::EXIT;
 use crate::recorder::sample::{self, OUTERMOST};
 use crate::recorder::tls::{LEFT_AT, OUTERMOST_AT};
+use crate::recorder::watch;
 use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
@@ -139,13 +140,24 @@ macro_rules! slowly {
 slowly!("sample_slowly", edge);
 slowly!("sample_untimed_slowly", edge_untimed);
 
+/// Makes the record of an edge of a watched function, whose word has no bits. Returns the word of the exit.
+pub(in crate::recorder) fn edge_here(word: u32, kept: &mut u64) -> u32 {
+    let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
+    sample::edge(word | COUNTED, stack, crate::recorder::record) & !COUNTED
+}
+
 /// `kept` is where `outline` keeps r11. The stack pointer must be that of the code above, because a thread may come
 /// through both.
 #[cold]
 extern "C" fn edge(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u64) {
     let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
-    // The exit comes through this code again, also that of a function whose calls are only counted.
-    *kept = sample::edge(word | OTHER_WAY, stack, |word| {
+    // The exit comes through this code again, also that of a function whose calls are only counted. The word of a
+    // watched function does so as it is.
+    let way = match word & COUNTED != 0 && watch::is_watched(word) {
+        true => 0,
+        false => OTHER_WAY,
+    };
+    *kept = sample::edge(word | way, stack, |word| {
         crate::recorder::record(word & !OTHER_WAY)
     })
     .into();
