@@ -387,3 +387,19 @@ fn a_part_of_a_trace_counts_the_short_calls_in_it() {
     let none = answer(&["report", "--function", "app::none", &trace]);
     assert!(!none.contains("short:"), "{none}");
 }
+
+#[test]
+fn a_stream_that_a_program_printed_into_is_explained() {
+    let folder = Folder::new("printed-into");
+    let (printed, to) = (folder.file("printed"), folder.file("t.htdump"));
+    fs::write(&printed, b"17673 takes 278 steps\n").unwrap();
+    let input = Stdio::from(File::open(&printed).unwrap());
+    let listened = command()
+        .args(["listen", "-", "-q", "-o", &to])
+        .stdin(input)
+        .output();
+    let listened = listened.unwrap();
+    assert_eq!(listened.status.code(), Some(1), "{listened:?}");
+    let said = "fdr: what the program itself prints comes the same way: if it prints, use another address\n";
+    assert!(stderr(&listened).ends_with(said), "{listened:?}");
+}
