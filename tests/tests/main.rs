@@ -57,5 +57,7 @@ mod streams_faults;
 mod syscalls;
 mod tasks;
 mod threads;
+mod triggers;
+mod triggers_others;
 mod untimed;
 mod unwinding;

@@ -26,7 +26,7 @@ mod stack;
 mod stats;
 pub(crate) mod table;
 pub(crate) mod tasks;
-mod whole;
+pub(crate) mod whole;
 
 #[cfg(test)]
 mod gap_tests;

@@ -22,6 +22,9 @@ pub(super) const OUTERMOST_AT: usize = 8;
 /// Bytes from the pointer to the number of top-level calls that are still left out.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(super) const LEFT_AT: usize = 16;
+/// Behind that number stands a CPU that no clock gives and no slot has. No record is like the last one there.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const NO_SUCH_CPU: u32 = 0x8000_0002;
 
 /// Bytes from the pointer to the id of the task that the thread polls, and to the next id that it gives.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -61,7 +64,7 @@ macro_rules! place {
 mod model {
     use core::arch::{asm, global_asm};
 
-    use super::{IDS_AT, LEFT_AT, OUTERMOST_AT, TASK_AT};
+    use super::{IDS_AT, LEFT_AT, NO_SUCH_CPU, OUTERMOST_AT, TASK_AT};
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
@@ -75,11 +78,13 @@ mod model {
         concat!(slot!(), ":"),
         ".quad {unclaimed}",
         ".quad 0",
-        ".quad 0",
+        ".long 0",
+        ".long {no_such_cpu}",
         ".quad 0",
         ".quad 0",
         ".popsection",
         unclaimed = sym UNCLAIMED,
+        no_such_cpu = const NO_SUCH_CPU,
     );
 
     /// The code of a descriptor's function that only returns the second word of the descriptor: `mov rax, [rax
