@@ -92,7 +92,7 @@ async fn task() {
 fn poll_task() {
     let number = TASKS.fetch_add(1, Ordering::Relaxed);
     let mut future = pin!(fdr::task!("around", task()));
-    if number % 8 != 0 {
+    if !number.is_multiple_of(8) {
         let polled = future
             .as_mut()
             .poll(&mut Context::from_waker(Waker::noop()));
@@ -165,7 +165,7 @@ pub(crate) fn run(seed: u64, rounds: u64, how: How) {
                 if how == How::Events && nth % 2 == 0 {
                     event();
                 }
-                if how == How::Tasks && nth % 2 == 0 {
+                if how == How::Tasks && nth == 1 {
                     poll_task();
                 }
                 step_untimed();
