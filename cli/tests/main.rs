@@ -7,6 +7,7 @@ mod cargo_fdr;
 mod clock;
 mod convert;
 mod convert_threads;
+mod events;
 mod files;
 mod flame;
 mod formats;

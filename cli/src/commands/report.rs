@@ -55,6 +55,10 @@ counts each call of a function that recurses. --window, --common,
 --function and a stretch of time give the figures of the records. --json has
 both.
 
+Events and counters (fdr::event!, fdr::counter!) have tables of their own below:
+those whose notes are in the trace, in the whole trace or in the window. The
+rate is that over the time of the trace. fdr records shows each of them.
+
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and
 columns are complete.
@@ -187,6 +191,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
             .for_each(|note| ui::complain(note));
     }
     if report.rows.is_empty()
+        && report.events.is_empty()
         && let Some(filter) = options.selection.filter()
     {
         complain_of_filter(filter, &called);

@@ -14,6 +14,7 @@ use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::events::{CounterRow, EventRow};
 use super::moments::Moment;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::ui;
@@ -58,6 +59,9 @@ struct Document<'a> {
     functions: &'a [Row],
     functions_not_shown: usize,
     whole_run: Option<&'a [Row]>,
+    events: &'a [EventRow],
+    counters: &'a [CounterRow],
+    events_not_shown: usize,
     failed_thread: Option<u64>,
     open_calls: Vec<OpenCall<'a>>,
     marks: &'a [Moment],
@@ -113,6 +117,9 @@ impl<'a> Document<'a> {
             functions: &report.rows,
             functions_not_shown: report.hidden,
             whole_run: report.whole.as_ref().map(|whole| whole.rows.as_slice()),
+            events: &report.events.events,
+            counters: &report.events.counters,
+            events_not_shown: report.events.hidden,
             failed_thread: info.failed_thread().map(|thread| thread.0),
             open_calls: report.open.iter().map(OpenCall::of).collect(),
             marks: &report.moments.list,

@@ -56,6 +56,7 @@ impl Facts {
                     file: fields.text("file")?,
                     line: fields.number("line") as u32,
                     untimed: false,
+                    what: Default::default(),
                 };
                 self.functions.entry(id).or_insert(function);
             }

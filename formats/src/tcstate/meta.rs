@@ -409,6 +409,7 @@ fn function(value: &Value) -> Option<Function> {
         file: text_of(value, "file"),
         line: member(value, "line").unwrap_or(0),
         untimed: value.get("untimed") == Some(&Value::Bool(true)),
+        what: Default::default(),
     })
 }
 
