@@ -133,7 +133,7 @@ fn random_field<'a>(random: &mut Random, bytes: &'a [u8]) -> Field<'a> {
     }
 }
 
-fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
+pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
     let (long, other, short) = (random.next(), random.next(), random.next() as u32);
     let (one, two) = (random.next() as u8, random.next() as u8);
     match random.below(4) {
@@ -164,7 +164,7 @@ fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
     }
 }
 
-const TEXT: &[u8] =
+pub(crate) const TEXT: &[u8] =
     b"0123456789 \xff\x00\n text of any bytes, up to eighty of them or so, \xf0\x9f\xa6\x80 here";
 
 #[test]
@@ -299,7 +299,8 @@ fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole() {
 
 #[test]
 fn other_formats_leave_notes_out_and_say_so() {
-    for target in registry::targets().filter(|target| !target.name.starts_with("xray")) {
+    let without = |name: &str| !name.starts_with("xray") && name != "ctf";
+    for target in registry::targets().filter(|target| without(target.name)) {
         let place = Place::new(target.kind).expect("a place");
         let output = place.output().expect("a place");
         let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");

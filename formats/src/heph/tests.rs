@@ -313,7 +313,6 @@ fn functions_have_one_id_each() {
         file: String::new(),
         line,
         untimed: false,
-        what: Default::default(),
     };
     let mut names = Names::default();
     assert_eq!(names.declare(facts(5, "a", 1)), None);
