@@ -193,6 +193,14 @@ pub struct Function {
     pub what: What,
 }
 
+impl Function {
+    /// Whether it has calls. Else it is a name that notes use.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.what == What::Calls
+    }
+}
+
 /// What an entry of the table of functions stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum What {
@@ -432,7 +440,7 @@ impl TraceInfo {
     /// The functions: what has calls. The table has names of events and fields besides.
     pub fn called(&self) -> impl Iterator<Item = &Function> {
         let all = self.functions.iter();
-        all.filter(|function| function.what == What::Calls)
+        all.filter(|function| function.is_called())
     }
 
     /// The function with that id. `None`: the trace has no name for it.

@@ -101,12 +101,12 @@ fn a_name_is_a_class_with_typed_fields() {
     let classes: Vec<&str> = classes.collect();
     let wanted = [
         "\tname = \"app::accepted\";\n\tid = 11;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
-         \t\tuint64_t _id;\n\t\tuint32_t __path_to_length;\n\t\tutf8_t _path_to[ __path_to_length ];\n\t};\n};\n",
+         \t\tuint64_t _id;\n\t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
         "\tname = \"app::queue\";\n\tid = 12;\n\tstream_id = 0;\n\tfields := struct {\n\
          \t\tint64_t _value;\n\t};\n};\n",
         "\tname = \"app::accepted\";\n\tid = 13;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
-         \t\tuint64_t _id;\n\t\tuint32_t __path_to_length;\n\t\tuint64_t _path_to_bytes;\n\
-         \t\tutf8_t _path_to[ __path_to_length ];\n\t};\n};\n",
+         \t\tuint64_t _id;\n\t\tuint64_t _path_to_bytes;\n\
+         \t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
         "\tname = \"fdr:result\";\n\tid = 14;\n\tstream_id = 0;\n\tfields := struct {\n\
          \t\tuint8_t _id;\n\t};\n};\n",
     ];
@@ -118,8 +118,7 @@ fn a_name_is_a_class_with_typed_fields() {
     wanted.extend([0, 0, 0, 0, 7, 0, 0, 0]);
     wanted.extend(b"thread 7\0");
     wanted.extend(1_u64.to_le_bytes());
-    wanted.extend([7, 0, 0, 0]);
-    wanted.extend("/tmp/ü".as_bytes());
+    wanted.extend("/tmp/ü\0".as_bytes());
     let found = bytes.windows(wanted.len()).filter(|at| *at == wanted);
     assert_eq!(found.count(), 1);
     // The functions for Trace Compass are those that have calls.

@@ -3,6 +3,7 @@
 use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
 use crate::fuzz::place::Place;
 use fdr_formats::bytes::ByteOrder;
+use fdr_formats::model::What;
 use fdr_formats::notes::{Field, FieldValue, MOST_BYTES, MOST_FIELDS, Note, NoteKind, RESULT};
 use fdr_formats::xray::payload::{Payload, decode, encode_note};
 use fdr_formats::xray::{Version, XrayWriter};
@@ -298,17 +299,32 @@ fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole() {
 }
 
 #[test]
-fn other_formats_leave_notes_out_and_say_so() {
+fn other_formats_leave_notes_and_their_names_out_and_say_so() {
+    let function = |(id, what)| Function {
+        id: FunctionId(id),
+        name: format!("{what:?} {id}"),
+        what,
+        ..Function::default()
+    };
+    let whats = [What::Calls, What::Calls, What::Event, What::Name];
+    let info = TraceInfo {
+        functions: (1..).zip(whats).map(function).collect(),
+        ..TraceInfo::default()
+    };
     let without = |name: &str| !name.starts_with("xray") && name != "ctf";
     for target in registry::targets().filter(|target| without(target.name)) {
         let place = Place::new(target.kind).expect("a place");
         let output = place.output().expect("a place");
-        let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");
+        let mut writer = (target.create)(output, &info).expect("a writer");
         writer.thread(&common::thread(7));
         events()
             .iter()
             .for_each(|event| common::push(&mut *writer, event));
         let losses = writer.finish().expect("a trace").to_string();
         assert!(losses.contains("39 notes"), "{}: {losses}", target.name);
+        let read = place.open().expect("a trace");
+        let names = read.info().functions.iter();
+        let names: Vec<&str> = names.map(|function| function.name.as_str()).collect();
+        assert_eq!(names, ["Calls 1", "Calls 2"], "{}", target.name);
     }
 }

@@ -25,11 +25,12 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
         };
         columns.write(out, || {
             rows.events.iter().map(|row| {
-                let rate = row.rate.filter(|_| !look.timeless);
+                // One event has no rate.
+                let rate = row.rate.filter(|_| !look.timeless && row.count > 1);
                 let name = ui::clean(&row.name);
                 vec![
                     ui::count(row.count),
-                    rate.map_or("-".to_owned(), |rate| format!("{}/s", figure(rate))),
+                    rate.map_or("-".to_owned(), |rate| format!("{}/s", rounded(rate))),
                     time(row.last_ns),
                     ui::count(row.threads as u64),
                     match &row.level {
@@ -80,6 +81,14 @@ fn in_words(number: Number) -> String {
             Err(_) => whole.to_string(),
         },
         Number::Float(number) => figure(number),
+    }
+}
+
+/// A rate: to one digit behind the point, or none.
+fn rounded(rate: f64) -> String {
+    match rate < 100.0 {
+        true => figure((rate * 10.0).round() / 10.0),
+        false => figure(rate.round()),
     }
 }
 

@@ -54,7 +54,7 @@ impl Facts {
         match fact {
             Fact::Trace => trace(&mut fields, info)?,
             Fact::Class => {
-                let (id, event) = (fields.number("class"), fields.number("event"));
+                let (id, event) = (fields.number("class"), fields.number("about"));
                 let fields = fields.longs("fields")?;
                 let class = NoteClass { event, fields };
                 self.classes.entry(id).or_insert(class);

@@ -3,8 +3,8 @@
 //!
 //! | stream | class | name | fields |
 //! | --- | --- | --- | --- |
-//! | 0 | 8 | `fdr:task` | u64 id, u64 parent, u64 who woke it, u8 state, u32 number of the name, text name |
-//! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u8 state, u8 reason, u32 number of the name, text name |
+//! | 0 | 8 | `fdr:task` | u64 id, u64 parent, u64 who woke it, u8 state, u32 number of the name, string name |
+//! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u8 state, u8 reason, u32 number of the name, string name |
 //! | 0 | 10 | `fdr:note` | u8 kind, u32 size, size bytes: a note that no other class holds |
 //! | 0 | 11 to 255 | the event's name, `fdr:argument`, `fdr:result` | with bit 24 of the description: u64 span; then the fields |
 //! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
@@ -14,8 +14,8 @@
 //! the name. That of a field: bits 0 to 31 the name, 32 to 39 the type, 40 to 47 the place, 48 the text was cut, 49 the
 //! text is no UTF-8.
 //!
-//! A field is a u64, i64 or f64, a u8 for truth, or a text: u32 bytes that are here, u64 bytes of the whole text if it
-//! was cut, the bytes.
+//! A field is a u64, i64 or f64, or a u8 for truth. A text is UTF-8 up to a zero, behind a u64 of the bytes of the whole
+//! text if it was cut. Bytes, and a text that is no UTF-8 or has a zero: u32 bytes that are here, the u64, the bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
             "uint64_t woken_by",
             "uint8_t state",
             "uint32_t name_id",
-            "?name",
+            "string { encoding = UTF8; } name",
         ],
     ),
     (
@@ -61,7 +61,7 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
             "uint8_t state",
             "uint8_t reason",
             "uint32_t name_id",
-            "?name",
+            "string { encoding = UTF8; } name",
         ],
     ),
     (
@@ -76,7 +76,7 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
         CLASS,
         &[
             "uint8_t class",
-            "value_t event",
+            "value_t about",
             "uint32_t count",
             "value_t fields[ count ]",
         ],
@@ -179,16 +179,17 @@ impl NoteClass {
                 2 => writeln!(text, "\t\tfloat64_t _{name};"),
                 3 => writeln!(text, "\t\tuint8_t _{name};"),
                 6 => writeln!(text, "\t\tvalue_t _{name};"),
-                kind => {
-                    let _ = writeln!(text, "\t\tuint32_t __{name}_length;");
+                _ => {
+                    if !is_string(field) {
+                        let _ = writeln!(text, "\t\tuint32_t __{name}_length;");
+                    }
                     if is_cut(field) {
                         let _ = writeln!(text, "\t\tuint64_t _{name}_bytes;");
                     }
-                    let byte = match kind == 4 && field & IS_RAW == 0 {
-                        true => "utf8_t",
-                        false => "byte_t",
-                    };
-                    writeln!(text, "\t\t{byte} _{name}[ __{name}_length ];")
+                    match is_string(field) {
+                        true => writeln!(text, "\t\tstring {{ encoding = UTF8; }} _{name};"),
+                        false => writeln!(text, "\t\tbyte_t _{name}[ __{name}_length ];"),
+                    }
                 }
             };
         }
@@ -210,6 +211,11 @@ pub(super) fn place(field: u64) -> u8 {
 /// Whether its text was cut.
 pub(super) fn is_cut(field: u64) -> bool {
     field & IS_CUT != 0
+}
+
+/// Whether it is a text up to a zero.
+pub(super) fn is_string(field: u64) -> bool {
+    kind(field) == 4 && field & IS_RAW == 0
 }
 
 fn describe(field: &Field<'_>) -> Option<u64> {
@@ -361,10 +367,9 @@ impl NoteClasses {
 fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
     let long = |out: &mut Vec<u8>, number: u64| out.extend(number.to_le_bytes());
     let name = |out: &mut Vec<u8>, id: u32| {
-        let name = cut(name_of(info, id), EVENT_NAME);
         out.extend(id.to_le_bytes());
-        out.extend((name.len() as u32).to_le_bytes());
-        out.extend_from_slice(name.as_bytes());
+        out.extend_from_slice(plain(name_of(info, id), EVENT_NAME).as_bytes());
+        out.push(0);
     };
     match note {
         Note::Event { span, fields, .. } => {
@@ -410,11 +415,18 @@ fn put_field(field: &Field<'_>, out: &mut Vec<u8>) {
         FieldValue::Float(number) => number.to_bits(),
         FieldValue::Truth(truth) => return out.push(truth.into()),
         FieldValue::Text(text, whole) | FieldValue::Bytes(text, whole) => {
-            out.extend((text.len() as u32).to_le_bytes());
+            let is_string = describe(field).is_some_and(is_string);
+            if !is_string {
+                out.extend((text.len() as u32).to_le_bytes());
+            }
             if whole != text.len() as u64 {
                 out.extend(whole.to_le_bytes());
             }
-            return out.extend_from_slice(text);
+            out.extend_from_slice(text);
+            if is_string {
+                out.push(0);
+            }
+            return;
         }
         // Such a note has no class.
         FieldValue::Other(..) => return,

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::note_classes::{NoteClass, is_cut, kind, place};
+use super::note_classes::{NoteClass, is_cut, is_string, kind, place};
 use super::schema::{Event as Class, Kind};
 use super::stream::Reader;
 use super::types::{Field as Typed, Node, Slot};
@@ -43,19 +43,28 @@ fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> Read 
     let Some(span) = span else { return Ok(None) };
     let mut values = Vec::new();
     for &field in &class.fields {
-        let Some(mut number) = next(&mut nodes, reader) else {
-            return Ok(None);
+        let is_text = matches!(kind(field), 4 | 5);
+        let mut number = match is_text && is_string(field) {
+            true => None,
+            false => next(&mut nodes, reader),
         };
         let mut text = Vec::new();
-        if matches!(kind(field), 4 | 5) {
+        if is_text {
             if is_cut(field) {
-                number = next(&mut nodes, reader).unwrap_or(number);
+                number = next(&mut nodes, reader);
             }
-            let Some(Node::Row { slot, .. }) = nodes.next().map(|field| &field.node) else {
+            let node = nodes.next().map(|field| &field.node);
+            let Some(Node::Row { slot, .. } | Node::Text(slot)) = node else {
                 return Ok(None);
             };
             text = reader.row(*slot)?.to_vec();
+            if !is_cut(field) {
+                number = Some(text.len() as u64);
+            }
         }
+        let Some(number) = number else {
+            return Ok(None);
+        };
         values.push((field, number, text));
     }
     let fields = values.iter().map(|(about, number, text)| {

@@ -40,7 +40,7 @@
 use super::note_classes::{CLASS, NAME, NoteClass};
 use crate::facts::{Fact, Names, Value};
 use crate::identity::Part;
-use crate::model::{Edge, Function, Thread, TraceInfo, What};
+use crate::model::{Edge, Function, Thread, TraceInfo};
 
 /// First four bytes of a packet.
 pub(super) const MAGIC: u32 = 0xC1FC_1FC1;
@@ -315,7 +315,7 @@ pub(super) fn trace(
 
 /// `fdr:function`, or `fdr:name` for what has no calls.
 pub(super) fn function(time: u64, function: &Function, out: &mut Vec<u8>) {
-    let is_called = function.what == What::Calls;
+    let is_called = function.is_called();
     fact(if is_called { FUNCTION } else { NAME }, time, out);
     out.extend(function.id.0.to_le_bytes());
     out.extend(function.line.to_le_bytes());

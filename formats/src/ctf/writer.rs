@@ -24,9 +24,7 @@ use super::packets::{Packets, Times};
 use super::record::{self, FACTS, NO_CPU};
 use super::thread_encoder::{CutShort, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
-use crate::model::{
-    Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble, What,
-};
+use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::sink::{Losses, Sink};
 use crate::snapshot_json::{self, Attribute, Head, Value};
 use crate::text::cut;
@@ -319,7 +317,7 @@ impl Sink for CtfWriter {
 impl Writer for CtfWriter {
     fn functions(&mut self, more: &[Function]) {
         self.losses.add_untimed(more);
-        if more.iter().any(|function| function.what != What::Calls) {
+        if !more.iter().all(Function::is_called) {
             self.notes.begin();
         }
         for function in more {
@@ -430,8 +428,8 @@ const STATE_VERSION: u32 = 3;
 /// The file of functions.
 pub(super) fn map(functions: &[Function]) -> String {
     let mut text = String::new();
-    let called = |function: &&Function| function.what == What::Calls;
-    for Function { id, name, .. } in functions.iter().filter(called) {
+    let called = functions.iter().filter(|function| function.is_called());
+    for Function { id, name, .. } in called {
         let _ = write!(text, "{:016x} T ", id.0);
         let name = name.chars();
         text.extend(name.map(|char| if char.is_control() { ' ' } else { char }));

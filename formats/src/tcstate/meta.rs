@@ -221,7 +221,8 @@ impl Meta {
             text.clear();
             written
         };
-        for function in &self.info.functions {
+        // Names of notes are left out with the notes.
+        for function in self.info.called() {
             write(function, true)?;
         }
         for &(_, id) in &self.strings {

@@ -7,7 +7,7 @@ use super::{
     SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
-    Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo, What,
+    Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
 };
 use crate::text;
 
@@ -142,7 +142,7 @@ pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>>
         rest = later;
         let mut draft = Draft::new(FUNCTIONS);
         let untimed = batch.iter().filter(|function| function.untimed).count();
-        let without_calls = |function: &&Function| function.what != What::Calls;
+        let without_calls = |function: &&Function| !function.is_called();
         let named = batch.iter().filter(without_calls).count();
         draft.u32(count);
         draft.u32(u32::from(untimed > 0) | u32::from(named > 0) << 1);
