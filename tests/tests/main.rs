@@ -56,5 +56,7 @@ mod streams;
 mod streams_faults;
 mod syscalls;
 mod threads;
+mod triggers;
+mod triggers_others;
 mod untimed;
 mod unwinding;

@@ -23,7 +23,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
             spare: &["threads", "rate"],
             ..Columns::default()
         };
-        columns.write(out, || {
+        let left_out = columns.write(out, || {
             rows.events.iter().map(|row| {
                 // One event has no rate.
                 let rate = row.rate.filter(|_| !look.timeless && row.count > 1);
@@ -40,6 +40,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
                 ]
             })
         })?;
+        tell_left_out(out, &left_out, look)?;
     }
     if !rows.counters.is_empty() {
         writeln!(out)?;
@@ -52,7 +53,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
             ..Columns::default()
         };
         let number = |number: Option<Number>| number.map_or("-".to_owned(), in_words);
-        columns.write(out, || {
+        let left_out = columns.write(out, || {
             rows.counters.iter().map(|row| {
                 vec![
                     ui::count(row.samples),
@@ -64,6 +65,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
                 ]
             })
         })?;
+        tell_left_out(out, &left_out, look)?;
     }
     if rows.hidden > 0 {
         let hidden = rows.hidden as u64;
@@ -71,6 +73,17 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
         writeln!(out, "{hidden} not shown (--limit)")?;
     }
     Ok(())
+}
+
+/// Names the columns for which there was no room.
+fn tell_left_out(out: &mut dyn Write, left_out: &[&str], look: Look) -> anyhow::Result<()> {
+    if left_out.is_empty() {
+        return Ok(());
+    }
+    let names = left_out.join(", ");
+    let note = format!("no room for {names}: a wider terminal, a pipe or --json has them");
+    let width = look.columns.unwrap_or(usize::MAX);
+    Ok(writeln!(out, "{}", ui::wrap(&note, width, 2))?)
 }
 
 fn in_words(number: Number) -> String {

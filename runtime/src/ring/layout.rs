@@ -312,7 +312,8 @@ pub(crate) struct OpenCalls {
     pub(crate) next_ticks: AtomicU64,
     /// The frame 0 stands for the thread itself, outside of all calls.
     pub(crate) frames: [Frame; FRAMES],
-    filler: AtomicU64,
+    /// Ticks that a short call adds to the self time of its caller, beside those that a recorded call adds.
+    pub(crate) beside: AtomicU64,
 }
 
 /// One open call.
