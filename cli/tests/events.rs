@@ -16,6 +16,9 @@ const TASK: u32 = 7;
 /// An event that the program has and that never happened.
 const NEVER: u32 = 8;
 
+/// Another place where the counter changes.
+const QUEUE_TOO: u32 = 9;
+
 /// Thread 7 runs `app::run` from 1000 to 9000 and `app::step` from 3000 to 5000; thread 8 has an event alone, at 11,000.
 fn trace(folder: &Folder) -> String {
     let path = folder.file("t.fdr");
@@ -36,6 +39,7 @@ fn trace(folder: &Folder) -> String {
         (PATH, "path", What::Name),
         (TASK, "app::task", What::Name),
         (NEVER, "app::never", What::Event),
+        (QUEUE_TOO, "app::queue", What::Event),
     ];
     let info = TraceInfo {
         functions: functions.map(function).to_vec(),
@@ -88,7 +92,7 @@ fn trace(folder: &Folder) -> String {
         Item::Note(4000, accepted(2)),
         Item::Note(4500, queue(FieldValue::Unsigned(10))),
         Item::Call(5000, -STEP),
-        Item::Note(6000, queue(FieldValue::Float(1.5))),
+        Item::Note(6000, event(QUEUE_TOO, 3, 0, &[(0, FieldValue::Float(1.5))])),
         Item::Note(6100, queue(FieldValue::Text(b"none", 4))),
         Item::Note(7000, task),
         Item::Note(8000, state),
@@ -193,7 +197,7 @@ fn info_counts_each_kind_and_only_functions_are_functions() {
         line.unwrap_or_else(|| panic!("{name}: {info}")).to_owned()
     };
     assert_eq!(lines("functions"), "functions  2 with a name");
-    assert_eq!(lines("events"), "events     3 with a name");
+    assert_eq!(lines("events"), "events     4 with a name");
     assert_eq!(lines("duration"), "duration   10.00 µs");
     let others = "3 events, 4 counter samples, 1 span note, 2 noted arguments, 1 task change, 1 thread state";
     assert!(

@@ -1,7 +1,7 @@
 //! What a trace says of its events and counters: counted by the engine, and as rows for the outputs. Spans are calls,
 //! so their fields are no events here. Must never keep a note.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 
@@ -269,7 +269,7 @@ impl EventRows {
         let (first, last) = times.unwrap_or_default();
         let mut rows = EventRows::default();
         for (name, id, stats) in sorted(info, &found.events, selection)? {
-            let place = Place::new(info, id, first, stats);
+            let place = Place::new(info, id, first, &stats);
             rows.events.push(EventRow {
                 name,
                 file: place.file,
@@ -284,7 +284,7 @@ impl EventRows {
             });
         }
         for (name, id, stats) in sorted(info, &found.counters, selection)? {
-            let place = Place::new(info, id, first, stats);
+            let place = Place::new(info, id, first, &stats);
             let values = stats.values;
             rows.counters.push(CounterRow {
                 name,
@@ -343,26 +343,26 @@ impl Place {
     }
 }
 
-type Named<'a> = (String, FunctionId, &'a Stats);
-
-/// Those that the filter names, with their names, those with the most notes first.
-fn sorted<'a>(
+/// Those that the filter names, with their names, those with the most notes first. Sites with one name are one row,
+/// because a counter may change in several places. The row has the place of the first.
+fn sorted(
     info: &TraceInfo,
-    list: &'a BTreeMap<FunctionId, Stats>,
+    list: &BTreeMap<FunctionId, Stats>,
     selection: &Selection,
-) -> io::Result<Vec<Named<'a>>> {
-    let mut named = Vec::new();
+) -> io::Result<Vec<(String, FunctionId, Stats)>> {
+    let mut named: BTreeMap<String, (FunctionId, Stats)> = BTreeMap::new();
     for (&id, stats) in list {
         memory::check()?;
         let name = name_of(info, id);
         let filter = selection.filter.as_ref();
         if filter.is_none_or(|filter| filter.matches(&name)) {
-            named.push((name, id, stats));
+            let row = named.entry(name).or_insert_with(|| (id, Stats::default()));
+            row.1.join(stats);
         }
     }
-    named.sort_by(|one, other| {
-        let by_count = other.2.count.cmp(&one.2.count);
-        by_count.then_with(|| (&one.0, one.1).cmp(&(&other.0, other.1)))
-    });
-    Ok(named)
+    let rows = named.into_iter();
+    let mut rows: Vec<_> = rows.map(|(name, (id, stats))| (name, id, stats)).collect();
+    // Those with the same count stay in the order of their names.
+    rows.sort_by_key(|(_, _, stats)| Reverse(stats.count));
+    Ok(rows)
 }
