@@ -277,9 +277,9 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
             assert_eq!(json(&["info", "--json", trace])["others"]["notes"], 4);
             let records = answer(&["records", trace]);
             for note in [
-                "fdr event: #1 (info)  #2=\"a text\" #2=\"a text\" #2=\"a text\"\n",
-                "fdr task: 1 #2 running\n",
-                "fdr argument: 0 #2=\"a text\"\n",
+                "fdr event: app::outer (info)  app::inner=\"a text\" app::inner=\"a text\" app::inner=\"a text\"\n",
+                "fdr task: 1 app::inner running\n",
+                "fdr argument: 0 app::inner=\"a text\"\n",
                 "fdr thread state: blocked (lock)  object=0x10  holder=8\n",
             ] {
                 assert!(records.contains(note), "{note}: {records}");
