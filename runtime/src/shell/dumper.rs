@@ -70,7 +70,7 @@ fn run(compare_clocks: bool) -> Looks {
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
-        if ASKED.swap(0, Ordering::AcqRel) > 0 && !triggers::take_signal() {
+        if take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");
         }
         let command = commands::carry_out();
@@ -162,6 +162,11 @@ pub(crate) fn say_out_of_space(ring: &Ring) {
             "no space for a thread's ring {place}: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
         ));
     }
+}
+
+/// Whether the signal has asked for a dump that nobody has begun. It counts as begun from now on.
+pub(crate) fn take_asked() -> bool {
+    ASKED.swap(0, Ordering::AcqRel) > 0
 }
 
 /// The handler of the dump signal. It wakes the dumper and calls the former handler. Async-signal-safe. Keeps

@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
-use super::dumping;
 use super::install::{self, State};
 use super::panics;
 use super::sites::table;
+use super::{dumper, dumping};
 use crate::api::Error;
 use crate::recorder::{self, watch};
 use crate::sys;
@@ -47,8 +47,9 @@ struct Progress {
     /// One for each trigger.
     armed: Vec<Armed>,
     kept: Kept,
-    /// Whether the last dump failed.
+    /// Whether the last dump failed, and whether it was told that there is no trace.
     has_failed: bool,
+    is_told: bool,
     /// When memory and open calls are looked at next, ns.
     memory_due_ns: u64,
     calls_due_ns: u64,
@@ -106,6 +107,7 @@ impl Progress {
             armed: Vec::new(),
             kept: Kept::new(),
             has_failed: false,
+            is_told: false,
             memory_due_ns: 0,
             calls_due_ns: 0,
             is_over: false,
@@ -364,15 +366,26 @@ pub(crate) fn at_exit() -> Result<(), Error> {
     };
     progress.is_over = true;
     let now_ns = clock::monotonic_raw_ns();
+    let mut is_asked = dumper::take_asked();
     for (number, trigger) in triggers().iter().enumerate() {
         if let Some(armed) = progress.armed.get_mut(number) {
             match trigger.event {
+                Event::Signal if is_asked => {
+                    armed.fire(trigger, now_ns, || Due::because("signal".to_owned()));
+                    is_asked = false;
+                }
                 Event::Call(..) => armed.take_request(number, trigger, now_ns),
-                Event::Exit => armed.due = Some(Due::because("exit".to_owned())),
+                Event::Exit => {
+                    armed.due = Some(Due::because("exit".to_owned()));
+                    is_asked = false;
+                }
                 _ => {}
             }
         }
         progress.dump(number, u64::MAX);
+    }
+    if is_asked {
+        dumping::dump_and_say("signal").map(|_| ())?;
     }
     match progress.has_failed {
         true => Err(Error::failed("the last dump of a trigger failed", "")),
@@ -399,9 +412,13 @@ impl Progress {
                 let most = install::state().map(|state| state.config.out_most);
                 self.kept.add(&dump.path, most.unwrap_or_default());
             }
-            Err(error) if self.has_failed => messages::info(format_args!("{error}")),
+            Err(Error::Failed(failure)) if self.is_told => {
+                messages::info(format_args!("{}", failure.in_full()));
+            }
+            Err(error) if self.is_told => messages::info(format_args!("{error}")),
             Err(error) => dumping::say_error(error, occasion.reason),
         }
+        self.is_told = result.is_err();
         self.has_failed = matches!(result, Err(Error::Failed(_)));
         result.is_ok()
     }
