@@ -96,6 +96,11 @@ fn plugin_host() {
 }
 
 #[test]
+fn requests() {
+    same_output("requests", "49936 bytes, 20 rejected\n");
+}
+
+#[test]
 fn sleeper() {
     same_output("sleeper", "slept 100 times 10 ms\n");
 }
