@@ -74,6 +74,10 @@ fn trace(folder: &Folder) -> String {
         by: 0,
         name: TASK,
         state: 2,
+        counted: 0,
+        elapsed: 7,
+        busy: 5,
+        polls: 3,
     };
     let state = Note::ThreadState {
         object: 0,
@@ -131,7 +135,7 @@ fn records_have_names_and_values() {
         "+1000 event: app::accepted (info)  id=1 path=\"/tmp\"",
         "+1500 event: app::queue (counter)  -4",
         "+2000 event: app::step (begin of a span)  id=true",
-        "+6000 task: 9 app::task waiting  parent=1",
+        "+6000 task: 9 app::task waiting  parent=1  polls=3 busy=5 ticks elapsed=7 ticks",
         "+7000 thread state: blocked (lock)  holder=8",
         "+8000 argument: result id=\"done\" (of 9 bytes)",
         "+10000 event: app::accepted (info)  id=3 path=\"/tmp\"",

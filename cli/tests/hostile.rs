@@ -113,6 +113,10 @@ fn trace(path: &str, file: &str) {
             by: 0,
             name: event_id,
             state: 1,
+            counted: 0,
+            elapsed: 7,
+            busy: 5,
+            polls: 3,
         };
         let state = Note::ThreadState {
             object: 1,

@@ -226,6 +226,10 @@ fn with_notes(trace: &str, version: Version) {
             by: 0,
             name: 2,
             state: 1,
+            counted: 0,
+            elapsed: 3,
+            busy: 2,
+            polls: 1,
         },
         Note::Argument(field),
         Note::ThreadState {

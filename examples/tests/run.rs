@@ -96,8 +96,8 @@ fn plugin_host() {
 }
 
 #[test]
-fn requests() {
-    same_output("requests", "49936 bytes, 20 rejected\n");
+fn queue() {
+    same_output("queue", "49936 bytes, 20 rejected\n");
 }
 
 #[test]

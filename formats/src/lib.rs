@@ -94,6 +94,7 @@ pub mod source;
 mod spans;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
 mod spool;
+pub mod tasks;
 #[cfg(feature = "tcstate")]
 pub mod tcstate;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]

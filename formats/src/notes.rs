@@ -22,7 +22,11 @@
 //! | | 16 | 8 | id of the task that caused this, where it was woken; 0 = not known |
 //! | | 24 | 4 | name |
 //! | | 28 | 1 | state from here on: 0 created, 1 running on this thread, 2 waiting, 3 woken, 4 finished, 5 dropped |
-//! | | 29 | 3 | zero |
+//! | | 29 | 1 | bit 0 = the totals of a thread count its beginning, bit 1 = its end (`tasks`) |
+//! | | 30 | 2 | zero |
+//! | | 32 | 8 | ticks since its first poll |
+//! | | 40 | 8 | ticks for which it was polled |
+//! | | 48 | 8 | polls |
 //! | 14 argument | 0 | | one field, of the call whose entry is the thread's last call before |
 //! | 16 thread state | 0 | 8 | object that it waits for: an address or a number; 0 = not known |
 //! | | 8 | 8 | thread that holds the object; 0 = not known |
@@ -55,6 +59,16 @@ pub const MOST_BYTES: usize = 4096;
 pub const MOST_FIELDS: usize = 32;
 /// The place of a field that is a call's result.
 pub const RESULT: u8 = 255;
+
+/// The states of a task that the recorder writes.
+pub mod task_state {
+    /// It waits for its next poll.
+    pub const WAITING: u8 = 2;
+    /// It gave its result.
+    pub const FINISHED: u8 = 4;
+    /// It was dropped before, or panicked.
+    pub const DROPPED: u8 = 5;
+}
 
 /// The kind of a note, as files have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -183,8 +197,16 @@ pub enum Note<'a> {
         by: u64,
         /// Its name.
         name: u32,
-        /// Its state from here on.
+        /// Its state from here on: one of [`task_state`].
         state: u8,
+        /// Whether the totals of a thread count its beginning (bit 0), and its end (bit 1).
+        counted: u8,
+        /// Ticks since its first poll.
+        elapsed: u64,
+        /// Ticks for which it was polled.
+        busy: u64,
+        /// How often it was polled.
+        polls: u64,
     },
     /// An argument or the result of a call.
     Argument(Field<'a>),
@@ -257,10 +279,15 @@ impl<'a> Note<'a> {
                 by,
                 name,
                 state,
+                counted,
+                elapsed,
+                busy,
+                polls,
             } => {
                 long(&mut body, &[*task, *parent, *by]);
                 body.extend(name.to_le_bytes());
-                body.extend([*state, 0, 0, 0]);
+                body.extend([*state, *counted, 0, 0]);
+                long(&mut body, &[*elapsed, *busy, *polls]);
                 if *task == 0 {
                     return None;
                 }
@@ -309,7 +336,11 @@ impl<'a> Note<'a> {
                 parent: bytes.u64()?,
                 by: bytes.u64()?,
                 name: bytes.u32()?,
-                state: bytes.u32()? as u8,
+                state: bytes.u8()?,
+                counted: bytes.u8()?,
+                elapsed: bytes.u16().and_then(|_zero| bytes.u64())?,
+                busy: bytes.u64()?,
+                polls: bytes.u64()?,
             },
             NoteKind::Argument => Note::Argument(Field::take(&mut bytes)?),
             NoteKind::ThreadState => {

@@ -68,10 +68,15 @@ fn each_kind_typed_by_hand() {
         by: 3,
         name: 4,
         state: 5,
+        counted: 1,
+        elapsed: 6,
+        busy: 7,
+        polls: 8,
     };
     is(
         &task,
-        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 000000",
+        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 01 0000 \
+         0600000000000000 0700000000000000 0800000000000000",
     );
     let result = Note::Argument(Field {
         place: RESULT,
@@ -107,7 +112,7 @@ fn each_kind_typed_by_hand() {
         [
             "#257 (begin of a span, warning, span 34)  id=4660 \"a task\"=-2 \"a b\"=0.5 app::LOCK=true \
              #7=\"abc\" #8=0x0102030405060708 (of 256 bytes) #9=0x7f00",
-            "1 a task dropped  parent=2  by=3",
+            "1 a task dropped  parent=2  by=3  polls=8 busy=7 ticks elapsed=6 ticks",
             "result #1=\"ü\" (of 9 bytes)",
             "blocked (lock)  app::LOCK  object=0x10  holder=18193",
         ]
@@ -153,6 +158,10 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             by: random.next(),
             name: short,
             state: one,
+            counted: two,
+            elapsed: random.next(),
+            busy: random.next(),
+            polls: random.next(),
         },
         2 => Note::Argument(random_field(random, bytes)),
         _ => Note::ThreadState {
@@ -213,12 +222,17 @@ fn notes_have_bounds() {
         by: 0,
         name: 0,
         state: 0,
+        counted: 0,
+        elapsed: 0,
+        busy: 0,
+        polls: 0,
     };
     assert!(nobody.encode().is_none());
     for (kind, bytes) in [
         (
             NoteKind::Task,
-            "0000000000000000 00000000000000000000000000000000 00000000 00000000",
+            "0000000000000000 00000000000000000000000000000000 00000000 00000000 \
+             000000000000000000000000000000000000000000000000",
         ),
         // More fields than there are, and than there may be.
         (

@@ -209,7 +209,7 @@ fn events(sink: &mut dyn Sink, start: u64) {
     sink.mark(&Mark::Note {
         time: Ticks(start + 950),
         kind: NoteKind::Task,
-        body: &[1; 32],
+        body: &[1; 56],
     });
     sink.mark(&Mark::Lost { records: 3 });
     // An exit without its entry, and an entry without its exit.

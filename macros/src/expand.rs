@@ -35,7 +35,7 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let auto = options.auto.then(|| quote_spanned!(span=> , auto));
     let version = program_version().map(|version| quote_spanned!(span=> , version = #version));
     let recorder = Recorder {
-        site: quote_spanned!(span=> #private::site!(#place #name #untimed #auto #version)),
+        place: quote_spanned!(span=> #place #name #untimed #auto #version),
         private,
         untimed: options.untimed,
     };
@@ -89,8 +89,8 @@ fn program_version() -> Option<String> {
 struct Recorder {
     /// The path of `fdr::private`.
     private: TokenStream,
-    /// An expression: the function's site.
-    site: TokenStream,
+    /// What makes the function's site: file and line, and what the attribute says.
+    place: TokenStream,
     untimed: bool,
 }
 
@@ -111,14 +111,14 @@ fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
 }
 
 fn guard(recorder: &Recorder) -> TokenStream {
-    let Recorder { private, site, .. } = recorder;
+    let Recorder { private, place, .. } = recorder;
     let span = Span::mixed_site();
     let enter = match recorder.untimed {
         false => quote_spanned!(span=> enter),
         true => quote_spanned!(span=> enter_untimed),
     };
     quote_spanned! {span=>
-        let __fdr_guard = #private::#enter(#site);
+        let __fdr_guard = #private::#enter(#private::site!(#place));
     }
 }
 
@@ -156,7 +156,7 @@ fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
 ///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
-    let Recorder { private, site, .. } = recorder;
+    let Recorder { private, place, .. } = recorder;
     let bindings = bound_by_value(&function.head[function.after_name..]);
     let captures = captures(&bindings, &body);
     let lints = bindings
@@ -182,10 +182,15 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
     let polled = match recorder.untimed {
-        false => quote_spanned!(span=> polled),
-        true => quote_spanned!(span=> polled_untimed),
+        false => {
+            quote_spanned!(span=> polled(#private::task_sites!(#place), __fdr_output, __fdr_body))
+        }
+        // Its polls have no times, so it is no task.
+        true => {
+            quote_spanned!(span=> polled_untimed(#private::site!(#place), __fdr_output, __fdr_body))
+        }
     };
-    let polled = quote_spanned!(span=> #private::#polled(#site, __fdr_output, __fdr_body).await);
+    let polled = quote_spanned!(span=> #private::#polled.await);
     let last = if function.diverges() {
         polled
     } else {

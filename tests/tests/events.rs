@@ -185,12 +185,12 @@ fn events_survive_a_kill() {
 fn a_program_reports_its_events_in_each_format_that_has_them() {
     for format in ["xray", "ctf"] {
         let folder = Folder::new("events-example");
-        let _ = Program::new(example("requests"), &folder)
-            .set("FDR=1 FDR_OUT=requests.trace")
+        let _ = Program::new(example("queue"), &folder)
+            .set("FDR=1 FDR_OUT=queue.trace")
             .set(&format!("FDR_FORMAT={format}"))
             .run()
             .ok();
-        let trace = folder.join("requests.trace");
+        let trace = folder.join("queue.trace");
         let report = fdr(&["report".as_ref(), "--json".as_ref(), trace.as_os_str()]);
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let figures = |list: &str, fields: &[&str]| -> Vec<Vec<Value>> {
@@ -199,19 +199,19 @@ fn a_program_reports_its_events_in_each_format_that_has_them() {
             rows.map(figures).collect()
         };
         let events = figures("events", &["name", "level", "count", "threads"]);
-        let wanted = json!([["requests::rejected", "warning", 20, 1]]);
+        let wanted = json!([["queue::rejected", "warning", 20, 1]]);
         assert_eq!(json!(events), wanted, "{format}");
         let counters = figures(
             "counters",
             &["name", "samples", "min", "mean", "max", "last"],
         );
-        let wanted = json!([["requests::waiting", 160, 0, 4.0, 8, 0]]);
+        let wanted = json!([["queue::waiting", 160, 0, 4.0, 8, 0]]);
         assert_eq!(json!(counters), wanted, "{format}");
         let functions = figures("functions", &["name", "calls"]);
         for wanted in [
-            json!(["requests::Server::accept", 100]),
-            json!(["requests::Server::answer", 10]),
-            json!(["requests::render", 80]),
+            json!(["queue::Server::accept", 100]),
+            json!(["queue::Server::answer", 10]),
+            json!(["queue::render", 80]),
         ] {
             let found = functions.iter().any(|row| json!(row) == wanted);
             assert!(found, "{format}: {wanted} {functions:?}");

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use fdr_formats::calls::{Untimed, untimed};
+use fdr_formats::notes::NoteKind;
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
@@ -45,6 +46,8 @@ pub(crate) struct Engine {
     recent: [usize; RECENT],
     current: usize,
     events: Events,
+    /// Notes of tasks.
+    task_notes: u64,
     damage: Damage,
 }
 
@@ -76,6 +79,8 @@ pub(crate) struct Figures {
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
     pub(crate) events: Events,
+    /// Notes of tasks.
+    pub(crate) task_notes: u64,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
@@ -185,7 +190,10 @@ impl Sink for Engine {
             return;
         };
         match mark {
-            Mark::Note { time, kind, body } => self.events.see(thread.id, *time, *kind, body),
+            Mark::Note { time, kind, body } => {
+                self.task_notes += u64::from(*kind == NoteKind::Task);
+                self.events.see(thread.id, *time, *kind, body);
+            }
             Mark::Lost { records } => stack.lose(*records),
             Mark::Break { .. } => stack.break_off(),
             Mark::ShortCalls { time, calls, ticks } => stack.short_calls(*time, *calls, *ticks),
@@ -218,6 +226,7 @@ impl Join for Engine {
         joined.join(own, ends);
         let told = own.join(&mut self.batch, table, stack, theirs);
         if told {
+            self.task_notes += piece.task_notes;
             *own_ends = joined;
             self.events.join(&piece.events);
         }
@@ -260,6 +269,7 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
         }
         figures.events.join(&engine.events);
         damage.join(engine.damage);
+        figures.task_notes += engine.task_notes;
     }
     figures.threads = threads.into_values().collect();
     (figures.diagnostics, figures.more_diagnostics) = damage.into_parts();

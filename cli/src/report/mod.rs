@@ -10,6 +10,7 @@
 //! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
+//! | [`tasks`] | figures of tasks, which have a table of their own |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
@@ -27,6 +28,7 @@ pub(crate) mod rows;
 mod stack;
 mod stats;
 pub(crate) mod table;
+pub(crate) mod tasks;
 pub(crate) mod whole;
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::events::EventRows;
 use super::moments::Moments;
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
+use super::tasks::rows::counted;
 use super::whole::Whole;
 use crate::clock::notes as clock_notes;
 use crate::memory;
@@ -150,6 +151,8 @@ pub(crate) struct Report {
     pub(crate) untimed_ns: u64,
     /// Records of threads that are not in the trace.
     pub(crate) missing: Missing,
+    /// Tasks that the recorder counted, if it did, and notes of tasks in the trace.
+    pub(crate) tasks: (Option<u64>, u64),
     /// What is wrong with the clock, in words.
     pub(crate) clock_notes: Vec<String>,
     /// `1/100` if one top-level call in a hundred was recorded, else empty.
@@ -213,6 +216,7 @@ impl Report {
             threads: threads.collect::<io::Result<_>>()?,
             flaws: figures.flaws,
             missing: info.missing,
+            tasks: (counted(info), figures.task_notes),
             clock_notes: clock_notes(clock),
             sample: info.identity.get(Part::Sample).to_owned(),
             diagnostics: figures.diagnostics,

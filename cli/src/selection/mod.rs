@@ -130,6 +130,11 @@ impl Selection {
         !functions && !self.has_window()
     }
 
+    /// Whether nothing is left out but functions that are not shown.
+    pub(crate) fn is_of_whole_trace(&self) -> bool {
+        self.thread.is_empty() && self.function.is_empty() && !self.has_window()
+    }
+
     /// The functions that are shown.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()

@@ -46,6 +46,10 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
             "uint64_t task",
             "uint64_t parent",
             "uint64_t woken_by",
+            "uint64_t elapsed",
+            "uint64_t busy",
+            "uint64_t polls",
+            "uint8_t counted",
             "uint8_t state",
             "uint32_t name_id",
             "string { encoding = UTF8; } name",
@@ -234,7 +238,7 @@ fn describe(field: &Field<'_>) -> Option<u64> {
             let is_cut = whole != text.len() as u64;
             // Readers take a zero for the end of a text.
             let is_raw = kind == 4 && (std::str::from_utf8(text).is_err() || text.contains(&0));
-            u64::from(is_cut) * IS_CUT | u64::from(is_raw) * IS_RAW
+            (u64::from(is_cut) * IS_CUT) | (u64::from(is_raw) * IS_RAW)
         }
         _ => 0,
     };
@@ -385,11 +389,15 @@ fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
             by,
             name: id,
             state,
+            counted,
+            elapsed,
+            busy,
+            polls,
         } => {
-            [*task, *parent, *by]
+            [*task, *parent, *by, *elapsed, *busy, *polls]
                 .iter()
                 .for_each(|number| long(out, *number));
-            out.push(*state);
+            out.extend([*counted, *state]);
             name(out, *id);
         }
         Note::ThreadState {

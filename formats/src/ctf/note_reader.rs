@@ -118,6 +118,10 @@ fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> Read {
             by: number("woken_by"),
             name,
             state,
+            counted: number("counted") as u8,
+            elapsed: number("elapsed"),
+            busy: number("busy"),
+            polls: number("polls"),
         },
         _ => Note::ThreadState {
             object: number("object"),

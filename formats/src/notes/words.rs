@@ -159,6 +159,10 @@ impl fmt::Display for Words<'_, Note<'_>> {
                 by,
                 name: id,
                 state,
+                elapsed,
+                busy,
+                polls,
+                ..
             } => {
                 write!(
                     f,
@@ -171,7 +175,10 @@ impl fmt::Display for Words<'_, Note<'_>> {
                         write!(f, "  {what}={number}")?;
                     }
                 }
-                Ok(())
+                write!(
+                    f,
+                    "  polls={polls} busy={busy} ticks elapsed={elapsed} ticks"
+                )
             }
             Note::Argument(field) => {
                 match field.place {
