@@ -196,6 +196,10 @@ fn no_name_breaks_the_metadata_or_passes_for_another_event() {
             by: 3,
             name: 2 + nth,
             state: 77,
+            counted: 3,
+            elapsed: 1 << 40,
+            busy: 1 << 33,
+            polls: 12,
         });
         notes.push(Note::ThreadState {
             object: 1,

@@ -98,14 +98,16 @@ fn each_kind_typed_by_hand() {
         "66647200 01 10 0000 1000000000000000 1147000000000000 06000000 02 01 0000",
     );
     // Names of the table, and numbers where it has none. A name that could be taken for another thing is a text.
-    let mut info = TraceInfo::default();
-    info.functions = [(3, "id"), (4, "a task"), (5, "a b"), (6, "app::LOCK")]
-        .map(|(id, name)| Function {
-            id: FunctionId(id),
-            name: name.to_owned(),
-            ..Function::default()
-        })
-        .to_vec();
+    let functions = [(3, "id"), (4, "a task"), (5, "a b"), (6, "app::LOCK")];
+    let functions = functions.map(|(id, name)| Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        ..Function::default()
+    });
+    let info = TraceInfo {
+        functions: functions.to_vec(),
+        ..TraceInfo::default()
+    };
     let words = [&event, &task, &result, &state].map(|note| note.words(&info).to_string());
     assert_eq!(
         words,
