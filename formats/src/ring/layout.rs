@@ -1,6 +1,5 @@
-//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The
-//! recorder's own `ring/layout.rs` is the other half and checks its offsets against these; nothing
-//! in here touches a file.
+//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The recorder's own
+//! `ring/layout.rs` is the other half and checks its offsets against these. Nothing in here touches a file.
 //!
 //! Source: this project. Native byte order, little-endian on every machine that it runs on.
 //!
@@ -495,8 +494,7 @@ mod tests {
         bytes[32] = 0x0C;
         let (function, _) = decode_function(&bytes).expect("a function");
         assert_eq!((function.untimed, function.what), (false, What::Name));
-        // Without the flags.
-        bytes[0] = 0x20;
+        bytes[0] = 0x20; // without the flags
         assert!(!decode_function(&bytes).expect("a function").0.untimed);
     }
 }
