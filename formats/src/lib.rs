@@ -74,6 +74,8 @@ pub mod lengths;
 pub mod memory;
 pub mod model;
 pub mod moments;
+#[cfg(feature = "read")]
+pub mod note_words;
 pub mod notes;
 mod number_map;
 pub mod packed;

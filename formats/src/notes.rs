@@ -48,9 +48,6 @@
 //!
 //! The kinds 1 to 11, 15 and 17 are those of `xray::payload`.
 
-#[cfg(feature = "read")]
-use std::fmt;
-
 use crate::bytes::{ByteOrder, Fields};
 
 /// The most bytes of a body.
@@ -109,6 +106,34 @@ impl NoteKind {
             NoteKind::ThreadState => "thread state",
         }
     }
+}
+
+/// The forms of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// At a moment.
+    Instant = 0,
+    /// The fields of a span, where it begins.
+    Begin = 1,
+    /// Where it ends.
+    End = 2,
+    /// The value of a counter.
+    Counter = 3,
+}
+
+impl Form {
+    /// That with this number. `None`: this version does not know it.
+    #[must_use]
+    pub fn of(number: u8) -> Option<Form> {
+        let all = [Form::Instant, Form::Begin, Form::End, Form::Counter];
+        all.get(usize::from(number)).copied()
+    }
+}
+
+/// The form of an event, from its body. `None`: this version does not know it.
+#[must_use]
+pub fn form_of(body: &[u8]) -> Option<Form> {
+    body.get(4).and_then(|&number| Form::of(number))
 }
 
 /// The value of a field.
@@ -206,6 +231,17 @@ impl<'a> Note<'a> {
             Note::Task { .. } => NoteKind::Task,
             Note::Argument(_) => NoteKind::Argument,
             Note::ThreadState { .. } => NoteKind::ThreadState,
+        }
+    }
+
+    /// Its name, in the table of functions; 0 = none.
+    #[must_use]
+    pub fn name(&self) -> u32 {
+        match self {
+            Note::Event { name, .. } | Note::Task { name, .. } | Note::ThreadState { name, .. } => {
+                *name
+            }
+            Note::Argument(field) => field.name,
         }
     }
 
@@ -359,115 +395,5 @@ impl<'a> Field<'a> {
             (kind, _) => FieldValue::Other(kind, number, text),
         };
         Some(Field { name, place, value })
-    }
-}
-
-/// The word of a number, or the number.
-fn word(words: &[&str], number: u8) -> String {
-    match words.get(usize::from(number)) {
-        Some(word) => (*word).to_owned(),
-        None => number.to_string(),
-    }
-}
-
-#[cfg(feature = "read")]
-impl fmt::Display for Field<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}=", self.name)?;
-        match self.value {
-            FieldValue::Unsigned(number) => write!(f, "{number}"),
-            FieldValue::Signed(number) => write!(f, "{number}"),
-            FieldValue::Float(number) => write!(f, "{number:?}"),
-            FieldValue::Truth(truth) => write!(f, "{truth}"),
-            FieldValue::Text(text, whole) => {
-                write!(f, "{:?}", String::from_utf8_lossy(text))?;
-                cut(f, text, whole)
-            }
-            FieldValue::Bytes(bytes, whole) => {
-                write!(f, "{bytes:02x?}")?;
-                cut(f, bytes, whole)
-            }
-            FieldValue::Address(address) => write!(f, "{address:#x}"),
-            FieldValue::Other(kind, number, text) => {
-                write!(f, "type {kind} {number} {text:02x?}")
-            }
-        }
-    }
-}
-
-#[cfg(feature = "read")]
-fn cut(f: &mut fmt::Formatter<'_>, held: &[u8], whole: u64) -> fmt::Result {
-    match whole > held.len() as u64 {
-        true => write!(f, " (of {whole} bytes)"),
-        false => Ok(()),
-    }
-}
-
-#[cfg(feature = "read")]
-impl fmt::Display for Note<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Event {
-                name,
-                form,
-                level,
-                span,
-                fields,
-            } => {
-                let form = word(&["instant", "begin", "end", "counter"], *form);
-                let levels = ["none", "trace", "debug", "info", "warning", "error"];
-                let level = word(&levels, *level);
-                write!(f, "#{name} {form} level={level} span={span}")?;
-                fields.iter().try_for_each(|field| write!(f, " {field}"))
-            }
-            Note::Task {
-                task,
-                parent,
-                by,
-                name,
-                state,
-                elapsed,
-                busy,
-                polls,
-                ..
-            } => {
-                let states = [
-                    "created", "running", "waiting", "woken", "finished", "dropped",
-                ];
-                let state = word(&states, *state);
-                write!(f, "{task} #{name} {state} parent={parent} by={by}")?;
-                write!(f, " elapsed={elapsed} busy={busy} polls={polls}")
-            }
-            Note::Argument(field) => match field.place {
-                RESULT => write!(f, "result {field}"),
-                place => write!(f, "{place} {field}"),
-            },
-            Note::ThreadState {
-                object,
-                holder,
-                name,
-                state,
-                reason,
-            } => {
-                let state = word(&["running", "waiting", "blocked"], *state);
-                let reasons = [
-                    "not known",
-                    "lock",
-                    "condition",
-                    "input or output",
-                    "sleep",
-                    "end of a thread",
-                    "channel",
-                    "parked",
-                    "page fault",
-                    "taken from its CPU",
-                ];
-                let reason = word(&reasons, *reason);
-                write!(
-                    f,
-                    "{state} ({reason}) object={object:#x} #{name} holder={holder}"
-                )
-            }
-        }
     }
 }

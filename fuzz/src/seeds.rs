@@ -113,6 +113,7 @@ fn info() -> TraceInfo {
         file: "src/a.rs".into(),
         line: 10 + id,
         untimed: id == 2,
+        what: Default::default(),
     };
     let thread = |id| Thread {
         id: ThreadId(id),

@@ -60,6 +60,10 @@ is self time of the function that called them. In figures of the whole run it
 is in no row. --filter shows only its functions, with the figures that they
 have among all. --function, --thread and a window leave all other calls out.
 
+Events and counters (fdr::event!, fdr::counter!) have tables of their own below:
+those whose notes are in the trace, in the whole trace or in the window. The
+rate is that over the time of the trace. fdr records shows each of them.
+
 --tasks has a row for each function whose calls are polls of tasks: traced
 async functions, and fdr::task!. busy is the time of polls, waiting the time
 between them, and mean to max are times from the first poll to the end.
@@ -214,6 +218,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
             .for_each(|note| ui::complain(note));
     }
     if report.rows.is_empty()
+        && report.events.is_empty()
         && let Some(filter) = options.selection.filter()
     {
         let called: Vec<&str> = called.iter().map(String::as_str).collect();

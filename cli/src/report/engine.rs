@@ -13,6 +13,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
+use super::events::Events;
 use super::open::{self, Ends, OpenCall};
 use super::stack::{Batch, Flaws, ShortCalls, Stack};
 use super::stats::{Stats, Table};
@@ -44,6 +45,7 @@ pub(crate) struct Engine {
     /// threads in a lane switch after every few calls.
     recent: [usize; RECENT],
     current: usize,
+    events: Events,
     /// Notes of tasks.
     task_notes: u64,
     damage: Damage,
@@ -76,6 +78,7 @@ pub(crate) struct Figures {
     /// In the order of their ids.
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
+    pub(crate) events: Events,
     /// Notes of tasks.
     pub(crate) task_notes: u64,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
@@ -183,17 +186,17 @@ impl Sink for Engine {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let Some((_, stack)) = self.threads.get_mut(self.current) else {
+        let Some((thread, stack)) = self.threads.get_mut(self.current) else {
             return;
         };
         match mark {
+            Mark::Note { time, kind, body } => {
+                self.task_notes += u64::from(*kind == NoteKind::Task);
+                self.events.see(thread.id, *time, *kind, body);
+            }
             Mark::Lost { records } => stack.lose(*records),
             Mark::Break { .. } => stack.break_off(),
             Mark::ShortCalls { time, calls, ticks } => stack.short_calls(*time, *calls, *ticks),
-            Mark::Note {
-                kind: NoteKind::Task,
-                ..
-            } => self.task_notes += 1,
             _ => {}
         }
     }
@@ -225,6 +228,7 @@ impl Join for Engine {
         if told {
             self.task_notes += piece.task_notes;
             *own_ends = joined;
+            self.events.join(&piece.events);
         }
         told
     }
@@ -263,6 +267,7 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
         for table in tables {
             add(&mut figures.functions, table.into_functions());
         }
+        figures.events.join(&engine.events);
         damage.join(engine.damage);
         figures.task_notes += engine.task_notes;
     }

@@ -7,6 +7,7 @@
 //! | [`stack`] | one thread's calls: what the call stack tells of each, by function |
 //! | [`open`] | which calls a thread was in when the trace was written |
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
+//! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
 //! | [`tasks`] | figures of tasks, which have a table of their own |
@@ -16,6 +17,8 @@
 
 pub(crate) mod csv;
 pub(crate) mod engine;
+mod event_table;
+pub(crate) mod events;
 mod histogram;
 pub(crate) mod json;
 pub(crate) mod moments;

@@ -12,6 +12,7 @@ use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
+use super::events::EventRows;
 use super::moments::Moments;
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
@@ -135,6 +136,8 @@ pub(crate) struct Report {
     pub(crate) open: Vec<OpenRow>,
     /// What `fdr ctl` marked.
     pub(crate) moments: Moments,
+    /// Events and counters.
+    pub(crate) events: EventRows,
     /// That windows differ, in words.
     pub(crate) window_note: Option<String>,
     pub(crate) duration_ns: u64,
@@ -180,6 +183,7 @@ impl Report {
             .values()
             .fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
         let (rows, hidden) = rows(info, &figures.functions, selection)?;
+        let events = EventRows::new(info, &figures.events, first.zip(last), selection)?;
         let seen = figures.threads.iter();
         let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
         let windows = windows.filter(|_| !is_timeless(info));
@@ -195,6 +199,7 @@ impl Report {
             is_whole: false,
             open,
             moments: Moments::of(info, first),
+            events,
             window_note: windows.and_then(|windows| windows.note(clock)),
             rows,
             hidden,

@@ -43,6 +43,7 @@ fn report(names: &[&str]) -> Report {
         missing: Default::default(),
         open: Vec::new(),
         moments: Default::default(),
+        events: Default::default(),
         window_note: None,
         clock_notes: Vec::new(),
         sample: String::new(),

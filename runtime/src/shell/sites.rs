@@ -353,6 +353,7 @@ impl Table {
             name: &function.name,
             file: function.site.file(),
             untimed: function.site.is_untimed(),
+            what: function.site.what() as u8,
         }));
         self.in_ring = self.functions.len();
         if let Some(state) = install::state() {
@@ -437,6 +438,7 @@ impl Table {
             file: function.site.file().to_owned(),
             line: function.site.line(),
             untimed: function.site.is_untimed(),
+            what: fdr_formats::model::What::of(function.site.what() as u8),
         };
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()

@@ -181,7 +181,7 @@ fn text(field: &Field<'_>) -> String {
     match field.value {
         FieldValue::Text(text, _) => String::from_utf8_lossy(text).into_owned(),
         _ => {
-            let text = field.to_string();
+            let text = field.words(&TraceInfo::default()).to_string();
             let value = text.split_once('=').map(|(_, value)| value.to_owned());
             value.unwrap_or(text)
         }

@@ -25,6 +25,7 @@ fn info(totals: Vec<FunctionTotals>) -> TraceInfo {
         file: "a.rs".into(),
         line: id,
         untimed: false,
+        ..Function::default()
     };
     let counted = [FINISHED, DROPPED, BUSY].map(|word| format!("serve{word}"));
     let names = (11..).zip(counted);
