@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! tasks kinds
-//! tasks many TASKS THREADS
+//! tasks many TASKS THREADS [WORK]
 //! tasks kill
 //! ```
 //! `many`: each task waits four times, and each third one is dropped after two polls. The program measures its tasks
-//! itself, and prints the sums. `kill`: the program kills itself while a task waits.
+//! itself, and prints the sums. `WORK` is how long a poll is. `kill`: the program kills itself while a task waits.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
@@ -244,7 +244,7 @@ struct Known {
 async fn request(work: u32) -> u32 {
     let mut sum = 0;
     for _ in 0..4 {
-        sum += spin(work);
+        sum = spin(work).wrapping_add(sum);
         Waits(1).await;
     }
     sum
@@ -255,7 +255,7 @@ fn spin(work: u32) -> u32 {
 }
 
 /// Runs a share of the tasks, ten at a time.
-fn share(tasks: u64) -> Known {
+fn share(tasks: u64, work: u32) -> Known {
     let mut known = Known::default();
     let mut done = 0;
     while done < tasks {
@@ -264,7 +264,7 @@ fn share(tasks: u64) -> Known {
             .map(|nth| {
                 (
                     done + nth,
-                    Box::pin(request(200)),
+                    Box::pin(request(work)),
                     None,
                     Duration::ZERO,
                     0_u64,
@@ -297,10 +297,10 @@ fn share(tasks: u64) -> Known {
     known
 }
 
-fn many(tasks: u64, threads: u64) {
+fn many(tasks: u64, threads: u64, work: u32) {
     let start = Instant::now();
     let workers: Vec<_> = (0..threads)
-        .map(|_| std::thread::spawn(move || share(tasks / threads)))
+        .map(|_| std::thread::spawn(move || share(tasks / threads, work)))
         .collect();
     let mut all = Known::default();
     for worker in workers {
@@ -337,7 +337,10 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     match words.first().map(String::as_str) {
-        Some("many") => many(number(1).unwrap_or(1_000), number(2).unwrap_or(2)),
+        Some("many") => {
+            let work = number(3).unwrap_or(200) as u32;
+            many(number(1).unwrap_or(1_000), number(2).unwrap_or(2), work);
+        }
         Some("kill") => kill(),
         _ => kinds(),
     }
