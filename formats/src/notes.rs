@@ -50,9 +50,6 @@
 
 use crate::bytes::{ByteOrder, Fields};
 
-#[cfg(feature = "read")]
-pub mod words;
-
 /// The most bytes of a body.
 pub const MOST_BYTES: usize = 4096;
 /// The most fields of an event.

@@ -5,7 +5,8 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use fdr_formats::notes::{Field, FieldValue, Note, words};
+use fdr_formats::note_words as words;
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::source::Record;
 use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;

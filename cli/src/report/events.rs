@@ -5,7 +5,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 
-use fdr_formats::notes::{FieldValue, Form, Note, NoteKind, words};
+use fdr_formats::note_words as words;
+use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::{Serialize, Serializer};
 

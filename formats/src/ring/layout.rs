@@ -98,10 +98,8 @@ pub const SLOT_SIZE: usize = 128;
 pub const MARK_SIZE: usize = 24;
 /// Bytes of a function's entry before its name.
 pub const FUNCTION_HEAD: usize = 16;
-/// Of the flags behind a function's texts.
+/// Of the flags behind a function's texts. The next two bits are what has no calls: 1 an event, 2 a name.
 pub const UNTIMED: u32 = 1;
-/// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
-pub const WHAT_BIT: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
 pub const HEADER_OFFSETS: [usize; 31] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
@@ -392,7 +390,7 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
     if let Some(flags) = flags.filter(|flags| !flags.is_empty()) {
         let flags = Fields::new(flags, ByteOrder::Little).u32()?;
         function.untimed = flags & UNTIMED != 0;
-        function.what = What::of((flags >> WHAT_BIT & 3) as u8);
+        function.what = What::of((flags >> 1 & 3) as u8);
     }
     Some((function, size))
 }

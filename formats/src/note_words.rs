@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::{Field, FieldValue, Note, RESULT};
 use crate::model::{FunctionId, TraceInfo};
+use crate::notes::{Field, FieldValue, Note, RESULT};
 
 const FORMS: [&str; 4] = ["instant", "begin of a span", "end of a span", "counter"];
 const LEVELS: [&str; 6] = ["not known", "trace", "debug", "info", "warning", "error"];
