@@ -5,7 +5,7 @@ use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use fdr_formats::note_words as words;
+use fdr_formats::note_words;
 use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::source::Record;
 use fdr_formats::{Clock, Ticks, TraceInfo};
@@ -155,7 +155,7 @@ impl<'a> JsonField<'a> {
             _ => None,
         };
         JsonField {
-            name: words::name(info, field.name),
+            name: note_words::name(info, field.name),
             value,
             bytes,
         }
@@ -175,7 +175,7 @@ fn note_of<'a>(
         Some(fields.map(|field| JsonField::new(field, info)).collect())
     };
     match note {
-        Some(Note::Event { level, fields, .. }) => (words::level(level), json(&fields)),
+        Some(Note::Event { level, fields, .. }) => (note_words::level(level), json(&fields)),
         Some(Note::Argument(field)) => (None, json(&[field])),
         _ => (None, None),
     }

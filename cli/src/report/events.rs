@@ -5,7 +5,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};
 use std::io;
 
-use fdr_formats::note_words as words;
+use fdr_formats::note_words;
 use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::{Serialize, Serializer};
@@ -276,7 +276,7 @@ impl EventRows {
                 file: place.file,
                 line: place.line,
                 id: id.0,
-                level: words::level(stats.level).map(|level| level.into_owned()),
+                level: note_words::level(stats.level).map(|level| level.into_owned()),
                 count: stats.count,
                 rate: rate(&info.clock, stats.count, last.since(first)),
                 first_ns: place.first_ns,

@@ -1,6 +1,5 @@
-//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The
-//! recorder's own `ring/layout.rs` is the other half and checks its offsets against these; nothing
-//! in here touches a file.
+//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The recorder's own
+//! `ring/layout.rs` is the other half and checks its offsets against these. Nothing in here touches a file.
 //!
 //! Source: this project. Native byte order, little-endian on every machine that it runs on.
 //!
@@ -98,8 +97,10 @@ pub const SLOT_SIZE: usize = 128;
 pub const MARK_SIZE: usize = 24;
 /// Bytes of a function's entry before its name.
 pub const FUNCTION_HEAD: usize = 16;
-/// Of the flags behind a function's texts. The next two bits are what has no calls: 1 an event, 2 a name.
+/// Of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
+/// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
+pub const WHAT_BIT: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
 pub const HEADER_OFFSETS: [usize; 31] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
@@ -390,7 +391,7 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
     if let Some(flags) = flags.filter(|flags| !flags.is_empty()) {
         let flags = Fields::new(flags, ByteOrder::Little).u32()?;
         function.untimed = flags & UNTIMED != 0;
-        function.what = What::of((flags >> 1 & 3) as u8);
+        function.what = What::of((flags >> WHAT_BIT & 3) as u8);
     }
     Some((function, size))
 }
@@ -493,8 +494,7 @@ mod tests {
         bytes[32] = 0x0C;
         let (function, _) = decode_function(&bytes).expect("a function");
         assert_eq!((function.untimed, function.what), (false, What::Name));
-        // Without the flags.
-        bytes[0] = 0x20;
+        bytes[0] = 0x20; // without the flags
         assert!(!decode_function(&bytes).expect("a function").0.untimed);
     }
 }
