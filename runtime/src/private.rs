@@ -42,7 +42,7 @@ macro_rules! __fdr_task_sites {
     ($file:expr, $line:expr $(, $said:ident $(= $value:expr)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_10")]
+        #[unsafe(link_section = "fdr_sites_11")]
         static SITES: $crate::private::TaskSites =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*.with_tasks();
         &SITES
