@@ -1,4 +1,4 @@
-//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, an argument
+//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, the arguments
 //! of a call, or a change of its thread's state. This file has their bytes. It must never decide when a note is made,
 //! or trust a length in it.
 //!
@@ -23,7 +23,10 @@
 //! | | 24 | 4 | name |
 //! | | 28 | 1 | state from here on: 0 created, 1 running on this thread, 2 waiting, 3 woken, 4 finished, 5 dropped |
 //! | | 29 | 3 | zero |
-//! | 14 argument | 0 | | one field, of the call whose entry is the thread's last call before |
+//! | 14 arguments | 0 | 4 | function: the note belongs to the innermost call that is open there, and that call is of it |
+//! | | 4 | 1 | number of fields, at most [`MOST_FIELDS`] |
+//! | | 5 | 3 | zero |
+//! | | 8 | | the fields |
 //! | 16 thread state | 0 | 8 | object that it waits for: an address or a number; 0 = not known |
 //! | | 8 | 8 | thread that holds the object; 0 = not known |
 //! | | 16 | 4 | name of the object |
@@ -37,7 +40,7 @@
 //! | --- | --- | --- |
 //! | 0 | 4 | name |
 //! | 4 | 1 | type: 0 unsigned, 1 signed, 2 f64, 3 truth, 4 text (UTF-8), 5 bytes, 6 address |
-//! | 5 | 1 | place: of an argument its number from 0, 255 the result; of an event 0 |
+//! | 5 | 1 | place: of an argument its number from 0, 254 the error of a `Result`, 255 the result; of an event 0 |
 //! | 6 | 2 | bytes of the text that are here; 0 for numbers |
 //! | 8 | 8 | the number; of a text its whole length, which is larger where it was cut |
 //! | 16 | | the text, zeros up to a multiple of 8 |
@@ -54,6 +57,8 @@ pub const MOST_BYTES: usize = 4096;
 pub const MOST_FIELDS: usize = 32;
 /// The place of a field that is a call's result.
 pub const RESULT: u8 = 255;
+/// The place of a field that is the error of a call's result.
+pub const ERROR: u8 = 254;
 
 /// The kind of a note, as files have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +67,8 @@ pub enum NoteKind {
     Event = 12,
     /// An edge of a task.
     Task = 13,
-    /// An argument or the result of a call.
-    Argument = 14,
+    /// Arguments or the result of a call.
+    Arguments = 14,
     /// A change of the thread's state.
     ThreadState = 16,
 }
@@ -73,7 +78,7 @@ impl NoteKind {
     pub const ALL: [NoteKind; 4] = [
         NoteKind::Event,
         NoteKind::Task,
-        NoteKind::Argument,
+        NoteKind::Arguments,
         NoteKind::ThreadState,
     ];
 
@@ -90,7 +95,7 @@ impl NoteKind {
         match self {
             NoteKind::Event => "event",
             NoteKind::Task => "task",
-            NoteKind::Argument => "argument",
+            NoteKind::Arguments => "arguments",
             NoteKind::ThreadState => "thread state",
         }
     }
@@ -122,7 +127,7 @@ pub enum FieldValue<'a> {
 pub struct Field<'a> {
     /// Its name, in the table of functions.
     pub name: u32,
-    /// Of an argument its number, or [`RESULT`].
+    /// Of an argument its number, [`RESULT`] or [`ERROR`].
     pub place: u8,
     /// Its value.
     pub value: FieldValue<'a>,
@@ -157,8 +162,13 @@ pub enum Note<'a> {
         /// Its state from here on.
         state: u8,
     },
-    /// An argument or the result of a call.
-    Argument(Field<'a>),
+    /// Arguments or the result of the innermost open call.
+    Arguments {
+        /// The function of the call, in the table of functions.
+        function: u32,
+        /// Its arguments, result and error.
+        fields: Vec<Field<'a>>,
+    },
     /// A change of the thread's state.
     ThreadState {
         /// What it waits for.
@@ -181,7 +191,7 @@ impl<'a> Note<'a> {
         match self {
             Note::Event { .. } => NoteKind::Event,
             Note::Task { .. } => NoteKind::Task,
-            Note::Argument(_) => NoteKind::Argument,
+            Note::Arguments { .. } => NoteKind::Arguments,
             Note::ThreadState { .. } => NoteKind::ThreadState,
         }
     }
@@ -225,7 +235,14 @@ impl<'a> Note<'a> {
                     return None;
                 }
             }
-            Note::Argument(field) => field.put(&mut body)?,
+            Note::Arguments { function, fields } => {
+                if fields.len() > MOST_FIELDS {
+                    return None;
+                }
+                body.extend(function.to_le_bytes());
+                body.extend([fields.len() as u8, 0, 0, 0]);
+                fields.iter().try_for_each(|field| field.put(&mut body))?;
+            }
             Note::ThreadState {
                 object,
                 holder,
@@ -252,16 +269,12 @@ impl<'a> Note<'a> {
             NoteKind::Event => {
                 let (name, form, level) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
                 let (count, _zero, span) = (bytes.u8()?, bytes.u8()?, bytes.u64()?);
-                if usize::from(count) > MOST_FIELDS {
-                    return None;
-                }
-                let fields = (0..count).map(|_| Field::take(&mut bytes));
                 Note::Event {
                     name,
                     form,
                     level,
                     span,
-                    fields: fields.collect::<Option<_>>()?,
+                    fields: Field::take_all(&mut bytes, count)?,
                 }
             }
             NoteKind::Task => Note::Task {
@@ -271,7 +284,14 @@ impl<'a> Note<'a> {
                 name: bytes.u32()?,
                 state: bytes.u32()? as u8,
             },
-            NoteKind::Argument => Note::Argument(Field::take(&mut bytes)?),
+            NoteKind::Arguments => {
+                let (function, count) = (bytes.u32()?, bytes.u8()?);
+                bytes.bytes(3)?;
+                Note::Arguments {
+                    function,
+                    fields: Field::take_all(&mut bytes, count)?,
+                }
+            }
             NoteKind::ThreadState => {
                 let (object, holder) = (bytes.u64()?, bytes.u64()?);
                 let (name, state, reason) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
@@ -309,6 +329,13 @@ impl<'a> Field<'a> {
         body.extend_from_slice(text);
         body.resize(body.len().next_multiple_of(8), 0);
         Some(())
+    }
+
+    fn take_all(bytes: &mut Fields<'a>, count: u8) -> Option<Vec<Field<'a>>> {
+        if usize::from(count) > MOST_FIELDS {
+            return None;
+        }
+        (0..count).map(|_| Field::take(bytes)).collect()
     }
 
     fn take(bytes: &mut Fields<'a>) -> Option<Field<'a>> {
@@ -398,10 +425,14 @@ impl fmt::Display for Note<'_> {
                 let state = word(&states, *state);
                 write!(f, "{task} #{name} {state} parent={parent} by={by}")
             }
-            Note::Argument(field) => match field.place {
-                RESULT => write!(f, "result {field}"),
-                place => write!(f, "{place} {field}"),
-            },
+            Note::Arguments { function, fields } => {
+                write!(f, "of #{function}")?;
+                fields.iter().try_for_each(|field| match field.place {
+                    RESULT => write!(f, " result {field}"),
+                    ERROR => write!(f, " error {field}"),
+                    place => write!(f, " {place} {field}"),
+                })
+            }
             Note::ThreadState {
                 object,
                 holder,

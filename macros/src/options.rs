@@ -6,9 +6,10 @@ use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::{Error, Lit, LitInt, Path, Result, Token};
 
+use crate::arguments::Said;
 use crate::worth::Rules;
 
-const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
+const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `args`, `args(…)`, `ret`, `err`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
      module also `min_statements = n` and `skip_inline`";
 
 /// What a person may say beside `#[traced]`.
@@ -20,6 +21,8 @@ pub(crate) struct Options {
     pub(crate) krate: Option<Path>,
     /// Records have no times of their own.
     pub(crate) untimed: bool,
+    /// Which arguments and results are recorded.
+    pub(crate) said: Said,
     /// What a scope leaves out.
     pub(crate) rules: Rules,
     /// Nothing is traced.
@@ -49,6 +52,12 @@ fn parse_list(input: ParseStream<'_>) -> Result<Options> {
         match key.to_string().as_str() {
             "name" => {
                 set(&mut options.name, &key, input, parse_name)?;
+                options.of_functions.get_or_insert(key);
+            }
+            "args" | "ret" | "err" => {
+                if !options.said.read(&key, input)? {
+                    return Err(twice(&key));
+                }
                 options.of_functions.get_or_insert(key);
             }
             "crate" => set(&mut options.krate, &key, input, parse_path)?,
@@ -262,6 +271,18 @@ mod tests {
             ("min_statements = many", "takes a number"),
             ("min_statements = -1", "takes a number"),
             ("min_statements = 99999999999999999999999", "takes a number"),
+            ("args, args(x)", "given twice"),
+            ("args = x", "write `args`"),
+            ("args()", "names nothing"),
+            ("args(self)", "`self` is no value"),
+            ("args(a b)", "expected `,`"),
+            ("args(a.b)", "needs a name"),
+            ("args(a =)", "needs a value"),
+            ("args(%)", "needs a value"),
+            ("ret(x)", "`ret = ?`"),
+            ("ret = x", "`ret = ?`"),
+            ("err = 3", "`err = ?`"),
+            ("err, err = ?", "given twice"),
             ("\"x\"", "expected an option"),
             (",", "expected an option"),
         ] {

@@ -10,23 +10,36 @@ use syn::{FnArg, Generics, Pat, Result, Token, parenthesized};
 pub(crate) struct Binding {
     pub(crate) name: Ident,
     pub(crate) is_mut: bool,
+    /// The number of the parameter, without a receiver.
+    pub(crate) nth: usize,
+    by_ref: bool,
 }
 
 /// Names bound by value in the parameters, in order. `signature` begins behind the function's name.
 pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Binding> {
+    let mut names = bound(signature);
+    names.retain(|name| !name.by_ref);
+    names
+}
+
+/// All names bound in the parameters, in order.
+pub(crate) fn bound(signature: &[TokenTree]) -> Vec<Binding> {
     let tokens: TokenStream = signature.iter().cloned().collect();
     let mut names = Vec::new();
     let arguments = Parser::parse2(parse_arguments, tokens).map(|(arguments, _)| arguments);
+    let mut nth = 0;
     for argument in arguments.unwrap_or_default() {
         match argument {
-            FnArg::Receiver(receiver) if receiver.reference.is_none() => {
-                names.push(Binding {
-                    name: Ident::new("self", receiver.self_token.span),
-                    is_mut: receiver.mutability.is_some(),
-                });
+            FnArg::Receiver(receiver) => names.push(Binding {
+                name: Ident::new("self", receiver.self_token.span),
+                is_mut: receiver.mutability.is_some(),
+                nth,
+                by_ref: receiver.reference.is_some(),
+            }),
+            FnArg::Typed(typed) => {
+                collect(*typed.pat, nth, &mut names);
+                nth += 1;
             }
-            FnArg::Receiver(_) => {}
-            FnArg::Typed(typed) => collect(*typed.pat, &mut names),
         }
     }
     names
@@ -43,38 +56,38 @@ pub(crate) fn parse_arguments(
     Ok((arguments, input.parse()?))
 }
 
-fn collect(pattern: Pat, names: &mut Vec<Binding>) {
+fn collect(pattern: Pat, nth: usize, names: &mut Vec<Binding>) {
     match pattern {
         Pat::Ident(binding) => {
-            if binding.by_ref.is_none() {
-                names.push(Binding {
-                    name: binding.ident,
-                    is_mut: binding.mutability.is_some(),
-                });
-            }
+            names.push(Binding {
+                name: binding.ident,
+                is_mut: binding.mutability.is_some(),
+                nth,
+                by_ref: binding.by_ref.is_some(),
+            });
             if let Some((_, inner)) = binding.subpat {
-                collect(*inner, names);
+                collect(*inner, nth, names);
             }
         }
-        Pat::Paren(inner) => collect(*inner.pat, names),
-        Pat::Reference(inner) => collect(*inner.pat, names),
+        Pat::Paren(inner) => collect(*inner.pat, nth, names),
+        Pat::Reference(inner) => collect(*inner.pat, nth, names),
         Pat::Tuple(tuple) => tuple
             .elems
             .into_iter()
-            .for_each(|inner| collect(inner, names)),
+            .for_each(|inner| collect(inner, nth, names)),
         Pat::TupleStruct(tuple) => tuple
             .elems
             .into_iter()
-            .for_each(|inner| collect(inner, names)),
+            .for_each(|inner| collect(inner, nth, names)),
         Pat::Slice(slice) => slice
             .elems
             .into_iter()
-            .for_each(|inner| collect(inner, names)),
+            .for_each(|inner| collect(inner, nth, names)),
         Pat::Struct(fields) => {
             fields
                 .fields
                 .into_iter()
-                .for_each(|field| collect(*field.pat, names));
+                .for_each(|field| collect(*field.pat, nth, names));
         }
         // Wildcards bind nothing; the rest cannot stand in a parameter.
         _ => {}

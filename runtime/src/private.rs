@@ -11,9 +11,15 @@ use core::task::{Context, Poll};
 
 pub use ::core;
 
+pub use crate::__fdr_name as name;
 pub use crate::__fdr_site as site;
-pub use crate::events::{AsValue, Form, Level, Value, write as event};
+pub use crate::__fdr_value as value;
+pub use crate::events::{
+    AsValue, Form, Level, Value, ValueOf, write as event, write_arguments as arguments,
+    write_result as result,
+};
 pub use crate::site::CallSite;
+pub use fdr_formats::notes::{ERROR, RESULT};
 
 use crate::recorder;
 
