@@ -62,7 +62,14 @@ fn scalars<T>(
 ) -> u32 {
     *g += 1;
     black_box((text, secret, generic, i, k));
-    u32::from(a) + b as u32 + c as u32 + u32::from(d) + e as u32 + u32::from(*f) + h.get() + j
+    u32::from(a)
+        + b.unsigned_abs() as u32
+        + c as u32
+        + u32::from(d)
+        + e as u32
+        + u32::from(*f)
+        + h.get()
+        + j
 }
 
 impl Key {
@@ -240,7 +247,7 @@ fn every_form() {
         &3,
         &mut 5,
         four,
-        &raw const [0_u8; 2],
+        std::ptr::from_ref(&[0_u8; 2]),
         (6, 0),
         "text",
         &Secret,
