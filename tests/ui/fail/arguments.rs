@@ -58,7 +58,4 @@ fn no_error() -> u32 {
 #[traced(args(x = ?secret))]
 fn not_debug(secret: &Secret) {}
 
-#[traced(args(missing))]
-fn no_such_name() {}
-
 fn main() {}

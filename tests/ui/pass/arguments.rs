@@ -7,10 +7,10 @@
 use ::fdr::traced;
 use ::std::boxed::Box;
 use ::std::clone::Clone;
-use ::std::convert::From;
+use ::std::convert::{From, Into};
 use ::std::fmt::{Debug, Display};
-use ::std::iter::Iterator;
-use ::std::option::Option::{self, None, Some};
+use ::std::iter::{IntoIterator, Iterator};
+use ::std::option::Option::{self, None};
 use ::std::result::Result::{self, Err, Ok};
 use ::std::string::String;
 use ::std::vec::Vec;
