@@ -1,25 +1,26 @@
 //! Do all commands say the same of a trace? Each command is compared with the formats' call stack on random traces.
-//! These have calls without entry or exit, calls with synthetic edges, gaps, and clocks that jump.
+//! These have calls without entry or exit, calls with synthetic edges, gaps, clocks that jump, and short calls without
+//! records.
+
+mod conversions;
 
 use std::collections::BTreeMap;
 
-use fdr_formats::bytes::FileBytes;
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Open, untimed};
 use fdr_formats::pieces::Share;
 use fdr_formats::source::drive;
 use fdr_formats::tcstate::state::{At, Value};
-use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{
-    Call, Diagnostic, Edge, FunctionId, Losses, Mark, Nanos, Sink, Source, Thread, ThreadId, Ticks,
-    TraceInfo, registry,
+    Call, Diagnostic, Edge, FunctionId, Mark, Nanos, Sink, Source, Thread, ThreadId, Ticks,
+    registry,
 };
 
-use crate::commands::flame::tests::sums_of;
+use self::conversions::converted;
+use crate::commands::flame::tests::{short_of, sums_of};
 use crate::commands::verify::checker::tests::missing_of;
-use crate::input;
-use crate::place::{self, Pending};
 use crate::report::engine::{Engine, gather};
-use crate::report::rows::{Key, Report, Selection};
+use crate::report::rows::{Key, Report, Row, Selection};
+use crate::tally::Tally;
 use crate::testing::random_trace::RandomTrace;
 
 /// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
@@ -39,12 +40,16 @@ struct Reference {
     threads: BTreeMap<ThreadId, CallStack>,
     current: ThreadId,
     found: Found,
+    /// Short calls are passed over, as by formats that can't hold them.
+    without_short: bool,
 }
 
 #[derive(Default)]
 struct Found {
     sums: Sums,
     missing: Missing,
+    /// Calls without records, and the ticks that they took.
+    short: [u64; 2],
     ended: bool,
 }
 
@@ -69,7 +74,14 @@ impl CallHandler<()> for Found {
 
 impl Reference {
     fn of(source: &dyn Source) -> Reference {
-        let mut reference = Reference::default();
+        Reference::follow(source, false)
+    }
+
+    fn follow(source: &dyn Source, without_short: bool) -> Reference {
+        let mut reference = Reference {
+            without_short,
+            ..Reference::default()
+        };
         let untimed = untimed(source.info());
         assert!(untimed.is_empty());
         drive(source, &mut reference, &|_| {}).expect("readable");
@@ -115,6 +127,11 @@ impl Sink for Reference {
         match mark {
             Mark::Lost { .. } => stack.lose(),
             Mark::Break { .. } => stack.doubt(),
+            Mark::ShortCalls { time, calls, ticks } if !self.without_short => {
+                let ticks = stack.short_calls(*time, *ticks);
+                let short = &mut self.found.short;
+                *short = [short[0] + calls, short[1] + ticks];
+            }
             _ => {}
         }
     }
@@ -123,25 +140,37 @@ impl Sink for Reference {
 }
 
 /// What `fdr report` says.
-fn reported(source: &dyn Source) -> (Sums, Missing) {
-    let mut engine = Engine::new(source, false, Share::Lanes);
+fn report_of(source: &dyn Source, per_thread: bool) -> Report {
+    let mut engine = Engine::new(source, per_thread, Share::Lanes);
     drive(source, &mut engine, &|_| {}).expect("readable");
-    let figures = gather(vec![engine], false).expect("memory");
+    let figures = gather(vec![engine], per_thread).expect("memory");
     let all = Selection {
         filter: None,
         sort: Key::Own,
         reverse: false,
         limit: None,
-        per_thread: false,
+        per_thread,
     };
-    let report = Report::new(source.info(), figures, &all).expect("a report");
-    let sums = |row: &crate::report::rows::Row| (row.id, [row.calls, row.clipped, row.self_ns]);
+    let mut report = Report::new(source.info(), figures, &all).expect("a report");
+    if per_thread {
+        report.show_whole(source.info(), &all).expect("memory");
+    }
+    report
+}
+
+fn reported(source: &dyn Source) -> (Sums, Missing, (u64, u64)) {
+    let report = report_of(source, false);
+    let sums = |row: &Row| (row.id, [row.calls, row.clipped, row.self_ns]);
     let missing = Missing {
         entries: report.flaws.missing_entries,
         exits: report.flaws.missing_exits,
         open: report.flaws.open,
     };
-    (report.rows.iter().map(sums).collect(), missing)
+    (
+        report.rows.iter().map(sums).collect(),
+        missing,
+        report.short(),
+    )
 }
 
 /// Ticks of the reference in ns, as reports round them.
@@ -156,8 +185,19 @@ fn in_nanos(source: &dyn Source, sums: &Sums) -> Sums {
 
 /// Each trace as it is, and as the XRay writer balances it: with synthetic edges.
 fn traces(least: u64) -> impl Iterator<Item = (u64, Box<dyn Source>)> {
+    as_they_are_and_balanced(move |seed| RandomTrace::new(seed, least, 0))
+}
+
+/// The same with short calls without records, totals and counts.
+fn traces_with_short_calls(least: u64) -> impl Iterator<Item = (u64, Box<dyn Source>)> {
+    as_they_are_and_balanced(move |seed| RandomTrace::with_short_calls(seed, least))
+}
+
+fn as_they_are_and_balanced(
+    make: impl Fn(u64) -> RandomTrace,
+) -> impl Iterator<Item = (u64, Box<dyn Source>)> {
     (1..=500).flat_map(move |seed| {
-        let trace = RandomTrace::new(seed, least, 0);
+        let trace = make(seed);
         let xray = registry::targets().find(|target| target.name == "xray");
         let balanced = converted(&trace, xray.expect("XRay"), seed.is_multiple_of(2)).back;
         [(seed, Box::new(trace) as Box<dyn Source>), (seed, balanced)]
@@ -182,6 +222,11 @@ fn they_agree_where_clocks_go_back() {
     commands_agree(traces_that_go_back());
 }
 
+#[test]
+fn they_agree_on_calls_without_records() {
+    commands_agree(traces_with_short_calls(0));
+}
+
 fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
     let (mut odd, mut open_ones, mut lasting) = (0, 0, 0);
     for (seed, source) in traces {
@@ -192,7 +237,16 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
         lasting += u64::from(!open.is_empty() && source.info().end > latest);
         let found = reference.finish(source.info().end);
         odd += u64::from(found.missing.entries + found.missing.exits > 0);
-        let (sums, missing) = reported(source);
+        let (sums, missing, (short_calls, short_ns)) = reported(source);
+        let [calls, ticks] = found.short;
+        assert_eq!(short_calls, calls, "report, trace {seed}");
+        assert!(
+            short_ns.abs_diff(source.info().clock.nanos(Ticks(ticks)).0) <= 2,
+            "report, trace {seed}: one rounding for each of two threads"
+        );
+        assert_eq!(short_of(source), ticks, "flame, trace {seed}");
+        let tally = Tally::of(source, &|_| {}).expect("readable");
+        assert_eq!(tally.marks().short_calls, calls, "info, trace {seed}");
         assert_eq!(sums, in_nanos(source, &found.sums), "report, trace {seed}");
         assert_eq!(missing, found.missing, "report, trace {seed}");
         // A path without time of its own has no line.
@@ -224,6 +278,58 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
         odd > 300 && open_ones > 300 && lasting > 80,
         "{odd} {open_ones} {lasting}"
     );
+}
+
+/// Figures of the whole run: calls, only counted ones, total, self time and the standard error in ns, by function.
+type WholeRun = BTreeMap<u32, [u64; 5]>;
+
+fn by_function(rows: &[Row]) -> WholeRun {
+    let figures = |row: &Row| {
+        let error = row.error_ns.unwrap_or_default();
+        (
+            row.id,
+            [row.calls, row.counted, row.total_ns, row.self_ns, error],
+        )
+    };
+    rows.iter().map(figures).collect()
+}
+
+/// Of all threads, and of each. `None`: the trace has no such figures.
+fn whole_run(source: &dyn Source) -> Option<(WholeRun, Vec<WholeRun>)> {
+    let report = report_of(source, true);
+    let threads = report.threads.iter();
+    let threads = threads.map(|thread| by_function(thread.rows.as_deref().unwrap_or_default()));
+    let threads = threads.collect();
+    report
+        .is_whole
+        .then(|| (by_function(&report.rows), threads))
+}
+
+#[test]
+fn figures_of_the_whole_run_are_those_of_its_threads_and_of_json() {
+    let (mut estimated, mut compared) = (0, 0);
+    for (seed, source) in traces_with_short_calls(0) {
+        let Some((all, threads)) = whole_run(&*source) else {
+            continue;
+        };
+        compared += 1;
+        let mut sums: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
+        for (id, figures) in threads.iter().flatten() {
+            let sum = sums.entry(*id).or_default();
+            *sum = [sum[0] + figures[0], sum[1] + figures[1]];
+        }
+        for (id, figures) in &all {
+            // Where no call of one thread has a time, its calls look untimed there.
+            assert_eq!(figures[0], sums[id][0], "trace {seed}, function {id}");
+            assert!(figures[1] >= sums[id][1], "trace {seed}, function {id}");
+            estimated += u64::from(figures[1] > 0);
+        }
+        // JSON has both, and takes the second from the same totals.
+        let report = report_of(&*source, false);
+        let whole = report.whole.as_ref().expect("a whole run");
+        assert_eq!(by_function(&whole.rows), all, "trace {seed}");
+    }
+    assert!(estimated > 1000 && compared > 900, "{estimated} {compared}");
 }
 
 /// Open functions by thread, as a state has them.
@@ -270,133 +376,4 @@ fn has_gap(source: &dyn Source) -> bool {
 
 fn has_synthetic(source: &dyn Source) -> bool {
     has(source, |_| false, |call| call.synthetic)
-}
-
-/// A trace in another format, with what the format can't hold. Its folder, if it has one, is removed with it.
-struct Converted {
-    back: Box<dyn Source>,
-    losses: Losses,
-    _folder: Option<Pending>,
-}
-
-/// The trace in another format. `late`: the writer learns last when the trace ends, as that of a stream does.
-fn converted(source: &dyn Source, target: &Target, late: bool) -> Converted {
-    let end = source.info().end;
-    let info = TraceInfo {
-        end: end.filter(|_| !late),
-        ..source.info().clone()
-    };
-    let write = |output| {
-        let mut writer = (target.create)(output, &info).expect("a writer");
-        drive(source, &mut *writer, &|_| {}).expect("readable");
-        if let Some(end) = end.filter(|_| late) {
-            writer.end(end);
-        }
-        writer.finish().expect("a trace")
-    };
-    if target.kind == Kind::Folder {
-        let folder = place::unnamed_folder().expect("a folder");
-        let losses = write(Output::Folder(folder.temporary().to_owned()));
-        let back = input::open(folder.temporary()).expect("a trace");
-        return Converted {
-            back,
-            losses,
-            _folder: Some(folder),
-        };
-    }
-    let file = place::unnamed().expect("a file");
-    let losses = write(Output::File(file.try_clone().expect("a file")));
-    let bytes = FileBytes::new(file).expect("a file");
-    Converted {
-        back: registry::open(Box::new(bytes)).expect("a trace"),
-        losses,
-        _folder: None,
-    }
-}
-
-/// Trace Compass leaves out what has no entry, and ends calls inside with the exit itself.
-const OTHER_RULE: &str = "tcstate";
-/// Their record is a whole call. One that begins together with the call around it stands behind that, and behind the
-/// marks in between: it is clipped as well.
-const OF_WHOLE_CALLS: [&str; 2] = ["heph", "htdump"];
-
-#[test]
-fn conversions_read_back_tell_the_same_calls() {
-    for target in registry::targets() {
-        let (name, mut compared) = (target.name, 0);
-        for (seed, source) in traces(1).step_by(5) {
-            let source = &*source;
-            let found = Reference::of(source).finish(source.info().end);
-            let whole = found.missing.entries + found.missing.exits == 0;
-            let whole = whole && !has(source, |_| true, |call| call.synthetic);
-            if name == OTHER_RULE && !whole {
-                continue;
-            }
-            compared += 1;
-            let Converted { back, _folder, .. } = converted(source, target, seed.is_multiple_of(2));
-            assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
-            let again = Reference::of(&*back).finish(back.info().end).sums;
-            let (mut again, mut wanted) = (again, found.sums);
-            if OF_WHOLE_CALLS.iter().any(|format| name.starts_with(format)) {
-                let fewer = |(id, sums): (&u32, &[u64; 3])| sums[1] < wanted[id][1];
-                assert!(!again.iter().any(fewer), "{name}, trace {seed}");
-                for sums in again.values_mut().chain(wanted.values_mut()) {
-                    sums[1] = 0;
-                }
-            }
-            assert_eq!(again, wanted, "{name}, trace {seed}");
-        }
-        let least = if name == OTHER_RULE { 5 } else { 200 };
-        assert!(compared >= least, "{name}: {compared}");
-    }
-}
-
-/// Some formats can't hold a time that is before the one that precedes it. Then the writer says so, and the calls are
-/// those of the trace all the same; where it says nothing, their times are, too.
-#[test]
-fn conversions_of_clocks_that_go_back_tell_the_same_calls_or_what_they_changed() {
-    let mut wrong = Vec::new();
-    for target in registry::targets() {
-        let (name, mut same, mut told) = (target.name, 0, 0);
-        for (seed, source) in traces_that_go_back().step_by(2) {
-            let source = &*source;
-            let found = Reference::of(source).finish(source.info().end);
-            if name == OTHER_RULE && found.missing.entries + found.missing.exits > 0 {
-                continue;
-            }
-            let Converted {
-                back,
-                losses,
-                _folder,
-            } = converted(source, target, seed.is_multiple_of(2));
-            let again = Reference::of(&*back).finish(back.info().end).sums;
-            let nth = |sums: &Sums, nth: usize| -> Vec<u64> {
-                sums.values().map(|sums| sums[nth]).collect()
-            };
-            let changed = |(what, _): (&str, u64)| what.contains("time") || what.contains("clock");
-            // Trace Compass also leaves out a call that has no duration any more.
-            let is_told = losses.iter().any(changed) || name == OTHER_RULE && !losses.is_empty();
-            match is_told {
-                true => told += 1,
-                false => same += 1,
-            }
-            let is_counted = name != OTHER_RULE || !is_told;
-            if back.info().end != source.info().end
-                || is_counted && nth(&again, 0) != nth(&found.sums, 0)
-                || !is_told && nth(&again, 2) != nth(&found.sums, 2)
-            {
-                let found = found.sums;
-                wrong.push(format!(
-                    "{name}, trace {seed}: {again:?}, not {found:?}: {losses}"
-                ));
-            }
-        }
-        // XRay and ENTRACE hold such times; others tell what they changed.
-        match name.starts_with("xray") || name.contains("et") {
-            true => assert_eq!((same, told), (250, 0), "{name}"),
-            false => assert!(told >= 5, "{name}: {told} of {}", same + told),
-        }
-    }
-    let first: Vec<_> = wrong.iter().take(5).collect();
-    assert!(wrong.is_empty(), "{} {first:#?}", wrong.len());
 }

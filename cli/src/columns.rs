@@ -22,13 +22,15 @@ pub(crate) struct Columns<'a> {
     pub(crate) least: &'a [usize],
     /// The width that there is; `None`: any. Texts lose their middle, down to some characters.
     pub(crate) width: Option<usize>,
+    /// So much of a text is worth more than a column that may be left out.
+    pub(crate) text: usize,
     /// Columns that are left out, in this order, where that is not enough.
     pub(crate) spare: &'a [&'a str],
 }
 
 impl Columns<'_> {
     /// Writes the head and the rows; `rows` gives the same ones each time. A row may have fewer cells than
-    /// there are columns.
+    /// there are columns. Returns the heads of the columns that are left out.
     ///
     /// # Errors
     /// Where it can't be written.
@@ -36,7 +38,7 @@ impl Columns<'_> {
         &self,
         out: &mut dyn Write,
         rows: impl Fn() -> I,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Vec<&str>> {
         let least = self.least.iter().copied().chain(std::iter::repeat(0));
         let heads = self.head.iter().map(|cell| width(cell));
         let mut widths: Vec<usize> = heads
@@ -59,7 +61,9 @@ impl Columns<'_> {
             self.line(&fit, row.iter().map(String::as_str), &mut line);
             writeln!(out, "{line}")?;
         }
-        Ok(())
+        let heads = self.head.iter().zip(&fit);
+        let left_out = heads.filter_map(|(head, width)| width.is_none().then_some(*head));
+        Ok(left_out.collect())
     }
 
     /// The width of each column that is shown.
@@ -73,7 +77,8 @@ impl Columns<'_> {
             |fit: &[Option<usize>]| fit.iter().flatten().map(|width| width + 2).sum::<usize>();
         let texts = |fit: &[Option<usize>]| -> usize {
             let texts = fit.iter().skip(self.right).flatten();
-            texts.map(|width| width.saturating_sub(TEXT)).sum()
+            let least = self.text.max(TEXT);
+            texts.map(|width| width.saturating_sub(least)).sum()
         };
         for spare in self.spare {
             if needed(&fit) <= room + 1 + texts(&fit) {

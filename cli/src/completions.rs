@@ -30,6 +30,13 @@ pub(crate) fn write(
         let mut text = Vec::new();
         generate(shell, &mut tool.clone(), of, &mut text);
         let mut text = String::from_utf8_lossy(&text).into_owned();
+        for (command, nth, words) in words_of_arguments(&tool) {
+            text += &match shell {
+                Shell::Bash => bash_words(&plain, name, &command, nth, &words),
+                Shell::Fish => fish_words(name, &command, nth, &words),
+                _ => String::new(),
+            };
+        }
         if shell == Shell::Bash {
             let of_program = format!(" {name}\n");
             text = files_first(&text, &plain).replace(&format!(" {plain}\n"), &of_program);
@@ -39,7 +46,67 @@ pub(crate) fn write(
         fs::write(&file, text).with_context(|| file.display().to_string())?;
     }
     make(&man)?;
-    clap_mangen::generate_to(pages, &man).with_context(|| man.display().to_string())
+    clap_mangen::generate_to(pages, &man).with_context(|| man.display().to_string())?;
+    for page in fs::read_dir(&man)? {
+        let page = page?.path();
+        let named = || page.display().to_string();
+        let text = fs::read_to_string(&page).with_context(named)?;
+        fs::write(&page, as_it_stands(&text)).with_context(named)?;
+    }
+    Ok(())
+}
+
+/// A man page with the text below the options in its own lines. Without the change its tables are filled like prose.
+fn as_it_stands(page: &str) -> String {
+    let Some((before, text)) = page.split_once("\n.SH EXTRA\n") else {
+        return page.to_owned();
+    };
+    let (text, rest) = match text.split_once("\n.SH ") {
+        Some((text, rest)) => (text, format!("\n.SH {rest}")),
+        None => (text.trim_end(), "\n".to_owned()),
+    };
+    // Lines have up to 80 columns, so there is no margin.
+    format!("{before}\n.SH NOTES\n.nf\n.in 0\n{text}\n.in\n.fi{rest}")
+}
+
+/// The words that commands take as arguments: command, place of the argument among its words, from 1, and the words.
+fn words_of_arguments(tool: &Command) -> Vec<(String, usize, String)> {
+    let mut all = Vec::new();
+    for command in tool.get_subcommands() {
+        for (nth, argument) in command.get_positionals().enumerate() {
+            let words = argument.get_possible_values();
+            let words: Vec<&str> = words.iter().map(|word| word.get_name()).collect();
+            if !words.is_empty() {
+                all.push((command.get_name().to_owned(), nth + 1, words.join(" ")));
+            }
+        }
+    }
+    all
+}
+
+/// Bash offers the words if no option stands before them.
+fn bash_words(plain: &str, name: &str, command: &str, nth: usize, words: &str) -> String {
+    format!(
+        r#"
+_{plain}_{command}() {{
+    _{plain} "$@"
+    if [[ ${{COMP_WORDS[1]}} == {command} && ${{COMP_CWORD}} -eq {place} ]]; then
+        COMPREPLY=( $(compgen -W "{words}" -- "${{COMP_WORDS[COMP_CWORD]}}") )
+    fi
+}}
+complete -F _{plain}_{command} -o bashdefault -o default {name}
+"#,
+        place = nth + 1,
+    )
+}
+
+/// The same of fish.
+fn fish_words(name: &str, command: &str, nth: usize, words: &str) -> String {
+    let place = nth + 1;
+    format!(
+        "complete -c {name} -n '__fish_seen_subcommand_from {command}; and test (count (commandline -opc)) -eq {place}' \
+         -f -a '{words}'\n"
+    )
 }
 
 /// The command line without its hidden commands. Completions would offer these, too.

@@ -26,6 +26,7 @@ mod testing;
 mod trace;
 mod ui;
 mod windows;
+mod wrap;
 
 use std::borrow::Cow;
 use std::io::{self, Write};

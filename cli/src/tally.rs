@@ -60,6 +60,8 @@ pub(crate) struct Marks {
     pub(crate) breaks: u64,
     /// Summaries of short calls, and changes of the threshold.
     pub(crate) summaries: u64,
+    /// Calls that the summaries count.
+    pub(crate) short_calls: u64,
     /// The shortest call that leaves records: the least and the largest such threshold, in ticks.
     pub(crate) thresholds: Option<(u64, u64)>,
 }
@@ -97,6 +99,7 @@ impl Marks {
         self.gaps += more.gaps;
         self.breaks += more.breaks;
         self.summaries += more.summaries;
+        self.short_calls = self.short_calls.saturating_add(more.short_calls);
         for threshold in more
             .thresholds
             .into_iter()
@@ -238,13 +241,20 @@ impl Sink for Tally {
 
     fn calls(&mut self, calls: &[Call]) {
         let seen = self.now();
+        // Sums of a batch stay in registers, and synthetic calls are few.
+        let (mut synthetic, mut exits, mut last) = (0_u32, 0_u32, seen.last);
         for call in calls {
-            let is_exit = call.edge != Edge::Entry;
-            seen.synthetic += u64::from(call.synthetic);
-            seen.added_exits += u64::from(call.synthetic && is_exit);
-            seen.unbalanced += if is_exit { -1 } else { 1 };
-            seen.last = seen.last.max(call.time);
+            synthetic += u32::from(call.synthetic);
+            exits += u32::from(call.edge != Edge::Entry);
+            last = last.max(call.time);
         }
+        if synthetic > 0 {
+            let is_added = |call: &&Call| call.synthetic && call.edge != Edge::Entry;
+            seen.added_exits += calls.iter().filter(is_added).count() as u64;
+        }
+        seen.synthetic += u64::from(synthetic);
+        seen.unbalanced += calls.len() as i64 - 2 * i64::from(exits);
+        seen.last = last;
         seen.records += calls.len() as u64;
         seen.first = seen.first.or(calls.first().map(|call| call.time));
     }
@@ -273,7 +283,10 @@ impl Sink for Tally {
                 marks.lost = marks.lost.saturating_add(records);
             }
             Mark::Break { .. } => marks.breaks += 1,
-            Mark::ShortCalls { .. } => marks.summaries += 1,
+            Mark::ShortCalls { calls, .. } => {
+                marks.summaries += 1;
+                marks.short_calls = marks.short_calls.saturating_add(calls);
+            }
             Mark::Threshold { ticks } => {
                 marks.summaries += 1;
                 marks.threshold(ticks);

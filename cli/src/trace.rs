@@ -1,6 +1,7 @@
 //! What every command says of a trace in the same words: errors, damage, missing records, doubtful counts. Must
 //! never open or decode one.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use fdr_formats::model::{Counts, Missing};
@@ -8,6 +9,28 @@ use fdr_formats::{Diagnostic, Error, Source, TraceInfo};
 
 use crate::damage::KEPT;
 use crate::ui;
+
+/// Why the trace was written, for people.
+pub(crate) fn reason(info: &TraceInfo) -> Cow<'_, str> {
+    let reason = info.trigger();
+    let Some((trigger, call)) = reason.and_then(|reason| Some((reason.trigger, reason.call()?)))
+    else {
+        return Cow::Borrowed(&info.reason);
+    };
+    let verb = if call.returned {
+        "took"
+    } else {
+        "has not returned after"
+    };
+    Cow::Owned(format!(
+        "trigger {trigger}: {} {verb} {} in thread {} ({}), begun {}",
+        call.function,
+        ui::duration(call.took_ns),
+        call.thread,
+        call.thread_name,
+        ui::utc(call.begin_unix_ns)
+    ))
+}
 
 /// An error that names the file it is about.
 pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {

@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::pager;
+pub(crate) use crate::wrap::{error_columns, wrap};
 use anyhow::Context;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
 
@@ -95,7 +96,8 @@ pub(crate) fn counted(number: u64, what: &str) -> String {
         };
         text = text
             .replacen(noun, &one, 1)
-            .replacen(" that are ", " that is ", 1);
+            .replacen(" that are ", " that is ", 1)
+            .replacen(" that begin ", " that begins ", 1);
     }
     text
 }
@@ -184,26 +186,15 @@ pub(crate) fn colour() -> bool {
     }
 }
 
-/// Text in lines of at most so many characters, which break at spaces; all but the first are indented. A
-/// word is never cut.
-pub(crate) fn wrap(text: &str, width: usize, indent: usize) -> String {
-    let (mut out, mut column) = (String::new(), 0);
-    for (nth, word) in text.split(' ').enumerate() {
-        let length = word.chars().count();
-        if nth > 0 && column + 1 + length > width && column > indent {
-            let kept = out.trim_end_matches(' ').len();
-            out.truncate(kept);
-            out.push('\n');
-            out.extend(std::iter::repeat_n(' ', indent));
-            column = indent;
-        } else if nth > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out
+/// Facts with ` · ` between, in lines of at most so many characters. A line ends behind a fact, if the fact is short.
+pub(crate) fn wrap_facts(text: &str, width: usize, indent: usize) -> String {
+    const JOINED: &str = "\u{a0}";
+    let joined = |fact: &str| match fact.chars().count() * 2 <= width {
+        true => fact.replace(' ', JOINED),
+        false => fact.to_owned(),
+    };
+    let facts: Vec<String> = text.split(" · ").map(joined).collect();
+    wrap(&facts.join("\u{a0}· "), width, indent).replace(JOINED, " ")
 }
 
 /// Text for standard output: wrapped where that is a terminal.
@@ -222,12 +213,6 @@ pub(crate) fn complain(line: &str) {
         None => line,
     };
     let _ = writeln!(io::stderr(), "{line}");
-}
-
-/// The width of stderr, where that is a terminal wide enough to wrap for.
-pub(crate) fn error_columns() -> Option<usize> {
-    let (width, _) = terminal_size::terminal_size_of(io::stderr())?;
-    Some(usize::from(width.0)).filter(|&width| width > 20)
 }
 
 /// A number for an option of which there must be one at least.

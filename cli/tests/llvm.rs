@@ -227,7 +227,10 @@ fn with_notes(trace: &str, version: Version) {
             name: 2,
             state: 1,
         },
-        Note::Argument(field),
+        Note::Arguments {
+            function: 2,
+            fields: vec![field],
+        },
         Note::ThreadState {
             object: 0x10,
             holder: 8,
@@ -279,7 +282,7 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
             for note in [
                 "fdr event: #1 instant level=info span=0 #2=\"a text\" #2=\"a text\" #2=\"a text\"",
                 "fdr task: 1 #2 running parent=0 by=0",
-                "fdr argument: 0 #2=\"a text\"",
+                "fdr arguments: of #2 0 #2=\"a text\"",
                 "fdr thread state: blocked (lock) object=0x10 #0 holder=8",
             ] {
                 assert!(records.contains(note), "{note}: {records}");

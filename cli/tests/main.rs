@@ -5,6 +5,7 @@ mod common;
 
 mod cargo_fdr;
 mod clock;
+mod completions;
 mod convert;
 mod convert_threads;
 mod files;

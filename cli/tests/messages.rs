@@ -4,8 +4,11 @@
 use std::fs::{self, File};
 use std::process::Stdio;
 
-use crate::common::{Folder, answer, calls, command, fdr, functions, small, stderr, stdout, write};
-use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
+use crate::common::{
+    Folder, answer, calls, command, fdr, functions, small, stderr, stdout, with_short_calls, write,
+};
+use fdr_formats::model::FunctionTotals;
+use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
 
@@ -125,7 +128,7 @@ fn a_call_that_had_just_been_entered_has_no_time() {
     let line = report.lines().nth(1).unwrap();
     assert_eq!(
         line,
-        "open at exit: app::step in worker-7, just entered, app::run in worker-8, just entered"
+        "open at exit: app::step in worker-7, just entered; app::run in worker-8, just entered"
     );
     let known = TraceInfo {
         end: Some(Ticks(9000)),
@@ -286,4 +289,117 @@ fn lengths_of_time_may_have_units_and_several_traces_need_a_folder() {
         address.contains("two slashes are missing: tcp://127.0.0.1:7"),
         "{address}"
     );
+}
+
+/// A run of 1,000 steps, of which the records of one are left. Most were only counted. `app::run` is open.
+fn whole_run(path: &str) {
+    let mut functions = functions(&["app::run", "app::step", "app::count"]);
+    functions[2].untimed = true;
+    let info = TraceInfo {
+        functions,
+        reason: "signal".into(),
+        end: Some(Ticks(9000)),
+        ..TraceInfo::default()
+    };
+    let totals = |id, calls, untimed| FunctionTotals {
+        function: FunctionId(id),
+        calls,
+        untimed,
+        total: Ticks(calls * 300),
+        own: Ticks(calls * 200),
+        longest: Ticks(900),
+        lengths: vec![(0, calls / 2), (30, calls - calls / 2)],
+    };
+    let thread = Thread {
+        totals: vec![totals(2, 100, 900), totals(3, 50, 0)],
+        ..thread(7)
+    };
+    let edges = [(1000, 1), (5000, 2), (5300, -2)];
+    write(path, &info, &[(thread, calls(&edges))]);
+}
+
+#[test]
+fn figures_of_the_whole_run_say_so_above_their_table_and_what_is_not_in_them() {
+    let folder = Folder::new("whole-run");
+    let trace = folder.file("t.fdr");
+    whole_run(&trace);
+    let report = answer(&["report", &trace]);
+    let (above, table) = report.split_once("\n\n").unwrap();
+    let said = "figures of the whole run (--window: figures of the records)";
+    assert!(above.lines().any(|line| line == said), "{report}");
+    let head = table.lines().next().unwrap();
+    let heads: Vec<&str> = head.split_whitespace().collect();
+    let wanted = "calls total self self % mean p50 p90 p99 max function";
+    assert_eq!(heads.join(" "), wanted, "there is no min: {report}");
+    for note in [
+        "\nopen: 1 call has not ended, and is in no row (--window has the time so far)\n",
+        "estimated from the timed ones (standard error up to ",
+        "mean to max are of the timed ones\n",
+        // No record of it is left.
+        "\nuntimed: the calls of 1 function are counted, without times; what passed in them, 10.00 µs, is in no row\n",
+    ] {
+        assert!(table.contains(note), "{note}: {report}");
+    }
+    let window = answer(&["report", "--window", &trace]);
+    assert!(
+        !window.contains("whole run") && window.contains(" min "),
+        "{window}"
+    );
+    let sorted = fdr(&["report", "--sort", "min", &trace]);
+    let said = "fdr: --sort min: figures of the whole run have no min, so rows are in the order of names; \
+                --window has it\n";
+    assert_eq!(stderr(&sorted), said);
+    for words in [&["report"][..], &["flame"]] {
+        let words: Vec<&str> = words
+            .iter()
+            .copied()
+            .chain(["--filter", "app::cuont", &trace])
+            .collect();
+        let said = fdr(&words);
+        let functions = if words[0] == "report" {
+            "2 called functions; the nearest: app::count"
+        } else {
+            "2 called functions; the nearest: "
+        };
+        let wanted = format!("fdr: --filter matches none of {functions}");
+        assert!(stderr(&said).starts_with(&wanted), "{said:?}");
+    }
+}
+
+#[test]
+fn a_part_of_a_trace_counts_the_short_calls_in_it() {
+    let folder = Folder::new("short-part");
+    let trace = folder.file("t.fdr");
+    with_short_calls(&trace);
+    let whole = answer(&["info", &trace]);
+    let said = "short      50 calls left no records in the whole run; the threshold in this trace is 40 ns\n";
+    assert!(whole.contains(said), "{whole}");
+    let part = answer(&["info", "--function", "app::step", &trace]);
+    let said = "short      7 calls left no records; the threshold in this trace is 40 ns\n";
+    assert!(part.contains(said), "{part}");
+    let report = answer(&["report", "--function", "app::step", &trace]);
+    assert!(
+        report.contains(
+            "\nshort: 7 calls left no records (FDR_KEEP), and are in no row; their 21 ns"
+        ),
+        "{report}"
+    );
+    let none = answer(&["report", "--function", "app::none", &trace]);
+    assert!(!none.contains("short:"), "{none}");
+}
+
+#[test]
+fn a_stream_that_a_program_printed_into_is_explained() {
+    let folder = Folder::new("printed-into");
+    let (printed, to) = (folder.file("printed"), folder.file("t.htdump"));
+    fs::write(&printed, b"17673 takes 278 steps\n").unwrap();
+    let input = Stdio::from(File::open(&printed).unwrap());
+    let listened = command()
+        .args(["listen", "-", "-q", "-o", &to])
+        .stdin(input)
+        .output();
+    let listened = listened.unwrap();
+    assert_eq!(listened.status.code(), Some(1), "{listened:?}");
+    let said = "fdr: what the program itself prints comes the same way: if it prints, use another address\n";
+    assert!(stderr(&listened).ends_with(said), "{listened:?}");
 }

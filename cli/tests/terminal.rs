@@ -8,9 +8,9 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-const COMMANDS: [&str; 15] = [
+pub(crate) const COMMANDS: [&str; 16] = [
     "record", "info", "report", "flame", "records", "verify", "map", "state", "convert", "pack",
-    "unpack", "recover", "snapshot", "rings", "listen",
+    "unpack", "recover", "snapshot", "ctl", "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
@@ -119,11 +119,14 @@ fn a_report_fits_its_terminal_and_keeps_the_share_of_self_time() {
         for columns in [60, 80] {
             let path = if command == "info" { &trace } else { folder };
             let text = plain(&on_terminal(columns, &["FDR_PAGER="], &[command, path]));
+            // A path is not cut.
             let table: Vec<&str> = text
                 .lines()
-                .filter(|line| !line.starts_with("file "))
+                .filter(|line| !line.contains(trace.as_str()))
                 .collect();
             assert!(width(&table.join("\n")) <= columns, "{columns}: {text}");
+            let left_out = text.contains("no room for ");
+            assert_eq!(left_out, command == "info", "{columns}: {text}");
         }
     }
 }
@@ -267,6 +270,34 @@ fn messages_are_wrapped_between_words() {
 }
 
 #[test]
+fn violations_and_damage_are_wrapped_between_words() {
+    let damaged = golden("v3-trunc.fdr");
+    for command in ["verify", "info"] {
+        let text = plain(&on_terminal(60, &["FDR_PAGER="], &[command, &damaged]));
+        let lines = text.lines().filter(|line| !line.contains(&damaged));
+        assert!(width(&lines.collect::<Vec<_>>().join("\n")) <= 60, "{text}");
+        let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains("the file ends"), "{text}");
+    }
+}
+
+#[test]
+fn messages_of_cargo_fdr_are_wrapped_between_words() {
+    let line = format!(
+        "stty cols 60 rows 50; exec {} fdr bogus",
+        env!("CARGO_BIN_EXE_cargo-fdr")
+    );
+    let output = Command::new("script")
+        .args(["-qec", &line, "/dev/null"])
+        .output();
+    let output = output.expect("script, of util-linux, is there");
+    let text = stdout(&output).replace('\r', "");
+    assert!(width(&text) <= 60, "{text}");
+    let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(joined.contains("run, test, bench, build, check"), "{text}");
+}
+
+#[test]
 fn what_is_wrong_with_a_command_line_is_wrapped_between_words() {
     for columns in [60, 80] {
         let wrong = on_terminal(columns, &[], &["report", "--since", "xyz", "t.fdr"]);
@@ -389,83 +420,5 @@ fn wrong_values_are_explained_in_words_of_the_option() {
         for odd in ["invalid digit", "nearest is et", "no limit"] {
             assert!(!said.contains(odd), "{words:?}: {said}");
         }
-    }
-}
-
-#[test]
-fn completions_and_man_pages_are_made_of_the_command_line() {
-    let folder = Folder::new("generate");
-    let out = folder.file("out");
-    answer(&["generate", &out]);
-    let read = |name: &str| std::fs::read_to_string(format!("{out}/{name}")).expect(name);
-    for shell in ["fdr.bash", "_fdr", "fdr.fish"] {
-        let text = read(&format!("completions/{shell}"));
-        for word in ["report", "rings", "since", "tcstate"] {
-            assert!(text.contains(word), "{shell}: {word}");
-        }
-        assert!(
-            !text.contains("generate"),
-            "{shell} offers a hidden command"
-        );
-    }
-    // What a shell is offered where the next word is a trace, and where it is an option.
-    let offered = |word: &str| {
-        let script = format!(
-            "source {out}/completions/fdr.bash; COMP_WORDS=(fdr report '{word}'); COMP_CWORD=2; \
-             _fdr fdr '{word}' report; echo \"${{COMPREPLY[*]}}\""
-        );
-        let output = Command::new("bash").args(["-c", &script]).output();
-        stdout(&output.expect("bash is there")).trim().to_owned()
-    };
-    assert_eq!(offered(""), "", "else bash offers no files");
-    assert_eq!(offered("--per"), "--per-thread");
-    for command in COMMANDS {
-        let page = read(&format!("man/fdr-{command}.1"));
-        assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
-    }
-    assert!(read("man/fdr.1").contains("max\\-memory"));
-    assert!(!answer(&["--help"]).contains("generate"));
-}
-
-#[test]
-fn completions_of_cargo_fdr_leave_cargos_own_alone() {
-    let folder = Folder::new("generate-cargo");
-    let out = folder.file("out");
-    let made = Command::new(env!("CARGO_BIN_EXE_cargo-fdr"))
-        .args(["generate", &out])
-        .status();
-    assert!(made.expect("it runs").success());
-    // What bash offers for the last of these words, where cargo's own function offers `of-cargo`.
-    let offered = |words: &[&str]| {
-        let (last, before) = words.split_last().expect("words");
-        let script = format!(
-            "_cargo() {{ COMPREPLY=(of-cargo); }}; source {out}/completions/cargo-fdr.bash; \
-             COMP_WORDS=({}); COMP_CWORD={}; _cargo_with_fdr cargo '{last}' '{}'; echo \"${{COMPREPLY[*]}}\"",
-            words
-                .iter()
-                .map(|word| format!("'{word}' "))
-                .collect::<String>(),
-            words.len() - 1,
-            before.last().expect("cargo"),
-        );
-        let output = Command::new("bash").args(["-c", &script]).output();
-        stdout(&output.expect("bash is there")).trim().to_owned()
-    };
-    assert_eq!(offered(&["cargo", "bu"]), "of-cargo");
-    assert_eq!(offered(&["cargo", "build", "--re"]), "of-cargo");
-    assert_eq!(offered(&["cargo", "fdr", "inst"]), "instrument");
-    assert_eq!(offered(&["cargo", "fdr", "gen"]), "", "it is hidden");
-    assert_eq!(
-        offered(&["cargo", "fdr", "instrument", "--same"]),
-        "--same-line"
-    );
-    assert_eq!(
-        offered(&["cargo", "fdr", "instrument", ""]),
-        "",
-        "else bash offers no files"
-    );
-    for page in ["cargo-fdr.1", "cargo-fdr-instrument.1"] {
-        let text = std::fs::read_to_string(format!("{out}/man/{page}")).expect(page);
-        assert!(text.contains(".TH"), "{text}");
     }
 }

@@ -101,6 +101,11 @@ fn sleeper() {
 }
 
 #[test]
+fn slow_request() {
+    same_output("slow_request", "served 1000 requests\n");
+}
+
+#[test]
 fn dump_by_signal() {
     let folder = Folder::new("dump_by_signal");
     let off = folder.run("dump_by_signal", &[], None);

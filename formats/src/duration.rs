@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::text;
+
 /// A time: a number, then `ns`, `us`, `ms`, `s` or `m`, in lower case. 0 needs no unit.
 ///
 /// # Errors
@@ -32,7 +34,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     if number.is_empty() {
         return Err(not_a_time());
     }
-    let number = number.parse::<u64>().ok();
+    let number = text::number(number);
     let ns = number.and_then(|number| number.checked_mul(unit_ns));
     ns.map(Duration::from_nanos)
         .ok_or_else(|| "too long; it must be below 500 years".to_owned())

@@ -6,6 +6,8 @@ mod nearest;
 
 use std::str::FromStr;
 
+use crate::text::same_word;
+
 pub use nearest::{near, nearest};
 
 /// A parsed filter, see [`Filter::parse`]. The default is the filter that matches nothing.
@@ -21,14 +23,14 @@ impl Filter {
     pub fn means_off(text: &str) -> bool {
         ["0", "off", "no", "false"]
             .iter()
-            .any(|word| text.trim().eq_ignore_ascii_case(word))
+            .any(|word| same_word(text.trim(), word))
     }
 
     /// Whether the text is a word for "everything".
     fn means_on(text: &str) -> bool {
         ["1", "on", "yes", "true"]
             .iter()
-            .any(|word| text.eq_ignore_ascii_case(word))
+            .any(|word| same_word(text, word))
     }
 
     /// Parses the text of `FDR`, of `fdr::set_filter` and of the tool's `--filter`.

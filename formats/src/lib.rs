@@ -27,6 +27,7 @@
 //! | [`filter`] | which function names are wanted, and which are near to a mistyped one |
 //! | [`address`] | where a stream goes |
 //! | [`identity`] | whom a trace is of: host, boot, build, version, tags |
+//! | [`trigger`] | what makes a recorder dump by itself, and the reason in such a trace |
 //! | [`notes`] | what a program says beside its calls: events, tasks, arguments, states of threads |
 //! | [`text`] | text that others chose, made fit for a terminal |
 //! | [`dense`] | XRay records laid out to be compressed, and back |
@@ -85,6 +86,7 @@ mod runs;
 pub mod scale;
 pub mod share;
 pub mod sink;
+pub mod size;
 #[cfg(any(feature = "ctf", feature = "tcstate"))]
 pub mod snapshot_json;
 #[cfg(feature = "read")]
@@ -100,6 +102,7 @@ pub mod text;
 mod thread_numbers;
 #[cfg(any(feature = "entrace", feature = "tcstate"))]
 mod tournament;
+pub mod trigger;
 pub mod writer;
 pub mod xray;
 

@@ -9,6 +9,7 @@ use std::fmt;
 pub use crate::identity::Identity;
 pub use crate::notes::NoteKind;
 use crate::scale;
+use crate::trigger;
 mod totals;
 
 pub use crate::scale::{Nanos, Ticks};
@@ -401,6 +402,19 @@ impl TraceInfo {
         };
         let digits = rest.split(' ').next()?;
         digits.parse().ok().map(ThreadId)
+    }
+
+    /// Why a trigger made the trace. `None`: something else did.
+    #[must_use]
+    pub fn trigger(&self) -> Option<trigger::Reason<'_>> {
+        trigger::Reason::parse(&self.reason)
+    }
+
+    /// The thread that the reason names: of the crash, the panic, or the slow call that a trigger waited for.
+    #[must_use]
+    pub fn thread_of_reason(&self) -> Option<ThreadId> {
+        let slow = || Some(ThreadId(self.trigger()?.call()?.thread));
+        self.failed_thread().or_else(slow)
     }
 
     /// The function with that id. `None`: the trace has no name for it.

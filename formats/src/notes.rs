@@ -47,6 +47,7 @@
 //!
 //! The kinds 1 to 11, 15 and 17 are those of `xray::payload`.
 
+#[cfg(feature = "read")]
 use std::fmt;
 
 use crate::bytes::{ByteOrder, Fields};
@@ -365,6 +366,7 @@ fn word(words: &[&str], number: u8) -> String {
     }
 }
 
+#[cfg(feature = "read")]
 impl fmt::Display for Field<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "#{}=", self.name)?;
@@ -389,6 +391,7 @@ impl fmt::Display for Field<'_> {
     }
 }
 
+#[cfg(feature = "read")]
 fn cut(f: &mut fmt::Formatter<'_>, held: &[u8], whole: u64) -> fmt::Result {
     match whole > held.len() as u64 {
         true => write!(f, " (of {whole} bytes)"),
@@ -396,6 +399,7 @@ fn cut(f: &mut fmt::Formatter<'_>, held: &[u8], whole: u64) -> fmt::Result {
     }
 }
 
+#[cfg(feature = "read")]
 impl fmt::Display for Note<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

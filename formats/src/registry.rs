@@ -21,6 +21,7 @@ use crate::htdump;
 use crate::ring;
 #[cfg(feature = "tcstate")]
 use crate::tcstate;
+use crate::text;
 use crate::writer::Target;
 use crate::xray;
 
@@ -78,7 +79,7 @@ const FEATURES: [(&str, &[&str]); 3] = [
 /// no feature has it.
 #[must_use]
 pub fn missing_feature(name: &str) -> Option<&'static str> {
-    let same = |known: &str| known.eq_ignore_ascii_case(name);
+    let same = |known: &str| text::same_word(known, name);
     let mut features = FEATURES.iter();
     let (feature, _) = features.find(|(_, names)| names.iter().any(|known| same(known)))?;
     let has = |format: &Format| format.targets.iter().any(|target| same(target.name));

@@ -1,5 +1,7 @@
 //! The shares that `FDR_BUDGET`, `FDR_SAMPLE` and the tool's options for them accept. Must never round.
 
+use crate::text;
+
 /// A share in percent, with at most four digits behind the point, as millionths. The `%` may be left out.
 ///
 /// # Errors
@@ -22,7 +24,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
     if !fits || !are_digits(whole) || !are_digits(part) {
         return Err(malformed());
     }
-    let parse = |digits: &str| digits.parse::<u64>().map_err(|_| malformed());
+    let parse = |digits: &str| text::number(digits).ok_or_else(malformed);
     let millionths = parse(whole)? * 10_000 + parse(&format!("{part:0<4}"))?;
     (millionths <= 1_000_000)
         .then_some(millionths)
@@ -44,7 +46,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
 pub fn parse_one_in(text: &str) -> Result<u32, String> {
     let all = text.strip_prefix("1/").unwrap_or_default();
     let are_digits = all.bytes().all(|byte| byte.is_ascii_digit());
-    let count = all.parse::<u32>().ok();
+    let count = text::number(all).and_then(|count| u32::try_from(count).ok());
     count
         .filter(|&count| are_digits && count > 0)
         .ok_or_else(|| "not one in so many; accepted is 1/N, such as 1/100".to_owned())

@@ -107,6 +107,7 @@ impl Losses {
     }
 }
 
+#[inline(never)]
 fn count_more(list: &mut Vec<(&'static str, u64)>, what: &'static str, count: u64) {
     if count == 0 {
         return;

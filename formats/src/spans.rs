@@ -182,7 +182,7 @@ impl Spans {
 
     /// Ends all open calls, innermost first: at `end`, the moment of the dump, if it is known. Their
     /// exits were not measured.
-    pub(crate) fn finish(&mut self, end: Option<Ticks>, mut out: impl FnMut(ThreadId, &Span)) {
+    pub(crate) fn finish(&mut self, end: Option<Ticks>, out: &mut dyn FnMut(ThreadId, &Span)) {
         for stack in &mut self.stacks {
             let thread = stack.thread;
             let mut closer = Closer {
@@ -303,7 +303,7 @@ mod tests {
         for call in calls {
             spans.call(call, &mut note);
         }
-        spans.finish(None, |_, span| note(span));
+        spans.finish(None, &mut |_, span| note(span));
         found
     }
 
@@ -427,7 +427,7 @@ mod tests {
         spans.cpu(CpuId(1));
         spans.cpu(CpuId(2));
         let mut open = Vec::new();
-        spans.finish(None, |thread, span| open.push((thread, span.flags)));
+        spans.finish(None, &mut |thread, span| open.push((thread, span.flags)));
         assert_eq!(open, [(ThreadId(2), flags::EXIT_SYNTHETIC)]);
         let mut losses = Losses::default();
         spans.losses(&mut losses);

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 /// Whether a character may change more than its own place on the screen. Control characters do (escapes
 /// begin with one), and characters that change the direction of writing or are invisible.
 #[must_use]
+#[inline(never)]
 pub fn is_unsafe(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -37,8 +38,23 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// Whether two words are the same, if upper and lower case of ASCII letters do not count.
+#[must_use]
+#[inline(never)]
+pub fn same_word(one: &str, other: &str) -> bool {
+    one.eq_ignore_ascii_case(other)
+}
+
+/// The decimal number that a text is.
+#[must_use]
+#[inline(never)]
+pub fn number(text: &str) -> Option<u64> {
+    text.parse().ok()
+}
+
 /// The longest beginning of a text that fits in `most` bytes, cut between two characters.
 #[must_use]
+#[inline(never)]
 pub fn cut(text: &str, most: usize) -> &str {
     // A character has at most four bytes, so one of these places is between two characters.
     let ends = (0..4).map(|back| most.min(text.len()).saturating_sub(back));

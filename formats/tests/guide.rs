@@ -1,4 +1,4 @@
-//! The guide's three programs: each stands in the guide word for word, can be copied from there, and does what the
+//! The guide's programs: each stands in the guide word for word, can be copied from there, and does what the
 //! guide says.
 #![allow(dead_code, reason = "each program has a `main`")]
 
@@ -8,9 +8,15 @@ mod convert;
 mod count_calls;
 #[path = "guide/slowest_calls.rs"]
 mod slowest_calls;
+#[path = "guide/whole_run.rs"]
+mod whole_run;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use fdr_formats::model::FunctionTotals;
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{Call, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 const GUIDE: &str = include_str!("../GUIDE.md");
 
@@ -29,6 +35,7 @@ fn the_guide_has_the_programs_that_are_tried_here() {
         include_str!("guide/count_calls.rs"),
         include_str!("guide/slowest_calls.rs"),
         include_str!("guide/convert.rs"),
+        include_str!("guide/whole_run.rs"),
     ];
     assert_eq!(programs.len(), tried.len());
     for (program, tried) in programs.iter().zip(tried) {
@@ -62,6 +69,53 @@ fn the_slowest_calls_come_first() {
         "{lines:#?}"
     );
     assert!(nanos(&lines[0]) > 0);
+}
+
+#[test]
+fn the_whole_run_is_the_sum_of_all_threads() {
+    let path = std::env::temp_dir().join(format!("guide-whole-run-{}.fdr", std::process::id()));
+    let totals = |function, calls, untimed, own| FunctionTotals {
+        function: FunctionId(function),
+        calls,
+        untimed,
+        own: Ticks(own),
+        lengths: vec![(0, calls)],
+        ..FunctionTotals::default()
+    };
+    let info = TraceInfo {
+        functions: vec![Function {
+            id: FunctionId(1),
+            name: "app::run".to_owned(),
+            ..Function::default()
+        }],
+        ..TraceInfo::default()
+    };
+    let file = fs::File::options()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path);
+    let mut writer = XrayWriter::new(file.expect("a file"), Version::V3, &info).expect("a header");
+    for (id, totals) in [
+        (7, vec![totals(1, 10, 30, 100)]),
+        (8, vec![totals(1, 10, 0, 100), totals(2, 1, 0, 5)]),
+    ] {
+        writer.thread(&Thread {
+            id: ThreadId(id),
+            totals,
+            ..Thread::default()
+        });
+        writer.calls(&[
+            Call::entry(Ticks(id), FunctionId(1)),
+            Call::exit(Ticks(id + 1), FunctionId(1)),
+        ]);
+    }
+    writer.finish().expect("a trace");
+    let figures = whole_run::whole_run(&path).expect("a trace");
+    fs::remove_file(&path).expect("it is there");
+    let wanted = [(50, 500, "app::run".to_owned()), (1, 5, "?".to_owned())];
+    assert_eq!(figures, wanted);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 //! is recorded that nobody asked for, and `args` alone takes no text. The code names nothing but `fdr::private`, its own
 //! variables, and what a person wrote.
 
-use proc_macro2::{Ident, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
-use syn::ext::IdentExt;
-use syn::parse::ParseStream;
-use syn::{Error, Expr, Result, Token, parenthesized};
 
-use crate::params::bound;
+use crate::error::{Error, Result};
+use crate::items::is_punct;
+use crate::options::Input;
+use crate::params::{bound, group_of, without_groups};
 use crate::parse::Function;
 
 /// What the options say.
@@ -31,7 +31,7 @@ enum Arguments {
 struct Chosen {
     name: Ident,
     how: How,
-    value: Expr,
+    value: TokenStream,
 }
 
 /// How a value becomes a field.
@@ -55,7 +55,7 @@ pub(crate) struct Code {
 
 impl Said {
     /// Reads the option `args`, `ret` or `err`, behind its word. False: it is given twice.
-    pub(crate) fn read(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<bool> {
+    pub(crate) fn read(&mut self, key: &Ident, input: &mut Input) -> Result<bool> {
         if key == "args" {
             let arguments = read_arguments(key, input)?;
             return Ok(self.arguments.replace(arguments).is_none());
@@ -151,46 +151,47 @@ fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
 }
 
 impl Chosen {
-    fn read(input: ParseStream<'_>) -> Result<Chosen> {
-        let named =
-            input.peek(Ident::peek_any) && input.peek2(Token![=]) && !input.peek2(Token![==]);
-        let name = match named {
-            true => {
-                let name = input.call(Ident::parse_any)?;
-                input.parse::<Token![=]>()?;
-                Some(name)
+    /// Reads `[key =] [% or ?] expression`. `at` is where a mistake is if there are no tokens.
+    fn read(tokens: &[TokenTree], at: Span) -> Result<Chosen> {
+        let at = tokens.first().map_or(at, TokenTree::span);
+        let (name, rest) = match tokens {
+            [TokenTree::Ident(name), sign, rest @ ..]
+                if is_punct(Some(sign), '=') && !is_punct(rest.first(), '=') =>
+            {
+                (Some(name), rest)
             }
-            false => None,
+            _ => (None, tokens),
         };
-        let how = match () {
-            () if input.parse::<Option<Token![%]>>()?.is_some() => How::Display,
-            () if input.parse::<Option<Token![?]>>()?.is_some() => How::Debug,
-            () => How::Value,
+        let how = match rest.first() {
+            sign if is_punct(sign, '%') => How::Display,
+            sign if is_punct(sign, '?') => How::Debug,
+            _ => How::Value,
         };
-        if input.is_empty() || input.peek(Token![,]) {
-            return Err(
-                input.error("an argument needs a value: write `name` or `key = expression`")
-            );
-        }
-        let value: Expr = input.parse()?;
-        let is_self = matches!(&value, Expr::Path(path) if path.path.is_ident("self"));
-        if is_self && matches!(how, How::Value) {
-            return Err(Error::new_spanned(
-                value,
-                "`self` is no value of a field: name a part of it, as in `id = self.id`, or write `?self`",
-            ));
-        }
-        let name = name.or_else(|| match &value {
-            Expr::Path(path) => path.path.get_ident().cloned(),
+        let value = match how {
+            How::Value => rest,
+            _ => &rest[1..],
+        };
+        let only_name = match value {
+            [] => {
+                let text = "an argument needs a value: write `name` or `key = expression`";
+                return Err(Error::new(at, text));
+            }
+            [TokenTree::Ident(name)] => Some(name),
             _ => None,
-        });
-        let Some(name) = name else {
-            return Err(Error::new_spanned(
-                value,
-                "an expression needs a name: write `key = expression`",
-            ));
         };
-        Ok(Chosen { name, how, value })
+        if let (Some(word), How::Value) = (only_name.filter(|name| *name == "self"), how) {
+            let text = "`self` is no value of a field: name a part of it, as in `id = self.id`, or write `?self`";
+            return Err(Error::new(word.span(), text));
+        }
+        let Some(name) = name.or(only_name) else {
+            let text = "an expression needs a name: write `key = expression`";
+            return Err(Error::new(at, text));
+        };
+        Ok(Chosen {
+            name: name.clone(),
+            how,
+            value: value.iter().cloned().collect(),
+        })
     }
 
     fn field(&self, nth: usize, private: &TokenStream) -> TokenStream {
@@ -203,7 +204,8 @@ impl Chosen {
 }
 
 fn field(nth: usize, name: &Ident, value: &TokenStream, private: &TokenStream) -> TokenStream {
-    let (place, name) = (nth.min(253) as u8, name.unraw().to_string());
+    let (place, name) = (nth.min(253) as u8, name.to_string());
+    let name = name.strip_prefix("r#").unwrap_or(&name);
     quote_spanned!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
 }
 
@@ -214,60 +216,77 @@ impl How {
             How::Display => '%',
             How::Debug => '?',
         };
-        let mut sign = proc_macro2::Punct::new(sign, proc_macro2::Spacing::Alone);
+        let mut sign = Punct::new(sign, Spacing::Alone);
         sign.set_span(span);
         Some(sign.into())
     }
 }
 
-fn read_arguments(key: &Ident, input: ParseStream<'_>) -> Result<Arguments> {
-    if input.peek(Token![=]) {
-        return Err(Error::new(
-            key.span(),
-            "`args` takes no value: write `args`, or `args(name, key = expression)`",
-        ));
+fn read_arguments(key: &Ident, input: &mut Input) -> Result<Arguments> {
+    let wrong = |what: &str| {
+        let text = format!("{what}: write `args`, or `args(name, key = expression)`");
+        Error::new(key.span(), text)
+    };
+    if is_punct(input.peek(), '=') {
+        return Err(wrong("`args` takes no value"));
     }
-    if !input.peek(syn::token::Paren) {
+    let listed = input
+        .peek()
+        .and_then(|token| group_of(token, Delimiter::Parenthesis));
+    let Some(listed) = listed else {
         return Ok(Arguments::All);
+    };
+    input.next();
+    let tokens = without_groups(listed);
+    let mut parts: Vec<&[TokenTree]> = split(&tokens);
+    // Behind the last comma.
+    if parts.last().is_some_and(|part| part.is_empty()) {
+        parts.pop();
     }
-    let content;
-    parenthesized!(content in input);
-    let mut chosen = Vec::new();
-    while !content.is_empty() {
-        chosen.push(Chosen::read(&content)?);
-        if content.is_empty() {
-            break;
+    match parts.len() {
+        0 => Err(wrong("`args()` names nothing")),
+        1..=32 => {
+            let chosen = parts.iter().map(|part| Chosen::read(part, key.span()));
+            Ok(Arguments::Chosen(chosen.collect::<Result<_>>()?))
         }
-        if !content.peek(Token![,]) {
-            return Err(content.error("expected `,` before the next argument"));
-        }
-        content.parse::<Token![,]>()?;
-    }
-    match chosen.len() {
-        0 => Err(Error::new(
-            key.span(),
-            "`args()` names nothing: write `args`, or `args(name, key = expression)`",
-        )),
-        1..=32 => Ok(Arguments::Chosen(chosen)),
         _ => Err(Error::new(key.span(), "`args` takes at most 32 values")),
     }
 }
 
-fn read_how_of_result(key: &Ident, otherwise: How, input: ParseStream<'_>) -> Result<How> {
-    if !input.peek(Token![=]) && !input.peek(syn::token::Paren) {
+/// The parts between commas. A comma inside of `::<…>` is none of these.
+fn split(tokens: &[TokenTree]) -> Vec<&[TokenTree]> {
+    let mut parts = Vec::new();
+    let (mut start, mut depth) = (0, 0_usize);
+    for (at, token) in tokens.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+        if is_punct(Some(token), '<') && (depth > 0 || is_punct(before, ':')) {
+            depth += 1;
+        } else if is_punct(Some(token), '>') && !is_punct(before, '-') {
+            depth = depth.saturating_sub(1);
+        } else if is_punct(Some(token), ',') && depth == 0 {
+            parts.push(&tokens[start..at]);
+            start = at + 1;
+        }
+    }
+    parts.push(&tokens[start..]);
+    parts
+}
+
+fn read_how_of_result(key: &Ident, otherwise: How, input: &mut Input) -> Result<How> {
+    let next = input.peek();
+    let has_list = next.is_some_and(|token| group_of(token, Delimiter::Parenthesis).is_some());
+    if !is_punct(next, '=') && !has_list {
         return Ok(otherwise);
     }
-    let wrong = || {
-        let text = format!("write `{key}`, `{key} = %` for Display, or `{key} = ?` for Debug");
-        Error::new(key.span(), text)
-    };
-    input.parse::<Token![=]>().map_err(|_| wrong())?;
-    if input.parse::<Option<Token![%]>>()?.is_some() {
-        return Ok(How::Display);
-    }
-    match input.parse::<Option<Token![?]>>()? {
-        Some(_) => Ok(How::Debug),
-        None => Err(wrong()),
+    input.next();
+    let sign = input.next().filter(|_| !has_list);
+    match sign {
+        sign if is_punct(sign.as_ref(), '%') => Ok(How::Display),
+        sign if is_punct(sign.as_ref(), '?') => Ok(How::Debug),
+        _ => {
+            let text = format!("write `{key}`, `{key} = %` for Display, or `{key} = ?` for Debug");
+            Err(Error::new(key.span(), text))
+        }
     }
 }
 
@@ -317,7 +336,7 @@ mod tests {
     #[test]
     fn chosen_values() {
         let [arguments, _] = code(
-            "args(a, k = a + 1, %b, ?c, self_ = ?self, r#in,)",
+            "args(a, k = a + f::<B, C<D>>(1, 2), %b, ?c, self_ = ?self, r#in, l = a < b,)",
             "fn f() {}",
         );
         let field = |nth, name, value| {
@@ -325,11 +344,12 @@ mod tests {
         };
         let fields = [
             field(0, "a", "a"),
-            field(1, "k", "a+1"),
+            field(1, "k", "a+f::<B,C<D>>(1,2)"),
             field(2, "b", "%b"),
             field(3, "c", "?c"),
             field(4, "self_", "?self"),
             field(5, "in", "r#in"),
+            field(6, "l", "a<b"),
         ];
         assert_eq!(
             arguments,

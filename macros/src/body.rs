@@ -2,8 +2,8 @@
 //! attributes and leading items. It must never change or reorder a token.
 
 use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
-use syn::parse::{ParseStream, Parser};
-use syn::{Item, Result};
+
+use crate::items::{braces, is_punct, is_word, next_item};
 
 /// What stands between a body's braces, in this order.
 pub(crate) struct Body {
@@ -29,19 +29,12 @@ impl Body {
         while begins_inner_attribute(&tokens[at..]) {
             at += 3;
         }
-        let rest = tokens.split_off(at);
-        let attributes = tokens.into_iter().collect();
-        // Few bodies begin with an item, and a whole body is dear to parse.
-        let first_is_item = rest.first().is_some_and(begins_item);
-        let rest: TokenStream = rest.into_iter().collect();
-        let split = first_is_item.then(|| Parser::parse2(split_items, rest.clone()));
-        let (items, rest) = split
-            .and_then(Result::ok)
-            .unwrap_or_else(|| (TokenStream::new(), rest));
+        let mut items = tokens.split_off(at);
+        let rest = items.split_off(end_of_items(&items));
         Body {
-            attributes,
-            items,
-            rest,
+            attributes: tokens.into_iter().collect(),
+            items: items.into_iter().collect(),
+            rest: rest.into_iter().collect(),
         }
     }
 
@@ -59,9 +52,8 @@ impl Body {
 
 /// `#![…]`
 fn begins_inner_attribute(tokens: &[TokenTree]) -> bool {
-    let is = |token: Option<&TokenTree>, char| matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == char);
-    is(tokens.first(), '#')
-        && is(tokens.get(1), '!')
+    is_punct(tokens.first(), '#')
+        && is_punct(tokens.get(1), '!')
         && matches!(tokens.get(2), Some(TokenTree::Group(_)))
 }
 
@@ -92,19 +84,43 @@ const ITEM_WORDS: [&str; 16] = [
     "use",
 ];
 
-/// The leading items, and what follows them.
-fn split_items(input: ParseStream<'_>) -> Result<(TokenStream, TokenStream)> {
-    let mut items = TokenStream::new();
-    loop {
-        let ahead = input.fork();
-        let next = ahead.cursor().token_tree();
-        // What is no item, or is new to `syn`, stays where it is.
-        if !next.is_some_and(|(token, _)| begins_item(&token)) || ahead.parse::<Item>().is_err() {
-            return Ok((items, input.parse()?));
+/// How many tokens the leading items have.
+fn end_of_items(tokens: &[TokenTree]) -> usize {
+    let mut end = 0;
+    while tokens.get(end).is_some_and(begins_item) {
+        let item = next_item(tokens, end);
+        if !is_item(&tokens[item.head..item.tokens.end]) {
+            break;
         }
-        while input.cursor() != ahead.cursor() {
-            items.extend([input.parse::<TokenTree>()?]);
+        end = item.tokens.end;
+    }
+    end
+}
+
+/// Whether the statement, without its attributes, is an item. What begins with a word of an item may be an expression.
+fn is_item(tokens: &[TokenTree]) -> bool {
+    let [TokenTree::Ident(first), rest @ ..] = tokens else {
+        return false;
+    };
+    let next = rest.first();
+    let is_name = matches!(next, Some(TokenTree::Ident(word)) if word != "move" && word != "as");
+    match first.to_string().as_str() {
+        "pub" | "use" | "mod" | "struct" | "enum" | "trait" | "type" | "impl" => true,
+        "macro_rules" => is_punct(next, '!') && matches!(rest.get(1), Some(TokenTree::Ident(_))),
+        // Not a closure, and not a variable of that name.
+        "static" | "union" | "fn" => is_name,
+        "extern" => {
+            let next = rest
+                .iter()
+                .find(|token| !matches!(token, TokenTree::Literal(_)));
+            next.is_some_and(|token| braces(token).is_some())
+                || is_word(next, "crate")
+                || rest.iter().any(|token| is_word(Some(token), "fn"))
         }
+        "const" if is_name && !is_word(next, "async") => true,
+        // `async move {…}`, `unsafe {…}`, `const {…}`
+        "async" | "unsafe" | "const" => is_name && is_item(rest),
+        _ => false,
     }
 }
 
@@ -198,6 +214,35 @@ mod tests {
     }
 
     #[test]
+    fn items_in_every_form() {
+        for text in [
+            "async fn f() {}",
+            "const async unsafe extern \"C\" fn f() {}",
+            "const _: () = ();",
+            "enum E { A }",
+            "extern \"C\" fn f() {}",
+            "extern crate c;",
+            "extern {}",
+            "impl<const N: usize> A<{ N }> for B where [(); { N }]: C {}",
+            "macro_rules! m (() => {});",
+            "mod m {}",
+            "pub(crate) struct S<T>(T) where T: U;",
+            "static mut N: u8 = { 1 };",
+            "trait T { fn f(); }",
+            "type N = fn() -> u8;",
+            "union U { a: u8 }",
+            "unsafe impl S for T {}",
+            "unsafe extern \"C\" { fn g(); }",
+            "use a::{b, c};",
+        ] {
+            let [_, items, rest] = split(&format!("#[x] {text} let a = 1;"));
+            let text: TokenStream = text.parse().expect("tokens");
+            assert_eq!(items, format!("# [x] {text}"));
+            assert_eq!(rest, "let a = 1 ;", "{text}");
+        }
+    }
+
+    #[test]
     fn what_looks_like_an_item_stays() {
         for text in [
             "const { assert!(true) } a",
@@ -206,6 +251,12 @@ mod tests {
             "static || 1",
             "#[allow(x)] let a = 1;",
             "union(1)",
+            "union as u8",
+            "static move || 1",
+            "async || 1",
+            "#[allow(x)] unsafe { a() }",
+            "macro_rules!(a)",
+            "f(); const N: u8 = 1;",
             "fn f() { this is new; } and_this",
             "",
         ] {

@@ -4,11 +4,9 @@
 //! body behaves exactly as the one that was written.
 
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
-use syn::parse::Parser;
-use syn::{FnArg, Pat, Type};
 
 use crate::body::Body;
-use crate::params::parse_arguments;
+use crate::params::{Parameter, group_of, outside_generics, parameters, parentheses_at};
 use crate::parse::Function;
 
 /// From so many calls on, a frame for the guard takes less stack than the slots do.
@@ -90,38 +88,41 @@ fn says(tokens: &[TokenTree], words: &[&str]) -> bool {
 /// Whether each parameter is a name for a reference or a number. What is said behind the parameters must
 /// not hold `impl`: a closure's body is less free in which type that is.
 fn parameters_are_copied(signature: &[TokenTree]) -> bool {
-    let tokens: TokenStream = signature.iter().cloned().collect();
-    let Ok((arguments, behind)) = Parser::parse2(parse_arguments, tokens) else {
+    let Some(behind) = parentheses_at(signature) else {
         return false;
     };
-    let behind: Vec<TokenTree> = behind.into_iter().collect();
-    !says(&behind, &["impl"])
-        && arguments.iter().all(|argument| match argument {
-            FnArg::Receiver(receiver) => match &receiver.colon_token {
-                None => receiver.reference.is_some(),
-                Some(_) => is_copied(&receiver.ty),
-            },
-            FnArg::Typed(typed) => {
-                let is_name = matches!(
-                    &*typed.pat,
-                    Pat::Ident(name) if name.by_ref.is_none() && name.mutability.is_none() && name.subpat.is_none()
-                );
-                (is_name || matches!(&*typed.pat, Pat::Wild(_))) && is_copied(&typed.ty)
-            }
-        })
+    let is_copied = |parameter: &Parameter| {
+        let is_name = matches!(&parameter.pattern[..], [TokenTree::Ident(_)]);
+        parameter.is_borrowed_self() || (is_name && is_copied(&parameter.ty))
+    };
+    !says(&signature[behind + 1..], &["impl"])
+        && parameters(signature).is_some_and(|all| all.iter().all(is_copied))
 }
 
-fn is_copied(ty: &Type) -> bool {
+/// References, raw pointers, pointers to functions, and numbers.
+fn is_copied(ty: &[TokenTree]) -> bool {
     match ty {
-        Type::Reference(_) | Type::Ptr(_) | Type::BareFn(_) => true,
-        Type::Path(path) => path
-            .path
-            .get_ident()
-            .is_some_and(|name| COPIED.iter().any(|copied| name == copied)),
-        Type::Group(group) => is_copied(&group.elem),
-        Type::Paren(paren) => is_copied(&paren.elem),
-        _ => false,
+        [TokenTree::Punct(punct), ..] => matches!(punct.as_char(), '&' | '*'),
+        [TokenTree::Ident(name)] => COPIED.iter().any(|copied| name == copied),
+        [token] => group_of(token, Delimiter::Parenthesis)
+            .is_some_and(|inside| is_copied(&inside.into_iter().collect::<Vec<_>>())),
+        _ => is_function_pointer(ty),
     }
+}
+
+/// `fn(A) -> B`, `for<'a> unsafe extern "C" fn(&'a A)`
+fn is_function_pointer(ty: &[TokenTree]) -> bool {
+    let mut words = outside_generics(ty).filter_map(|(_, token)| match token {
+        TokenTree::Ident(word) => Some(word),
+        _ => None,
+    });
+    words
+        .find(|word| {
+            !["for", "unsafe", "extern"]
+                .iter()
+                .any(|other| word == other)
+        })
+        .is_some_and(|word| word == "fn")
 }
 
 #[cfg(test)]
@@ -151,6 +152,7 @@ mod tests {
             "fn a()",
             "#[inline] pub fn a<'b, V: C>(&'b mut self, v: &mut V, _: u8) -> D<V::E> where V: F",
             "fn a(self: &Self, b: *const u8, c: fn(u8) -> u8)",
+            "fn a(b: (u8), c: (&D), e: for<'f> unsafe extern \"C\" fn(&'f G), h: &'static I<J, K>)",
         ] {
             assert!(owns_frame(head, MANY_CALLS), "{head}");
         }
@@ -162,6 +164,10 @@ mod tests {
             "fn a(mut b: &str)",
             "fn a(ref b: &str)",
             "fn a((b, c): (u8, u8))",
+            "fn a(b: (), c: (u8,))",
+            "fn a(b: [u8; 2])",
+            "fn a(b: c::u8)",
+            "fn a(b: Fn<u8>)",
             "fn a(b: impl C)",
             "fn a(&self) -> impl B",
             "fn a(&self) -> Box<dyn Fn(&impl B)>",

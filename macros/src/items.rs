@@ -123,7 +123,8 @@ pub(crate) fn split(tokens: &[TokenTree]) -> Vec<Item> {
     items
 }
 
-fn next_item(tokens: &[TokenTree], start: usize) -> Item {
+/// The item that begins at `start`, if one does.
+pub(crate) fn next_item(tokens: &[TokenTree], start: usize) -> Item {
     let other = |head, end| Item {
         tokens: start..end,
         head,

@@ -20,10 +20,14 @@
 mod arguments;
 mod body;
 mod canonical;
+mod error;
 mod expand;
 mod frame;
 mod items;
+mod literal;
 mod options;
+#[cfg(test)]
+mod oracle_tests;
 mod params;
 mod parse;
 mod scope;
@@ -31,6 +35,7 @@ mod worth;
 
 use proc_macro2::TokenStream;
 
+use crate::error::{Error, Result};
 use crate::expand::expand;
 use crate::options::Options;
 use crate::parse::{Function, open_sole_group};
@@ -214,7 +219,7 @@ pub fn traced(
     }
 }
 
-fn checked(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
+fn checked(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let function = Function::parse(item.clone());
     let options = Options::parse(options);
     // A function is the usual case, and a scope is looked for only where there is none.
@@ -241,7 +246,7 @@ fn checked(options: TokenStream, item: TokenStream) -> syn::Result<TokenStream> 
         (function, options) => (function?, options?),
     };
     if let Some(rule) = &options.of_scopes {
-        return Err(syn::Error::new(
+        return Err(Error::new(
             rule.span(),
             format!(
                 "`{rule}` is for an `impl`, a trait or a module: it says which functions are left out\n\

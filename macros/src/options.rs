@@ -1,12 +1,17 @@
 //! The options in `#[traced(…)]`. It must never look at the function. The text between the parentheses is judged alone,
 //! and each mistake is reported at its place.
 
-use proc_macro2::{Ident, Span, TokenStream};
-use syn::ext::IdentExt;
-use syn::parse::{ParseStream, Parser};
-use syn::{Error, Lit, LitInt, Path, Result, Token};
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::ToTokens;
 
 use crate::arguments::Said;
+use crate::error::{Error, Result};
+use crate::items::is_punct;
+use crate::literal::{count_of, text_of};
+use crate::params::{group_of, without_groups};
 use crate::worth::Rules;
 
 const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `args`, `args(…)`, `ret`, `err`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
@@ -18,7 +23,7 @@ pub(crate) struct Options {
     /// The name to use in traces, in place of the function's path.
     pub(crate) name: Option<String>,
     /// Where the crate `fdr` is found, if not at `::fdr`.
-    pub(crate) krate: Option<Path>,
+    pub(crate) krate: Option<TokenStream>,
     /// Records have no times of their own.
     pub(crate) untimed: bool,
     /// Which arguments and results are recorded.
@@ -36,19 +41,22 @@ pub(crate) struct Options {
 
 impl Options {
     pub(crate) fn parse(tokens: TokenStream) -> Result<Options> {
-        Parser::parse2(parse_list, tokens)
+        parse_list(&mut without_groups(tokens).into_iter().peekable())
     }
 }
 
-fn parse_list(input: ParseStream<'_>) -> Result<Options> {
+/// The tokens that are not read yet.
+pub(crate) type Input = Peekable<IntoIter<TokenTree>>;
+
+fn parse_list(input: &mut Input) -> Result<Options> {
     let mut options = Options::default();
     let mut skip = None;
     let mut count = 0;
-    while !input.is_empty() {
-        if !input.peek(syn::Ident::peek_any) {
-            return Err(input.error(format!("expected an option: {ACCEPTED}")));
-        }
-        let key = input.call(Ident::parse_any)?;
+    while let Some(token) = input.next() {
+        let TokenTree::Ident(key) = token else {
+            let text = format!("expected an option: {ACCEPTED}");
+            return Err(Error::new(token.span(), text));
+        };
         match key.to_string().as_str() {
             "name" => {
                 set(&mut options.name, &key, input, parse_name)?;
@@ -84,13 +92,10 @@ fn parse_list(input: ParseStream<'_>) -> Result<Options> {
             }
         }
         count += 1;
-        if input.is_empty() {
-            break;
+        if let Some(comma) = input.next().filter(|token| !is_punct(Some(token), ',')) {
+            let text = "expected `,` before the next option";
+            return Err(Error::new(comma.span(), text));
         }
-        if !input.peek(Token![,]) {
-            return Err(input.error("expected `,` before the next option"));
-        }
-        input.parse::<Token![,]>()?;
     }
     if let (Some(skip), 2..) = (skip, count) {
         return Err(Error::new(
@@ -114,11 +119,13 @@ fn twice(key: &Ident) -> Error {
     )
 }
 
-fn set_word(word: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> {
+fn set_word(word: &mut bool, key: &Ident, input: &mut Input) -> Result<()> {
     if *word {
         return Err(twice(key));
     }
-    if input.peek(Token![=]) || input.peek(syn::token::Paren) {
+    let next = input.peek();
+    let has_arguments = next.is_some_and(|token| group_of(token, Delimiter::Parenthesis).is_some());
+    if is_punct(next, '=') || has_arguments {
         let otherwise = if key == "untimed" {
             " to have times"
         } else {
@@ -136,13 +143,13 @@ fn set_word(word: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> 
 fn set<T>(
     slot: &mut Option<T>,
     key: &Ident,
-    input: ParseStream<'_>,
-    parse_value: fn(&Ident, ParseStream<'_>) -> Result<T>,
+    input: &mut Input,
+    parse_value: fn(Span, &mut Input) -> Result<T>,
 ) -> Result<()> {
     if slot.is_some() {
         return Err(twice(key));
     }
-    if !input.peek(Token![=]) {
+    if !is_punct(input.peek(), '=') {
         let form = match key.to_string().as_str() {
             "name" => "name = \"…\"",
             "crate" => "crate = path",
@@ -153,68 +160,74 @@ fn set<T>(
             format!("option `{key}` needs a value: write `{form}`"),
         ));
     }
-    input.parse::<Token![=]>()?;
-    *slot = Some(parse_value(key, input)?);
+    input.next();
+    // Where a mistake in the value is: at the value, if there is one.
+    let at = input.peek().map_or(key.span(), TokenTree::span);
+    *slot = Some(parse_value(at, input)?);
     Ok(())
 }
 
-fn parse_name(key: &Ident, input: ParseStream<'_>) -> Result<String> {
-    let wrong = |span: Span| {
-        Error::new(
-            span,
+fn parse_name(at: Span, input: &mut Input) -> Result<String> {
+    let name = match input.next() {
+        Some(TokenTree::Literal(literal)) => text_of(&literal),
+        _ => None,
+    };
+    let Some(name) = name else {
+        return Err(Error::new(
+            at,
             "`name` takes a string literal: the name that traces show, as in `name = \"parse\"`",
-        )
+        ));
     };
-    if input.is_empty() {
-        return Err(wrong(key.span()));
-    }
-    let span = input.span();
-    let Ok(Lit::Str(literal)) = input.parse::<Lit>() else {
-        return Err(wrong(span));
-    };
-    let name = literal.value();
     if name.trim().is_empty() {
         return Err(Error::new(
-            span,
+            at,
             "`name` is empty: give a name, or leave the option out to use the function's path",
         ));
     }
     if name.contains(char::is_control) {
         return Err(Error::new(
-            span,
+            at,
             "`name` holds a control character: reports show one function per line, use plain text",
         ));
     }
     Ok(name)
 }
 
-fn parse_count(key: &Ident, input: ParseStream<'_>) -> Result<usize> {
-    let wrong = |span: Span| {
+fn parse_count(at: Span, input: &mut Input) -> Result<usize> {
+    let count = match input.next() {
+        Some(TokenTree::Literal(literal)) => count_of(&literal),
+        _ => None,
+    };
+    count.ok_or_else(|| {
         Error::new(
-            span,
+            at,
             "`min_statements` takes a number: functions of fewer statements are left out, as in `min_statements = 5`",
         )
-    };
-    if input.is_empty() {
-        return Err(wrong(key.span()));
-    }
-    let span = input.span();
-    let literal: LitInt = input.parse().map_err(|_| wrong(span))?;
-    literal.base10_parse().map_err(|_| wrong(span))
+    })
 }
 
-fn parse_path(key: &Ident, input: ParseStream<'_>) -> Result<Path> {
-    let wrong = |span: Span| {
+/// Names with `::` between them, and perhaps before them.
+fn parse_path(at: Span, input: &mut Input) -> Result<TokenStream> {
+    let wrong = || {
         Error::new(
-            span,
+            at,
             "`crate` takes the path under which this crate sees `fdr`, without quotes, as in `crate = crate::reexports::fdr`",
         )
     };
-    if input.is_empty() {
-        return Err(wrong(key.span()));
+    let mut path = TokenStream::new();
+    let mut is_first = true;
+    while is_first || is_punct(input.peek(), ':') {
+        if is_punct(input.peek(), ':') {
+            for _ in 0..2 {
+                let colon = input.next_if(|token| is_punct(Some(token), ':'));
+                colon.ok_or_else(wrong)?.to_tokens(&mut path);
+            }
+        }
+        let name = input.next_if(|token| matches!(token, TokenTree::Ident(_)));
+        name.ok_or_else(wrong)?.to_tokens(&mut path);
+        is_first = false;
     }
-    let span = input.span();
-    input.call(Path::parse_mod_style).map_err(|_| wrong(span))
+    Ok(path)
 }
 
 #[cfg(test)]
@@ -235,7 +248,7 @@ mod tests {
         assert!(none.name.is_none() && none.krate.is_none() && !none.untimed);
         let all = parse("crate = ::a::b, untimed, name = \"n::m\",").expect("all options");
         assert_eq!(all.name.as_deref(), Some("n::m"));
-        assert_eq!(all.krate.expect("a path").segments.len(), 2);
+        assert_eq!(all.krate.expect("a path").to_string(), ":: a :: b");
         assert!(all.untimed);
         assert!(parse("untimed").expect("one option").untimed);
         let scope = parse("auto, min_statements = 3, skip_inline").expect("a scope's options");
@@ -262,6 +275,9 @@ mod tests {
             ("name = \"a\\nb\"", "control character"),
             ("crate = \"fdr\"", "without quotes"),
             ("crate =", "without quotes"),
+            ("crate = a::", "without quotes"),
+            ("crate = a:b", "without quotes"),
+            ("crate = a::<b>", "without quotes"),
             ("crate = a name = \"b\"", "expected `,`"),
             ("always(x)", "takes no value"),
             ("skip, untimed", "stands alone"),
@@ -275,8 +291,9 @@ mod tests {
             ("args = x", "write `args`"),
             ("args()", "names nothing"),
             ("args(self)", "`self` is no value"),
-            ("args(a b)", "expected `,`"),
+            ("args(a b)", "needs a name"),
             ("args(a.b)", "needs a name"),
+            ("args(a, , b)", "needs a value"),
             ("args(a =)", "needs a value"),
             ("args(%)", "needs a value"),
             ("ret(x)", "`ret = ?`"),

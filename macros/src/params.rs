@@ -1,10 +1,16 @@
-//! The names that a signature binds by value. Code must be correct without these names. A signature that cannot be read
-//! has none, and then only the order in which parameters drop differs.
+//! The parameters of a signature, and the names that they bind by value, found in tokens. Code must be correct without
+//! these names. A signature that cannot be read has none, and then only the order in which parameters drop differs.
 
-use proc_macro2::{Ident, TokenStream, TokenTree};
-use syn::parse::{Parse, ParseStream, Parser};
-use syn::punctuated::Punctuated;
-use syn::{FnArg, Generics, Pat, Result, Token, parenthesized};
+use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
+
+use crate::items::{is_punct, is_word};
+
+/// A parameter as it is written, without its attributes.
+pub(crate) struct Parameter {
+    pub(crate) pattern: Vec<TokenTree>,
+    /// Nothing for `self`, `&self` and the like.
+    pub(crate) ty: Vec<TokenTree>,
+}
 
 /// A name that stands for a parameter, or for a part of one.
 pub(crate) struct Binding {
@@ -12,85 +18,159 @@ pub(crate) struct Binding {
     pub(crate) is_mut: bool,
     /// The number of the parameter, without a receiver.
     pub(crate) nth: usize,
-    by_ref: bool,
+    is_ref: bool,
 }
 
 /// Names bound by value in the parameters, in order. `signature` begins behind the function's name.
 pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Binding> {
     let mut names = bound(signature);
-    names.retain(|name| !name.by_ref);
+    names.retain(|binding| !binding.is_ref);
     names
 }
 
-/// All names bound in the parameters, in order.
+/// All names bound in the parameters, in order, but no borrowed `self`.
 pub(crate) fn bound(signature: &[TokenTree]) -> Vec<Binding> {
-    let tokens: TokenStream = signature.iter().cloned().collect();
     let mut names = Vec::new();
-    let arguments = Parser::parse2(parse_arguments, tokens).map(|(arguments, _)| arguments);
     let mut nth = 0;
-    for argument in arguments.unwrap_or_default() {
-        match argument {
-            FnArg::Receiver(receiver) => names.push(Binding {
-                name: Ident::new("self", receiver.self_token.span),
-                is_mut: receiver.mutability.is_some(),
-                nth,
-                by_ref: receiver.reference.is_some(),
-            }),
-            FnArg::Typed(typed) => {
-                collect(*typed.pat, nth, &mut names);
-                nth += 1;
-            }
+    for parameter in parameters(signature).unwrap_or_default() {
+        if !parameter.is_borrowed_self() {
+            collect(&parameter.pattern, nth, &mut names);
         }
+        nth += usize::from(!is_word(parameter.pattern.last(), "self"));
     }
     names
 }
 
-/// The parameters, and what stands behind them: the return type and the where clause.
-pub(crate) fn parse_arguments(
-    input: ParseStream<'_>,
-) -> Result<(Punctuated<FnArg, Token![,]>, TokenStream)> {
-    input.parse::<Generics>()?;
-    let content;
-    parenthesized!(content in input);
-    let arguments = content.parse_terminated(FnArg::parse, Token![,])?;
-    Ok((arguments, input.parse()?))
+/// Where in the signature the parentheses of its parameters are.
+pub(crate) fn parentheses_at(signature: &[TokenTree]) -> Option<usize> {
+    let mut outside = outside_generics(signature);
+    outside
+        .find(|(_, token)| group_of(token, Delimiter::Parenthesis).is_some())
+        .map(|(at, _)| at)
 }
 
-fn collect(pattern: Pat, nth: usize, names: &mut Vec<Binding>) {
-    match pattern {
-        Pat::Ident(binding) => {
-            names.push(Binding {
-                name: binding.ident,
-                is_mut: binding.mutability.is_some(),
-                nth,
-                by_ref: binding.by_ref.is_some(),
-            });
-            if let Some((_, inner)) = binding.subpat {
-                collect(*inner, nth, names);
+/// The parameters; nothing if one can't be read.
+pub(crate) fn parameters(signature: &[TokenTree]) -> Option<Vec<Parameter>> {
+    let parentheses = &signature[parentheses_at(signature)?];
+    let inside = without_groups(group_of(parentheses, Delimiter::Parenthesis)?);
+    let mut parameters = Vec::new();
+    let mut start = 0;
+    let commas = outside_generics(&inside).filter(|(_, token)| is_punct(Some(token), ','));
+    for end in commas.map(|(at, _)| at).chain([inside.len()]) {
+        if start < end {
+            parameters.push(Parameter::read(&inside[start..end])?);
+        }
+        start = end + 1;
+    }
+    Some(parameters)
+}
+
+impl Parameter {
+    fn read(mut tokens: &[TokenTree]) -> Option<Parameter> {
+        while let [hash, TokenTree::Group(_), rest @ ..] = tokens {
+            if !is_punct(Some(hash), '#') {
+                break;
             }
+            tokens = rest;
         }
-        Pat::Paren(inner) => collect(*inner.pat, nth, names),
-        Pat::Reference(inner) => collect(*inner.pat, nth, names),
-        Pat::Tuple(tuple) => tuple
-            .elems
-            .into_iter()
-            .for_each(|inner| collect(inner, nth, names)),
-        Pat::TupleStruct(tuple) => tuple
-            .elems
-            .into_iter()
-            .for_each(|inner| collect(inner, nth, names)),
-        Pat::Slice(slice) => slice
-            .elems
-            .into_iter()
-            .for_each(|inner| collect(inner, nth, names)),
-        Pat::Struct(fields) => {
-            fields
-                .fields
-                .into_iter()
-                .for_each(|field| collect(*field.pat, nth, names));
+        let (pattern, ty) = match colon(tokens) {
+            Some(at) => (&tokens[..at], &tokens[at + 1..]),
+            None if is_word(tokens.last(), "self") => (tokens, [].as_slice()),
+            None => return None,
+        };
+        Some(Parameter {
+            pattern: pattern.to_vec(),
+            ty: ty.to_vec(),
+        })
+    }
+
+    /// `&self`, `&'a mut self`
+    pub(crate) fn is_borrowed_self(&self) -> bool {
+        self.ty.is_empty() && is_punct(self.pattern.first(), '&')
+    }
+}
+
+/// Where a pattern ends, and its type begins.
+fn colon(tokens: &[TokenTree]) -> Option<usize> {
+    (0..tokens.len()).find(|&at| {
+        is_punct(tokens.get(at), ':')
+            && !is_double_colon(tokens, at)
+            && !(at > 0 && is_double_colon(tokens, at - 1))
+    })
+}
+
+fn is_double_colon(tokens: &[TokenTree], at: usize) -> bool {
+    matches!(&tokens[at], TokenTree::Punct(punct) if punct.as_char() == ':' && punct.spacing() == Spacing::Joint)
+        && is_punct(tokens.get(at + 1), ':')
+}
+
+/// The names in a pattern.
+fn collect(pattern: &[TokenTree], nth: usize, names: &mut Vec<Binding>) {
+    let (mut is_mut, mut is_ref) = (false, false);
+    for (at, token) in outside_generics(pattern) {
+        match token {
+            // A macro's arguments may be anything.
+            TokenTree::Group(group) if at == 0 || !is_punct(pattern.get(at - 1), '!') => {
+                collect(&without_groups(group.stream()), nth, names);
+            }
+            TokenTree::Ident(word) if word == "mut" => is_mut = true,
+            TokenTree::Ident(word) if word == "ref" => is_ref = true,
+            TokenTree::Ident(name) => {
+                let is_path_end = at > 1 && is_double_colon(pattern, at - 2);
+                // A path, a field, a macro, or a struct with fields.
+                let goes_on = match pattern.get(at + 1) {
+                    Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), ':' | '!'),
+                    next => matches!(next, Some(TokenTree::Group(_))),
+                };
+                if !is_path_end && !goes_on && name != "_" {
+                    names.push(Binding {
+                        name: name.clone(),
+                        is_mut,
+                        nth,
+                        is_ref,
+                    });
+                }
+                (is_mut, is_ref) = (false, false);
+            }
+            _ => {}
         }
-        // Wildcards bind nothing; the rest cannot stand in a parameter.
-        _ => {}
+    }
+}
+
+/// The tokens outside of `<…>`, with their places.
+pub(crate) fn outside_generics(tokens: &[TokenTree]) -> impl Iterator<Item = (usize, &TokenTree)> {
+    let mut depth = 0_usize;
+    let mut after_dash = false;
+    tokens.iter().enumerate().filter(move |(_, token)| {
+        match token {
+            TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
+            TokenTree::Punct(punct) if punct.as_char() == '>' && !after_dash => {
+                depth = depth.saturating_sub(1);
+            }
+            _ => {}
+        }
+        after_dash = is_punct(Some(token), '-');
+        depth == 0
+    })
+}
+
+/// The tokens. What a macro put in groups without delimiters stands for itself.
+pub(crate) fn without_groups(tokens: TokenStream) -> Vec<TokenTree> {
+    let mut open = Vec::new();
+    for token in tokens {
+        match group_of(&token, Delimiter::None) {
+            Some(inside) => open.extend(without_groups(inside)),
+            None => open.push(token),
+        }
+    }
+    open
+}
+
+/// What a group of these delimiters holds.
+pub(crate) fn group_of(token: &TokenTree, delimiter: Delimiter) -> Option<TokenStream> {
+    match token {
+        TokenTree::Group(group) if group.delimiter() == delimiter => Some(group.stream()),
+        _ => None,
     }
 }
 
@@ -127,6 +207,16 @@ mod tests {
             ["a", "b", "c", "e"]
         );
         assert_eq!(names("(&a: &A, b @ (c): D)"), ["a", "b", "c"]);
+        assert_eq!(
+            names(
+                "(#[x] a:&A, b: ::c::D, _: impl Fn(E, F) -> G<H, I>, p::Q::<R> { s, mut t: mut u }: V<W, X>)"
+            ),
+            ["a", "b", "s", "mut u"]
+        );
+        assert_eq!(
+            names("(&'a mut self, m!(b): C, self::D(ref mut e, f): G)"),
+            ["f"]
+        );
     }
 
     #[test]

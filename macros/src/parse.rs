@@ -3,9 +3,10 @@
 //! the source. It must never change or reorder a token.
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-use syn::{Error, Result};
 
-use crate::items::braces;
+use crate::error::{Error, Result};
+use crate::items::{braces, is_punct};
+use crate::params::parentheses_at;
 
 /// A function with a body, cut where the expansion needs it.
 #[derive(Debug)]
@@ -55,31 +56,11 @@ impl Function {
 
     /// The first token of the return type, where one is written.
     fn output(&self) -> Option<&TokenTree> {
-        // The parameters are the first parentheses outside the generics.
-        let mut depth = 0;
-        let mut arrow = false;
-        let mut rest = self.head[self.after_name..].iter();
-        for token in rest.by_ref() {
-            match token {
-                TokenTree::Punct(punct) if punct.as_char() == '<' => depth += 1,
-                TokenTree::Punct(punct) if punct.as_char() == '>' && !arrow => depth -= 1,
-                TokenTree::Group(group)
-                    if depth == 0 && group.delimiter() == Delimiter::Parenthesis =>
-                {
-                    break;
-                }
-                _ => {}
-            }
-            arrow = matches!(token, TokenTree::Punct(punct) if punct.as_char() == '-');
-        }
-        match (rest.next(), rest.next()) {
-            (Some(TokenTree::Punct(dash)), Some(TokenTree::Punct(tip)))
-                if dash.as_char() == '-' && tip.as_char() == '>' =>
-            {
-                rest.next()
-            }
-            _ => None,
-        }
+        let signature = &self.head[self.after_name..];
+        let behind = parentheses_at(signature)? + 1;
+        let is_arrow =
+            is_punct(signature.get(behind), '-') && is_punct(signature.get(behind + 1), '>');
+        signature.get(behind + 2).filter(|_| is_arrow)
     }
 
     /// Whether it returns `!`.

@@ -4,8 +4,8 @@
 
 use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::quote;
-use syn::{Error, Result};
 
+use crate::error::{Error, Result};
 use crate::expand::expand;
 use crate::items::{Attribute, Item, Kind, split};
 use crate::options::Options;

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::items::{Attribute, Item, Kind, braces};
 
@@ -294,14 +294,14 @@ impl Measure {
                 self.statements += 1;
                 self.instructions += BRANCH;
             }
-            name if is_name && (LOOPS.contains(&name) || WAITS.contains(&name)) => {
-                self.has_loop = true;
+            name => {
+                let takes_long = LOOPS.contains(&name) || WAITS.contains(&name);
+                self.has_loop |= takes_long && is_name && is_call(next);
             }
-            _ => {}
         }
     }
 
-    fn group(&mut self, group: &proc_macro2::Group, before: &[Option<TokenTree>; 2]) {
+    fn group(&mut self, group: &Group, before: &[Option<TokenTree>; 2]) {
         match (group.delimiter(), &before[1]) {
             (Delimiter::Parenthesis, Some(TokenTree::Ident(name))) => {
                 self.instructions += call(&name.to_string());
@@ -335,6 +335,12 @@ fn separators(tokens: TokenStream) -> u32 {
     let is_comma = |token: &TokenTree| is_punct(Some(token), ',');
     let count = tokens.into_iter().filter(is_comma).count();
     u32::try_from(count).unwrap_or(u32::MAX / CALL)
+}
+
+/// Whether a name is called: `name(…)` or `name::<T>(…)`. Otherwise it is a field.
+fn is_call(next: Option<&TokenTree>) -> bool {
+    let arguments = |group: &Group| group.delimiter() == Delimiter::Parenthesis;
+    matches!(next, Some(TokenTree::Group(group)) if arguments(group)) || is_punct(next, ':')
 }
 
 /// What a call of that name costs its caller.
@@ -403,7 +409,7 @@ mod tests {
             "for a in b {}",
             "while a() {}",
             "loop { return; }",
-            "self.a.iter().map(|b| b.c).sum()",
+            "self.a.iter().map(|b| b.c).sum::<u64>()",
             "a.await",
             "self.rt.block_on(self.inner.get(key))",
             "if a { while let Some(b) = c.next() {} }",
@@ -422,6 +428,7 @@ mod tests {
             "&mut self.a.b",
             "self.a.len()",
             "self.a = a;",
+            "self.count += a; self.position = self.output;",
             "match self { A::B(c) => Some(c), A::D => None }",
             "debug_assert!(self.a.iter().all(|b| b.is_c()), \"{}\", self.d()); self.a[i]",
             "let f: for<'a> fn(&'a u8) = self.f; f(&1)",

@@ -75,7 +75,7 @@ pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) 
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) const VARIABLES: [(&str, &str); 17] = [
+pub(crate) const VARIABLES: [(&str, &str); 19] = [
     ("FDR", "filter"),
     ("FDR_BUDGET", "budget"),
     ("FDR_BUFFER", "buffer"),
@@ -88,10 +88,12 @@ pub(crate) const VARIABLES: [(&str, &str); 17] = [
     ("FDR_MEMORY", "memory"),
     ("FDR_MODE", "mode"),
     ("FDR_OUT", "output"),
+    ("FDR_OUT_MOST", "output_most"),
     ("FDR_PANIC", "panic"),
     ("FDR_SAMPLE", "sample"),
     ("FDR_SIGNAL", "signal"),
     ("FDR_TAGS", "tags"),
+    ("FDR_TRIGGER", "trigger"),
     ("FDR_VERSION", "version"),
 ];
 
@@ -143,6 +145,17 @@ impl Config {
     /// Where traces go, `FDR_OUT`: a file, a folder, or with the feature `stream` an address.
     pub fn output(self, output: impl AsRef<OsStr>) -> Config {
         self.with("FDR_OUT", output)
+    }
+
+    /// How much of its own triggered dumps the program leaves, `FDR_OUT_MOST`: a number of files, a size, or both:
+    /// `10,1G`.
+    pub fn output_most(self, most: impl AsRef<str>) -> Config {
+        self.with("FDR_OUT_MOST", most.as_ref())
+    }
+
+    /// What makes the program dump by itself, `FDR_TRIGGER`: `my_app::handle>50ms +2s, panic, exit`. Default: its end.
+    pub fn trigger(self, triggers: impl AsRef<str>) -> Config {
+        self.with("FDR_TRIGGER", triggers.as_ref())
     }
 
     /// The format of traces, `FDR_FORMAT`, by its name.

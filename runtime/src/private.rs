@@ -34,7 +34,7 @@ macro_rules! __fdr_site {
     ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_10")]
+        #[unsafe(link_section = "fdr_sites_11")]
         static SITE: $crate::private::CallSite =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE

@@ -57,5 +57,7 @@ mod streams;
 mod streams_faults;
 mod syscalls;
 mod threads;
+mod triggers;
+mod triggers_others;
 mod untimed;
 mod unwinding;

@@ -5,6 +5,7 @@
 
 mod build;
 mod inputs;
+mod self_times;
 mod trace;
 mod workload;
 
@@ -44,6 +45,9 @@ pub(crate) struct Options {
     /// Also counts instructions without recording, which a busy machine does not change (needs valgrind)
     #[arg(long)]
     instructions: bool,
+    /// Compares self times with those of runs in which each call leaves its records, instead of all else
+    #[arg(long, conflicts_with_all = ["instructions", "busiest"])]
+    self_times: bool,
     /// Also the functions with the most calls
     #[arg(long, value_name = "N", default_value_t = 0)]
     busiest: usize,
@@ -66,6 +70,8 @@ enum Mode {
     Off,
     /// With this value of `FDR_KEEP`.
     On(&'static str),
+    /// Recording, with these variables.
+    With(&'static [(&'static str, &'static str)]),
 }
 
 const MODES: [Mode; 4] = [Mode::Original, Mode::Off, Mode::On("0"), Mode::On("10s")];
@@ -100,6 +106,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     ))?;
     let mut builds = Vec::new();
     let mut shown = Vec::new();
+    let mut compared = Vec::new();
     let mut findings = Vec::new();
     for program in workload::programs(&chosen) {
         // A program that can't be built or run is a finding, so that the others have their figures.
@@ -118,6 +125,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 options.rounds,
                 load()
             );
+            if options.self_times {
+                match compare_self_times(workload, &built, options.rounds) {
+                    Ok(pairs) => compared.push((workload.name, pairs)),
+                    Err(error) => findings.push(format!("{}: {error}", workload.name)),
+                }
+                continue;
+            }
             match measure(workload, &built, options, &mut findings) {
                 Ok(of_workload) => shown.push((*workload, of_workload)),
                 Err(error) => findings.push(format!("{}: {error}", workload.name)),
@@ -131,9 +145,13 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         load(),
         options.rounds
     );
-    println!("{}", costs(&shown).text());
-    println!("{}", histories(&shown).text());
-    println!("{}", build_table(&builds).text());
+    if options.self_times {
+        println!("{}", self_times::table(&compared).text());
+    } else {
+        println!("{}", costs(&shown).text());
+        println!("{}", histories(&shown).text());
+        println!("{}", build_table(&builds).text());
+    }
     for (workload, shown) in &shown {
         let busiest = shown.kept.busiest(options.busiest);
         if !busiest.is_empty() {
@@ -172,7 +190,7 @@ fn measure(
             let traces = tempfile::Builder::new().tempdir_in(&place)?;
             let program = match mode {
                 Mode::Original => &built.programs[0],
-                Mode::Off | Mode::On(_) => &built.programs[1],
+                Mode::Off | Mode::On(_) | Mode::With(_) => &built.programs[1],
             };
             let once = once(workload, program, &input, mode, &traces, &said(at))?;
             took[at].cpu = took[at].cpu.min(once.cpu);
@@ -239,6 +257,32 @@ fn measure(
     })
 }
 
+/// Self times of both kinds of runs, in turn.
+fn compare_self_times(
+    workload: &Workload,
+    built: &Built,
+    rounds: u64,
+) -> Result<Vec<self_times::Pair>> {
+    let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
+    let input = workload.input.make(place.path())?;
+    let said = place.path().join("said");
+    let mut reports = [Vec::new(), Vec::new()];
+    for _ in 0..rounds {
+        for (reports, variables) in reports
+            .iter_mut()
+            .zip([&self_times::EVERY[..], &self_times::KEPT])
+        {
+            let traces = tempfile::Builder::new().tempdir_in(&place)?;
+            let (program, mode) = (&built.programs[1], Mode::With(variables));
+            once(workload, program, &input, mode, &traces, &said)?;
+            let report = ask_tool("report --json --limit 1000000", &only_trace(&traces)?)?;
+            reports.push(Report::parse(&report)?);
+        }
+    }
+    let [every, kept] = reports;
+    Ok(self_times::compare(&every, &kept))
+}
+
 /// Runs the workload once. What it prints goes to a file.
 fn once(
     workload: &Workload,
@@ -250,8 +294,17 @@ fn once(
 ) -> Result<Took> {
     let mut child = command(program);
     child.args(workload.words(input));
-    if let Mode::On(keep) = mode {
-        child.env("FDR", "1").env("FDR_KEEP", keep);
+    let keep;
+    let variables = match mode {
+        Mode::Original | Mode::Off => None,
+        Mode::On(value) => {
+            keep = [("FDR_KEEP", value)];
+            Some(&keep[..])
+        }
+        Mode::With(variables) => Some(variables),
+    };
+    if let Some(variables) = variables {
+        child.env("FDR", "1").envs(variables.iter().copied());
         child
             .env("FDR_LOG", "warn")
             .env("FDR_OUT", traces.path().join(""));

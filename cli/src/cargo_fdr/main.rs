@@ -19,6 +19,8 @@ mod oracle_tests;
 mod plan;
 mod workspace;
 mod worth;
+#[path = "../wrap.rs"]
+mod wrap;
 mod write;
 
 use std::ffi::OsString;
@@ -133,7 +135,11 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) if is_closed(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cargo fdr: {error:#}");
+            let line = format!("cargo fdr: {error:#}");
+            let fitting = |line| wrap::error_columns().map(|width| wrap::wrap(line, width, 2));
+            for line in line.lines() {
+                eprintln!("{}", fitting(line).as_deref().unwrap_or(line));
+            }
             ExitCode::from(2)
         }
     }

@@ -30,7 +30,7 @@ counts, if the trace has them. `readable` counts the records in the file,
 without synthetic ones. `first` and `last` are the times of the thread's first
 and last record, since the first record of the trace. Where the recorder ended
 the thread's open calls, `last` is the moment of the dump. The thread that
-crashed or panicked comes first.
+crashed, panicked or made the slow call comes first.
 
 Examples:
   fdr info app.fdr
@@ -82,7 +82,7 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
             true => String::new(),
             false => format!(" ({})", ui::size(place::size(trace))),
         };
-        writeln!(out, "{shape:<10} {}{size}", ui::path(trace))?;
+        fact(out, shape, &format!("{}{size}", ui::path(trace)))?;
         let open = table::open_in_words(
             source.info(),
             &open,
@@ -124,7 +124,7 @@ fn write_head(
     open: Option<String>,
 ) -> anyhow::Result<()> {
     let info = source.info();
-    writeln!(out, "format     {}", ui::clean(&info.format))?;
+    fact(out, "format", &ui::clean(&info.format))?;
     fact(out, "clock", &clock_line(&info.clock))?;
     if !info.program.is_empty() {
         writeln!(out, "program    {}", ui::clean(&info.program))?;
@@ -142,7 +142,8 @@ fn write_head(
         // In front, because a panic's message may end in anything.
         let nth = info.dump.map(|dump| format!("dump {dump}, "));
         let nth = nth.unwrap_or_default();
-        let occasion = ui::clean(occasion(&info.reason));
+        let said = trace::reason(info);
+        let occasion = ui::clean(occasion(&said));
         fact(out, "written", &format!("{nth}{occasion}"))?;
     }
     let first = tally.threads().filter_map(|seen| seen.first).min();
@@ -159,13 +160,13 @@ fn write_head(
         writeln!(out, "duration   {duration}")?;
     }
     let marks = tally.marks();
-    writeln!(
-        out,
-        "records    {} of functions, {} synthetic, {} others",
+    let records = format!(
+        "{} of functions, {} synthetic, {} others",
         ui::count(tally.records()),
         ui::count(tally.synthetic()),
         ui::count(marks.count()),
-    )?;
+    );
+    fact(out, "records", &records)?;
     if marks.count() > 0 {
         fact(out, "others", &others(&marks))?;
     }
@@ -252,13 +253,13 @@ fn short_calls(clock: &Clock, tally: &Tally) -> Option<String> {
             time(most)
         ),
     };
-    let calls = tally
-        .counts()
-        .map_or(0, |(counts, _)| counts.summarised / 2);
+    // A part of a trace has no counts of the recorder.
+    let (calls, whole) = match tally.counts() {
+        Some((counts, _)) => (counts.summarised / 2, " in the whole run"),
+        None => (tally.marks().short_calls, ""),
+    };
     let calls = ui::things(calls, "call");
-    Some(format!(
-        "{calls} left no records in the whole run; the {thresholds}"
-    ))
+    Some(format!("{calls} left no records{whole}; the {thresholds}"))
 }
 
 /// Everything that is no call, by its kind.
@@ -314,7 +315,7 @@ fn clock_line(clock: &Clock) -> String {
 }
 
 fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
-    let (failed, timeless) = (info.failed_thread(), trace::is_timeless(info));
+    let (failed, timeless) = (info.thread_of_reason(), trace::is_timeless(info));
     let has_failed = |seen: &&Seen| Some(seen.thread.id) == failed;
     let begin = tally.threads().filter_map(|seen| seen.first).min();
     let since = |ticks: Option<Ticks>| match ticks.zip(begin).filter(|_| !timeless) {
@@ -338,7 +339,7 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         head: &head,
         colour: ui::colour(),
         width: ui::columns(),
-        spare: &["synthetic", "dropped", "overwritten"],
+        spare: &["synthetic", "first", "dropped", "overwritten", "last"],
         ..Columns::default()
     };
     let row = |seen: &Seen| {
@@ -364,7 +365,13 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
     };
     let first = || tally.threads().filter(has_failed);
     let others = || tally.threads().filter(|seen| !has_failed(seen));
-    columns.write(out, || first().chain(others()).map(row))
+    let left_out = columns.write(out, || first().chain(others()).map(row))?;
+    if !left_out.is_empty() {
+        let names = left_out.join(", ");
+        let note = format!("no room for {names}: a wider terminal, a pipe or --json has them");
+        writeln!(out, "{}", ui::paragraph(&note, 2))?;
+    }
+    Ok(())
 }
 
 fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<()> {
@@ -389,13 +396,14 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
         let name = ui::clean(&function.name).into_owned();
         vec![function.id.to_string(), name, place]
     };
-    columns.write(out, || source.info().functions.iter().map(row))
+    columns.write(out, || source.info().functions.iter().map(row))?;
+    Ok(())
 }
 
 fn write_diagnostics(out: &mut dyn Write, tally: &Tally) -> anyhow::Result<()> {
     let diagnostics = &tally.diagnostics;
     for diagnostic in diagnostics.iter().take(SHOWN) {
-        writeln!(out, "damaged    {}", ui::clean(&diagnostic.to_string()))?;
+        fact(out, "damaged", &ui::clean(&diagnostic.to_string()))?;
     }
     let more = diagnostics.len().saturating_sub(SHOWN) as u64 + tally.more_diagnostics;
     if more > 0 {

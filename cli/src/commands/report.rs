@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::Context;
 use fdr_formats::TraceInfo;
-use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::pieces::{self, Division};
 
 use super::{Status, Traces};
@@ -13,7 +12,7 @@ use crate::commands::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
-use crate::report::{csv, json, notes, table};
+use crate::report::{csv, json, notes, table, whole};
 use crate::selection::Filtering;
 use crate::ui::{self, Progress};
 use crate::windows::Windows;
@@ -33,6 +32,16 @@ What the figures are:
               ones
   p50 p90 p99 percentiles by nearest rank, within 1 %. All else is exact
 
+Unless FDR_KEEP is 0, the recorder counts each call when it ends. The figures
+are then those of the whole run, with the calls whose records are gone, and
+without the calls that are still open. They are exact but p50, p90 and p99,
+which are within 7 %. There is no min, and total counts each call of a function
+that recurses. --window, --common, --function and a stretch of time give the
+figures of the records instead. --json has both.
+
+Calls of some functions may be only counted, because of FDR_BUDGET. Their
+number is exact. A time with ~ is estimated from the calls that were timed.
+
 A call is clipped if it was open when the trace began or ended, or if its exit
 is missing. It counts in calls. The part of it inside the trace counts in total
 and self. It never counts in min to max. A call that was open when the trace
@@ -44,16 +53,9 @@ threads may differ. Then sums over threads mix different stretches of time.
 trace's clock, summed over threads.
 
 Functions marked #[traced(untimed)] have calls and no times. The time in them
-is self time of the function that called them. --filter shows only its
-functions, with the figures that they have among all. --function, --thread and
-a window leave all other calls out.
-
-Unless FDR_KEEP is 0, the recorder counts each call when it ends. The figures
-are then those of the whole run, with the calls whose records are gone: all
-exact but p50, p90 and p99, which are within 7 %. There is no min, and total
-counts each call of a function that recurses. --window, --common,
---function and a stretch of time give the figures of the records. --json has
-both.
+is self time of the function that called them. In figures of the whole run it
+is in no row. --filter shows only its functions, with the figures that they
+have among all. --function, --thread and a window leave all other calls out.
 
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and
@@ -166,11 +168,19 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         .functions
         .keys()
         .filter(|_| options.selection.filter().is_some());
-    let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
+    let mut called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
     let mut report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
     if !options.window && !options.common && !options.json {
         let shown = report.show_whole(info, &selection);
         shown.with_context(|| ui::path(trace))?;
+    }
+    if report.is_whole {
+        called = whole::called(info);
+        if options.sort == Key::Min {
+            ui::complain(
+                "--sort min: figures of the whole run have no min, so rows are in the order of names; --window has it",
+            );
+        }
     }
     if let Some(windows) = windows {
         let common = windows.common_in_words(&info.clock);
@@ -189,7 +199,8 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
     if report.rows.is_empty()
         && let Some(filter) = options.selection.filter()
     {
-        complain_of_filter(filter, &called);
+        let called: Vec<&str> = called.iter().map(String::as_str).collect();
+        selection::complain_of_none("--filter", filter, &called, "called function");
     }
     Ok(Status::Done)
 }
@@ -216,25 +227,4 @@ fn write(
         ends_early: options.selection.ends_early(),
     };
     table::write(out, info, report, look)
-}
-
-/// Names what may have been meant by a filter that no function passed.
-fn complain_of_filter(filter: &Filter, called: &[String]) {
-    if called.is_empty() {
-        return;
-    }
-    let names = called
-        .iter()
-        .map(String::as_str)
-        .take(selection::MOST_NAMES);
-    let mut found: Vec<&str> = Vec::new();
-    for pattern in filter.includes() {
-        found.extend(nearest(names.clone(), pattern, 3));
-    }
-    let near = match found.is_empty() {
-        true => "it excludes all of them".to_owned(),
-        false => format!("the nearest: {}", found.join(", ")),
-    };
-    let functions = ui::things(called.len() as u64, "called function");
-    ui::complain(&format!("--filter matches none of {functions}; {near}"));
 }

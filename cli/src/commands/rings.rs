@@ -175,7 +175,9 @@ fn write(out: &mut dyn Write, rows: &[Row], folders: &[PathBuf]) -> anyhow::Resu
         right: 4,
         colour: ui::colour(),
         width: ui::columns(),
-        spare: &["started", "threads", "disk", "program"],
+        // The path is what other commands need, and begins with the name of the program.
+        text: 64,
+        spare: &["started", "program", "threads", "disk"],
         ..Columns::default()
     };
     let line = |row: &Row| {
@@ -204,7 +206,8 @@ fn write(out: &mut dyn Write, rows: &[Row], folders: &[PathBuf]) -> anyhow::Resu
             ui::clean(&row.path).into_owned(),
         ]
     };
-    columns.write(out, || rows.iter().map(line))
+    columns.write(out, || rows.iter().map(line))?;
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use fdr_formats::identity::{self, Part};
+use fdr_formats::trigger::{Reason, What};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -59,6 +60,7 @@ struct Document<'a> {
     functions_not_shown: usize,
     whole_run: Option<&'a [Row]>,
     failed_thread: Option<u64>,
+    trigger: Option<Trigger<'a>>,
     open_calls: Vec<OpenCall<'a>>,
     marks: &'a [Moment],
     earlier_marks: u64,
@@ -69,6 +71,41 @@ struct Document<'a> {
     diagnostics: Vec<Problem<'a>>,
     diagnostics_not_shown: u64,
     clock_notes: &'a [String],
+}
+
+/// The trigger that made the trace, and the call that it waited for.
+#[derive(Serialize)]
+pub(crate) struct Trigger<'a> {
+    text: &'a str,
+    what: Option<&'a str>,
+    function: Option<&'a str>,
+    thread: Option<u64>,
+    thread_name: Option<&'a str>,
+    took_ns: Option<u64>,
+    threshold_ns: Option<u64>,
+    begin_unix_ns: Option<u64>,
+    returned: Option<bool>,
+}
+
+impl<'a> Trigger<'a> {
+    pub(crate) fn of(reason: Reason<'a>) -> Trigger<'a> {
+        let call = reason.call();
+        let what = match reason.what {
+            What::Other(words) => Some(words).filter(|words| !words.is_empty()),
+            What::Call(_) => None,
+        };
+        Trigger {
+            text: reason.trigger,
+            what,
+            function: call.map(|call| call.function),
+            thread: call.map(|call| call.thread),
+            thread_name: call.map(|call| call.thread_name),
+            took_ns: call.map(|call| call.took_ns),
+            threshold_ns: reason.threshold_ns(),
+            begin_unix_ns: call.map(|call| call.begin_unix_ns),
+            returned: call.map(|call| call.returned),
+        }
+    }
 }
 
 /// Whom the trace is of; `null` for what it does not say.
@@ -114,6 +151,7 @@ impl<'a> Document<'a> {
             functions_not_shown: report.hidden,
             whole_run: report.whole.as_ref().map(|whole| whole.rows.as_slice()),
             failed_thread: info.failed_thread().map(|thread| thread.0),
+            trigger: info.trigger().map(Trigger::of),
             open_calls: report.open.iter().map(OpenCall::of).collect(),
             marks: &report.moments.list,
             earlier_marks: report.moments.earlier,

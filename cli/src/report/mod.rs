@@ -24,7 +24,7 @@ pub(crate) mod rows;
 mod stack;
 mod stats;
 pub(crate) mod table;
-mod whole;
+pub(crate) mod whole;
 
 #[cfg(test)]
 mod gap_tests;

@@ -8,8 +8,20 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.is_whole {
         let what = "whole run: each call that has ended is counted, also those whose records are gone; \
-                    p50, p90 and p99 are within 7 % (--window: figures of the records)";
+                    p50, p90 and p99 are within 7 %";
         notes.push(what.to_owned());
+        let open = report.open.iter().map(|row| row.depth).sum::<u64>();
+        if open > 0 {
+            let (have, are) = if open == 1 {
+                ("has", "is")
+            } else {
+                ("have", "are")
+            };
+            notes.push(format!(
+                "open: {} {have} not ended, and {are} in no row (--window has the time so far)",
+                ui::things(open, "call"),
+            ));
+        }
     }
     if !report.sample.is_empty() {
         notes.push(format!(
@@ -21,9 +33,10 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let counted = report.rows.iter().filter(|row| row.counted > 0).count();
     if counted > 0 {
         notes.push(format!(
-            "~: calls of {} were only counted; their times are estimated from the timed ones, and are in the self times \
-             of their callers (FDR_BUDGET)",
+            "~: calls of {} were only counted (FDR_BUDGET); their times are estimated from the timed ones{}, and are in \
+             the self times of their callers; mean to max are of the timed ones",
             ui::things(counted as u64, "function"),
+            standard_error(report),
         ));
     }
     if let Some(note) = report.window_note.as_ref().filter(|_| !report.is_whole) {
@@ -44,10 +57,13 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         ));
     }
     if report.untimed > 0 {
+        let passed = match report.untimed_ns {
+            0 => "what passed in them is self time of the functions that called them".to_owned(),
+            ns => format!("what passed in them, {}, is in no row", ui::duration(ns)),
+        };
+        let functions = ui::things(report.untimed as u64, "function");
         notes.push(format!(
-            "untimed: the calls of {} are counted, without times; what passed in them is self time of \
-             the functions that called them",
-            ui::things(report.untimed as u64, "function"),
+            "untimed: the calls of {functions} are counted, without times; {passed}"
         ));
     }
     if report.clipped > 0 && !report.is_whole {
@@ -60,7 +76,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     let (calls, short_ns) = report.short();
     if calls > 0 && !report.is_whole {
         notes.push(format!(
-            "short: {} left no records (FDR_KEEP); their {} are not self time of the functions that \
+            "short: {} left no records (FDR_KEEP), and are in no row; their {} are not self time of the functions that \
              made them",
             ui::things(calls, "call"),
             ui::duration(short_ns),
@@ -115,4 +131,16 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// How far the estimates may be off. Empty if they are as good as exact.
+fn standard_error(report: &Report) -> String {
+    let percents = report.rows.iter().filter_map(|row| {
+        let error = row.error_ns.filter(|_| row.total_ns > 0)?;
+        Some(error as f64 * 100.0 / row.total_ns as f64)
+    });
+    match percents.fold(0.0, f64::max) {
+        most if most < 0.5 => String::new(),
+        most => format!(" (standard error up to {most:.0} % of a total)"),
+    }
 }

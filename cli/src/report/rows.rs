@@ -128,7 +128,7 @@ pub(crate) struct Report {
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
     pub(crate) self_ns: u64,
-    /// The one that crashed or panicked comes first.
+    /// The one that crashed, panicked or made the slow call comes first.
     pub(crate) threads: Vec<ThreadRow>,
     /// The innermost open call of each thread that is in one, as [`open_rows`] sorts them.
     pub(crate) open: Vec<OpenRow>,
@@ -143,6 +143,8 @@ pub(crate) struct Report {
     pub(crate) clipped: u64,
     /// Functions without times that were called, shown or not.
     pub(crate) untimed: usize,
+    /// What passed in them, if it is not self time of their callers.
+    pub(crate) untimed_ns: u64,
     /// Records of threads that are not in the trace.
     pub(crate) missing: Missing,
     /// What is wrong with the clock, in words.
@@ -179,7 +181,7 @@ impl Report {
         let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
         let windows = windows.filter(|_| !is_timeless(info));
         let open = open_rows(info, &figures.threads);
-        let failed = info.failed_thread();
+        let failed = info.thread_of_reason();
         figures
             .threads
             .sort_by_key(|part| (Some(part.thread.id) != failed, part.thread.id));
@@ -197,6 +199,7 @@ impl Report {
             duration_ns: span(clock, first, last.unwrap_or_default()),
             timeless: is_timeless(info),
             clipped: figures.functions.values().map(|stats| stats.clipped).sum(),
+            untimed_ns: 0,
             untimed: figures
                 .functions
                 .keys()
@@ -282,7 +285,8 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
-/// What the threads were in when the trace was written: one that crashed or panicked first, then the longest.
+/// What the threads were in when the trace was written: the one that the reason names first, then the
+/// longest.
 pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow> {
     let row = |part: &ThreadPart| {
         // A thread that had ended was in nothing: its calls end with its last record.
@@ -300,7 +304,7 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
         })
     };
     let mut rows: Vec<OpenRow> = threads.iter().filter_map(row).collect();
-    let failed = info.failed_thread().map(|thread| thread.0);
+    let failed = info.thread_of_reason().map(|thread| thread.0);
     rows.sort_by_key(|row| {
         let others = Some(row.thread) != failed;
         (others, std::cmp::Reverse(row.open_ns), row.thread)

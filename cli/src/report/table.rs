@@ -18,6 +18,9 @@ const HEAD: [&str; 10] = [
 /// Columns in the order in which they are left out where a terminal is narrow; the rest stays.
 const LEFT_OUT: [&str; 7] = ["min", "p90", "p50", "mean", "p99", "max", "total"];
 
+/// The column that the figures of the whole run do not have.
+const ABSENT: &str = "min";
+
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
 const LEAST: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8];
 
@@ -53,21 +56,30 @@ pub(crate) fn write(
         Some(width) => ui::wrap(&text, width, 2),
         None => text,
     };
-    writeln!(out, "{}", fitting(headline(info, report)))?;
+    let facts = |text: String| match look.columns {
+        Some(width) => ui::wrap_facts(&text, width, 2),
+        None => text,
+    };
+    writeln!(out, "{}", facts(headline(info, report)))?;
     if let Some(line) = identity(info) {
-        writeln!(out, "{}", fitting(line))?;
+        writeln!(out, "{}", facts(line))?;
     }
-    if info.failed_thread().is_some() {
-        writeln!(out, "{}", fitting(ui::clean(&info.reason).into_owned()))?;
+    if info.failed_thread().is_some() || info.trigger().is_some() {
+        let said = trace::reason(info);
+        writeln!(out, "{}", fitting(ui::clean(&said).into_owned()))?;
     }
     if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;
+    }
+    if report.is_whole {
+        let line = "figures of the whole run (--window: figures of the records)";
+        writeln!(out, "{}", fitting(line.to_owned()))?;
     }
     writeln!(out)?;
     let fit = Fit::new(report, look);
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
-            writeln!(out, "{}", fitting(thread_line(thread, look)))?;
+            writeln!(out, "{}", facts(thread_line(thread, look)))?;
             let rows = thread.rows.as_deref().unwrap_or(&[]);
             write_rows(out, rows, thread.self_ns, look, &fit)?;
             writeln!(out)?;
@@ -190,7 +202,7 @@ pub(crate) fn open_in_words(
         0 => String::new(),
         more => format!(" (and {} more)", ui::count(more as u64)),
     };
-    Some(format!("open {when}: {}{more}", shown.join(", ")))
+    Some(format!("open {when}: {}{more}", shown.join("; ")))
 }
 
 /// Writes a table.
@@ -207,7 +219,7 @@ fn write_rows(
     let least: Vec<usize> = fit.columns(fit.least).collect();
     let columns = Columns {
         head: &head,
-        right: HEAD.len() - fit.left_out.len(),
+        right: head.len() - 1 - usize::from(look.places),
         colour: look.colour,
         least: &least,
         ..Columns::default()
@@ -277,21 +289,26 @@ impl Line {
 /// What fits into the width that there is, the same for all tables of a report.
 struct Fit {
     left_out: Vec<&'static str>,
+    /// A column that no row has.
+    absent: Option<&'static str>,
     /// Characters of a function's name.
     name: usize,
     /// Widths of the numbers' columns.
     least: [usize; HEAD.len()],
     /// What all names begin with, where it is left out.
     prefix: String,
+    has_rows: bool,
 }
 
 impl Fit {
     fn new(report: &Report, look: Look) -> Fit {
         let mut fit = Fit {
             left_out: Vec::new(),
+            absent: report.is_whole.then_some(ABSENT),
             name: usize::MAX,
             least: [0; HEAD.len()],
             prefix: String::new(),
+            has_rows: !report.rows.is_empty(),
         };
         let Some(columns) = look.columns else {
             return fit;
@@ -318,7 +335,9 @@ impl Fit {
                 Some(known) => shared(&known, &line.name).to_owned(),
             });
         }
-        let mut rest = LEFT_OUT.into_iter();
+        let mut rest = LEFT_OUT
+            .into_iter()
+            .filter(|name| Some(*name) != fit.absent);
         loop {
             // Each column has a space on both sides; the last one's is not printed.
             let numbers: usize = fit.columns(fit.least).map(|width| width + 2).sum();
@@ -354,7 +373,7 @@ impl Fit {
             let prefix = ui::shorten(&self.prefix, most_of_a_name(columns));
             notes.push(format!("all names begin with {prefix}, which is left out"));
         }
-        if !self.left_out.is_empty() {
+        if !self.left_out.is_empty() && self.has_rows {
             let names = HEAD.map(|name| self.left_out.contains(&name).then_some(name));
             let names: Vec<&str> = names.into_iter().flatten().collect();
             let names = names.join(", ");
@@ -367,7 +386,9 @@ impl Fit {
 
     /// Of something for every column, that for the columns that are shown.
     fn columns<T>(&self, all: [T; HEAD.len()]) -> impl Iterator<Item = T> {
-        let shown = |(at, item)| (!self.left_out.contains(&HEAD[at])).then_some(item);
+        let is_shown =
+            |name: &&'static str| !self.left_out.contains(name) && self.absent != Some(*name);
+        let shown = move |(at, item)| is_shown(&HEAD[at]).then_some(item);
         all.into_iter().enumerate().filter_map(shown)
     }
 }

@@ -38,6 +38,7 @@ fn report(names: &[&str]) -> Report {
         flaws: Default::default(),
         clipped: 0,
         untimed: 0,
+        untimed_ns: 0,
         missing: Default::default(),
         open: Vec::new(),
         moments: Default::default(),

@@ -2,7 +2,7 @@
 //! count every call that has ended, also calls whose records are overwritten, and calls that left none. This file must
 //! never mix them with figures of the records.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use fdr_formats::model::{FunctionTotals, Thread};
@@ -19,6 +19,10 @@ pub(crate) struct Whole {
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
     pub(crate) self_ns: u64,
+    /// Functions without times, shown or not.
+    pub(crate) untimed: usize,
+    /// What passed in them, as the recorder knows.
+    pub(crate) untimed_ns: u64,
 }
 
 impl Whole {
@@ -51,16 +55,33 @@ impl Whole {
             })
             .add(more);
         }
-        let own = functions.values().map(|totals| totals.own.0);
-        let own = own.fold(0, u64::saturating_add);
-        let rows = functions.values().map(|totals| row(info, totals));
-        let (rows, hidden) = arrange(rows.collect(), selection, false);
+        let rows: Vec<Row> = functions.values().map(|totals| row(info, totals)).collect();
+        // Of functions without times, the recorder knows the time of the calls, and takes it from that of the callers.
+        let own = |is_untimed: bool| {
+            let those = functions.values().zip(&rows);
+            let those = those.filter(|(_, row)| row.untimed == is_untimed);
+            let own = those.fold(0_u64, |sum, (totals, _)| sum.saturating_add(totals.own.0));
+            info.clock.nanos(Ticks(own)).0
+        };
+        let (self_ns, untimed_ns) = (own(false), own(true));
+        let untimed = rows.iter().filter(|row| row.untimed).count();
+        let (rows, hidden) = arrange(rows, selection, false);
         Ok(Whole {
             rows,
             hidden,
-            self_ns: info.clock.nanos(Ticks(own)).0,
+            self_ns,
+            untimed,
+            untimed_ns,
         })
     }
+}
+
+/// The names of all functions that the totals count.
+pub(crate) fn called(info: &TraceInfo) -> Vec<String> {
+    let threads = info.threads.iter().flat_map(|thread| &thread.totals);
+    let all = threads.chain(&info.missing_totals);
+    let ids: BTreeSet<FunctionId> = all.map(|totals| totals.function).collect();
+    ids.into_iter().map(|id| name_of(info, id)).collect()
 }
 
 impl Report {
@@ -81,6 +102,7 @@ impl Report {
         self.rows = whole.rows;
         self.hidden = whole.hidden;
         self.self_ns = whole.self_ns;
+        (self.untimed, self.untimed_ns) = (whole.untimed, whole.untimed_ns);
         self.is_whole = true;
         Ok(())
     }

@@ -157,6 +157,14 @@ impl<'a> Calls<'a> {
         open.frames = Vec::new();
     }
 
+    /// Whether calls inside of the innermost open call are chosen if their functions are not known.
+    fn is_shown(&self) -> bool {
+        let everything = self.chosen.filter.is_none() && self.chosen.within.is_empty();
+        let open = self.current.and_then(|place| self.threads.get(place));
+        let innermost = open.and_then(|(_, open)| open.frames.last());
+        innermost.map_or(everything, |frame| frame.shown)
+    }
+
     fn call(&mut self, call: &Call) {
         let before = self.open().map_or(call.time, |open| open.now);
         let part = self.part(call.time);
@@ -302,8 +310,12 @@ impl Sink for Calls<'_> {
             Mark::Custom { time, .. }
             | Mark::Typed { time, .. }
             | Mark::Note { time, .. }
-            | Mark::ShortCalls { time, .. }
             | Mark::Break { time } => self.part(time),
+            // Nobody knows whose calls they were. They belong to the call around them.
+            Mark::ShortCalls { time, .. } => match (self.part(time), self.is_shown()) {
+                (part, true) => part,
+                (_, false) => Part::Before,
+            },
             Mark::Argument { .. } => match self.open().is_some_and(|open| open.given) {
                 true => Part::Inside,
                 false => Part::Before,

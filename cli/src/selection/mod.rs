@@ -299,15 +299,22 @@ fn complain_of(option: &str, filter: &Filter, info: &TraceInfo) {
     {
         return;
     }
+    complain_of_none(option, filter, &names().collect::<Vec<_>>(), "function");
+}
+
+/// Says that globs match none of these functions, and which ones may have been meant. Says nothing if there are none.
+pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], what: &str) {
+    if names.is_empty() {
+        return;
+    }
+    let some = || names.iter().copied().take(MOST_NAMES);
     let globs = filter.includes().iter();
-    let near: Vec<&str> = globs
-        .flat_map(|glob| nearest(names().take(MOST_NAMES), glob, 3))
-        .collect();
+    let near: Vec<&str> = globs.flat_map(|glob| nearest(some(), glob, 3)).collect();
     let near = match near.is_empty() {
         true => "it excludes all of them".to_owned(),
         false => format!("the nearest: {}", near.join(", ")),
     };
-    let functions = ui::things(info.functions.len() as u64, "function");
+    let functions = ui::things(names.len() as u64, what);
     ui::complain(&format!("{option} matches none of {functions}; {near}"));
 }
 

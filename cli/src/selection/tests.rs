@@ -262,3 +262,98 @@ fn times_are_found_as_ticks_by_the_rule_of_their_scale() {
         }
     }
 }
+
+/// Gives its sink the same events each time.
+struct Events(fdr_formats::TraceInfo, Vec<Event>);
+
+enum Event {
+    Call(Call),
+    Short(u64, u64),
+}
+
+impl Source for Events {
+    fn info(&self) -> &fdr_formats::TraceInfo {
+        &self.0
+    }
+
+    fn diagnostics(&self) -> &[fdr_formats::Diagnostic] {
+        &[]
+    }
+
+    fn lanes(&self) -> usize {
+        1
+    }
+
+    fn lane_bytes(&self, _lane: usize) -> u64 {
+        1
+    }
+
+    fn decode(
+        &self,
+        _lane: usize,
+        sink: &mut dyn fdr_formats::Sink,
+        _progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), fdr_formats::Error> {
+        for event in &self.1 {
+            match event {
+                Event::Call(call) => sink.calls(&[*call]),
+                &Event::Short(time, calls) => sink.mark(&fdr_formats::Mark::ShortCalls {
+                    time: Ticks(time),
+                    calls,
+                    ticks: 1,
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    fn records(
+        &self,
+        _visit: &mut dyn FnMut(&source::Record<'_>) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), fdr_formats::Error> {
+        Ok(())
+    }
+}
+
+/// Short calls of 1, of 2 inside of it, of 3 beside it, and of none.
+#[test]
+fn short_calls_are_those_of_the_calls_around_them() {
+    let events = || {
+        vec![
+            Event::Call(entry(100, 1)),
+            Event::Short(110, 1),
+            Event::Call(entry(120, 2)),
+            Event::Short(130, 10),
+            Event::Call(exit(140, 2)),
+            Event::Call(exit(150, 1)),
+            Event::Short(160, 100),
+            Event::Call(entry(170, 3)),
+            Event::Short(180, 1000),
+            Event::Call(exit(190, 3)),
+        ]
+    };
+    let filter = |glob: &str| Filter::parse(glob).unwrap();
+    for (within, shown, from, wanted) in [
+        (None, None, None, 1111),
+        (None, None, Some(125), 1110),
+        (Some("#1"), None, None, 11),
+        (Some("#2"), None, None, 10),
+        (Some("#3"), None, None, 1000),
+        (Some("#7"), None, None, 0),
+        (None, Some("#1"), None, 1),
+        (Some("#1"), Some("#2"), None, 10),
+        (None, Some("#7"), None, 0),
+    ] {
+        let chosen = Chosen {
+            within: within.map(filter).into_iter().collect(),
+            filter: shown.map(filter),
+            from: from.map(Ticks),
+            ..Chosen::default()
+        };
+        let said = format!("{chosen:?}");
+        let trace = Events(fdr_formats::TraceInfo::default(), events());
+        let part = Selected::new(Box::new(trace), chosen);
+        let tally = crate::tally::Tally::of(&part, &|_| {}).unwrap();
+        assert_eq!(tally.marks().short_calls, wanted, "{said}");
+    }
+}

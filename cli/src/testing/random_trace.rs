@@ -1,8 +1,11 @@
 //! Random traces in memory, on which all commands and formats must agree. They have calls without entry or exit, gaps,
-//! breaks, and clocks that go back. The same seed always gives the same trace.
+//! breaks, clocks that go back, short calls without records, and totals. The same seed always gives the same trace.
 
 use std::ops::ControlFlow;
 
+use fdr_formats::identity::Part;
+use fdr_formats::lengths;
+use fdr_formats::model::{Counts, FunctionTotals};
 use fdr_formats::source::Record;
 use fdr_formats::{
     Call, Diagnostic, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
@@ -79,6 +82,76 @@ impl RandomTrace {
             threads,
         }
     }
+
+    /// The same with what the recorder leaves of calls without records: summaries, thresholds, totals, and counts of
+    /// all. Some calls were only counted, and one top-level call in seven was recorded.
+    pub(crate) fn with_short_calls(seed: u64, least: u64) -> RandomTrace {
+        let mut trace = RandomTrace::new(seed, least, 0);
+        let mut random = Random::new(seed ^ 0x5407);
+        trace.info.identity.set(Part::Sample, "1/7");
+        for (thread, events) in trace.info.threads.iter_mut().zip(&mut trace.threads) {
+            let is_call = |event: &&Event| matches!(event, Event::Call(_));
+            let readable = events.iter().filter(is_call).count() as u64;
+            let mut short = 0;
+            let (mut all, mut before) = (Vec::new(), None);
+            for event in std::mem::take(events) {
+                if let (Event::Call(call), Some(before)) = (&event, before) {
+                    let passed = call.time.since(before).0;
+                    if random.below(3) == 0 && passed > 0 {
+                        let calls = 1 + random.below(1000);
+                        let ticks = random.below(passed + 1);
+                        short += calls;
+                        let time = call.time;
+                        all.push(Event::Mark(Mark::ShortCalls { time, calls, ticks }));
+                    }
+                    if random.below(20) == 0 {
+                        let ticks = random.below(5000);
+                        all.push(Event::Mark(Mark::Threshold { ticks }));
+                    }
+                }
+                if let Event::Call(call) = &event {
+                    before = Some(call.time);
+                }
+                all.push(event);
+            }
+            *events = all;
+            let overwritten = random.below(2) * random.below(100);
+            thread.counts = Some(Counts {
+                recorded: readable + overwritten + 2 * short,
+                readable,
+                overwritten,
+                summarised: 2 * short,
+                ..Counts::default()
+            });
+            let functions = 1..=5;
+            thread.totals = functions.map(|id| totals(id, &mut random)).collect();
+        }
+        trace
+    }
+}
+
+/// Some calls of a function, a few of them only counted.
+fn totals(id: u32, random: &mut Random) -> FunctionTotals {
+    let mut totals = FunctionTotals {
+        function: FunctionId(id),
+        untimed: random.below(3) * random.below(50),
+        ..FunctionTotals::default()
+    };
+    for _ in 0..random.below(20) {
+        let bits = random.below(30);
+        let ticks = random.below(1 << bits);
+        let class = lengths::class(ticks) as u8;
+        totals.add(&FunctionTotals {
+            function: totals.function,
+            calls: 1,
+            untimed: 0,
+            total: Ticks(ticks),
+            own: Ticks(random.below(ticks + 1)),
+            longest: Ticks(ticks),
+            lengths: vec![(class, 1)],
+        });
+    }
+    totals
 }
 
 impl Source for RandomTrace {

@@ -37,6 +37,10 @@ fn counts_have_separators() {
         "1 function that is untimed: x"
     );
     assert_eq!(
+        counted(1, "events that begin in the same microsecond"),
+        "1 event that begins in the same microsecond"
+    );
+    assert_eq!(
         counted(1, "entries and exits after it"),
         "1 entry or exit after it"
     );
@@ -75,6 +79,20 @@ fn long_names_lose_their_middle() {
         let short = shorten("my_app::module::Type::method", most);
         assert_eq!(short.chars().count(), most.min(28));
     }
+}
+
+#[test]
+fn facts_stay_in_one_line_if_they_are_short() {
+    let text = "my_app (process 7) · 5.021 s · 3 threads · 1,004 records";
+    assert_eq!(
+        wrap_facts(text, 38, 2),
+        "my_app (process 7) · 5.021 s ·\n  3 threads · 1,004 records"
+    );
+    let long = "a fact of very many words · b";
+    assert_eq!(
+        wrap_facts(long, 12, 2),
+        "a fact of\n  very many\n  words · b"
+    );
 }
 
 #[test]

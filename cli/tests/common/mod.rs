@@ -347,6 +347,37 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
     writer.calls(&calls(&[(time, 4)]));
 }
 
+/// Thread 7 runs `app::run` { `app::step` }, with short calls in both: 5, and 7 of 21 ns. There were 50 in the whole run.
+pub(crate) fn with_short_calls(path: &str) {
+    let info = TraceInfo {
+        functions: functions(&["app::run", "app::step", "app::none"]),
+        ..TraceInfo::default()
+    };
+    let mut writer = writer(path, &info);
+    writer.thread(&Thread {
+        id: ThreadId(7),
+        counts: Some(Counts {
+            recorded: 104,
+            readable: 4,
+            summarised: 100,
+            ..Counts::default()
+        }),
+        ..Thread::default()
+    });
+    writer.calls(&calls(&[(1000, 1)]));
+    writer.mark(&Mark::Threshold { ticks: 40 });
+    let short = |time, calls| Mark::ShortCalls {
+        time: Ticks(time),
+        calls,
+        ticks: 3 * calls,
+    };
+    writer.mark(&short(1100, 5));
+    writer.calls(&calls(&[(1200, 2)]));
+    writer.mark(&short(1300, 7));
+    writer.calls(&calls(&[(1400, -2), (1500, -1)]));
+    writer.finish().expect("a trace");
+}
+
 /// That a packed trace which is damaged at its beginning is refused by every kind of reader.
 pub(crate) fn assert_damaged_from_the_beginning(packed: &str) {
     let error =

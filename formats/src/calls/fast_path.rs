@@ -103,7 +103,7 @@ impl<T: Copy + Default> CallStack<T> {
         }
         for mut calls in calls.chunks(ROOM) {
             let first = calls.first().map_or(self.before, |call| call.time);
-            if first < self.before || !calls.is_sorted_by_key(|call| call.time) {
+            if first < self.earliest() || !calls.is_sorted_by_key(|call| call.time) {
                 self.go_back();
                 let times = calls.iter().map(|call| call.time);
                 self.latest = times.fold(self.latest, Ticks::max);
@@ -143,7 +143,7 @@ impl<T: Copy + Default> CallStack<T> {
             return;
         };
         self.begin(first);
-        if first < self.before {
+        if first < self.earliest() {
             self.go_back();
         }
         let is_plain = !packed.has_odd_edges();
@@ -207,7 +207,8 @@ impl<T: Copy + Default> CallStack<T> {
     ) -> usize {
         let untimed = self.untimed.clone();
         let followed = match untimed.near() {
-            // No sum exceeds the time that has passed, because no time went back.
+            // No sum exceeds the time that has passed, because no time went back, and short calls had the time that
+            // they took.
             _ if self.went_back => return 0,
             None => return 0,
             Some([]) => self.follow::<false, U>(window, user, time, steps, &[]),

@@ -50,7 +50,9 @@ pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
 pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
 pub use self::past::{EarlierExit, Past};
 pub use self::rule::{Exit, NEAR, Rule};
-pub use self::untimed::{Untimed, untimed};
+pub use self::untimed::Untimed;
+#[cfg(feature = "read")]
+pub use self::untimed::untimed;
 use crate::model::{Call, Edge, Ticks};
 
 /// The open calls of one thread. `T` is the user's data of each call.
@@ -74,7 +76,9 @@ pub struct CallStack<T = ()> {
     before: Ticks,
     /// The latest time of an edge after which the clock went back.
     latest: Ticks,
-    /// The clock went back.
+    /// Until when the short calls since the previous edge lasted, at the earliest.
+    short_until: Ticks,
+    /// The clock went back, or short calls took more time than there was: sums may exceed the time that has passed.
     went_back: bool,
 }
 
@@ -92,6 +96,7 @@ impl<T> Default for CallStack<T> {
             first: Ticks(0),
             before: Ticks(0),
             latest: Ticks(0),
+            short_until: Ticks(0),
             went_back: false,
         }
     }
@@ -227,7 +232,13 @@ impl<T> CallStack<T> {
             }
             Exit::Before => self.first().unwrap_or(call.time),
             Exit::Lone if self.gap == self.number => call.time,
-            Exit::Lone => self.before,
+            Exit::Lone => {
+                // The short calls of its caller are in the same stretch of time.
+                if self.short_until > self.before {
+                    self.go_back();
+                }
+                self.before
+            }
         };
         let caller = self.open.last().map(|open| &open.data);
         let data = out.missing(call.function, exit, caller);
@@ -252,7 +263,7 @@ impl<T> CallStack<T> {
         if self.number == 0 {
             self.first = call.time;
         }
-        if call.time < self.before {
+        if call.time < self.earliest() {
             self.go_back();
         }
         self.number += 1;
@@ -260,7 +271,13 @@ impl<T> CallStack<T> {
         self.before = call.time;
     }
 
-    /// The next edge is earlier than the one before.
+    /// An earlier edge means that sums of times may exceed the time that has passed.
+    #[inline]
+    fn earliest(&self) -> Ticks {
+        self.before.max(self.short_until)
+    }
+
+    /// The next edge is earlier than the one before, or than the end of the short calls before it.
     #[cold]
     fn go_back(&mut self) {
         self.latest = self.latest();
@@ -307,6 +324,7 @@ impl<T> CallStack<T> {
         let since = self.before().map_or(0, |before| time.since(before).0);
         let ticks = ticks.min(since);
         self.children = self.children.saturating_add(ticks);
+        self.short_until = Ticks(self.earliest().0.saturating_add(ticks));
         ticks
     }
 
@@ -374,7 +392,7 @@ impl<T> CallStack<T> {
         self.children = self.children.saturating_add(piece.children);
         self.rule.join(&piece.rule);
         if piece.number > 0 {
-            if piece.first < self.before {
+            if piece.first < self.earliest() {
                 self.go_back();
             }
             self.first = self.first().unwrap_or(piece.first);
@@ -383,6 +401,7 @@ impl<T> CallStack<T> {
         self.number += piece.number;
         self.synthetic += piece.synthetic;
         self.latest = self.latest.max(piece.latest);
+        self.short_until = self.short_until.max(piece.short_until);
         self.went_back |= piece.went_back;
     }
 

@@ -120,6 +120,40 @@ fn an_exit_without_entry_among_open_calls_begins_with_the_edge_before() {
     );
 }
 
+/// The caller of a call without an entry may have made short calls in the same stretch of time.
+#[test]
+fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
+    for later in [
+        exit(200, 7),
+        Call {
+            synthetic: true,
+            ..enter(105, 7)
+        },
+    ] {
+        let (mut told, mut window) = (Teller::default(), Window::default());
+        let mut stack = CallStack::new();
+        stack.run(&mut window, &mut told, &[enter(100, 1)]);
+        assert_eq!(stack.short_calls(Ticks(190), 90), 90);
+        let mut calls = vec![later];
+        if later.edge == Edge::Entry {
+            calls.push(exit(200, 7));
+        }
+        calls.extend([
+            exit(200, 1),
+            enter(210, 2),
+            exit(211, 2),
+            enter(220, 2),
+            exit(221, 2),
+        ]);
+        stack.run(&mut window, &mut told, &calls);
+        assert!(
+            told.lines.contains(&"1 100 0".to_owned()),
+            "{:?}",
+            told.lines
+        );
+    }
+}
+
 #[test]
 fn what_is_open_at_the_end_lasts_until_the_dump() {
     let calls = [enter(1, 1), enter(4, 2)];
@@ -343,6 +377,16 @@ fn the_fast_path_tells_what_the_long_way_does() {
             match next(&mut seed) % 8 {
                 0 => [&mut slow, &mut fast].map(CallStack::doubt),
                 1 => [&mut slow, &mut fast].map(CallStack::lose),
+                2 | 3 => {
+                    // Now and then they end behind the next edge, or too many ticks are stated.
+                    let next_edge = more.first().map_or(time, |call| call.time.0);
+                    let wrong = if of_100(&mut seed, 4) { 20 } else { 0 };
+                    let ticks = next_edge.saturating_sub(slow.before().map_or(0, |edge| edge.0));
+                    let until = Ticks(next_edge + wrong);
+                    [&mut slow, &mut fast].map(|stack| {
+                        stack.short_calls(until, ticks + wrong);
+                    })
+                }
                 _ => [(), ()],
             };
             rest = more;

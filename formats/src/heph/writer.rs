@@ -100,7 +100,7 @@ impl<W: Write> HephWriter<W> {
             out, state, spans, ..
         } = &mut self;
         let end = state.end();
-        spans.finish(end, |thread, span| {
+        spans.finish(end, &mut |thread, span| {
             if let Some(index) = state.threads.of(thread) {
                 state.span(index, span, &mut out.buffer);
                 out.settle();

@@ -29,10 +29,49 @@ use crate::identity::Part;
 /// A field of a klass, as the stream announces it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Field {
-    pub(super) kind: u8,
-    pub(super) size: u64,
-    pub(super) type_name: &'static str,
+    ty: Type,
     pub(super) name: &'static str,
+}
+
+/// The types of fields.
+#[derive(Clone, Copy, Debug)]
+enum Type {
+    U8,
+    U32,
+    U64,
+    Text,
+    Event,
+    CallBase,
+    Call,
+    Klass,
+    KlassId,
+    Time,
+    Number,
+    Duration,
+    Thread,
+    Label,
+}
+
+impl Field {
+    /// Its kind, its bytes, and the name of its type. The sizes of klasses are those of C's structs.
+    pub(super) fn described(&self) -> (u8, u64, &'static str) {
+        match self.ty {
+            Type::U8 => (UNSIGNED, 1, "uint8_t"),
+            Type::U32 => (UNSIGNED, 4, "uint32_t"),
+            Type::U64 => (UNSIGNED, 8, "uint64_t"),
+            Type::Text => (TEXT, 8, "const char*"),
+            Type::Event => (STRUCT, 24, "HT_Event"),
+            Type::CallBase => (STRUCT, 40, "HT_CallstackBaseEvent"),
+            Type::Call => (STRUCT, 48, "HT_CallstackIntEvent"),
+            Type::Klass => (POINTER, 8, "HT_EventKlass*"),
+            Type::KlassId => (UNSIGNED, 4, "HT_EventKlassId"),
+            Type::Time => (UNSIGNED, 8, "HT_TimestampNs"),
+            Type::Number => (UNSIGNED, 8, "HT_EventId"),
+            Type::Duration => (UNSIGNED, 8, "HT_DurationNs"),
+            Type::Thread => (UNSIGNED, 4, "HT_ThreadId"),
+            Type::Label => (UNSIGNED, 8, "HT_CallstackEventLabel"),
+        }
+    }
 }
 
 /// A klass, as it is announced.
@@ -43,36 +82,30 @@ pub(super) struct Klass {
     pub(super) fields: &'static [Field],
 }
 
-const fn field(kind: u8, size: u64, type_name: &'static str, name: &'static str) -> Field {
-    Field {
-        kind,
-        size,
-        type_name,
-        name,
-    }
+const fn field(ty: Type, name: &'static str) -> Field {
+    Field { ty, name }
 }
 
 const fn u8(name: &'static str) -> Field {
-    field(UNSIGNED, 1, "uint8_t", name)
+    field(Type::U8, name)
 }
 
 const fn u32(name: &'static str) -> Field {
-    field(UNSIGNED, 4, "uint32_t", name)
+    field(Type::U32, name)
 }
 
 const fn u64(name: &'static str) -> Field {
-    field(UNSIGNED, 8, "uint64_t", name)
+    field(Type::U64, name)
 }
 
 const fn text(name: &'static str) -> Field {
-    field(TEXT, 8, "const char*", name)
+    field(Type::Text, name)
 }
 
-/// The klasses' sizes are those of C's structs.
-const BASE: Field = field(STRUCT, 24, "HT_Event", "base");
-const CALL_BASE_FIELD: Field = field(STRUCT, 40, "HT_CallstackBaseEvent", "base");
-const CALL_FIELD: Field = field(STRUCT, 48, "HT_CallstackIntEvent", "base");
-const KLASS_ID: Field = field(UNSIGNED, 4, "HT_EventKlassId", "info_klass_id");
+const BASE: Field = field(Type::Event, "base");
+const CALL_BASE_FIELD: Field = field(Type::CallBase, "base");
+const CALL_FIELD: Field = field(Type::Call, "base");
+const KLASS_ID: Field = field(Type::KlassId, "info_klass_id");
 
 /// 1: the mark stands behind an entry of the same time, not before it.
 const INSIDE: Field = u8("inside");
@@ -182,9 +215,9 @@ pub(super) const KLASSES: &[Klass] = &[
         id: EVENT,
         name: "HT_Event",
         fields: &[
-            field(POINTER, 8, "HT_EventKlass*", "klass"),
-            field(UNSIGNED, 8, "HT_TimestampNs", "timestamp"),
-            field(UNSIGNED, 8, "HT_EventId", "id"),
+            field(Type::Klass, "klass"),
+            field(Type::Time, "timestamp"),
+            field(Type::Number, "id"),
         ],
     },
     Klass {
@@ -209,17 +242,14 @@ pub(super) const KLASSES: &[Klass] = &[
         name: "HT_CallstackBaseEvent",
         fields: &[
             BASE,
-            field(UNSIGNED, 8, "HT_DurationNs", "duration"),
-            field(UNSIGNED, 4, "HT_ThreadId", "thread_id"),
+            field(Type::Duration, "duration"),
+            field(Type::Thread, "thread_id"),
         ],
     },
     Klass {
         id: CALL,
         name: "HT_CallstackIntEvent",
-        fields: &[
-            CALL_BASE_FIELD,
-            field(UNSIGNED, 8, "HT_CallstackEventLabel", "label"),
-        ],
+        fields: &[CALL_BASE_FIELD, field(Type::Label, "label")],
     },
     Klass {
         id: record::CALL_TEXT,
@@ -347,8 +377,9 @@ impl Announcer<'_> {
     }
 
     fn field(&mut self, id: u32, field: &Field, name: &str) {
-        let record = self.begin(FIELD).u32(id).text(field.type_name).text(name);
-        let _ = record.u64(field.size).u8(field.kind);
+        let (kind, size, type_name) = field.described();
+        let record = self.begin(FIELD).u32(id).text(type_name).text(name);
+        let _ = record.u64(size).u8(kind);
     }
 
     /// Announces one of [`KLASSES`].

@@ -121,11 +121,14 @@ impl Schema {
             generation: 1,
         };
         for klass in KLASSES.iter().filter(|klass| klass.id <= SYSTEM) {
-            let field = |field: &klass::Field| Described {
-                type_name: field.type_name.into(),
-                name: field.name.into(),
-                size: field.size,
-                kind: field.kind,
+            let field = |field: &klass::Field| {
+                let (kind, size, type_name) = field.described();
+                Described {
+                    type_name: type_name.into(),
+                    name: field.name.into(),
+                    size,
+                    kind,
+                }
             };
             let fields: Vec<Described> = klass.fields.iter().map(field).collect();
             let name: Arc<str> = klass.name.into();

@@ -274,7 +274,7 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
             ..
         } = &mut *self;
         let end = info.end.map(|end| Ticks(scale.nanos(end).0));
-        spans.finish(end, |thread, span| {
+        spans.finish(end, &mut |thread, span| {
             let state = state_of.get(thread.0).and_then(|at| states.get(at));
             if let Some(state) = state {
                 output.span(state.number, span);

@@ -2,6 +2,7 @@
 //! each call when it ends. So totals include calls without records and calls whose records are overwritten. Pure.
 
 use super::{FunctionId, Ticks};
+#[cfg(feature = "read")]
 use crate::lengths;
 
 /// The calls of one function that have ended.
@@ -23,6 +24,7 @@ pub struct FunctionTotals {
     pub lengths: Vec<(u8, u64)>,
 }
 
+#[cfg(feature = "read")]
 impl FunctionTotals {
     /// The length that so many percent of the calls do not exceed. `None`: no call has a time.
     #[must_use]

@@ -59,10 +59,12 @@ pub enum Kind {
     Status = 6,
     /// Name this moment: the text.
     Mark = 7,
+    /// Replace the triggers by those of the text, in the words of `FDR_TRIGGER`.
+    Trigger = 8,
 }
 
 impl Kind {
-    const ALL: [Kind; 8] = [
+    const ALL: [Kind; 9] = [
         Kind::Nothing,
         Kind::On,
         Kind::Off,
@@ -71,6 +73,7 @@ impl Kind {
         Kind::Dump,
         Kind::Status,
         Kind::Mark,
+        Kind::Trigger,
     ];
 
     fn from_raw(raw: u32) -> Option<Kind> {
@@ -127,6 +130,7 @@ pub fn encode_answer(number: u32, answer: Result<&str, &str>) -> Vec<u8> {
     encode(number, u32::from(answer.is_err()), text)
 }
 
+#[cfg(feature = "read")]
 /// Decodes an answer: its text, or why the command was refused. `None`: it is damaged.
 #[must_use]
 pub fn decode_answer(number: u32, bytes: &[u8]) -> Option<Result<&str, &str>> {

@@ -58,8 +58,10 @@
 //!
 //! Fields without a size have 8 bytes.
 
+#[cfg(feature = "read")]
 use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
+#[cfg(feature = "read")]
 use crate::model::{Function, FunctionId};
 
 /// First bytes of every ring file.
@@ -115,7 +117,7 @@ pub const OPEN_CALLS_LEAST: usize = 8192;
 pub const FRAMES: usize = 203;
 /// The places of their fields: the word of their counts, the end of the record that is being published, threshold, the
 /// state that is true then (a word, calls, ticks), frames, the word of the arguments, the arguments.
-pub const OPEN_CALLS_OFFSETS: [usize; 9] = [0, 16, 24, 40, 48, 56, 64, 8184, 8192];
+pub const OPEN_CALLS_OFFSETS: [usize; 9] = [0, 16, 24, 40, 48, 56, 64, 8192, 8200];
 /// Bytes of a frame.
 pub const FRAME_SIZE: usize = 40;
 /// The places of a frame's fields: word, CPU, tick, calls without records, their ticks, ticks of all calls.
@@ -206,6 +208,7 @@ impl Header {
     }
 }
 
+#[cfg(feature = "read")]
 /// The sum of the counters in these bytes.
 #[must_use]
 pub fn sum_of_counters(bytes: &[u8]) -> u64 {
@@ -230,6 +233,7 @@ pub struct Crash {
     pub ticks: u64,
 }
 
+#[cfg(feature = "read")]
 /// Decodes the head; `None` if it is no head of a ring.
 #[must_use]
 pub fn decode_header(bytes: &[u8]) -> Option<Header> {
@@ -311,6 +315,7 @@ pub struct Slot {
     pub given: u32,
 }
 
+#[cfg(feature = "read")]
 /// Decodes a slot.
 #[must_use]
 pub fn decode_slot(bytes: &[u8]) -> Option<Slot> {
@@ -350,6 +355,7 @@ pub struct Mark {
     pub end: u64,
 }
 
+#[cfg(feature = "read")]
 /// Decodes a mark.
 #[must_use]
 pub fn decode_mark(bytes: &[u8]) -> Option<Mark> {
@@ -361,6 +367,7 @@ pub fn decode_mark(bytes: &[u8]) -> Option<Mark> {
     })
 }
 
+#[cfg(feature = "read")]
 /// Decodes the function at the front of `bytes`; also returns its size. `None`: it is damaged.
 #[must_use]
 pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {

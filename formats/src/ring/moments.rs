@@ -14,8 +14,8 @@
 //! the rest, and the number again.
 
 #[cfg(feature = "read")]
-use crate::bytes::ReadAt;
-use crate::bytes::{ByteOrder, Fields};
+use crate::bytes::{ByteOrder, Fields, ReadAt};
+#[cfg(feature = "read")]
 use crate::model::{Moment, Ticks};
 use crate::moments::{MOST, MOST_BYTES};
 #[cfg(feature = "read")]
@@ -34,6 +34,7 @@ pub fn place(number: u64) -> usize {
     (number.saturating_sub(1) % MOST as u64) as usize
 }
 
+#[cfg(feature = "read")]
 /// The moments in these bytes, in the order of their numbers. A moment that was not read whole twice, `bytes` and
 /// `again`, is left out.
 #[must_use]
@@ -68,6 +69,7 @@ pub(super) fn read(bytes: &dyn ReadAt, control: u64) -> Vec<Moment> {
     decode(once.get(..count).unwrap_or(&[]), &again)
 }
 
+#[cfg(feature = "read")]
 fn decode_place(bytes: &[u8]) -> Option<Moment> {
     let mut fields = Fields::new(bytes, ByteOrder::Little);
     let number = fields.u64().filter(|&number| number > 0)?;

@@ -326,6 +326,7 @@ pub(super) struct First {
 }
 
 /// The first record of `chunk`. If it has no valid head, the start of the trace.
+#[inline(never)]
 pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
     let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
     let wall = match record(PREAMBLE / 2) {
@@ -370,6 +371,7 @@ pub(super) fn tables<W: Read + Write + Seek>(
 }
 
 /// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.
+#[inline(never)]
 pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
     let micros = clock.unix_nanos(Ticks(tick)).unwrap_or(0) / 1000;
     (micros / 1_000_000, (micros % 1_000_000) as u32)

@@ -32,9 +32,9 @@
 //! | 17 totals | u32 count, u32 bit 0 = of ended threads that are not in the trace, else of the thread of this block; count times what the calls of a function took since the thread began: u32 id (0 = all others), u32 number of lengths, u64 calls with a time, u64 calls without one, u64 ticks in total, u64 self ticks, u64 ticks of the longest; for each length u64 bits 0 to 7: its class (`lengths`), bits 8 to 63: calls |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{
-    Counts, Function, FunctionId, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble,
-};
+#[cfg(feature = "read")]
+use crate::model::FunctionId;
+use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
 use crate::notes::{MOST_BYTES, Note, NoteKind};
 
 pub use draft::{
@@ -207,6 +207,7 @@ impl Payload {
     }
 }
 
+#[cfg(feature = "read")]
 /// Decodes a payload. `None`: it is not ours, or it is damaged.
 #[must_use]
 pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
@@ -321,6 +322,7 @@ pub(crate) fn summary_words(calls: u64, ticks: u64) -> ([u64; 2], usize) {
     ([low, high], 1 + usize::from(high != 0))
 }
 
+#[cfg(feature = "read")]
 fn totals(mut fields: Fields<'_>) -> Option<Payload> {
     let (count, flags) = (fields.u32()?, fields.u32()?);
     let mut rows = Vec::new();
@@ -351,6 +353,7 @@ fn totals(mut fields: Fields<'_>) -> Option<Payload> {
     })
 }
 
+#[cfg(feature = "read")]
 fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
     let (count, flags) = (fields.u32()?, fields.u32()?);
     let (mut list, mut texts) = (Vec::new(), 0_u32);
@@ -377,6 +380,7 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
     Some(list)
 }
 
+#[cfg(feature = "read")]
 fn thread(mut fields: Fields<'_>) -> Option<Payload> {
     let (flags, name_bytes) = (fields.u32()?, fields.u32()?);
     let mut counts = Counts {
@@ -404,6 +408,7 @@ fn thread(mut fields: Fields<'_>) -> Option<Payload> {
     })
 }
 
+#[cfg(feature = "read")]
 fn clock(mut fields: Fields<'_>) -> Option<Payload> {
     let (flags, name_bytes) = (fields.u32()?, fields.u32()?);
     let error = f64::from_bits(fields.u64()?);
@@ -430,12 +435,14 @@ fn clock(mut fields: Fields<'_>) -> Option<Payload> {
     })
 }
 
+#[cfg(feature = "read")]
 /// The zeros behind a text of this many bytes.
 fn skip_to_8(fields: &mut Fields<'_>, text: u32) -> Option<()> {
     let zeros = u64::from(text).next_multiple_of(8) - u64::from(text);
     fields.bytes(zeros as usize).map(|_| ())
 }
 
+#[cfg(feature = "read")]
 fn process(mut fields: Fields<'_>) -> Option<Payload> {
     let flags = fields.u32()?;
     let (program_bytes, reason_bytes, _zero) = (fields.u32()?, fields.u32()?, fields.u32()?);

@@ -39,6 +39,9 @@ impl Sink for Slowest {
         match mark {
             Mark::Lost { .. } => stack.lose(),
             Mark::Break { .. } => stack.doubt(),
+            Mark::ShortCalls { time, ticks, .. } => {
+                stack.short_calls(*time, *ticks);
+            }
             _ => {}
         }
     }

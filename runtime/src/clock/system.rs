@@ -39,6 +39,7 @@ pub(super) fn source() -> Option<String> {
 }
 
 /// Nanoseconds since boot, without the corrections of time daemons. Async-signal-safe.
+#[inline(never)]
 pub(crate) fn monotonic_raw_ns() -> u64 {
     nanoseconds(libc::CLOCK_MONOTONIC_RAW)
 }
@@ -49,6 +50,7 @@ pub(crate) fn process_cpu_ns() -> u64 {
 }
 
 /// Nanoseconds since 1970, UTC. Async-signal-safe.
+#[inline(never)]
 pub(crate) fn realtime_ns() -> u64 {
     nanoseconds(libc::CLOCK_REALTIME)
 }

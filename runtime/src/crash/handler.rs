@@ -189,6 +189,7 @@ fn previous() -> Option<&'static [Option<Action>; SIGNALS.len()]> {
 }
 
 /// The former action of `signal`. `None` if the signal is not handled.
+#[inline(never)]
 fn previous_of(signal: i32) -> Option<&'static Action> {
     let mut known = SIGNALS.iter().zip(previous()?);
     let (_, action) = known.find(|(known, _)| known.number == signal)?;
@@ -307,6 +308,7 @@ fn may_survive(crash: &Crash) -> bool {
 }
 
 /// Whether a handler looks like the standard library's: it handles SIGSEGV and SIGBUS, with these flags.
+#[inline(never)]
 fn is_of_std(action: &Action) -> bool {
     let before = |signal| previous_of(signal).map_or_else(|| Action::of(signal), |known| *known);
     let both = [libc::SIGSEGV, libc::SIGBUS].map(before);

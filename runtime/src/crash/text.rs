@@ -34,6 +34,7 @@ impl<'a> Text<'a> {
     }
 
     /// Appends all of the bytes, or none.
+    #[inline(never)]
     pub(super) fn push(&mut self, more: &[u8]) -> &mut Self {
         let end = self.used.saturating_add(more.len());
         let fits = end < self.bytes.len();

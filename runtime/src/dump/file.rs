@@ -41,6 +41,8 @@ pub(crate) struct Dump<'a> {
     pub(crate) ring: &'a Ring,
     pub(crate) info: &'a TraceInfo,
     pub(crate) target: &'static Target,
+    /// The thread that comes first: it panicked, or made the slow call.
+    pub(crate) first_thread: Option<u32>,
     /// Whether missing folders are made.
     pub(crate) make_folders: bool,
     /// A number for temporary names, which nobody can guess.
@@ -156,12 +158,7 @@ impl Dump<'_> {
             io::Error::new(io::ErrorKind::OutOfMemory, "no memory for a copy of a ring")
         })?;
         let mut written = Written::default();
-        // The thread that panicked comes first.
-        let failed = self.info.failed_thread();
-        let has_failed = |slot: &&Slot| {
-            let thread = u64::from(slot.tid.load(Ordering::Relaxed));
-            failed == Some(ThreadId(thread))
-        };
+        let has_failed = |slot: &&Slot| self.first_thread == Some(slot.tid.load(Ordering::Relaxed));
         let first = self.ring.owned_slots().filter(has_failed);
         let others = self.ring.owned_slots().filter(|slot| !has_failed(slot));
         for slot in first.chain(others) {

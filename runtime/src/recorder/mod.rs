@@ -13,6 +13,7 @@ pub(crate) mod sample;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 mod tls;
+pub(crate) mod watch;
 pub(crate) mod writer;
 
 #[cfg(test)]
@@ -101,8 +102,12 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
+    /// Those of a timed site whose calls are only counted, beside [`COUNTED`].
+    pub(crate) counted: u32,
     /// An additional bit of a guest's sites.
     pub(crate) guests: u32,
+    /// Instead of `timed`, for watched functions.
+    pub(crate) watched: u32,
 }
 
 /// The host that makes this copy's records. `None` if this copy is no guest. Async-signal-safe.
@@ -126,6 +131,10 @@ pub(crate) fn set_host(host: &'static Host) {
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut u64) {
     match word & COUNTED {
+        // The word of a watched function, where common records take another way. No code has seen it yet.
+        0 if word & stub::OTHER_WAY == 0 && watch::is_watched(word) => {
+            *exit = stub::sample::edge_here(word, exit).into();
+        }
         0 => {
             let stamp = clock::Stamp { ticks, cpu };
             writer::write(slot, word & !stub::OTHER_WAY, stamp);
@@ -139,7 +148,7 @@ extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_slowly(_slot: usize, word: u32, _ticks: u64, _cpu: u32, exit: &mut u64) {
-    if word & COUNTED != 0 {
+    if word & COUNTED != 0 && !watch::is_watched(word) {
         *exit = 0;
     }
     record(word & !stub::OTHER_WAY);
@@ -184,6 +193,7 @@ fn record(word: u32) {
 fn write(slot: &'static Slot, word: u32, stamp: clock::Stamp) {
     match word & COUNTED {
         0 => writer::write(slot, word, stamp),
+        _ if watch::is_watched(word) => watch::edge(slot, word, stamp),
         _ => open_calls::count(slot, word, stamp.cpu),
     }
 }
@@ -191,7 +201,7 @@ fn write(slot: &'static Slot, word: u32, stamp: clock::Stamp) {
 /// Other architectures than x86-64. They have no assembly and use the calling convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
-    use super::{Bits, Kind, host, record, sample, untimed};
+    use super::{Bits, COUNTED, Kind, host, record, sample, untimed};
     use crate::site::slot_access::SlotAccess;
     use crate::site::unit::Host;
 
@@ -279,7 +289,9 @@ mod plain {
         Bits {
             timed: 0,
             untimed: 0,
+            counted: 0,
             guests: GUESTS_BIT,
+            watched: COUNTED,
         }
     }
 }

@@ -9,7 +9,8 @@
 
 use crate::primitive::{AtomicU32, Ordering};
 
-use super::{EXIT, tls};
+use super::{EXIT, tls, watch};
+use crate::site::COUNTED;
 
 /// Set in the word of a top-level call once it has been chosen or left out. The bit is 0 in every record.
 pub(super) const OUTERMOST: u32 = 1 << 2;
@@ -42,10 +43,25 @@ pub(super) fn leaves_out(stack: usize) -> bool {
 /// that differs from it by the same bytes for each edge. Returns the word with which the exit of the call comes. 0:
 /// none does.
 pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
+    if word & COUNTED != 0 && watch::is_watched(word) {
+        // It is followed, and leaves its records, also where the call or the one around it is left out.
+        let exit = choose(word, stack, |_| {});
+        record(word & !OUTERMOST);
+        return word | exit & OUTERMOST;
+    }
+    choose(word, stack, record)
+}
+
+fn choose(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
     let most = left_out();
+    // The exit of a call that is only counted does nothing, unless it ends a top-level call.
+    let exit = match word & COUNTED {
+        0 => word,
+        _ => 0,
+    };
     if most == 0 {
         record(word);
-        return word;
+        return exit;
     }
     let (outermost, left) = tls::sample();
     if word & EXIT != 0 {
@@ -63,7 +79,7 @@ pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
             return 0;
         }
         record(word);
-        return word;
+        return exit;
     }
     tls::set_outermost(stack);
     if let Some(left) = left.checked_sub(1) {
@@ -73,5 +89,5 @@ pub(super) fn edge(word: u32, stack: usize, record: impl FnOnce(u32)) -> u32 {
     }
     tls::set_left(most);
     record(word);
-    word | OUTERMOST
+    exit | word & 1 | OUTERMOST
 }

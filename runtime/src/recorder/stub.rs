@@ -7,10 +7,10 @@
 //!   recording is off.
 //! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
-//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers
-//! are kept, the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries and guests use the same code.
-//! `slot_access` says where the slots are. `untimed` has the records without a clock read. `outline` calls
-//! Rust.
+//! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers are kept,
+//! the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries
+//! and guests use the same code. `slot_access` says where the slots are. `untimed` has the records without a clock
+//! read. `outline` calls Rust.
 
 /// Code with a symbol of its own. Its name is the symbol of `SLOT_ACCESS` with `$name` behind it, which no
 /// other copy of the crate in the program has. The compiler does not know the code as a function. So the
@@ -56,7 +56,7 @@ macro_rules! address {
 mod counted;
 mod open_calls;
 mod outline;
-mod sample;
+pub(super) mod sample;
 mod slot_access;
 mod untimed;
 
@@ -68,6 +68,7 @@ use super::{Bits, record_slowly};
 use crate::clock::Kind;
 use crate::primitive::OwnCacheLines;
 use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
+use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
@@ -76,6 +77,9 @@ pub(crate) use untimed::{call_untimed, call_untimed_entry, entrance_untimed};
 
 /// Set in a site's word if the record goes through [`OTHER`]. The way without this load is rdtsc with the
 /// thread's rseq area, because that way is the fastest. The bit is 0 in every function record.
+///
+/// With [`COUNTED`] the bit has the opposite meaning: if both are set, "stub" counts the call at once. So one test
+/// tells three ways apart, by the parity of its result: none or both of the bits are set, or one of them.
 pub(super) const OTHER_WAY: u32 = 1;
 
 /// The code for records with [`OTHER_WAY`]. It is null until the clock is known.
@@ -97,12 +101,19 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
         false => address!("slowly"),
     });
     OTHER.0.store(other, Ordering::Relaxed);
-    let is_nearest =
-        SLOT_ACCESS.is_fixed() && kind == Kind::TscRseq && !keeps && !SLOT_ACCESS.samples();
+    let is_nearest = SLOT_ACCESS.is_nearest();
+    let counts_at_once = SLOT_ACCESS.is_fixed() && !SLOT_ACCESS.samples();
+    // No common record takes the nearest way if the common ones take another.
+    let watched = match SLOT_ACCESS.is_fixed() && !is_nearest {
+        true => 0,
+        false => COUNTED,
+    };
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(keeps),
+        counted: if counts_at_once { OTHER_WAY } else { 0 },
         guests: 0,
+        watched,
     }
 }
 
@@ -184,12 +195,13 @@ pub(crate) fn call(word: u32) {
     }
 }
 
-/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx.
+/// Puts the ticks into edx:eax and the CPU of the thread's rseq area into ecx. If other code makes the common records,
+/// there is no CPU in ecx.
 macro_rules! rdtsc_and_rseq {
     () => {
         concat!(
             "rdtsc\n",
-            "mov rcx, qword ptr [rip + {access} + {access_rseq}]\n",
+            "mov rcx, qword ptr [rip + {access} + {access_nearest}]\n",
             "mov ecx, dword ptr fs:[rcx + 4]",
         )
     };
@@ -269,7 +281,6 @@ macro_rules! way {
                 access_slot = const offset_of!(SlotAccess, slot),
                 access_record_at = const offset_of!(SlotAccess, record_at),
                 access_outline = const offset_of!(SlotAccess, outline),
-                other_way = const OTHER_WAY,
                 cpu = const offset_of!(Slot, cpu),
                 cursor = const offset_of!(Slot, cursor),
                 last_low = const offset_of!(Slot, last_low),
@@ -285,26 +296,29 @@ macro_rules! way {
 // Every record begins here. Only `call` enters this code, and the others are entered by a jump from here. The
 // compiler knows no calling convention of theirs.
 way! {
-    "stub": "test r11b, {other_way}\njne 3f",
+    "stub": "test r11b, {choice}\njnp 3f\njne {access}.counted",
     rdtsc_and_rseq!(),
     ["mov dword ptr [rdx], r11d"],
     // The relocation changes nothing. Because of it, a linker that takes this code takes the entry in `load`, too.
     "3:\njmp qword ptr [rip + {other}]\n.reloc ., R_X86_64_NONE, {access}.at_load",
+    choice = const COUNTED | OTHER_WAY,
     other = sym OTHER,
-    access_rseq = const offset_of!(SlotAccess, rseq)
+    access_nearest = const offset_of!(SlotAccess, nearest)
 }
 // Entered from the code above, as the next one is.
 way! {
     "by_rdtscp": "",
     "rdtscp",
     ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
-    ""
+    "",
+    other_way = const OTHER_WAY
 }
 way! {
     "by_rdpid": "",
     "rdtsc\nrdpid rcx",
     ["lea eax, [r11 - {other_way}]", "mov dword ptr [rdx], eax"],
-    ""
+    "",
+    other_way = const OTHER_WAY
 }
 
 // For a clock that no stub reads, and for thread storage that a call finds. Entered by a jump from "stub".

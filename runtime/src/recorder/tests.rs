@@ -2,6 +2,8 @@
 //! bytes that a reader would find. `stub` holds the assembly to the same.
 
 #[cfg(not(loom))]
+mod arguments;
+#[cfg(not(loom))]
 mod clocks;
 mod found;
 #[cfg(loom)]

@@ -20,6 +20,9 @@ pub(super) const OUTERMOST_AT: usize = 8;
 /// Bytes from the pointer to the number of top-level calls that are still left out.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(super) const LEFT_AT: usize = 16;
+/// Behind that number stands a CPU that no clock gives and no slot has. No record is like the last one there.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const NO_SUCH_CPU: u32 = 0x8000_0002;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 /// The name of the variable. It has the version in it, because a program may contain two versions of the crate.
@@ -53,7 +56,7 @@ macro_rules! place {
 mod model {
     use core::arch::{asm, global_asm};
 
-    use super::{LEFT_AT, OUTERMOST_AT};
+    use super::{LEFT_AT, NO_SUCH_CPU, OUTERMOST_AT};
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
@@ -67,9 +70,11 @@ mod model {
         concat!(slot!(), ":"),
         ".quad {unclaimed}",
         ".quad 0",
-        ".quad 0",
+        ".long 0",
+        ".long {no_such_cpu}",
         ".popsection",
         unclaimed = sym UNCLAIMED,
+        no_such_cpu = const NO_SUCH_CPU,
     );
 
     /// The code of a descriptor's function that only returns the second word of the descriptor: `mov rax, [rax

@@ -287,7 +287,7 @@ const _: () = assert!(size_of::<ChunkMark>() == 24);
 /// How many calls a slot's [`OpenCalls`] hold, with the place below the outermost call.
 pub(crate) const FRAMES: usize = 203;
 /// How many words there are for the arguments of open calls.
-pub(crate) const ARGUMENTS: usize = 256;
+pub(crate) const ARGUMENTS: usize = 255;
 
 /// The open calls of a thread that makes more calls than its ring can hold for `FDR_KEEP`
 /// (`recorder::open_calls`). Only the owner writes them.
@@ -314,6 +314,8 @@ pub(crate) struct OpenCalls {
     pub(crate) next_ticks: AtomicU64,
     /// The frame 0 stands for the thread itself, outside of all calls.
     pub(crate) frames: [Frame; FRAMES],
+    /// Ticks that a short call adds to the self time of its caller, beside those that a recorded call adds.
+    pub(crate) beside: AtomicU64,
     /// How many words of arguments are used (`ring::arguments`), and the words.
     pub(crate) arguments: AtomicU64,
     pub(crate) arguments_words: [AtomicU64; ARGUMENTS],

@@ -78,6 +78,7 @@ impl Ring {
     }
 
     /// Waits while the state is `state`, at most one second.
+    #[inline(never)]
     fn wait_while(&self, state: u32) {
         let end = raw::monotonic_ns().saturating_add(PATIENCE_NS);
         // Acquire: pairs with the Release in `settle` and `loss_is_told`.

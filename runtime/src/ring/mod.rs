@@ -103,6 +103,7 @@ unsafe impl Send for Ring {}
 unsafe impl Sync for Ring {}
 
 /// Stores text, padded with NULs. It must fit.
+#[inline(never)]
 fn store(to: &[AtomicU64], text: &[u8]) {
     let words = text.chunks(8).chain(core::iter::repeat(&[][..]));
     for (field, bytes) in to.iter().zip(words) {
@@ -314,6 +315,18 @@ impl Ring {
     pub(crate) fn has(&self, slot: &Slot) -> bool {
         let at = core::ptr::from_ref(slot).addr();
         at.wrapping_sub(self.base.addr()) < self.layout.functions
+    }
+
+    /// How many slots there can be.
+    pub(crate) fn capacity(&self) -> usize {
+        self.layout.capacity
+    }
+
+    /// The index of a slot, below [`capacity`](Ring::capacity). `None` if it is not one of this ring's.
+    pub(crate) fn index_of(&self, slot: &Slot) -> Option<usize> {
+        let at = core::ptr::from_ref(slot).addr();
+        let behind = at.wrapping_sub(self.base.addr() + self.layout.slots);
+        self.has(slot).then_some(behind / self.layout.slot_stride)
     }
 
     /// The counter for records of threads without a slot on that CPU.

@@ -8,6 +8,9 @@ use crate::primitive::{AtomicU64, Ordering, fence};
 /// Bytes of a copy.
 pub(crate) const SIZE: usize = size_of::<OpenCalls>();
 
+/// The value of [`OpenCalls::beside`] for the next owners.
+pub(crate) static BESIDE: AtomicU64 = AtomicU64::new(0);
+
 /// Makes the open calls ready for the slot's next owner. A slot without totals goes without open calls: each
 /// call then leaves its records.
 pub(crate) fn begin(slot: &Slot, calls: &OpenCalls) {
@@ -25,6 +28,8 @@ pub(crate) fn begin(slot: &Slot, calls: &OpenCalls) {
         field.store(0, Ordering::Relaxed);
     }
     calls.cpu.store(NO_CPU, Ordering::Relaxed);
+    let beside = BESIDE.load(Ordering::Relaxed);
+    calls.beside.store(beside, Ordering::Relaxed);
     if calls.totals.load(Ordering::Relaxed) != 0 {
         let address = core::ptr::from_ref(calls).addr() as u64;
         slot.open_calls.store(address, Ordering::Relaxed);

@@ -78,6 +78,7 @@ impl Ring {
 
     /// Gives a part of the file space on the disk and makes it accessible. No thread may write to the part
     /// meanwhile. Async-signal-safe.
+    #[inline(never)]
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
         let given = self
             .file

@@ -19,16 +19,22 @@ const AROUND_NS: u64 = 12;
 /// What a call costs that is only counted, ns.
 const COUNTED_NS: u64 = 2;
 
-/// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles.
+/// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles. A
+/// program that turns to other functions is recorded at full cost up to the next check.
 const SHORT_NS: u64 = 5_000_000;
-const LONG_NS: u64 = 100_000_000;
+const LONG_NS: u64 = 20_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// A check may take one part in this many of the time.
 const PART_OF_LOOKS: u64 = 100;
 
 /// A slice: for how long functions are timed that are otherwise only counted, ns, and how many of them at once.
 const SLICE_NS: u64 = 1_000_000;
+/// The least time from the end of a slice to the next one.
+const BETWEEN_SLICES_NS: u64 = 50_000_000;
 const SLICE_FUNCTIONS: usize = 64;
+/// To time the functions of a slice may take one part in this many of the CPU time that their calls are counted in. One
+/// function alone may take more.
+const PART_OF_SLICE: u64 = 2;
 
 /// The least time for which a function is only counted, ns: at first, and at most. It doubles each time.
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;
@@ -80,8 +86,9 @@ pub(crate) struct Budget {
     due_ns: u64,
     /// The functions of the slice, by id. Empty between two slices.
     slice: Vec<u32>,
-    /// Where the next slice begins.
+    /// Where the next slice begins, and when it may, ns.
     next: usize,
+    next_slice_ns: u64,
 }
 
 impl Budget {
@@ -98,6 +105,7 @@ impl Budget {
             due_ns: now_ns + SHORT_NS,
             slice: Vec::new(),
             next: 0,
+            next_slice_ns: 0,
         })
     }
 
@@ -110,7 +118,8 @@ impl Budget {
             } else {
                 let slice = core::mem::take(&mut self.slice);
                 table().time_for_a_moment(slice.into_iter(), false);
-                self.pause(now_ns, LONG_NS / 2)
+                self.next_slice_ns = now_ns + BETWEEN_SLICES_NS;
+                self.pause(now_ns, LONG_NS)
             };
             self.due_ns = clock::monotonic_raw_ns() + pause_ns;
         }
@@ -131,18 +140,19 @@ impl Budget {
         let cpu_ns = clock::process_cpu_ns();
         let used_ns = cpu_ns.saturating_sub(self.cpu_ns);
         (self.looked_ns, self.cpu_ns) = (now_ns, cpu_ns);
+        // Each check reads the calls, so that they are of the same time as the CPU time.
+        self.read(ring);
         if used_ns < elapsed_ns / 20 {
-            return IDLE_NS;
+            return self.pause(now_ns, IDLE_NS);
         }
         // Before a ring is full no record is lost. So all calls leave their records.
         if !ring.owned_slots().any(counts::is_full) {
             return self.pause(now_ns, SHORT_NS);
         }
-        self.read(ring);
         if self.decide(used_ns, now_ns) {
             return self.pause(now_ns, SHORT_NS);
         }
-        if self.begin_slice() {
+        if now_ns >= self.next_slice_ns && self.begin_slice(used_ns) {
             return SLICE_NS;
         }
         self.pause(now_ns, LONG_NS)
@@ -202,7 +212,8 @@ impl Budget {
             let found = ids.zip(&self.functions).filter(may);
             chosen.extend(found.map(|(id, function)| (function.timed_now(), id)));
             // As few functions as possible, until recording takes three quarters of the budget.
-            chosen.sort_unstable_by_key(|&(calls, _)| core::cmp::Reverse(calls));
+            chosen.sort_unstable();
+            chosen.reverse();
             chosen.retain(|&(calls, _)| {
                 let takes = calls > 0 && sum_ns > limit_ns / 4 * 3;
                 if takes {
@@ -245,18 +256,23 @@ impl Budget {
         !chosen.is_empty()
     }
 
-    /// Begins a slice of the functions that are only counted. False if there are none.
-    fn begin_slice(&mut self) -> bool {
-        let counted =
-            |function: &Function| function.counting == Some(true) && function.counted_now() > 0;
-        let all: Vec<u32> = (1..)
+    /// Begins a slice of the functions that are only counted. False if there are none. The calls of the last `used_ns`
+    /// of CPU time say what timing a function takes.
+    fn begin_slice(&mut self, used_ns: u64) -> bool {
+        let all: Vec<(u32, u64)> = (1..)
             .zip(&self.functions)
-            .filter(|(_, function)| counted(function))
-            .map(|(id, _)| id)
+            .filter(|(_, function)| function.counting == Some(true) && function.counted_now() > 0)
+            .map(|(id, function)| (id, function.counted_now() * self.timed_ns))
             .collect();
         let from = if self.next < all.len() { self.next } else { 0 };
-        let chosen = all.iter().skip(from).take(SLICE_FUNCTIONS);
-        self.slice.extend(chosen);
+        let mut left_ns = used_ns / PART_OF_SLICE;
+        for &(id, takes_ns) in all.iter().skip(from).take(SLICE_FUNCTIONS) {
+            if takes_ns > left_ns && !self.slice.is_empty() {
+                break;
+            }
+            left_ns = left_ns.saturating_sub(takes_ns);
+            self.slice.push(id);
+        }
         self.next = from + self.slice.len();
         table().time_for_a_moment(self.slice.iter().copied(), true);
         !self.slice.is_empty()
@@ -287,4 +303,81 @@ fn read_ns(kind: Kind) -> u64 {
 pub(crate) fn of_process(now_ns: u64) -> Option<Budget> {
     let state = install::state()?;
     Budget::new(&state.config, state.chosen.kind, now_ns)
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    /// Functions that a scope chose, with so many timed and counted calls since the last check.
+    fn budget(calls: &[(u64, u64)]) -> Budget {
+        let function = |&(calls, counted): &(u64, u64)| Function {
+            calls: 1_000_000 + calls,
+            calls_before: 1_000_000,
+            counted: 2_000_000 + counted,
+            counted_before: 2_000_000,
+            counting: Some(counted > 0),
+            auto: true,
+            ..Function::default()
+        };
+        Budget {
+            share: MILLION / 10,
+            takes_all: false,
+            timed_ns: 50,
+            functions: calls.iter().map(function).collect(),
+            looked_ns: 0,
+            cpu_ns: 0,
+            due_ns: 0,
+            slice: Vec::new(),
+            next: 0,
+            next_slice_ns: 0,
+        }
+    }
+
+    fn counted(budget: &Budget) -> Vec<bool> {
+        let functions = budget.functions.iter();
+        functions.map(|all| all.counting == Some(true)).collect()
+    }
+
+    #[test]
+    fn as_few_functions_as_possible_are_only_counted() {
+        // 4.5 of 9.5 ms are the program's own, and three quarters of a tenth of that are 337 us.
+        let mut some = budget(&[(3_000, 0), (90_000, 0), (0, 0), (7_000, 0)]);
+        assert!(some.decide(9_500_000, 1));
+        assert_eq!(counted(&some), [false, true, false, true]);
+        // A person marked it alone.
+        some.functions[1].auto = false;
+        some.functions[1].counting = Some(false);
+        some.decide(9_500_000, 1);
+        assert!(!counted(&some)[1]);
+        // What was done before the last check does not matter.
+        let mut idle = budget(&[(0, 0), (5_000, 0)]);
+        assert!(!idle.decide(9_500_000, 1));
+        assert_eq!(counted(&idle), [false, false]);
+    }
+
+    #[test]
+    fn functions_are_timed_again_when_they_are_called_less() {
+        let mut some = budget(&[(0, 1_000), (0, 2_000), (0, 40_000)]);
+        some.functions[0].until_ns = 10;
+        assert!(some.decide(9_500_000, 9));
+        assert_eq!(counted(&some), [true, false, true]);
+    }
+
+    #[test]
+    fn a_slice_takes_its_part_of_the_time_and_the_next_one_goes_on() {
+        // Half of 1 ms are the timed calls of 10,000.
+        let mut some = budget(&[(0, 4_000), (9, 0), (0, 6_000), (0, 1), (0, 70_000), (0, 5)]);
+        let mut slices = Vec::new();
+        for _ in 0..5 {
+            assert!(some.begin_slice(1_000_000));
+            slices.push(core::mem::take(&mut some.slice));
+        }
+        assert_eq!(slices, [vec![1, 3], vec![4], vec![5], vec![6], vec![1, 3]]);
+        assert!(!budget(&[(9, 0)]).begin_slice(1_000_000));
+        let many = vec![(0, 1); SLICE_FUNCTIONS + 3];
+        let mut many = budget(&many);
+        assert!(many.begin_slice(1_000_000));
+        assert_eq!(many.slice.len(), SLICE_FUNCTIONS);
+    }
 }

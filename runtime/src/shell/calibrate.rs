@@ -135,6 +135,7 @@ impl Calibration {
     ///
     /// If one of the clocks did not go forward, returns the nominal frequency or 1 GHz, with an infinite error.
     /// This is so if no time passed, or if a virtual machine was moved.
+    #[inline(never)]
     pub(crate) fn frequency(&self, now: &Anchor) -> Frequency {
         if self.kind == Kind::Monotonic {
             return Frequency {

@@ -80,6 +80,7 @@ impl Calibration {
 
 /// The difference between `ns` and `raw_ns`, the time on CLOCK_MONOTONIC_RAW. 0 if the difference is within
 /// `least_ns` plus `ppm` parts per million.
+#[inline(never)]
 fn beyond(ns: i128, raw_ns: u64, least_ns: i128, ppm: f64) -> i64 {
     let apart = ns - i128::from(raw_ns);
     let allowed = least_ns + (raw_ns as f64 * ppm / 1e6) as i128;

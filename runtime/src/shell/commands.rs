@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
-use fdr_formats::{duration, moments, text};
+use fdr_formats::{duration, moments, text, trigger};
 
 use super::install::{State, state};
 use super::sites::table;
-use super::{budget, connection, control as calls, dumping};
+use super::{budget, connection, control as calls, dumping, triggers};
 use crate::api::Statistics;
 use crate::clock;
 use crate::config::{Mode, word};
@@ -89,6 +89,7 @@ fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
         },
         Kind::Status => Ok(status(ring, state)),
         Kind::Mark => mark(ring, state, text),
+        Kind::Trigger => trigger(state, text),
     }
 }
 
@@ -100,6 +101,20 @@ fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
     let ticks = clock::read(state.chosen.kind).ticks;
     let number = ring::moments::add(ring.moments(), ticks, name);
     Ok(format!("mark {number}: {name}"))
+}
+
+fn trigger(state: &'static State, text: &str) -> Result<String, String> {
+    let list = trigger::parse(text)?;
+    if state.config.mode == Mode::Stream {
+        return Err("a stream hands over all records, and no trigger dumps".into());
+    }
+    triggers::set(state, list);
+    let mut answer = format!("triggers: {}", triggers::in_words());
+    for problem in triggers::problems() {
+        answer.push_str("; ");
+        answer.push_str(&problem);
+    }
+    Ok(answer)
 }
 
 fn on() -> String {
@@ -139,7 +154,7 @@ fn keep(state: &State, text: &str) -> Result<String, String> {
     if time.is_zero() {
         recorder::keep_no_more();
     } else {
-        recorder::keep(Some(time), state.frequency().hz);
+        recorder::keep(Some(time), state.chosen.kind, state.frequency().hz);
     }
     KEEP_NS.store(nanos(time), Ordering::Relaxed);
     Ok(match time.is_zero() {
@@ -215,6 +230,7 @@ fn status(ring: &Ring, state: &State) -> String {
         lines.add(word, &sum);
     }
     lines.add("counted_functions", &budget::counted_functions());
+    lines.add("triggers", &triggers::in_words());
     lines.add("mode", &word(&Mode::WORDS, config.mode));
     lines.add("format", &config.format.0.name);
     let next = match state.address() {

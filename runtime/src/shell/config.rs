@@ -14,12 +14,14 @@ use fdr_formats::filter::{Filter, nearest};
 use fdr_formats::identity;
 use fdr_formats::registry;
 use fdr_formats::share;
+use fdr_formats::size;
+use fdr_formats::trigger::{self, OutMost, Trigger};
 use fdr_formats::writer::{Kind, Target};
 
 use super::stream::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
-use value::{choice, escaped, number_of, size, size_text};
+use value::{choice, escaped, number_of, size_text};
 
 /// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
@@ -48,6 +50,9 @@ const DEFAULT_STREAM: &str = "htdump";
 
 /// The default of `FDR_KEEP`, in the mode `ring`, if the format holds summaries of short calls.
 const DEFAULT_KEEP: Duration = Duration::from_secs(10);
+
+/// The default of `FDR_TRIGGER`.
+const DEFAULT_TRIGGER: &str = "exit";
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
 
@@ -92,6 +97,10 @@ pub(crate) struct Settings {
     pub(crate) crash: bool,
     /// `FDR_TAGS`; empty if there are none.
     pub(crate) tags: String,
+    /// `FDR_TRIGGER`.
+    pub(crate) triggers: Vec<Trigger>,
+    /// `FDR_OUT_MOST`.
+    pub(crate) out_most: OutMost,
     /// `FDR_VERSION`. `None`: the program's own.
     pub(crate) version: Option<String>,
 }
@@ -163,6 +172,10 @@ impl Settings {
             tags: from
                 .text("FDR_TAGS", identity::parse_tags)
                 .unwrap_or_default(),
+            triggers: from.triggers(mode),
+            out_most: from
+                .text("FDR_OUT_MOST", trigger::parse_out_most)
+                .unwrap_or_default(),
             version: from.text("FDR_VERSION", identity::parse_version),
         };
         if from.errors.is_empty() {
@@ -209,6 +222,8 @@ impl Settings {
             panic,
             crash,
             tags,
+            triggers,
+            out_most,
             version,
         } = self;
         let numbers = (buffer_bytes, memory_bytes, signal, panic, crash);
@@ -224,6 +239,7 @@ impl Settings {
             && words == (&other.mode, &other.clock, &other.log, &other.format)
             && (keep, budget, sample) == (&other.keep, &other.budget, &other.sample)
             && (tags, version) == (&other.tags, &other.version)
+            && (triggers, out_most) == (&other.triggers, &other.out_most)
             && dir == &other.dir
             && format_note == &other.format_note
             && output == &other.output
@@ -320,6 +336,18 @@ impl Reader<'_> {
             .push(format!("{}: {problem}", value.origin(name)));
     }
 
+    /// The triggers. A stream hands over all records, so it has none.
+    fn triggers(&mut self, mode: Mode) -> Vec<Trigger> {
+        let parse = |text: &str| match mode {
+            Mode::Stream => {
+                Err("FDR_MODE=stream hands over all records, and no trigger dumps".to_owned())
+            }
+            _ => trigger::parse(text),
+        };
+        let default = || trigger::parse(DEFAULT_TRIGGER).unwrap_or_default();
+        self.text("FDR_TRIGGER", parse).unwrap_or_else(default)
+    }
+
     /// `None` if `FDR_OUT` is no address. After an error it is an address and not a file's name: `Some(None)`.
     fn address(&mut self, start: &Path) -> Option<Option<Address>> {
         let value = self.raw("FDR_OUT")?;
@@ -401,14 +429,14 @@ impl Reader<'_> {
 
     /// `FDR_BUFFER` and `FDR_MEMORY`, which must agree.
     fn sizes(&mut self) -> (u64, u64) {
-        let ring = |text: &str| match size(text)? {
+        let ring = |text: &str| match size::parse(text)? {
             bytes if bytes < SMALLEST_RING => Err("too small; the least is 128K".to_owned()),
             bytes => Ok(bytes),
         };
         let buffer = self.text("FDR_BUFFER", |text| {
             ring(text)?
                 .checked_next_multiple_of(CHUNK)
-                .ok_or_else(value::too_large)
+                .ok_or_else(size::too_large)
         });
         let memory = self
             .text("FDR_MEMORY", ring)

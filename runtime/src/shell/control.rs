@@ -4,12 +4,14 @@
 use core::sync::atomic::Ordering;
 use std::fmt::Write as _;
 use std::io::{self, Write};
+use std::str::SplitN;
 
 use fdr_formats::filter::Filter;
+use fdr_formats::text;
 
 use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install};
+use super::{dumping, guest, install, triggers};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
 use crate::messages;
@@ -55,7 +57,14 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
         let all = || Filter::parse("*").unwrap_or_default();
         table.set_filter(filter.unwrap_or_else(all));
     }
-    Ok(table.enable(true))
+    let on = table.enable(true);
+    drop(table);
+    if state.is_none() {
+        for problem in triggers::problems() {
+            messages::warn(format_args!("{problem}"));
+        }
+    }
+    Ok(on)
 }
 
 fn read(code: &Config) -> Result<Settings, Error> {
@@ -212,7 +221,8 @@ fn garbled() -> Error {
 }
 
 fn number(text: String) -> Result<usize, Error> {
-    text.parse().map_err(|_| garbled())
+    let number = text::number(&text).and_then(|number| usize::try_from(number).ok());
+    number.ok_or_else(garbled)
 }
 
 fn encode_dump(dump: &Dump) -> String {
@@ -231,7 +241,7 @@ fn encode_dump(dump: &Dump) -> String {
 
 fn decode_dump(text: &str) -> Option<Dump> {
     let mut words = text.splitn(5, ' ');
-    let mut number = || words.next()?.parse().ok();
+    let mut number = || text::number(words.next()?);
     let (threads, records, overwritten, dropped) = (number()?, number()?, number()?, number()?);
     Some(Dump {
         path: words.next()?.into(),
@@ -277,8 +287,8 @@ fn encode_statistics(statistics: &Statistics) -> String {
 
 fn decode_statistics(text: &str) -> Statistics {
     let mut lines = text.lines();
-    let mut words = lines.next().unwrap_or("").split(' ');
-    let mut next = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+    let mut words = lines.next().unwrap_or("").splitn(5, ' ');
+    let mut next = || next_number(&mut words);
     let mut statistics = Statistics {
         functions: next(),
         functions_on: next(),
@@ -291,7 +301,7 @@ fn decode_statistics(text: &str) -> Statistics {
     };
     for line in lines {
         let mut words = line.splitn(9, ' ');
-        let mut next = || words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        let mut next = || next_number(&mut words);
         let thread = ThreadStatistics {
             id: next(),
             ended: next() != 0,
@@ -307,6 +317,12 @@ fn decode_statistics(text: &str) -> Statistics {
         statistics.threads.push(ThreadStatistics { name, ..thread });
     }
     statistics
+}
+
+/// 0 if the next word is none.
+#[inline(never)]
+fn next_number(words: &mut SplitN<'_, char>) -> u64 {
+    words.next().and_then(text::number).unwrap_or(0)
 }
 
 #[cfg(test)]

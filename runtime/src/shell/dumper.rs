@@ -1,7 +1,7 @@
-//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It carries out the commands of
-//! `fdr ctl`. It holds recording to its budget. It keeps slots prepared for new threads, and space for threads that
-//! record much. It measures the clock's rate from time to time, and compares the CPUs' clocks once. It must never stop
-//! a thread of the program.
+//! The dumper, a thread of the recorder. It writes a dump when the signal comes. It carries out the commands of `fdr
+//! ctl`. It makes the dumps of triggers. It holds recording to its budget. It keeps slots prepared for new threads, and
+//! space for threads that record much. It measures the clock's rate from time to time, and compares the CPUs' clocks
+//! once. It must never stop a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
 use super::sites::table;
 use super::threads::spawn;
-use super::{budget, commands, dumping, install, skew, stream};
+use super::{budget, commands, dumping, install, skew, stream, triggers};
 use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
 use crate::{clock, crash, messages, recorder, sys};
@@ -70,10 +70,11 @@ fn run(compare_clocks: bool) -> Looks {
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
-        if ASKED.swap(0, Ordering::AcqRel) > 0 {
+        if take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");
         }
         let command = commands::carry_out();
+        let next_trigger = triggers::look();
         let pause = prepare(&mut brought_in, &mut due_ns);
         let now_ns = clock::monotonic_raw_ns();
         if refinement.is_due(now_ns) {
@@ -90,6 +91,7 @@ fn run(compare_clocks: bool) -> Looks {
             pause,
             next_look,
             next_account,
+            next_trigger,
         ];
         sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min(), command);
     }
@@ -160,6 +162,11 @@ pub(crate) fn say_out_of_space(ring: &Ring) {
             "no space for a thread's ring {place}: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
         ));
     }
+}
+
+/// Whether the signal has asked for a dump that nobody has begun. It counts as begun from now on.
+pub(crate) fn take_asked() -> bool {
+    ASKED.swap(0, Ordering::AcqRel) > 0
 }
 
 /// The handler of the dump signal. It wakes the dumper and calls the former handler. Async-signal-safe. Keeps

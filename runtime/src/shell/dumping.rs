@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::Clock;
+use fdr_formats::model::{Clock, Moment};
 use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::install::{State, state};
 use super::sites::{self, table};
+use super::triggers::{self, Occasion};
 use super::{connection, dumper, stream};
 use crate::api::{Dump, Error, Failure};
 use crate::clock;
@@ -72,7 +73,7 @@ pub(crate) extern "C" fn at_exit() {
     let result = if stream::is_begun() && !sites::is_mine() {
         stream::finish()
     } else {
-        dump_and_say("exit").map(|_| ())
+        triggers::at_exit()
     };
     // Waits for a dump that began meanwhile.
     let _ = alone(|| {
@@ -105,15 +106,21 @@ fn say_replaced() {
 /// Dumps, and says on stderr how that ended.
 pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     let result = dump(reason);
-    match &result {
-        Ok(_) => {}
-        Err(error @ Error::NothingRecorded(_)) => messages::warn(format_args!("{error}")),
-        // It was said when the file was lost, and nobody asked for this dump.
-        Err(_) if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
-        Err(Error::Failed(failure)) => say_failed(failure),
-        Err(error) => say_failed(&error.to_string().into()),
+    if let Err(error) = &result {
+        say_error(error, reason);
     }
     result
+}
+
+/// Says why a dump failed.
+pub(crate) fn say_error(error: &Error, reason: &str) {
+    match error {
+        Error::NothingRecorded(_) => messages::warn(format_args!("{error}")),
+        // It was said when the file was lost, and nobody asked for this dump.
+        _ if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
+        Error::Failed(failure) => say_failed(failure),
+        error => say_failed(&error.to_string().into()),
+    }
 }
 
 /// The objects that every dump needs.
@@ -136,6 +143,11 @@ fn ready() -> Result<(&'static Ring, &'static State), Error> {
 
 /// Dumps, and says on stderr where the trace is.
 pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
+    dump_with(&Occasion::of(reason))
+}
+
+/// The same, with named moments of its own.
+pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
     let (ring, state) = ready()?;
     if stream::is_begun() {
         return stream::flush(ring);
@@ -146,9 +158,9 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
                 let why = "the process ends, and its last trace is written";
                 return Err(Error::failed(why, "call it earlier"));
             }
-            let (dump, replaced) = write(ring, state, reason)?;
+            let (dump, replaced) = write(ring, state, occasion)?;
             // This is said under the lock, so the end of the process waits for the line too.
-            say_written(&dump, replaced);
+            say_written(&dump, replaced, occasion.reason);
             Ok(dump)
         })
     };
@@ -168,8 +180,7 @@ pub(crate) fn lost(ring: &Ring) -> Error {
     Error::failed(what, "`fdr recover` finds what is left in it")
 }
 
-/// Says why there is no trace and where the records are. It is said for each trace, even if the reason was said
-/// before.
+/// Says why there is no trace and where the records are, even if the reason was said before.
 pub(crate) fn say_failed(failure: &Failure) {
     let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
@@ -197,7 +208,11 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
     Failure::new(path.display().to_string(), remedy, error)
 }
 
-fn say_written(dump: &Dump, replaced: bool) {
+fn say_written(dump: &Dump, replaced: bool, reason: &str) {
+    let why = match reason.strip_prefix("trigger ") {
+        Some(why) => format!("; {why}"),
+        None => String::new(),
+    };
     messages::trace_was_written();
     let Dump {
         path,
@@ -207,7 +222,7 @@ fn say_written(dump: &Dump, replaced: bool) {
         dropped,
     } = dump;
     messages::warn(format_args!(
-        "{} {}: {records} records of {threads} thread{}, {overwritten} overwritten, {dropped} dropped",
+        "{} {}: {records} records of {threads} thread{}, {overwritten} overwritten, {dropped} dropped{why}",
         if replaced { "replaced" } else { "wrote" },
         path.display(),
         if *threads == 1 { "" } else { "s" },
@@ -260,7 +275,7 @@ fn has_records(ring: &Ring) -> Result<(), Error> {
         return Err(lost(ring));
     }
     match has_any {
-        false => Err(Error::NothingRecorded(why_nothing())),
+        false => Err(Error::NothingRecorded(table().why_nothing())),
         true => Ok(()),
     }
 }
@@ -270,6 +285,7 @@ fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dum
         ring,
         info,
         target: state.config.format.0,
+        first_thread: info.failed_thread().map(|thread| thread.0 as u32),
         make_folders: state.output().makes_folders(),
         nonce: sys::process::random(),
     }
@@ -304,13 +320,22 @@ fn told(path: PathBuf, info: &TraceInfo, target: &Target, written: Written) -> D
 }
 
 /// Writes the records of the ring. Also returns whether an earlier file had that name.
-fn write(ring: &Ring, state: &State, reason: &str) -> Result<(Dump, bool), Error> {
+fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, bool), Error> {
     has_records(ring)?;
     if state.address().is_none() && state.output().is_null() {
         return Ok((discarded(ring, dump_path(state)), false));
     }
-    let info = trace_info(ring, state, reason);
-    let dump = to_write(ring, state, &info);
+    let mut info = trace_info(ring, state, occasion.reason);
+    let first = info.moments.last().map_or(1, |last| last.number + 1);
+    let marks = (first..).zip(&occasion.marks);
+    info.moments
+        .extend(marks.map(|(number, (ticks, name))| Moment {
+            number,
+            time: Ticks(*ticks),
+            name: name.clone(),
+        }));
+    let mut dump = to_write(ring, state, &info);
+    dump.first_thread = dump.first_thread.or(occasion.thread);
     let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| connection::open(address));
@@ -390,6 +415,7 @@ fn free_number(state: &State) -> u32 {
         .unwrap_or(first)
 }
 
+#[inline(never)]
 fn path_of(state: &State, number: u32) -> PathBuf {
     state.output().path(&Names {
         program: &state.program,
@@ -465,23 +491,4 @@ pub(crate) fn lasting_info(state: &State) -> TraceInfo {
         start: Some(Ticks(start.ticks)),
         ..TraceInfo::default()
     }
-}
-
-/// Why nothing was recorded, and what to do.
-pub(crate) fn why_nothing() -> String {
-    let table = table();
-    if table.switched() == 0 {
-        return "the program has no #[traced] function".into();
-    }
-    if table.filter().is_none() {
-        return "recording was never turned on".into();
-    }
-    if table.on() > 0 {
-        return format!(
-            "none of the {} functions that are on was called",
-            table.on()
-        );
-    }
-    let nothing = "the filter excludes every function that it names, or recording was turned off";
-    table.unmatched_in_words().unwrap_or_else(|| nothing.into())
 }

@@ -10,7 +10,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{dumper, dumping, install, last_thread, sites, stream};
+use super::{dumper, dumping, install, last_thread, sites, stream, triggers};
 use crate::crash;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
@@ -129,6 +129,7 @@ fn forget() {
     install::in_child(forker);
     dumping::in_child(forker);
     dumper::forget();
+    triggers::in_child(forker);
     last_thread::forget();
     stream::forget();
     crash::after_fork();

@@ -15,7 +15,9 @@ use super::config::{self, Settings};
 use super::sites::table;
 use super::skew::Skew;
 use super::stream::Address;
-use super::{connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream};
+use super::{
+    connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream, triggers,
+};
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
@@ -104,6 +106,9 @@ fn record_from_start() -> Result<(), Failure> {
         (table.enable(true), table.switched())
     };
     messages::info(format_args!("{on} of {all} traced functions are recorded"));
+    for problem in triggers::problems() {
+        messages::warn(format_args!("{problem}"));
+    }
     Ok(())
 }
 
@@ -230,6 +235,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
             guest::attach(unit);
         }
     }
+    triggers::begin(state);
     prepare_for_crashes(state);
     let fails = |&signal: &i32| !sys::signal::install(signal, dumper::on_signal);
     if let Some(signal) = state.config.signal.filter(fails) {
@@ -347,7 +353,8 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
         .store(start.realtime_ns, Ordering::Relaxed);
     let frequency = state.frequency().hz;
     header.frequency.store(frequency, Ordering::Relaxed);
-    recorder::keep(config.keeps().then_some(config.keep), frequency);
+    let kind = state.chosen.kind;
+    recorder::keep(config.keeps().then_some(config.keep), kind, frequency);
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
@@ -400,6 +407,7 @@ impl State {
     }
 
     /// The frequency as known now, without waiting.
+    #[inline(never)]
     pub(crate) fn frequency(&self) -> Frequency {
         self.choose(&Anchor::take(self.chosen.kind))
     }
@@ -410,6 +418,7 @@ impl State {
         (now, self.choose(&now))
     }
 
+    #[inline(never)]
     fn choose(&self, now: &Anchor) -> Frequency {
         let measured = self.calibration.frequency(now);
         // If the rate may change, its average is the best value.

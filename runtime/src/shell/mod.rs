@@ -26,6 +26,7 @@ pub(crate) mod skew;
 #[cfg(feature = "stream")]
 pub(crate) mod stream;
 mod threads;
+pub(crate) mod triggers;
 
 #[cfg(not(feature = "stream"))]
 use no_stream::{self as connection, self as stream};

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::panic::PanicHookInfo;
 
 use super::dumping::dump_and_say;
+use super::{install, triggers};
 use crate::{crash, sys};
 use fdr_formats::text;
 
@@ -13,7 +14,7 @@ use fdr_formats::text;
 const LONGEST_MESSAGE: usize = 400;
 const LONGEST_PATH: usize = 200;
 
-/// Has every panic dumped, after the program's own hook.
+/// Has every panic dumped, after the program's own hook. Without `FDR_PANIC=1`, the trigger `panic` says whether it is.
 pub(crate) fn dump_on_panic() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
@@ -22,8 +23,11 @@ pub(crate) fn dump_on_panic() {
     let previous = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         previous(panic);
-        if dump_and_say(&in_words(panic)).is_ok() {
-            crash::panic_was_dumped();
+        let always = install::state().is_some_and(|state| state.config.panic);
+        match always {
+            true if dump_and_say(&in_words(panic)).is_ok() => crash::panic_was_dumped(),
+            true => {}
+            false => triggers::take_panic(in_words(panic)),
         }
     }));
 }

@@ -12,6 +12,7 @@ use super::install;
 use super::names::person_name;
 use crate::crash::names;
 use crate::recorder::Bits;
+use crate::recorder::watch::{self, Watched};
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::unit::{UNIT, Unit};
@@ -36,6 +37,8 @@ pub(crate) struct Table {
     enabled: bool,
     /// Bits of the words of sites, besides id and action.
     bits: Bits,
+    /// The triggers that wait for calls: number, and names of functions.
+    triggers: Vec<(usize, Filter)>,
 }
 
 /// One traced function.
@@ -46,6 +49,8 @@ pub(crate) struct Function {
     /// Whether its calls are only counted, except while the next field is true.
     counted: bool,
     timed_for_a_moment: bool,
+    /// Whether a trigger names it, or did so before (`recorder::watch`). Its calls are never only counted.
+    watched: bool,
     pub(crate) name: String,
 }
 
@@ -53,6 +58,11 @@ impl Function {
     /// Whether filters turn it on and off.
     fn is_switched(&self) -> bool {
         self.site.what() != What::Name
+    }
+
+    /// Whether a trigger can wait for its calls.
+    fn has_durations(&self) -> bool {
+        self.site.what() == What::Calls && !self.site.is_untimed()
     }
 }
 
@@ -67,8 +77,11 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     bits: Bits {
         timed: 0,
         untimed: 0,
+        counted: 0,
         guests: 0,
+        watched: 0,
     },
+    triggers: Vec::new(),
 });
 
 /// The locked table. The thread's signals are held back meanwhile. A handler that called `exit`, or a dump,
@@ -82,6 +95,7 @@ pub(crate) struct Held {
 struct HeldBack(Mask);
 
 /// Locks the table, for moments. A thread that holds it ([`is_mine`]) must not call this.
+#[inline(never)]
 pub(crate) fn table() -> Held {
     let signals = HeldBack(Mask::hold());
     Held {
@@ -139,9 +153,10 @@ impl Table {
             return;
         }
         let own = core::ptr::eq(unit, &raw const UNIT);
+        let first = self.functions.len();
         for site in unit.sites() {
             if self.functions.len() >= LARGEST_ID {
-                return;
+                break;
             }
             let id = self.functions.len() as u32 + 1;
             let name = if site.name().is_empty() {
@@ -164,10 +179,60 @@ impl Table {
                 own,
                 counted: false,
                 timed_for_a_moment: false,
+                watched: false,
                 name,
             });
         }
+        self.find_watched(first);
         self.apply();
+    }
+
+    /// Sets the triggers that wait for calls, by number and names of functions. Their thresholds are set before.
+    pub(crate) fn watch(&mut self, triggers: Vec<(usize, Filter)>) {
+        self.triggers = triggers;
+        self.find_watched(0);
+        self.apply();
+    }
+
+    /// Finds out which of the functions behind the first ones are watched.
+    fn find_watched(&mut self, first: usize) {
+        if self.triggers.is_empty() && watch::room() == 0 {
+            return;
+        }
+        if watch::room() <= self.functions.len() {
+            let room = (self.functions.len() + 1).next_power_of_two();
+            let list: Vec<Watched> = (0..room).map(|_| Watched::default()).collect();
+            let list: &'static [Watched] = list.leak();
+            watch::set_functions(Box::leak(Box::new(list)));
+        }
+        let behind = self.functions.iter_mut().skip(first);
+        for function in behind.filter(|function| function.has_durations()) {
+            let is_named = |(_, names): &&(usize, Filter)| names.matches(&function.name);
+            let named = self.triggers.iter().filter(is_named);
+            let bits = named.fold(0, |bits, (number, _)| bits | 1 << number);
+            function.watched = watch::set_triggers(function.site.id(), bits);
+            function.counted &= !function.watched;
+        }
+    }
+
+    /// Of the functions that the filter names: how many can be watched, and how many of those are on.
+    pub(crate) fn watchable(&self, names: &Filter) -> (usize, usize) {
+        let named = self.functions.iter();
+        let named = named.filter(|f| f.has_durations() && names.matches(&f.name));
+        let on = |function: &&Function| function.site.state() != 0;
+        (named.clone().count(), named.filter(on).count())
+    }
+
+    /// The name of the function with that id. Empty if there is none.
+    pub(crate) fn name_of(&self, id: u32) -> &str {
+        let function = self.functions.get((id as usize).wrapping_sub(1));
+        function.map_or("", |function| &function.name)
+    }
+
+    /// The names that are closest to a glob, in words.
+    pub(crate) fn nearest_in_words(&self, glob: &str) -> String {
+        let names = self.functions.iter().map(|f| f.name.as_str());
+        nearest(names, glob, 3).join(", ")
     }
 
     /// Sets the bits of the words of sites, see `recorder::prepare`.
@@ -201,6 +266,7 @@ impl Table {
         self.filter.is_some()
     }
 
+    #[inline(never)]
     fn apply(&mut self) -> usize {
         let mut named = 0;
         for function in self
@@ -221,21 +287,23 @@ impl Table {
 
     /// The bits of the function's word, besides its id.
     fn bits_of(&self, function: &Function) -> u32 {
-        let bits = match function.site.is_untimed() {
-            false => self.bits.timed,
-            true => self.bits.untimed,
+        let is_counted = function.counted && !function.timed_for_a_moment;
+        let bits = match (function.site.is_untimed(), is_counted) {
+            _ if function.watched => self.bits.watched,
+            (false, false) => self.bits.timed,
+            (false, true) => self.bits.counted | COUNTED,
+            (true, false) => self.bits.untimed,
+            (true, true) => self.bits.untimed | COUNTED,
         };
         let guests = if function.own { 0 } else { self.bits.guests };
-        let counted = match function.counted && !function.timed_for_a_moment {
-            true => COUNTED,
-            false => 0,
-        };
-        bits | guests | counted
+        bits | guests
     }
 
     /// From now on the calls of these functions are only counted, or leave records again.
     pub(crate) fn count_only(&mut self, ids: impl Iterator<Item = u32>, counted: bool) {
-        self.change(ids, |function| function.counted = counted);
+        self.change(ids, |function| {
+            function.counted = counted && !function.watched
+        });
     }
 
     /// Has functions timed that are otherwise only counted, or ends that.
@@ -254,12 +322,13 @@ impl Table {
         }
     }
 
-    /// For each function, in the order of ids: whether its calls are only counted (`None` if the function is off), and
-    /// whether `cargo fdr` or a scope chose it.
+    /// For each function, in the order of ids: whether its calls are only counted (`None` if the function is off or
+    /// watched), and whether `cargo fdr` or a scope chose it.
     pub(crate) fn counting(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
         let functions = self.functions.iter();
         functions.map(|function| {
-            let on = function.site.state() != 0 && function.site.what() == What::Calls;
+            let is_of_calls = function.site.what() == What::Calls && !function.watched;
+            let on = function.site.state() != 0 && is_of_calls;
             (on.then_some(function.counted), function.site.is_auto())
         })
     }
@@ -335,6 +404,22 @@ impl Table {
         };
         let named: Vec<String> = unmatched.iter().map(named).collect();
         (!named.is_empty()).then(|| format!("no function matches {}", named.join(", ")))
+    }
+
+    /// Why nothing was recorded, and what to do.
+    pub(crate) fn why_nothing(&self) -> String {
+        if self.switched() == 0 {
+            return "the program has no #[traced] function".into();
+        }
+        if self.filter.is_none() {
+            return "recording was never turned on".into();
+        }
+        if self.on() > 0 {
+            return format!("none of the {} functions that are on was called", self.on());
+        }
+        let nothing =
+            "the filter excludes every function that it names, or recording was turned off";
+        self.unmatched_in_words().unwrap_or_else(|| nothing.into())
     }
 
     /// Every function behind the first `first` ones, in the form of a trace.

@@ -46,7 +46,8 @@ pub struct CallSite {
     what: What,
 }
 
-/// Set in the word of a site whose calls are only counted. The bit is 0 in every record.
+/// Set in the word of a site whose calls are only counted, or watched (`recorder::watch`). The bit is 0 in every
+/// record.
 pub(crate) const COUNTED: u32 = 8;
 
 const _: () = assert!(size_of::<CallSite>() == 64);

@@ -25,7 +25,7 @@ use crate::sys::{self, notes::Note};
 /// convention of `recorder::stub`, and the way a record is put into a slot. A change of sizes or offsets
 /// changes [`VERSION`] by itself. The number is part of the link section's name, because the linker puts the
 /// sections of all copies in a unit side by side. So a change of `CallSite` raises it, too.
-const PROTOCOL: u32 = 10;
+const PROTOCOL: u32 = 11;
 /// Copies of different versions ignore each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
@@ -186,15 +186,15 @@ impl<'a> Reply<'a> {
 
 unsafe extern "C" {
     // The linker defines these two symbols for every section with such a name, in each unit.
-    #[link_name = "__start_fdr_sites_10"]
+    #[link_name = "__start_fdr_sites_11"]
     static SITES: u8;
-    #[link_name = "__stop_fdr_sites_10"]
+    #[link_name = "__stop_fdr_sites_11"]
     static SITES_END: u8;
 }
 
 /// Makes the section exist if nothing is traced.
 #[used]
-#[unsafe(link_section = "fdr_sites_10")]
+#[unsafe(link_section = "fdr_sites_11")]
 static NO_SITE: [CallSite; 0] = [];
 
 /// This copy.

@@ -113,6 +113,7 @@ fn identity(fd: i32) -> Option<(u64, u64)> {
 }
 
 /// Device, inode and length.
+#[inline(never)]
 fn stat(fd: i32) -> Option<(u64, u64, u64)> {
     // SAFETY: all zeros is a valid `stat`.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
@@ -235,6 +236,7 @@ impl Descriptor {
     /// `whole` is the length of the file. This function never lengthens the file. So a cut always leads to a
     /// SIGBUS, and never to zeros in the place of records. It fails before the kernel would send SIGXFSZ, and
     /// with ESTALE if the file was cut. Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn allocate(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
         match self.allocate_untouched(offset, length, whole) {
             Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),

@@ -60,6 +60,7 @@ impl<T> Lock<T> {
     }
 
     /// Takes the lock without a guard, until [`Lock::let_go`].
+    #[inline(never)]
     pub(crate) fn hold(&'static self) {
         let me = me();
         loop {
@@ -85,6 +86,7 @@ impl<T> Lock<T> {
     }
 
     /// Async-signal-safe.
+    #[inline(never)]
     pub(crate) fn let_go(&'static self) {
         // Release: pairs with the Acquire of the next holder.
         self.holder.store(0, Ordering::Release);
@@ -129,7 +131,7 @@ impl<T> Drop for Guard<T> {
     }
 }
 
-/// A value that is set once and never freed. Reading it never waits.
+/// A value that is never freed once it is set. Reading it never waits. A later value replaces it.
 pub(crate) struct Lasting<T> {
     value: AtomicPtr<T>,
 }

@@ -96,6 +96,19 @@ pub(crate) fn lasting(length: usize) -> Option<&'static mut [u8]> {
     Some(unsafe { core::slice::from_raw_parts_mut(at, length) })
 }
 
+/// Has the kernel empty the memory in every child that gets a copy of it. `memory` begins at a page. A kernel before
+/// 4.14 does not know how.
+pub(crate) fn empty_in_children(memory: &mut [u8]) {
+    // SAFETY: the advice changes no contents here. The caller has the memory for itself.
+    unsafe {
+        libc::madvise(
+            memory.as_mut_ptr().cast(),
+            memory.len(),
+            libc::MADV_WIPEONFORK,
+        )
+    };
+}
+
 /// The alignment of mappings: the largest page that exists.
 const ALIGNMENT: usize = 64 * 1024;
 

@@ -170,6 +170,7 @@ pub(crate) fn take_counted_in_fork() -> u64 {
 }
 
 /// A number that nobody can guess. A child has other numbers than its parent. Async-signal-safe. Keeps errno.
+#[inline(never)]
 pub(crate) fn random() -> u64 {
     let saved = super::errno();
     let mut bytes = [0_u8; 8];

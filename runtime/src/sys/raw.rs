@@ -180,6 +180,7 @@ pub(crate) fn unlink(path: &CStr) {
 }
 
 /// Nanoseconds of a clock that never goes back.
+#[inline(never)]
 pub(crate) fn monotonic_ns() -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -347,17 +348,25 @@ pub(crate) fn out_of_the_way(fd: i32) -> i32 {
 /// Runs `body` with the signals held back that writing can raise. If `body` raised one, takes it away, because
 /// the error says enough.
 pub(crate) fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
-    const RAISED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
     let before = pending();
     let blocked = RAISED.iter().fold(0, |set, &signal| set | bit(signal));
     let old = mask(libc::SIG_BLOCK, blocked);
     let result = body();
+    take_away_raised(before);
+    mask(libc::SIG_SETMASK, old);
+    result
+}
+
+/// The signals that writing can raise.
+const RAISED: [i32; 2] = [libc::SIGPIPE, libc::SIGXFSZ];
+
+/// Takes those away that were not pending `before`.
+#[inline(never)]
+fn take_away_raised(before: u64) {
     for signal in RAISED {
         let new = pending() & !before & bit(signal);
         if new != 0 {
             discard(new);
         }
     }
-    mask(libc::SIG_SETMASK, old);
-    result
 }

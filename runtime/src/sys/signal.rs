@@ -88,24 +88,53 @@ pub(crate) fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
 /// Runs `body` with `signal` held back on the calling thread. If `body` raised the signal, takes it away. It is
 /// for writes, whose error says enough (SIGPIPE, SIGXFSZ). Async-signal-safe.
 pub(crate) fn held_back<T>(signal: i32, body: impl FnOnce() -> T) -> T {
-    // SAFETY: a sigset_t is plain memory. Each set is filled in before it is read, and no pointer outlives its
-    // call.
-    unsafe {
-        let mut set: libc::sigset_t = zeroed();
-        let mut old: libc::sigset_t = zeroed();
-        libc::sigpending(&raw mut set);
-        if libc::sigismember(&raw const set, signal) == 1 {
-            // The program holds the signal back itself, and a pending one is its own.
-            return body();
+    let held = HeldBack::hold(signal);
+    let result = body();
+    if let Some(held) = held {
+        held.take_away();
+    }
+    result
+}
+
+/// A signal that the calling thread gets no more, and what it held back before.
+struct HeldBack {
+    set: libc::sigset_t,
+    old: libc::sigset_t,
+}
+
+impl HeldBack {
+    /// `None` if the program holds the signal back itself: a pending one is its own.
+    #[inline(never)]
+    fn hold(signal: i32) -> Option<HeldBack> {
+        // SAFETY: a sigset_t is plain memory. Each set is filled in before it is read, and no pointer outlives its
+        // call.
+        unsafe {
+            let mut set: libc::sigset_t = zeroed();
+            let mut old: libc::sigset_t = zeroed();
+            libc::sigpending(&raw mut set);
+            if libc::sigismember(&raw const set, signal) == 1 {
+                return None;
+            }
+            libc::sigemptyset(&raw mut set);
+            libc::sigaddset(&raw mut set, signal);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut old);
+            Some(HeldBack { set, old })
         }
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, signal);
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut old);
-        let result = body();
-        let now: libc::timespec = zeroed();
-        libc::sigtimedwait(&raw const set, core::ptr::null_mut(), &raw const now);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut());
-        result
+    }
+
+    /// Takes the signal away if it was raised meanwhile. The thread then gets it again.
+    #[inline(never)]
+    fn take_away(&self) {
+        // SAFETY: both sets were filled in, and no pointer outlives its call.
+        unsafe {
+            let now: libc::timespec = zeroed();
+            libc::sigtimedwait(&raw const self.set, core::ptr::null_mut(), &raw const now);
+            libc::pthread_sigmask(
+                libc::SIG_SETMASK,
+                &raw const self.old,
+                core::ptr::null_mut(),
+            );
+        }
     }
 }
 

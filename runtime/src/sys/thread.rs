@@ -165,6 +165,7 @@ pub(crate) fn wake_dumper() {
 }
 
 /// Sleeps until `word` is no longer `seen`, at most for `most`. May return without a reason.
+#[inline(never)]
 pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) {
     let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
     let time = most.map(|most| libc::timespec {
@@ -177,6 +178,7 @@ pub(crate) fn wait(word: &'static AtomicU32, seen: u32, most: Option<Duration>) 
 }
 
 /// Changes `word` and wakes one thread that sleeps on it. Async-signal-safe. Keeps errno.
+#[inline(never)]
 pub(crate) fn wake(word: &'static AtomicU32) {
     // Release: pairs with the Acquire of the sleeping thread, which then sees the stores before this one.
     word.fetch_add(1, Ordering::Release);

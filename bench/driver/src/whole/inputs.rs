@@ -12,8 +12,10 @@ pub(super) enum Input {
     Nothing,
     /// A folder of folders of texts.
     Texts,
-    /// A PNG.
-    Picture,
+    /// A PNG, so many pixels wide and high.
+    Picture {
+        side: u32,
+    },
     /// A text that is given here.
     Script(&'static str),
 }
@@ -28,7 +30,7 @@ impl Input {
         match self {
             Input::Nothing => {}
             Input::Texts => texts(&path)?,
-            Input::Picture => fs::write(&path, picture(SIDE, SIDE))?,
+            Input::Picture { side } => fs::write(&path, picture(*side, *side))?,
             Input::Script(text) => fs::write(&path, text)?,
         }
         Ok(path)
@@ -39,8 +41,6 @@ const FOLDERS: u32 = 20;
 const FILES: u32 = 25;
 /// Lines of a file.
 const LINES: u32 = 5000;
-/// Width and height of the picture.
-const SIDE: u32 = 384;
 
 const WORDS: [&str; 16] = [
     "the", "flight", "data", "recorder", "stays", "in", "every", "stream", "of", "starter",

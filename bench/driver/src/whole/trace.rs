@@ -12,6 +12,8 @@ use crate::Result;
 pub(super) struct Report {
     pub(super) threads: Vec<Thread>,
     missing: Missing,
+    /// Of the records.
+    functions: Vec<Function>,
     whole_run: Option<Vec<Function>>,
 }
 
@@ -77,6 +79,11 @@ impl Report {
     /// The thread that recorded most.
     pub(super) fn busiest_thread(&self) -> Option<&Thread> {
         self.threads.iter().max_by_key(|thread| thread.recorded)
+    }
+
+    /// The functions of the whole run, or of the records if the trace has no totals.
+    pub(super) fn all_calls(&self) -> &[Function] {
+        self.whole_run.as_ref().unwrap_or(&self.functions)
     }
 
     /// The functions with the most calls of the whole run.
@@ -187,7 +194,7 @@ mod tests {
             )
         };
         let text = format!(
-            r#"{{"threads":[{},{}],"missing":{{"threads":1,"overwritten":5,"dropped":1}},"whole_run":[{{"name":"f","calls":{calls},"counted":0,"total_ns":9,"self_ns":8}},{{"name":"g","calls":2,"counted":0,"total_ns":9,"self_ns":8}}]}}"#,
+            r#"{{"threads":[{},{}],"missing":{{"threads":1,"overwritten":5,"dropped":1}},"functions":[],"whole_run":[{{"name":"f","calls":{calls},"counted":0,"total_ns":9,"self_ns":8}},{{"name":"g","calls":2,"counted":0,"total_ns":9,"self_ns":8}}]}}"#,
             thread(1, recorded, 10, 6),
             thread(2, 10, 4, 2),
         );

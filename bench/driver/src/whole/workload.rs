@@ -144,33 +144,35 @@ pub(super) const RECIPES: [Recipe; PROGRAMS.len()] = [
     },
 ];
 
+/// Each takes two seconds or more, because a run of half a second shows what its start costs.
 pub(super) const WORKLOADS: [Workload; 11] = [
     Workload {
         name: "ripgrep",
         program: "ripgrep",
-        arguments: "--line-number --ignore-case --threads 2 st[a-z]*er|record INPUT",
+        arguments: "--line-number --ignore-case --threads 2 st[a-z]*er|record INPUT INPUT INPUT INPUT INPUT",
         input: Input::Texts,
         repeats: false,
     },
-    ours("mini-redis", "mini-redis", "120000", false),
-    picture("oxipng -o 4", "-o 4 --strip all --stdout INPUT"),
+    ours("mini-redis", "mini-redis", "200000", false),
+    picture("oxipng -o 4", "-o 4 --strip all --stdout INPUT", 1152),
     picture(
         "oxipng zopfli",
         "-o 2 --zopfli --zi 5 --strip all --stdout INPUT",
+        704,
     ),
     Workload {
         name: "boa",
         program: "boa",
-        arguments: "INPUT",
+        arguments: "INPUT 4",
         input: Input::Script(include_str!("../../../whole/boa.js")),
         repeats: false,
     },
     ours("gluesql-core", "gluesql-core", "600", false),
     ours("winnow", "winnow", "800", true),
-    ours("hashbrown", "hashbrown", "400", true),
-    ours("heapless", "heapless", "150000", true),
-    ours("naga", "naga", "400", true),
-    ours("cranelift-codegen", "cranelift-codegen", "2000", true),
+    ours("hashbrown", "hashbrown", "1600", true),
+    ours("heapless", "heapless", "500000", true),
+    ours("naga", "naga", "600", true),
+    ours("cranelift-codegen", "cranelift-codegen", "10000", true),
 ];
 
 /// A program of ours, which is told how much to do.
@@ -190,12 +192,12 @@ const fn ours(
 }
 
 /// How far oxipng tries a picture depends on which thread is first. The order of maps in boa and gluesql-core is random.
-const fn picture(name: &'static str, arguments: &'static str) -> Workload {
+const fn picture(name: &'static str, arguments: &'static str, side: u32) -> Workload {
     Workload {
         name,
         program: "oxipng",
         arguments,
-        input: Input::Picture,
+        input: Input::Picture { side },
         repeats: false,
     }
 }
@@ -270,7 +272,10 @@ mod tests {
         assert_eq!(names(&["oxipng"]).expect("a program").len(), 2);
         assert_eq!(names(&["oxipng zopfli", "boa"]).expect("two").len(), 2);
         let boa = choose(&["boa".to_owned()]).expect("boa")[0];
-        assert_eq!(boa.words(Path::new("a b")).collect::<Vec<_>>(), ["a b"]);
+        assert_eq!(
+            boa.words(Path::new("a b")).collect::<Vec<_>>(),
+            ["a b", "4"]
+        );
         let error = names(&["vim"]).expect_err("no program").to_string();
         assert!(
             error.contains("vim") && error.contains("mini-redis"),

@@ -37,6 +37,11 @@ impl TypedValueParser for Parser {
     }
 }
 
+/// Formats of browsers, which LLVM's tool writes.
+const OF_LLVM: &str = "\n\nPerfetto and chrome://tracing read what LLVM's tool makes of an XRay trace:\n  \
+                       fdr map app.fdr -o app.map\n  \
+                       llvm-xray convert -f trace_event -y -m app.map app.fdr > app.json";
+
 /// The format of that name.
 ///
 /// # Errors
@@ -45,7 +50,14 @@ fn parse(name: &str) -> Result<&'static Target, String> {
     registry::target(&name.to_lowercase()).ok_or_else(|| {
         let near = near(targets().map(|target| target.name), name);
         let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
-        format!("there is no such format{near}\n\n{}", list())
+        let other = match name.to_lowercase().as_str() {
+            "perfetto" | "chrome" | "json" | "trace-event" | "trace_event" => OF_LLVM,
+            _ => "",
+        };
+        format!(
+            "there is no such format{near}{other}\n\n{}",
+            list().trim_end()
+        )
     })
 }
 
@@ -141,9 +153,10 @@ mod tests {
         let error = parse(&format!("{}x", first.name)).unwrap_err();
         let near = format!("there is no such format; the nearest is {}\n", first.name);
         assert!(error.contains(&near), "{error}");
-        for far in ["perfetto", "json", ""] {
+        for (far, is_of_llvm) in [("perfetto", true), ("JSON", true), ("", false)] {
             let error = parse(far).unwrap_err();
             assert!(error.starts_with("there is no such format\n"), "{error}");
+            assert_eq!(error.contains("llvm-xray convert"), is_of_llvm, "{error}");
         }
         for target in targets() {
             assert!(error.contains(target.title), "{error}");

@@ -8,8 +8,8 @@ use std::io::{self, BufRead};
 
 use anyhow::{anyhow, bail};
 use clap::ValueEnum;
-use fdr_formats::moments;
 use fdr_formats::ring::control::Kind;
+use fdr_formats::{duration, moments, trigger};
 
 use super::Status;
 use super::snapshot::process_number;
@@ -20,17 +20,20 @@ Commands:
   on            record
   off           do not record; what was recorded stays in the rings
   filter TEXT   record the functions of TEXT, in the words of the variable FDR
-  keep TIME     as FDR_KEEP: let a full ring hold that time, such as 30s. 0: every
-                call leaves its records. A program that was started with
-                FDR_KEEP=0 refuses
+  keep TIME     as FDR_KEEP: let a full ring hold that time, such as 30s.
+                0: every call leaves its records. A program that was started
+                with FDR_KEEP=0 refuses
+  trigger TEXT  replace the triggers, in the words of the variable FDR_TRIGGER:
+                'my_app::handle>50ms +2s, panic'; off: none
   mark TEXT     name this moment, for reports: fdr info and fdr report show it
   dump          write a trace now, and print its path
   status        what the process records, and how much it has
   -             commands from standard input, one a line
 
-Commands go through the process's ring file: who may write the file may use them.
-No thread of the program is stopped. The recorder's own thread carries out a
-command in less than 10 ms, or in a second where Linux is older than 5.16.
+Commands go through the process's ring file: who may write the file may use
+them. No thread of the program is stopped. The recorder's own thread carries
+out a command in less than 10 ms, or in a second where Linux is older than
+5.16.
 
 Examples:
   fdr ctl 1234 filter 'my_app::db::*,-my_app::db::row'
@@ -47,7 +50,7 @@ pub(crate) struct Options {
     /// What to do
     #[arg(value_name = "COMMAND", value_enum, hide_possible_values = true)]
     command: Word,
-    /// The filter, the time, or the name
+    /// The filter, the time, the triggers, or the name
     #[arg(value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
     /// Print JSON: of status
@@ -62,6 +65,7 @@ enum Word {
     Off,
     Filter,
     Keep,
+    Trigger,
     Mark,
     Dump,
     Status,
@@ -77,6 +81,7 @@ impl Word {
             Word::Off => (Kind::Off, false),
             Word::Filter => (Kind::Filter, true),
             Word::Keep => (Kind::Keep, true),
+            Word::Trigger => (Kind::Trigger, true),
             Word::Mark => (Kind::Mark, true),
             Word::Dump => (Kind::Dump, false),
             Word::Status => (Kind::Status, false),
@@ -109,10 +114,19 @@ fn check(word: Word, text: &str) -> anyhow::Result<()> {
     match word.kind() {
         Some((_, true)) if text.is_empty() => match word {
             Word::Keep => bail!("keep what time? 30s, for example; 0 keeps every call"),
+            Word::Trigger => {
+                bail!("what triggers? 'my_app::handle>50ms', for example; off is none")
+            }
             Word::Mark => bail!("mark with what name? 'here I clicked', for example"),
             _ => bail!("filter what? my_app::*, for example; 1 is every function"),
         },
         Some((Kind::Mark, _)) => moments::parse(text)
+            .map(|_| ())
+            .map_err(|why| anyhow!("{}: {why}", ui::clean(text))),
+        Some((Kind::Trigger, _)) => trigger::parse(text)
+            .map(|_| ())
+            .map_err(|why| anyhow!("{why}")),
+        Some((Kind::Keep, _)) => duration::parse(text)
             .map(|_| ())
             .map_err(|why| anyhow!("{}: {why}", ui::clean(text))),
         Some((_, false)) if !text.is_empty() => bail!("{text}: this command has no text"),
@@ -138,7 +152,9 @@ fn show(kind: Kind, answer: &str, options: &Options) -> anyhow::Result<()> {
             let status = status::Status::parse(options.process, answer);
             ui::print(|out| status.print(out, options.json))
         }
-        _ => ui::print(|out| Ok(writeln!(out, "{}", ui::clean(answer))?)),
+        // A path stays in one line.
+        Kind::Dump => ui::print(|out| Ok(writeln!(out, "{}", ui::clean(answer))?)),
+        _ => ui::print(|out| Ok(writeln!(out, "{}", ui::paragraph(&ui::clean(answer), 2))?)),
     }
 }
 

@@ -30,6 +30,7 @@ pub(super) struct Status {
     overwritten: u64,
     dropped: u64,
     summarised: u64,
+    triggers: String,
     mode: String,
     format: String,
     next_dump: String,
@@ -59,6 +60,7 @@ impl Status {
             overwritten: number("overwritten"),
             dropped: number("dropped"),
             summarised: number("summarised"),
+            triggers: text("triggers"),
             mode: text("mode"),
             format: text("format"),
             next_dump: text("next_dump"),
@@ -106,6 +108,7 @@ impl Status {
         ];
         let counts = counts.map(|(count, what)| format!("{} {what}", ui::count(count)));
         fact("records", &counts.join(", "))?;
+        fact("triggers", &self.triggers)?;
         fact("mode", &self.mode)?;
         fact(
             "next dump",

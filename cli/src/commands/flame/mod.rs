@@ -118,6 +118,16 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
             let label = folded.tree.of(node);
             shown.entry(label).or_insert_with(|| is_shown(label));
         }
+        if !shown.values().any(|&is_shown| is_shown) {
+            let called = shown.keys().filter_map(|label| match label {
+                Label::Function(id) => Some(name_of(info, *id)),
+                _ => None,
+            });
+            let mut called: Vec<String> = called.collect();
+            called.sort_unstable();
+            let called: Vec<&str> = called.iter().map(String::as_str).collect();
+            selection::complain_of_none("--filter", filter, &called, "called function");
+        }
     }
     let value = |node: &Node| match options.calls {
         _ if shown.get(&folded.tree.of(node)) == Some(&false) => 0,

@@ -33,17 +33,30 @@ fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
 
 /// Own ticks by the function at a path's end, where there are any.
 pub(crate) fn sums_of(source: &dyn Source) -> BTreeMap<u32, u64> {
-    let untimed = untimed(source.info());
-    let make = |share| Folder::new(&untimed, false, share).until(source.info().end);
-    let folders = drive_pieces(source, ONE, make, &|_| {}).expect("readable");
     let mut sums = BTreeMap::new();
-    let tree = gather(folders).tree;
+    let tree = tree_of(source);
     for (_, node) in tree.nodes() {
         if let (Label::Function(id), 1..) = (tree.of(node), node.own) {
             *sums.entry(id.0).or_default() += node.own;
         }
     }
     sums
+}
+
+/// The ticks of short calls without records.
+pub(crate) fn short_of(source: &dyn Source) -> u64 {
+    let tree = tree_of(source);
+    let short = tree
+        .nodes()
+        .filter(|(_, node)| tree.of(node) == Label::Short);
+    short.map(|(_, node)| node.own).sum()
+}
+
+fn tree_of(source: &dyn Source) -> Tree {
+    let untimed = untimed(source.info());
+    let make = |share| Folder::new(&untimed, false, share).until(source.info().end);
+    let folders = drive_pieces(source, ONE, make, &|_| {}).expect("readable");
+    gather(folders).tree
 }
 
 #[test]

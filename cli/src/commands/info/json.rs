@@ -7,7 +7,7 @@ use std::path::Path;
 use fdr_formats::{Function, Source, Ticks};
 use serde::Serialize;
 
-use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem};
+use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Trigger};
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
 use crate::tally::{Seen, Tally};
@@ -36,6 +36,7 @@ struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     functions: Option<Vec<OneFunction<'a>>>,
     failed_thread: Option<u64>,
+    trigger: Option<Trigger<'a>>,
     open_calls: Vec<OpenCall<'a>>,
     marks: Vec<Moment>,
     earlier_marks: u64,
@@ -161,6 +162,7 @@ pub(super) fn write(
         function_count: info.functions.len(),
         functions: functions.then(|| info.functions.iter().map(one_function).collect()),
         failed_thread: info.failed_thread().map(|thread| thread.0),
+        trigger: info.trigger().map(Trigger::of),
         open_calls: open.iter().map(OpenCall::of).collect(),
         marks: moments.list,
         earlier_marks: moments.earlier,

@@ -268,6 +268,10 @@ impl Session<'_> {
             Ok(source) => status = status.max(self.look(path, &*source)?),
             Err(error) => {
                 ui::complain(&format!("{error:#}"));
+                if self.options.address == Address::Stdout {
+                    let why = "what the program itself prints comes the same way: if it prints, use another address";
+                    ui::complain(why);
+                }
                 status = status.max(Status::Violations);
             }
         }

@@ -51,6 +51,7 @@ Examples:
   fdr record ./my_app --fast
   fdr record --filter 'my_app::*,-my_app::hot::*' -o traces/ ./my_app
   fdr record --buffer 64M --mode full cargo run --release
+  fdr record --trigger 'my_app::handle>50ms +2s' ./server
   fdr record --signal USR1 ./server &  kill -USR1 $!  a trace while it runs
   fdr record --mode stream -o tcp://127.0.0.1:7000 ./server
       to fdr listen, as it comes";
@@ -91,6 +92,14 @@ pub(crate) struct Options {
     /// Record one top-level call in N, with all calls inside: 1/N (FDR_SAMPLE)
     #[arg(long, value_name = "1/N")]
     sample: Option<OsString>,
+    /// What makes the command write a trace by itself: my_app::handle>50ms, rss>2G, every 10m, panic, exit,
+    /// signal; with commas between. The default is exit (FDR_TRIGGER)
+    #[arg(long, value_name = "TRIGGERS")]
+    trigger: Option<OsString>,
+    /// How many traces of triggers the command leaves, and how many bytes, such as 10,1G
+    /// (FDR_OUT_MOST)
+    #[arg(long, value_name = "MOST")]
+    out_most: Option<OsString>,
     /// What tells this run from others: key=value, with commas between (FDR_TAGS)
     #[arg(long, value_name = "TAGS")]
     tags: Option<OsString>,
@@ -136,6 +145,8 @@ impl Options {
             ("FDR_KEEP", self.keep.clone()),
             ("FDR_BUDGET", self.budget.clone()),
             ("FDR_SAMPLE", self.sample.clone()),
+            ("FDR_TRIGGER", self.trigger.clone()),
+            ("FDR_OUT_MOST", self.out_most.clone()),
             ("FDR_TAGS", self.tags.clone()),
             ("FDR_MODE", text(&self.mode)),
             ("FDR_CLOCK", text(&self.clock)),
@@ -182,6 +193,12 @@ impl Options {
         }
         if let Some(sample) = given(&self.sample) {
             values::check_sample(&sample).map_err(|what| anyhow!("--sample: {what}"))?;
+        }
+        if let Some(triggers) = given(&self.trigger) {
+            values::check_triggers(&triggers).map_err(named("--trigger"))?;
+        }
+        if let Some(most) = given(&self.out_most) {
+            values::check_out_most(&most).map_err(named("--out-most"))?;
         }
         if let Some(tags) = given(&self.tags) {
             values::check_tags(&tags).map_err(named("--tags"))?;
@@ -328,10 +345,43 @@ mod tests {
     #[test]
     fn every_option_has_its_variable() {
         let options = parse(&[
-            "--filter", "-a::*", "-o", "t/", "--to", "xray1", "--signal", "USR1", "--buffer", "1M",
-            "--memory", "2G", "--keep", "5s", "--budget", "5%", "--sample", "1/9", "--tags", "a=1",
-            "--mode", "full", "--clock", "rdtsc", "--dir", "/d", "--log", "info", "--panic", "--",
-            "app", "-o", "x",
+            "--filter",
+            "-a::*",
+            "-o",
+            "t/",
+            "--to",
+            "xray1",
+            "--signal",
+            "USR1",
+            "--buffer",
+            "1M",
+            "--memory",
+            "2G",
+            "--keep",
+            "5s",
+            "--budget",
+            "5%",
+            "--sample",
+            "1/9",
+            "--trigger",
+            "a::b>5ms",
+            "--out-most",
+            "3",
+            "--tags",
+            "a=1",
+            "--mode",
+            "full",
+            "--clock",
+            "rdtsc",
+            "--dir",
+            "/d",
+            "--log",
+            "info",
+            "--panic",
+            "--",
+            "app",
+            "-o",
+            "x",
         ]);
         let expected = [
             ("FDR", "-a::*"),
@@ -343,6 +393,8 @@ mod tests {
             ("FDR_KEEP", "5s"),
             ("FDR_BUDGET", "5%"),
             ("FDR_SAMPLE", "1/9"),
+            ("FDR_TRIGGER", "a::b>5ms"),
+            ("FDR_OUT_MOST", "3"),
             ("FDR_TAGS", "a=1"),
             ("FDR_MODE", "full"),
             ("FDR_CLOCK", "rdtsc"),

@@ -9,6 +9,7 @@ use fdr_formats::duration;
 use fdr_formats::filter::Filter;
 use fdr_formats::identity;
 use fdr_formats::share;
+use fdr_formats::trigger;
 use nix::libc;
 use nix::sys::signal::Signal;
 
@@ -87,6 +88,22 @@ pub(super) fn check_share(text: &OsStr) -> Result<(), String> {
 /// What is accepted.
 pub(super) fn check_sample(text: &OsStr) -> Result<(), String> {
     share::parse_one_in(text.to_str().unwrap_or("not UTF-8")).map(|_| ())
+}
+
+/// Checks triggers.
+///
+/// # Errors
+/// What is wrong with them.
+pub(super) fn check_triggers(text: &OsStr) -> Result<(), String> {
+    trigger::parse(text.to_str().ok_or("not UTF-8")?).map(|_| ())
+}
+
+/// Checks how many traces of triggers are left.
+///
+/// # Errors
+/// What is accepted.
+pub(super) fn check_out_most(text: &OsStr) -> Result<(), String> {
+    trigger::parse_out_most(text.to_str().ok_or("not UTF-8")?).map(|_| ())
 }
 
 /// Checks tags.

@@ -71,7 +71,9 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let (info, state, columns) = (answer.info, &answer.state, ui::columns());
-    writeln!(out, "{}", ui::paragraph(&head(answer), 2))?;
+    let head = head(answer);
+    let head = columns.map_or(head.clone(), |width| ui::wrap_facts(&head, width, 2));
+    writeln!(out, "{head}")?;
     let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
     let shown = || {
         state

@@ -114,6 +114,7 @@ fn write(
     info: &TraceInfo,
     verdict: &Verdict,
 ) -> anyhow::Result<()> {
+    let mut say = |text: String| writeln!(out, "{}", ui::paragraph(&format!("{file}: {text}"), 2));
     for finding in &verdict.findings {
         let name = |id| ui::clean(&name_of(info, id)).into_owned();
         let place = match finding.place {
@@ -122,12 +123,12 @@ fn write(
             Where::Record { thread, number } => format!("thread {thread}, record {number}"),
         };
         let what = finding.what.in_words(&name);
-        writeln!(out, "{file}: {place}: {}", ui::clean(&what))?;
+        say(format!("{place}: {}", ui::clean(&what)))?;
     }
     let hidden = verdict.count - verdict.findings.len() as u64;
     if hidden > 0 {
         let hidden = ui::things(hidden, "violation");
-        writeln!(out, "{file}: {hidden} more not shown (--limit)")?;
+        say(format!("{hidden} more not shown (--limit)"))?;
     }
     let totals = format!(
         "{} in {}, {} synthetic",
@@ -136,11 +137,11 @@ fn write(
         ui::count(verdict.synthetic),
     );
     match verdict.count {
-        0 => writeln!(out, "{file}: OK: {totals}")?,
-        count => writeln!(out, "{file}: {}: {totals}", ui::things(count, "violation"))?,
+        0 => say(format!("OK: {totals}"))?,
+        count => say(format!("{}: {totals}", ui::things(count, "violation")))?,
     }
     for note in notes(info, verdict) {
-        writeln!(out, "{file}: note: {note}")?;
+        say(format!("note: {note}"))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::slot_access;
 use crate::ring::layout::{OpenCalls, Row, Slot, Totals};
 use crate::site::slot_access::SlotAccess;
 
-// Entered by a jump from the code of `open_calls`.
+// Entered by a jump from "stub", and from the codes that stand before others.
 code!(
     "counted",
     [

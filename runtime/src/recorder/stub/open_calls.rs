@@ -13,7 +13,6 @@ use crate::ring::layout::{
     BUSY, CHUNK, FRAMES, Frame, NO_HIGH, OpenCalls, Row, Slot, TOTALS_IDS, Totals,
 };
 use crate::ring::open_calls::SHORT_CALL_ENDS;
-use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
 /// Bytes of a row.
@@ -28,87 +27,85 @@ const _: () = assert!(size_of::<Frame>() == 40);
 
 /// In the word of counts: a call whose entry is in the ring.
 const PUBLISHED_CALL: u64 = 1 << 8 | 1;
-/// Longer calls are counted by Rust, because this code has no class for the longest ones.
-const LONG: i32 = i32::MAX;
+/// The classes of short lengths, for each 16 ticks (`fdr_formats::lengths`). The next record's clock waits for a class,
+/// and it takes longer to compute.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut at = 0;
+    while at < classes.len() {
+        classes[at] = fdr_formats::lengths::class(16 * at as u64) as u8;
+        at += 1;
+    }
+    classes
+};
 
-/// Counts a call that ends in the row of its function, or jumps if there is none. The call's ticks are in rdx,
-/// its frame is in `$frame`, the function's record in r11, the open calls in r9. `$row`, rcx and r9 are lost, and
-/// rdx in the end. `$frame` has the calls around it from the start, and may be rcx.
-macro_rules! count {
-    ($frame:literal, $row:literal, $row32:literal, $none:literal, $around:expr) => {
+/// Finds the row of a function in totals, or jumps. The function's record is in r11, the open calls in r9. The row comes
+/// in r9, and rdx is lost.
+macro_rules! row {
+    ($none:literal) => {
         concat!(
-            "mov ",
-            $row32,
-            ", r11d\n",
-            "shr ",
-            $row32,
-            ", 4\n",
-            "cmp ",
-            $row32,
-            ", {ids}\n",
+            "mov edx, r11d\n",
+            "shr edx, 4\n",
+            "cmp edx, {ids}\n",
             "jae ",
             $none,
             "\n",
             "mov r9, qword ptr [r9 + {totals}]\n",
-            "mov ",
-            $row32,
-            ", dword ptr [r9 + 4*",
-            $row,
-            " + {index}]\n",
-            "test ",
-            $row32,
-            ", ",
-            $row32,
-            "\n",
+            "mov edx, dword ptr [r9 + 4*rdx + {index}]\n",
+            "test edx, edx\n",
             "je ",
             $none,
             "\n",
-            "imul ",
-            $row,
-            ", ",
-            $row,
-            ", {row_size}\n",
-            "lea ",
-            $row,
-            ", [r9 + ",
-            $row,
-            " + {rows}]\n",
-            "add qword ptr [",
-            $row,
-            " + {row_calls}], 1\n",
-            "add qword ptr [",
-            $row,
-            " + {row_total}], rdx\n",
-            "mov r9, rdx\n",
-            "sub r9, qword ptr [",
-            $frame,
-            " + {frame_inside}]\n",
-            "add qword ptr [",
-            $row,
-            " + {row_own}], r9\n",
-            "cmp rdx, qword ptr [",
-            $row,
-            " + {row_longest}]\n",
+            "imul rdx, rdx, {row_size}\n",
+            "lea r9, [r9 + rdx + {rows}]",
+        )
+    };
+}
+
+/// Counts a call that ends in the row in r9. The call's ticks are in rax, its frame in rcx. rdx is lost. [`length`] is the
+/// last step.
+macro_rules! count {
+    () => {
+        concat!(
+            "add qword ptr [r9 + {row_calls}], 1\n",
+            "add qword ptr [r9 + {row_total}], rax\n",
+            "mov rdx, rax\n",
+            "sub rdx, qword ptr [rcx + {frame_inside}]\n",
+            "add qword ptr [r9 + {row_own}], rdx\n",
+            "cmp rax, qword ptr [r9 + {row_longest}]\n",
             "jbe 12f\n",
-            "mov qword ptr [",
-            $row,
-            " + {row_longest}], rdx\n",
-            "12:\n",
-            "add qword ptr [",
-            $frame,
-            " + {around_inside}], rdx\n",
-            $around,
-            // the class of its length, as `lengths::class` computes it
-            "mov r9, ",
-            $row,
-            "\n",
-            "shr rdx, 4\n",
-            "add rdx, 8\n",
-            "bsr rcx, rdx\n",
+            "mov qword ptr [r9 + {row_longest}], rax\n",
+            "12:",
+        )
+    };
+}
+
+/// Counts a length. The ticks are in rax, the row in r9. rax and rdx are lost. [`longer`] must follow.
+macro_rules! length {
+    () => {
+        concat!(
+            "shr rax, 4\n",
+            "cmp rax, {known_classes}\n",
+            "jae 14f\n",
+            "lea rdx, [rip + {classes}]\n",
+            "movzx eax, byte ptr [rdx + rax]\n",
+            "15:\n",
+            "add qword ptr [r9 + 8*rax + {row_lengths}], 1",
+        )
+    };
+}
+
+/// The part of [`length`] for calls whose class is not in [`CLASSES`]. rcx is lost.
+macro_rules! longer {
+    () => {
+        concat!(
+            "14:\n",
+            "add rax, 8\n",
+            "bsr rcx, rax\n",
             "sub ecx, 3\n",
-            "shr rdx, cl\n",
-            "lea rdx, [rdx + 8*rcx]\n",
-            "add qword ptr [r9 + 8*rdx + {row_lengths}], 1",
+            "shr rax, cl\n",
+            "lea rax, [rax + 8*rcx - 8]\n",
+            "jmp 15b",
         )
     };
 }
@@ -146,8 +143,6 @@ macro_rules! way {
         code!(
             $name,
             [
-                "test r11b, {counted}",
-                "jne {access}.counted",
                 slot_access::slot!(),
                 $($stamp,)+
                 // Each call leaves its records, as in `stub`, if there are no open calls.
@@ -164,13 +159,13 @@ macro_rules! way {
                 "mov dword ptr [r10 + {cpu}], {busy}",
                 "cmp qword ptr [r9 + {threshold}], 0",
                 "je 20f",
-                "shl rdx, 32",
-                "or rdx, rax",
-                "movzx eax, byte ptr [r9 + {open}]",
                 "test r11b, {exit}",
                 "jne 8f",
 
                 // an entry: the frame behind the innermost one
+                "shl rdx, 32",
+                "or rdx, rax",
+                "movzx eax, byte ptr [r9 + {open}]",
                 "add eax, 1",
                 "cmp eax, {frames}",
                 "jae 3f",
@@ -190,41 +185,54 @@ macro_rules! way {
 
                 // an exit: of the innermost call, which is not published, and short
                 "8:",
-                "cmp al, byte ptr [r9 + {open} + 1]",
-                "jbe 3f",
-                "lea eax, [rax + 4*rax]",
-                "lea rax, [r9 + 8*rax]",
-                "sub r11d, {exit_bits}",
-                "cmp r11d, dword ptr [rax + {frame_word}]",
-                "lea r11d, [r11 + {exit_bits}]",
-                "jne 3f",
-                "sub rdx, qword ptr [rax + {frame_ticks}]",
-                "jb 2f",
-                "cmp rdx, qword ptr [r9 + {threshold}]",
-                "jae 2f",
                 "push rcx",
+                ".cfi_adjust_cfa_offset 8",
+                "movzx ecx, byte ptr [r9 + {open}]",
+                "cmp cl, byte ptr [r9 + {open} + 1]",
+                "jbe 29f",
+                "lea ecx, [rcx + 4*rcx]",
+                "lea rcx, [r9 + 8*rcx]",
+                "sub r11d, {exit_bits}",
+                "cmp r11d, dword ptr [rcx + {frame_word}]",
+                "lea r11d, [r11 + {exit_bits}]",
+                "jne 29f",
+                "sub eax, dword ptr [rcx + {frame_ticks}]",
+                "sbb edx, dword ptr [rcx + {frame_ticks} + 4]",
+                "jne 10f",
+                "cmp rax, qword ptr [r9 + {threshold}]",
+                "jae 10f",
                 "push r9",
-                ".cfi_adjust_cfa_offset 16",
-                count!("rax", "rcx", "ecx", "9f", concat!(
-                    // this one step ends the call
-                    "mov r9, qword ptr [rsp]\n",
-                    "add qword ptr [r9 + {open}], {short_call_ends}\n",
-                    "add qword ptr [rax + {around_short_ticks}], rdx\n",
-                    "mov r9, qword ptr [rax + {frame_short_calls}]\n",
-                    "add r9, 1\n",
-                    "add qword ptr [rax + {around_short_calls}], r9\n",
-                )),
-                "pop r9",
+                ".cfi_adjust_cfa_offset 8",
+                row!("9f"),
+                count!(),
+                "pop rdx",
+                ".cfi_adjust_cfa_offset -8",
+                // this one step ends the call
+                "add qword ptr [rdx + {open}], {short_call_ends}",
+                "mov rdx, qword ptr [rdx + {beside}]",
+                "add rdx, rax",
+                "add qword ptr [rcx + {around_inside}], rdx",
+                "add qword ptr [rcx + {around_short_ticks}], rdx",
+                "mov rdx, qword ptr [rcx + {frame_short_calls}]",
+                "add rdx, 1",
+                "add qword ptr [rcx + {around_short_calls}], rdx",
+                length!(),
                 "pop rcx",
-                ".cfi_adjust_cfa_offset -16",
+                ".cfi_adjust_cfa_offset -8",
                 "mov dword ptr [r10 + {cpu}], ecx",
                 "ret",
+                ".cfi_adjust_cfa_offset 8",
+                longer!(),
                 "9:",
-                ".cfi_adjust_cfa_offset 16",
+                ".cfi_adjust_cfa_offset 8",
                 "pop r9",
-                "pop rcx",
-                ".cfi_adjust_cfa_offset -16",
-                "jmp 2f",
+                ".cfi_adjust_cfa_offset -8",
+                "xor edx, edx",
+                "10:",
+                "add eax, dword ptr [rcx + {frame_ticks}]",
+                "adc edx, dword ptr [rcx + {frame_ticks} + 4]",
+                "jmp 29f",
+                ".cfi_adjust_cfa_offset -8",
 
                 // Without a threshold each edge is published. All calls have their entries.
                 "20:",
@@ -272,39 +280,33 @@ macro_rules! way {
                 "jne 29f",
                 "cmp qword ptr [rcx + {frame_short_calls}], 0",
                 "jne 29f",
-                "shl rdx, 32",
-                "or rdx, rax",
-                "sub rdx, qword ptr [rcx + {frame_ticks}]",
-                "jb 28f",
-                "cmp rdx, {long}",
-                "ja 28f",
                 "push rax",
                 "push r9",
                 ".cfi_adjust_cfa_offset 16",
-                count!("rcx", "rax", "eax", "27f", ""),
+                "sub eax, dword ptr [rcx + {frame_ticks}]",
+                "sbb edx, dword ptr [rcx + {frame_ticks} + 4]",
+                "jne 27f",
+                row!("27f"),
+                count!(),
+                "add qword ptr [rcx + {around_inside}], rax",
+                length!(),
                 "pop r9",
                 "pop rax",
                 ".cfi_adjust_cfa_offset -16",
                 publish!("{left}"),
+                ".cfi_adjust_cfa_offset 24",
+                longer!(),
 
                 // anything else: slot and frames are unchanged, and Rust gets the stamp
                 "27:",
-                ".cfi_adjust_cfa_offset 24",
                 "pop r9",
                 "pop rax",
                 ".cfi_adjust_cfa_offset -16",
-                "28:",
-                "add rdx, qword ptr [rcx + {frame_ticks}]",
-                "pop rcx",
-                ".cfi_adjust_cfa_offset -8",
-                "jmp 3f",
+                "mov edx, dword ptr [r10 + {last_high}]",
                 "29:",
-                ".cfi_adjust_cfa_offset 8",
                 "pop rcx",
                 ".cfi_adjust_cfa_offset -8",
                 "jmp 5f",
-                "2:",
-                "add rdx, qword ptr [rax + {frame_ticks}]",
                 "3:",
                 "mov dword ptr [r10 + {cpu}], ecx",
                 "mov r9, qword ptr [rip + {access} + {access_record_at}]",
@@ -321,7 +323,6 @@ macro_rules! way {
                 access_record_at = const offset_of!(SlotAccess, record_at),
                 access_outline = const offset_of!(SlotAccess, outline),
                 other_way = const OTHER_WAY,
-                counted = const COUNTED,
                 exit = const EXIT,
                 exit_bits = const EXIT | OTHER_WAY,
                 cpu = const offset_of!(Slot, cpu),
@@ -337,8 +338,10 @@ macro_rules! way {
                 entered = const PUBLISHED_CALL,
                 left = const -(PUBLISHED_CALL as i64),
                 short_call_ends = const SHORT_CALL_ENDS,
-                long = const LONG,
+                classes = sym CLASSES,
+                known_classes = const CLASSES.len(),
                 threshold = const offset_of!(OpenCalls, threshold),
+                beside = const offset_of!(OpenCalls, beside),
                 frames = const FRAMES,
                 totals = const offset_of!(OpenCalls, totals),
                 ids = const TOTALS_IDS,
@@ -349,8 +352,7 @@ macro_rules! way {
                 row_total = const offset_of!(Row, total),
                 row_own = const offset_of!(Row, own),
                 row_longest = const offset_of!(Row, longest),
-                // The first class has the number 8 here.
-                row_lengths = const offset_of!(Row, lengths) as isize - 64,
+                row_lengths = const offset_of!(Row, lengths),
                 frame_inside = const FRAMES_AT + offset_of!(Frame, inside),
                 around_inside = const AROUND + offset_of!(Frame, inside),
                 frame_word = const FRAMES_AT + offset_of!(Frame, word),

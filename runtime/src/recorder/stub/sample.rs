@@ -11,6 +11,8 @@ use crate::primitive::OwnCacheLines;
 use crate::recorder::EXIT;
 use crate::recorder::sample::{self, OUTERMOST};
 use crate::recorder::tls::{LEFT_AT, OUTERMOST_AT};
+use crate::recorder::watch;
+use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
 /// The code that makes the records of chosen calls. The second one is that of untimed records.
@@ -18,12 +20,16 @@ static WAY: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::pt
 static UNTIMED_WAY: OwnCacheLines<AtomicPtr<()>> =
     OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
 
+/// The code for chosen calls with a time whose functions may be only counted.
+static TIMED: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
+
 /// The word of a call that is left out with all calls inside.
 const LEFT_OUT: u32 = OUTERMOST | OTHER_WAY;
 
 /// The code that chooses calls, for records that `way` makes.
 pub(super) fn before(way: *mut ()) -> *mut () {
-    WAY.0.store(way, Ordering::Relaxed);
+    TIMED.0.store(way, Ordering::Relaxed);
+    WAY.0.store(address!("chosen"), Ordering::Relaxed);
     address!("sample")
 }
 
@@ -108,6 +114,18 @@ macro_rules! sample {
 sample!("sample", WAY);
 sample!("sample_untimed", UNTIMED_WAY);
 
+// A chosen call with a time. Entered from "sample".
+code!(
+    "chosen",
+    [
+        "test r11b, {counted}",
+        "jne {access}.counted",
+        "jmp qword ptr [rip + {timed}]",
+    ],
+    counted = const COUNTED,
+    timed = sym TIMED,
+);
+
 /// The choice and the record, both by Rust.
 macro_rules! slowly {
     ($name:literal, $edge:path) => {
@@ -122,12 +140,24 @@ macro_rules! slowly {
 slowly!("sample_slowly", edge);
 slowly!("sample_untimed_slowly", edge_untimed);
 
+/// Makes the record of an edge of a watched function, whose word has no bits. Returns the word of the exit.
+pub(in crate::recorder) fn edge_here(word: u32, kept: &mut u64) -> u32 {
+    let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
+    sample::edge(word | COUNTED, stack, crate::recorder::record) & !COUNTED
+}
+
 /// `kept` is where `outline` keeps r11. The stack pointer must be that of the code above, because a thread may come
 /// through both.
 #[cold]
 extern "C" fn edge(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u64) {
     let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
-    *kept = sample::edge(word, stack, |word| {
+    // The exit comes through this code again, also that of a function whose calls are only counted. The word of a
+    // watched function does so as it is.
+    let way = match word & COUNTED != 0 && watch::is_watched(word) {
+        true => 0,
+        false => OTHER_WAY,
+    };
+    *kept = sample::edge(word | way, stack, |word| {
         crate::recorder::record(word & !OTHER_WAY)
     })
     .into();
@@ -136,7 +166,8 @@ extern "C" fn edge(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u
 #[cold]
 extern "C" fn edge_untimed(_slot: usize, word: u32, _ticks: u64, _cpu: u32, kept: &mut u64) {
     let stack = core::ptr::from_mut(kept).addr() + outline::KEPT_BELOW;
-    *kept = sample::edge(word, stack, |word| {
+    // The exit comes through this code again, also that of a function whose calls are only counted.
+    *kept = sample::edge(word | OTHER_WAY, stack, |word| {
         crate::recorder::untimed(word & !OTHER_WAY)
     })
     .into();

@@ -6,6 +6,7 @@
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
 use crate::clock::{Kind, RSEQ_OFFSET};
+use crate::recorder::tls::LEFT_AT;
 use crate::recorder::{record_at, record_interrupted, record_untimed, sample};
 use crate::site::slot_access::SlotAccess;
 
@@ -17,6 +18,7 @@ pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
     record_interrupted: AtomicPtr::new(core::ptr::null_mut()),
     record_untimed: AtomicPtr::new(core::ptr::null_mut()),
     rseq: AtomicIsize::new(0),
+    nearest: AtomicIsize::new(0),
     kind: AtomicU32::new(Kind::Monotonic as u32),
     keeps: AtomicU32::new(0),
     left_out: AtomicU32::new(0),
@@ -39,11 +41,25 @@ impl SlotAccess {
         self.keeps.store(u32::from(keeps), Ordering::Relaxed);
         self.left_out.store(sample::left_out(), Ordering::Relaxed);
         self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
+        let nearest = match self.is_nearest() {
+            true => self.rseq.load(Ordering::Relaxed),
+            false => slot.unwrap_or(0) + LEFT_AT as isize,
+        };
+        self.nearest.store(nearest, Ordering::Relaxed);
+    }
+
+    /// Whether "stub" itself makes the common records.
+    pub(super) fn is_nearest(&self) -> bool {
+        self.is_fixed() && self.kind() == Kind::TscRseq && !self.keeps() && !self.samples()
     }
 
     /// Copies the numbers of the host, which are complete.
     pub(super) fn follow(&self, host: &SlotAccess) {
-        for (to, from) in [(&self.slot, &host.slot), (&self.rseq, &host.rseq)] {
+        for (to, from) in [
+            (&self.slot, &host.slot),
+            (&self.rseq, &host.rseq),
+            (&self.nearest, &host.nearest),
+        ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
         for (to, from) in [

@@ -13,6 +13,7 @@ use super::{OTHER_WAY, full, sample};
 use crate::primitive::OwnCacheLines;
 use crate::recorder::record_untimed;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
+use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
@@ -166,11 +167,14 @@ code!(
 code!(
     "untimed_of_open_calls",
     [
+        "test r11b, {counted}",
+        "jne {access}.counted",
         slot_access::slot!(),
         "cmp qword ptr [r10 + {open_calls}], 0",
         "je {access}.untimed_slowly",
         "jmp qword ptr [rip + {timed}]",
     ],
+    counted = const COUNTED,
     timed = sym super::OTHER,
     access_slot = const offset_of!(SlotAccess, slot),
     open_calls = const offset_of!(Slot, open_calls),

@@ -1,6 +1,7 @@
 //! The signal that dumps, by name or number. This file must never accept a signal that can't be handled or that
 //! means a crash. Crashes have handlers of their own.
 
+use fdr_formats::text;
 use libc::{SIGRTMAX, SIGRTMIN, c_int};
 
 /// The signals that a user may choose.
@@ -57,7 +58,7 @@ pub(super) fn parse(text: &str) -> Result<Option<c_int>, String> {
     }
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = if is_number {
-        text.parse().ok()
+        signal_number(&text)
     } else {
         let name = text.strip_prefix("SIG").unwrap_or(&text);
         real_time(name).or_else(|| find(&all(), |(known, _)| known == name).map(|found| found.1))
@@ -82,10 +83,14 @@ pub(super) fn parse(text: &str) -> Result<Option<c_int>, String> {
     ))
 }
 
+fn signal_number(digits: &str) -> Option<c_int> {
+    c_int::try_from(text::number(digits)?).ok()
+}
+
 /// `RTMIN`, `RTMIN+3`, `RTMAX`, `RTMAX-3`, within the range of this system.
 fn real_time(name: &str) -> Option<c_int> {
     let distance = |text: &str, sign: char| match text.strip_prefix(sign) {
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().ok(),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => signal_number(digits),
         _ => text.is_empty().then_some(0),
     };
     let number = if let Some(rest) = name.strip_prefix("RTMIN") {

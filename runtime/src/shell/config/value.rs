@@ -1,7 +1,9 @@
-//! The values of variables: words, sizes, and the way a bad value is shown. An error is one line with the
+//! The values of variables: words, and the way a size and a bad value are shown. An error is one line with the
 //! accepted values. It must never hold a control character of the value.
 
 use std::ffi::OsStr;
+
+use fdr_formats::text;
 
 /// How many characters of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
@@ -20,7 +22,7 @@ pub(super) fn number_of(
 ) -> Result<usize, String> {
     let mut accepted = String::from("accepted are ");
     for (number, word) in words.enumerate() {
-        if word.eq_ignore_ascii_case(text) {
+        if text::same_word(word, text) {
             return Ok(number);
         }
         if number > 0 {
@@ -29,33 +31,6 @@ pub(super) fn number_of(
         accepted.push_str(word);
     }
     Err(accepted)
-}
-
-/// A size in bytes: a number, then `K`, `M` or `G` for a power of 1024, in upper or lower case.
-pub(super) fn size(text: &str) -> Result<u64, String> {
-    let malformed =
-        || "not a size; accepted are bytes, or a number with K, M or G, such as 4M".to_owned();
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
-        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    // Rust's own parser would accept a sign.
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(malformed());
-    }
-    let number: u64 = digits.parse().map_err(|_| too_large())?;
-    // The limit is that of mappings, whose lengths are signed.
-    number
-        .checked_mul(1 << shift)
-        .filter(|&bytes| bytes <= i64::MAX as u64)
-        .ok_or_else(too_large)
-}
-
-/// The error for a size that no memory has.
-pub(super) fn too_large() -> String {
-    "too large; it must be below 8 EiB".to_owned()
 }
 
 /// A size for people, in the largest unit that gives a whole number.
@@ -85,35 +60,6 @@ mod tests {
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;
-
-    #[test]
-    fn sizes() {
-        for (text, bytes) in [
-            ("0", 0),
-            ("131072", 131_072),
-            ("256K", 262_144),
-            ("256k", 262_144),
-            ("4M", 4_194_304),
-            ("1G", 1_073_741_824),
-            ("007m", 7_340_032),
-            ("9223372036854775807", i64::MAX as u64),
-        ] {
-            assert_eq!(size(text), Ok(bytes), "{text}");
-        }
-        for text in [
-            "", "K", "4T", "4MB", "4 M", "-4M", "+4M", "4.5M", "M4", "٤", "0x10", "é",
-        ] {
-            assert!(size(text).unwrap_err().contains("not a size"), "{text}");
-        }
-        for text in [
-            "9223372036854775808",
-            "18446744073709551616",
-            "17179869184G",
-            "99999999999G",
-        ] {
-            assert!(size(text).unwrap_err().contains("too large"), "{text}");
-        }
-    }
 
     #[test]
     fn sizes_for_people() {

@@ -25,6 +25,7 @@ use control::{CONTROL, Life, Totals};
 use stream_thread::StreamThread;
 
 use super::install::state;
+use super::sites::table;
 use super::threads::spawn;
 use super::{connection, dumping, last_thread};
 use crate::api::{Dump, Error};
@@ -124,7 +125,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         threads,
     } = CONTROL.totals();
     if streamed + lost == 0 && !dumping::has_any(ring) {
-        return Err(Error::NothingRecorded(dumping::why_nothing()));
+        return Err(Error::NothingRecorded(table().why_nothing()));
     }
     if CONTROL.receivers() == 0 {
         let why = format!("{}: nobody is there to take it", path.display());
@@ -149,7 +150,7 @@ pub(crate) fn finish() -> Result<(), Error> {
     };
     let in_time = CONTROL.finish();
     if !dumping::has_any(ring) && !ring.is_lost() {
-        let why = dumping::why_nothing();
+        let why = table().why_nothing();
         messages::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));
     }

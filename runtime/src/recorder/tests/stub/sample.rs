@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::{BIT, FN_1, FN_2, Rig, UNTIMED_BIT, with_slot};
+use super::{BIT, COUNTED_BITS, FN_1, FN_2, KEEPS, Rig, UNTIMED_BIT, with_slot};
 use crate::clock::Kind;
 use crate::recorder::{EXIT, call, call_entry, call_untimed, call_untimed_entry, sample, tls};
 
@@ -36,7 +36,21 @@ pub(super) fn calls_are_chosen(kind: Kind) {
         assert_eq!(tls::sample().1, ONE_IN - 3, "{kind:?}");
         call(top | EXIT);
         assert_eq!(tls::sample().0, 0, "{kind:?}");
+        // A function that is only counted. The slot has no totals, so its calls are dropped.
+        let counted = |word: u32| call_entry(word | COUNTED_BITS.load(Relaxed));
+        let calls = if KEEPS.load(Relaxed) { 2 * ONE_IN } else { 0 };
+        tls::set_left(0);
+        for nth in 0..calls {
+            let top = counted(FN_1);
+            assert_ne!(tls::sample().0, 0, "{kind:?}: a top-level call is open");
+            assert_eq!((top != 0, counted(FN_2)), (true, 0), "{kind:?}");
+            call(top | EXIT);
+            assert_eq!(tls::sample().0, 0, "{kind:?}: its exit ends it");
+            let dropped = rig.slot().dropped.load(Relaxed);
+            assert_eq!(dropped, u64::from(4 + 4 * (nth / ONE_IN)), "{kind:?}");
+        }
     });
+    rig.slot().dropped.store(0, Relaxed);
     sample::set(1);
     let (_, counts) = rig.read();
     assert_eq!((counts.recorded, counts.readable), (18, 18), "{kind:?}");

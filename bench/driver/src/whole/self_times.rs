@@ -1,0 +1,149 @@
+//! `--self-times`: the self times of a program's functions with short calls, beside those of a run in which each call
+//! leaves its records. No call is only counted in either. Pure: it starts nothing. Must never compare a function that one
+//! of the two hardly called.
+
+use std::collections::BTreeMap;
+
+use super::trace::Report;
+use crate::figures::median;
+use crate::table::Table;
+
+/// What a run with records of each call has in its environment. The ring holds 4 million calls of a thread, so that its
+/// end is like the whole run. A run must make more calls than that: the first touch of a ring's pages takes time.
+pub(super) const EVERY: [(&str, &str); 3] = [
+    ("FDR_KEEP", "0"),
+    ("FDR_BUFFER", "64M"),
+    ("FDR_BUDGET", "0"),
+];
+/// The other run.
+pub(super) const KEPT: [(&str, &str); 2] = [("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
+
+/// A function with fewer calls in a run is left out.
+const LEAST_CALLS: u64 = 10_000;
+
+/// A function's self time a call, ns: the medians of all runs.
+#[derive(Debug, PartialEq)]
+pub(super) struct Pair {
+    name: String,
+    every: f64,
+    kept: f64,
+}
+
+impl Pair {
+    /// By how much the time with short calls differs, as a part of the other one.
+    fn difference(&self) -> f64 {
+        self.kept / self.every - 1.0
+    }
+}
+
+/// Self time a call in each run, by function.
+fn times<'a>(reports: &'a [Report]) -> BTreeMap<&'a str, Vec<f64>> {
+    let mut times: BTreeMap<&'a str, Vec<f64>> = BTreeMap::new();
+    for function in reports.iter().flat_map(Report::all_calls) {
+        if function.calls >= LEAST_CALLS {
+            let mean = function.self_ns as f64 / function.calls as f64;
+            times.entry(&function.name).or_default().push(mean);
+        }
+    }
+    // Monomorphic copies of a function may share a name, and a run may lack a function.
+    times.retain(|_, list| list.len() == reports.len());
+    times
+}
+
+/// The functions that all runs called often enough, the one that differs most first.
+pub(super) fn compare(every: &[Report], kept: &[Report]) -> Vec<Pair> {
+    let others = times(kept);
+    let pairs = times(every).into_iter().filter_map(|(name, every)| {
+        Some(Pair {
+            name: name.to_owned(),
+            every: median(every),
+            kept: median(others.get(name)?.iter().copied()),
+        })
+    });
+    let mut pairs: Vec<Pair> = pairs.collect();
+    let by = |pair: &Pair| pair.difference().abs();
+    pairs.sort_by(|one, other| by(other).total_cmp(&by(one)));
+    pairs
+}
+
+/// How well the times of all programs agree.
+pub(super) fn table(programs: &[(&str, Vec<Pair>)]) -> Table {
+    let heads = "program | functions | within 2 % | within 5 % | the most | self, ns: FDR_KEEP=0 | FDR_KEEP=10s | function";
+    let mut table = Table::new(heads);
+    for (name, pairs) in programs {
+        let within = |most: f64| {
+            let found = pairs.iter().filter(|pair| pair.difference().abs() <= most);
+            found.count().to_string()
+        };
+        let mut first = vec![
+            (*name).to_owned(),
+            pairs.len().to_string(),
+            within(0.02),
+            within(0.05),
+        ];
+        for pair in pairs.iter().take(3) {
+            table.add(first.iter().cloned().chain([
+                format!("{:+.1} %", pair.difference() * 100.0),
+                format!("{:.1}", pair.every),
+                format!("{:.1}", pair.kept),
+                pair.name.clone(),
+            ]));
+            first = vec![String::new(); first.len()];
+        }
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(place: &str, functions: &[(&str, u64, u64)]) -> Report {
+        let list: Vec<String> = functions
+            .iter()
+            .map(|(name, calls, own)| {
+                format!(
+                    r#"{{"name":"{name}","calls":{calls},"counted":0,"total_ns":0,"self_ns":{own}}}"#
+                )
+            })
+            .collect();
+        let list = list.join(",");
+        let (records, totals) = match place {
+            "records" => (list.as_str(), "null".to_owned()),
+            _ => ("", format!("[{list}]")),
+        };
+        let text = format!(
+            r#"{{"threads":[],"missing":{{"overwritten":0,"dropped":0}},"functions":[{records}],"whole_run":{totals}}}"#
+        );
+        Report::parse(&text).expect("a report")
+    }
+
+    #[test]
+    fn functions_that_both_called_often_are_compared_by_the_medians_of_the_runs() {
+        let every = [20_000, 21_000, 90_000].map(|own| {
+            let functions = [
+                ("a", 1000, 1),
+                ("b", 20_000, 20 * own),
+                ("c", 10_000, 300_000),
+            ];
+            report("records", &functions)
+        });
+        let kept = [22_000, 25_000, 23_000].map(|own| {
+            let functions = [
+                ("b", 20_000, 20 * own),
+                ("c", 10_000, 303_000),
+                ("d", 90_000, 1),
+            ];
+            report("totals", &functions)
+        });
+        let pairs = compare(&every, &kept);
+        let of = |name: &str, every, kept| Pair {
+            name: name.to_owned(),
+            every,
+            kept,
+        };
+        assert_eq!(pairs, [of("b", 21.0, 23.0), of("c", 30.0, 30.3)]);
+        let text = table(&[("p", pairs)]).text();
+        assert!(text.contains("+9.5 %") && text.contains("+1.0 %"), "{text}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Does every format, written and read back, tell the same calls as the trace? What a format can't hold, its writer must
+//! say.
+
+use fdr_formats::bytes::FileBytes;
+use fdr_formats::source::drive;
+use fdr_formats::writer::{Kind, Output, Target};
+use fdr_formats::{Losses, Mark, Source, TraceInfo, registry};
+
+use super::{
+    Reference, Sums, has, traces, traces_that_go_back, traces_with_short_calls, whole_run,
+};
+use crate::input;
+use crate::place::{self, Pending};
+
+/// A trace in another format, with what the format can't hold. Its folder, if it has one, is removed with it.
+pub(super) struct Converted {
+    pub(super) back: Box<dyn Source>,
+    losses: Losses,
+    _folder: Option<Pending>,
+}
+
+/// The trace in another format. `late`: the writer learns last when the trace ends, as that of a stream does.
+pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Converted {
+    let end = source.info().end;
+    let info = TraceInfo {
+        end: end.filter(|_| !late),
+        ..source.info().clone()
+    };
+    let write = |output| {
+        let mut writer = (target.create)(output, &info).expect("a writer");
+        drive(source, &mut *writer, &|_| {}).expect("readable");
+        if let Some(end) = end.filter(|_| late) {
+            writer.end(end);
+        }
+        writer.finish().expect("a trace")
+    };
+    if target.kind == Kind::Folder {
+        let folder = place::unnamed_folder().expect("a folder");
+        let losses = write(Output::Folder(folder.temporary().to_owned()));
+        let back = input::open(folder.temporary()).expect("a trace");
+        return Converted {
+            back,
+            losses,
+            _folder: Some(folder),
+        };
+    }
+    let file = place::unnamed().expect("a file");
+    let losses = write(Output::File(file.try_clone().expect("a file")));
+    let bytes = FileBytes::new(file).expect("a file");
+    Converted {
+        back: registry::open(Box::new(bytes)).expect("a trace"),
+        losses,
+        _folder: None,
+    }
+}
+
+/// Trace Compass leaves out what has no entry, and ends calls inside with the exit itself.
+const OTHER_RULE: &str = "tcstate";
+/// Their record is a whole call. One that begins together with the call around it stands behind that, and behind the
+/// marks in between: it is clipped as well.
+const OF_WHOLE_CALLS: [&str; 2] = ["heph", "htdump"];
+
+#[test]
+fn conversions_read_back_tell_the_same_calls() {
+    conversions_tell_the_same_calls(|| traces(1));
+}
+
+#[test]
+fn conversions_keep_short_calls_and_totals_or_say_what_they_leave_out() {
+    conversions_tell_the_same_calls(|| traces_with_short_calls(1));
+}
+
+fn conversions_tell_the_same_calls<I: Iterator<Item = (u64, Box<dyn Source>)>>(
+    traces: impl Fn() -> I,
+) {
+    for target in registry::targets() {
+        let (name, mut compared) = (target.name, 0);
+        // Only these formats have records for them.
+        let keeps = name.starts_with("xray");
+        for (seed, source) in traces().step_by(5) {
+            let source = &*source;
+            let found = Reference::follow(source, !keeps).finish(source.info().end);
+            let whole = found.missing.entries + found.missing.exits == 0;
+            let is_odd =
+                |mark: &Mark<'_>| !matches!(mark, Mark::ShortCalls { .. } | Mark::Threshold { .. });
+            let whole = whole && !has(source, is_odd, |call| call.synthetic);
+            if name == OTHER_RULE && !whole {
+                continue;
+            }
+            compared += 1;
+            let Converted {
+                back,
+                losses,
+                _folder,
+            } = converted(source, target, seed.is_multiple_of(2));
+            assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
+            let identity = |source: &dyn Source| source.info().identity.clone();
+            assert_eq!(identity(&*back), identity(source), "{name}, trace {seed}");
+            let all_short = Reference::of(source).found.short[0];
+            let told = losses
+                .iter()
+                .find(|(what, _)| what.starts_with("short calls"));
+            assert_eq!(
+                told.map_or(0, |(_, count)| count) + Reference::of(&*back).found.short[0],
+                all_short,
+                "{name}, trace {seed}"
+            );
+            if keeps {
+                assert_eq!(whole_run(&*back), whole_run(source), "trace {seed}");
+            }
+            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let (mut again, mut wanted) = (again, found.sums);
+            if OF_WHOLE_CALLS.iter().any(|format| name.starts_with(format)) {
+                let fewer = |(id, sums): (&u32, &[u64; 3])| sums[1] < wanted[id][1];
+                assert!(!again.iter().any(fewer), "{name}, trace {seed}");
+                for sums in again.values_mut().chain(wanted.values_mut()) {
+                    sums[1] = 0;
+                }
+            }
+            assert_eq!(again, wanted, "{name}, trace {seed}");
+        }
+        let least = if name == OTHER_RULE { 5 } else { 200 };
+        assert!(compared >= least, "{name}: {compared}");
+    }
+}
+
+/// Some formats can't hold a time that is before the one that precedes it. Then the writer says so, and the calls are
+/// those of the trace all the same; where it says nothing, their times are, too.
+#[test]
+fn conversions_of_clocks_that_go_back_tell_the_same_calls_or_what_they_changed() {
+    let mut wrong = Vec::new();
+    for target in registry::targets() {
+        let (name, mut same, mut told) = (target.name, 0, 0);
+        for (seed, source) in traces_that_go_back().step_by(2) {
+            let source = &*source;
+            let found = Reference::of(source).finish(source.info().end);
+            if name == OTHER_RULE && found.missing.entries + found.missing.exits > 0 {
+                continue;
+            }
+            let Converted {
+                back,
+                losses,
+                _folder,
+            } = converted(source, target, seed.is_multiple_of(2));
+            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let nth = |sums: &Sums, nth: usize| -> Vec<u64> {
+                sums.values().map(|sums| sums[nth]).collect()
+            };
+            let changed = |(what, _): (&str, u64)| what.contains("time") || what.contains("clock");
+            // Trace Compass also leaves out a call that has no duration any more.
+            let is_told = losses.iter().any(changed) || name == OTHER_RULE && !losses.is_empty();
+            match is_told {
+                true => told += 1,
+                false => same += 1,
+            }
+            let is_counted = name != OTHER_RULE || !is_told;
+            if back.info().end != source.info().end
+                || is_counted && nth(&again, 0) != nth(&found.sums, 0)
+                || !is_told && nth(&again, 2) != nth(&found.sums, 2)
+            {
+                let found = found.sums;
+                wrong.push(format!(
+                    "{name}, trace {seed}: {again:?}, not {found:?}: {losses}"
+                ));
+            }
+        }
+        // XRay and ENTRACE hold such times; others tell what they changed.
+        match name.starts_with("xray") || name.contains("et") {
+            true => assert_eq!((same, told), (250, 0), "{name}"),
+            false => assert!(told >= 5, "{name}: {told} of {}", same + told),
+        }
+    }
+    let first: Vec<_> = wrong.iter().take(5).collect();
+    assert!(wrong.is_empty(), "{} {first:#?}", wrong.len());
+}

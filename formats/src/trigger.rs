@@ -1,0 +1,331 @@
+//! Triggers: what makes a recorder dump by itself. This file has the words of `FDR_TRIGGER` and `FDR_OUT_MOST`, and
+//! `reason` has the reason of a trace that a trigger made. It must never guess a unit, nor accept a text that could
+//! break a line.
+
+mod reason;
+
+use std::time::Duration;
+
+use crate::filter::Filter;
+use crate::{duration, size, text};
+
+pub use reason::{Reason, SlowCall, What};
+
+/// How many triggers a program has at most.
+pub const MOST: usize = 32;
+/// The most bytes of one trigger's text.
+pub const MOST_BYTES: usize = 200;
+/// The least time between two dumps of a trigger that says none.
+pub const LIMIT: Duration = Duration::from_secs(10);
+/// The shortest period of `every`.
+pub const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
+
+/// The words that a trigger is made of.
+pub const GRAMMAR: &str = "accepted are off, or a list of my_app::function>50ms (globs too), panic, exit, signal, \
+                           rss>2G and every 10m; behind each but exit, +2s is a post-roll, and /1m allows one dump in \
+                           a minute";
+
+/// One trigger.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trigger {
+    /// As the user gave it, with single spaces.
+    pub text: String,
+    /// What it waits for.
+    pub event: Event,
+    /// The dump is made so much later.
+    pub post_roll: Duration,
+    /// The least time from one dump of the trigger to its next one.
+    pub limit: Duration,
+}
+
+/// What a trigger waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A call of a function that the filter names takes longer than that.
+    Call(Filter, Duration),
+    /// More bytes of the process are in memory.
+    Resident(u64),
+    /// So much time has passed.
+    Every(Duration),
+    /// A panic.
+    Panic,
+    /// The end of the process.
+    Exit,
+    /// The dump signal.
+    Signal,
+}
+
+/// Parses the text of `FDR_TRIGGER`: triggers with commas between. `off` stands for none.
+///
+/// # Errors
+/// One line with the part that is wrong and [`GRAMMAR`].
+///
+/// # Examples
+/// ```
+/// use std::time::Duration;
+///
+/// use fdr_formats::trigger::{Event, parse};
+///
+/// let triggers = parse("my_app::handle>50ms +2s, exit")?;
+/// assert!(matches!(triggers[0].event, Event::Call(_, limit) if limit == Duration::from_millis(50)));
+/// assert_eq!(triggers[0].post_roll, Duration::from_secs(2));
+/// assert!(parse("my_app::handle").is_err());
+/// # Ok::<(), String>(())
+/// ```
+pub fn parse(text: &str) -> Result<Vec<Trigger>, String> {
+    if Filter::means_off(text) {
+        return Ok(Vec::new());
+    }
+    let parts = text
+        .split(',')
+        .map(str::trim)
+        .filter(|part| !part.is_empty());
+    let mut triggers = Vec::new();
+    for part in parts {
+        let shown = text::clean(text::cut(part, MOST_BYTES));
+        triggers.push(one(part).map_err(|what| format!("`{shown}`: {what}; {GRAMMAR}"))?);
+    }
+    match triggers.len() {
+        0 => Err(format!("no trigger; {GRAMMAR}")),
+        1..=MOST => Ok(triggers),
+        _ => Err(format!("too many triggers; {MOST} are the most")),
+    }
+}
+
+fn one(part: &str) -> Result<Trigger, String> {
+    if part.len() > MOST_BYTES {
+        return Err(format!("too long; {MOST_BYTES} bytes are the most"));
+    }
+    if part.contains(text::is_unsafe) {
+        return Err("it has a line break, or another character that can't be shown".to_owned());
+    }
+    // Names of functions may contain `>`, `+` and spaces. What stands behind the last `>` is no name.
+    let (name, rest) = match part.rsplit_once('>') {
+        Some((name, rest)) => (Some(name.trim_end()), rest),
+        None => (None, part),
+    };
+    let options_at = rest.find(['+', '/']).unwrap_or(rest.len());
+    let (value, mut options) = rest.split_at_checked(options_at).unwrap_or((rest, ""));
+    let value = value.trim();
+    let (mut post_roll, mut limit) = (None, None);
+    while let Some(sign) = options.chars().next() {
+        let behind = options.get(1..).unwrap_or_default();
+        let end = behind.find(['+', '/']).unwrap_or(behind.len());
+        let (time, others) = behind.split_at_checked(end).unwrap_or((behind, ""));
+        let to = if sign == '+' {
+            &mut post_roll
+        } else {
+            &mut limit
+        };
+        if to.replace(duration::parse(time.trim())?).is_some() {
+            return Err(format!("{sign} stands there twice"));
+        }
+        options = others;
+    }
+    let event = event(name, value)?;
+    let default_limit = match event {
+        Event::Exit if post_roll.or(limit).is_some() => {
+            return Err("nothing comes behind the exit".to_owned());
+        }
+        Event::Every(_) if limit.is_some() => return Err("its period is its limit".to_owned()),
+        Event::Exit | Event::Signal | Event::Every(_) => Duration::ZERO,
+        _ => LIMIT,
+    };
+    let mut text = String::new();
+    for word in part.split_whitespace() {
+        text.push_str(if text.is_empty() { "" } else { " " });
+        text.push_str(word);
+    }
+    Ok(Trigger {
+        text,
+        event,
+        post_roll: post_roll.unwrap_or_default(),
+        limit: limit.unwrap_or(default_limit),
+    })
+}
+
+fn event(name: Option<&str>, value: &str) -> Result<Event, String> {
+    if let Some(name) = name {
+        return Ok(match name {
+            "" => return Err("no function stands before the >".to_owned()),
+            "rss" => Event::Resident(size::parse(value)?),
+            glob => {
+                if glob.starts_with('-') {
+                    return Err("a trigger can't exclude functions".to_owned());
+                }
+                Event::Call(Filter::parse(glob)?, duration::parse(value)?)
+            }
+        });
+    }
+    match value {
+        "panic" => return Ok(Event::Panic),
+        "exit" => return Ok(Event::Exit),
+        "signal" => return Ok(Event::Signal),
+        _ => {}
+    }
+    let period = value.strip_prefix("every ");
+    let Some(period) = period else {
+        return Err("not a trigger".to_owned());
+    };
+    match duration::parse(period.trim())? {
+        short if short < SHORTEST_PERIOD => Err("too often; 100ms is the least".to_owned()),
+        period => Ok(Event::Every(period)),
+    }
+}
+
+/// How many files of triggered dumps a process leaves, and how many bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutMost {
+    /// At least 1.
+    pub files: u64,
+    /// The newest file stays, also where it alone is larger.
+    pub bytes: u64,
+}
+
+/// Without `FDR_OUT_MOST`.
+impl Default for OutMost {
+    fn default() -> OutMost {
+        OutMost {
+            files: 10,
+            bytes: 1 << 30,
+        }
+    }
+}
+
+/// Parses the text of `FDR_OUT_MOST`: a number of files, a size with its unit, or both with a comma between. What is
+/// not said has no limit.
+///
+/// # Errors
+/// What is accepted.
+///
+/// # Examples
+/// ```
+/// use fdr_formats::trigger::{OutMost, parse_out_most};
+///
+/// assert_eq!(parse_out_most("20,4G"), Ok(OutMost { files: 20, bytes: 4 << 30 }));
+/// assert!(parse_out_most("0").is_err());
+/// ```
+pub fn parse_out_most(text: &str) -> Result<OutMost, String> {
+    const ACCEPTED: &str =
+        "accepted are a number of files, such as 10, a size, such as 1G, or both: 10,1G";
+    let (mut files, mut bytes) = (None, None);
+    for part in text.split(',').map(str::trim) {
+        let is_count = part.bytes().all(|byte| byte.is_ascii_digit());
+        let (to, value) = match is_count {
+            true => (&mut files, part.parse::<u64>().ok()),
+            false => (&mut bytes, size::parse(part).ok()),
+        };
+        let value = value.filter(|&value| value > 0).ok_or(ACCEPTED)?;
+        if to.replace(value).is_some() {
+            return Err(ACCEPTED.to_owned());
+        }
+    }
+    Ok(OutMost {
+        files: files.unwrap_or(u64::MAX),
+        bytes: bytes.unwrap_or(u64::MAX),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(glob: &str, ms: u64) -> Event {
+        Event::Call(
+            Filter::parse(glob).expect("a glob"),
+            Duration::from_millis(ms),
+        )
+    }
+
+    #[test]
+    fn triggers() {
+        let s = Duration::from_secs;
+        for (text, event, post_roll, limit) in [
+            ("a::b>50ms", call("a::b", 50), s(0), LIMIT),
+            ("a::*>1s+2s", call("a::*", 1000), s(2), LIMIT),
+            ("a::b > 50ms  +2s /1m", call("a::b", 50), s(2), s(60)),
+            ("a::b>0/0", call("a::b", 0), s(0), s(0)),
+            (
+                "<a::B<a::C> as core::ops::Add + x/y>::add>7ms",
+                call("<a::B<a::C> as core::ops::Add + x/y>::add", 7),
+                s(0),
+                LIMIT,
+            ),
+            ("rss>2G", Event::Resident(2 << 30), s(0), LIMIT),
+            ("rss>2G /5m", Event::Resident(2 << 30), s(0), s(300)),
+            ("every 10m", Event::Every(s(600)), s(0), s(0)),
+            ("every 10s +1s", Event::Every(s(10)), s(1), s(0)),
+            ("panic", Event::Panic, s(0), LIMIT),
+            ("panic +1s", Event::Panic, s(1), LIMIT),
+            ("exit", Event::Exit, s(0), s(0)),
+            ("signal", Event::Signal, s(0), s(0)),
+            ("signal +3s /1m", Event::Signal, s(3), s(60)),
+        ] {
+            let parsed = parse(text).expect(text);
+            let [trigger] = parsed.as_slice() else {
+                panic!("{text}: {parsed:?}")
+            };
+            assert_eq!(trigger.event, event, "{text}");
+            assert_eq!(
+                (trigger.post_roll, trigger.limit),
+                (post_roll, limit),
+                "{text}"
+            );
+        }
+        let several = parse(" a>1ms ,, exit,panic ").expect("three");
+        let texts: Vec<&str> = several.iter().map(|one| one.text.as_str()).collect();
+        assert_eq!(texts, ["a>1ms", "exit", "panic"]);
+        assert_eq!(parse("off"), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn nonsense_is_refused_with_the_part_and_the_grammar() {
+        for (text, problem) in [
+            ("", "no trigger"),
+            (" , ", "no trigger"),
+            ("a::b", "`a::b`: not a trigger"),
+            ("exit,a::b>50", "`a::b>50`: not a time"),
+            ("a::b>", "not a time"),
+            (">50ms", "no function"),
+            ("a>50ms +", "not a time"),
+            ("a>50ms +1s +1s", "twice"),
+            ("a>50ms *2", "not a time"),
+            ("-a::b>50ms", "can't exclude"),
+            ("<a::B as C>::d", "not a time"),
+            ("rss>2T", "not a size"),
+            ("rss", "not a trigger"),
+            ("every", "not a trigger"),
+            ("every 1ms", "too often"),
+            ("every 10m /1s", "its period"),
+            ("exit +1s", "behind the exit"),
+            ("exit /1s", "behind the exit"),
+            ("PANIC", "not a trigger"),
+            ("a\u{1b}[2J>5ms", "can't be shown"),
+        ] {
+            let error = parse(text).expect_err(text);
+            assert!(error.contains(problem), "{text}: {error}");
+            assert!(error.contains("my_app::function>50ms"), "{text}: {error}");
+            assert!(!error.contains(text::is_unsafe), "{text}: {error}");
+        }
+        let long = format!("{}>1ms", "x".repeat(MOST_BYTES));
+        assert!(parse(&long).is_err_and(|error| error.contains("too long") && error.len() < 700));
+        let many = vec!["a>1ms"; MOST + 1].join(",");
+        assert!(parse(&many).is_err_and(|error| error.contains("too many")));
+        assert!(parse(many.strip_suffix(",a>1ms").expect("one less")).is_ok());
+    }
+
+    #[test]
+    fn files_and_bytes() {
+        let most = |files, bytes| Ok(OutMost { files, bytes });
+        assert_eq!(parse_out_most("10"), most(10, u64::MAX));
+        assert_eq!(parse_out_most("1g"), most(u64::MAX, 1 << 30));
+        assert_eq!(parse_out_most("3, 20M"), most(3, 20 << 20));
+        assert_eq!(parse_out_most("20M,3"), most(3, 20 << 20));
+        for text in [
+            "", "0", "0K", "1,2", "1M,2M", "1,2M,3", "-1", "x", "1 G", "1,",
+        ] {
+            let error = parse_out_most(text).expect_err(text);
+            assert!(error.contains("10,1G"), "{text}: {error}");
+        }
+    }
+}

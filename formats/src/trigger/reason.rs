@@ -1,0 +1,203 @@
+//! The reason of a trace that a trigger made: how the recorder writes it, and how tools read it. It must never take
+//! damaged words for a call.
+
+use std::fmt;
+
+use super::Event;
+
+/// Why a trigger made a trace. Its text is the trace's reason: see [`Reason::parse`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reason<'a> {
+    /// The trigger, as the user gave it.
+    pub trigger: &'a str,
+    /// What happened.
+    pub what: What<'a>,
+}
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What<'a> {
+    /// A call took too long.
+    Call(SlowCall<'a>),
+    /// Anything else, in words; empty if the trigger says all.
+    Other(&'a str),
+}
+
+/// A call that took too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowCall<'a> {
+    /// Its function.
+    pub function: &'a str,
+    /// How long it took, or has taken, in ns.
+    pub took_ns: u64,
+    /// Whether it has returned.
+    pub returned: bool,
+    /// The kernel's id of its thread.
+    pub thread: u64,
+    /// The name of the thread.
+    pub thread_name: &'a str,
+    /// When it began, in ns since 1970.
+    pub begin_unix_ns: u64,
+}
+
+const TOOK: &str = " took ";
+const NOT_RETURNED: &str = " has not returned after ";
+const IN_THREAD: &str = " ms in thread ";
+const BEGUN: &str = "), begun at ";
+
+/// `trigger my_app::handle>50ms: my_app::handle took 81.204311 ms in thread 71 (worker), begun at 1763985600.123456789
+/// s since 1970`.
+impl fmt::Display for Reason<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "trigger {}", self.trigger)?;
+        match self.what {
+            What::Other("") => Ok(()),
+            What::Other(words) => write!(f, ": {words}"),
+            What::Call(call) => {
+                let verb = if call.returned { TOOK } else { NOT_RETURNED };
+                let (ms, ns) = (call.took_ns / 1_000_000, call.took_ns % 1_000_000);
+                write!(f, ": {}{verb}{ms}.{ns:06}{IN_THREAD}", call.function)?;
+                let (s, ns) = (
+                    call.begin_unix_ns / 1_000_000_000,
+                    call.begin_unix_ns % 1_000_000_000,
+                );
+                let (thread, name) = (call.thread, call.thread_name);
+                write!(f, "{thread} ({name}{BEGUN}{s}.{ns:09} s since 1970")
+            }
+        }
+    }
+}
+
+impl<'a> Reason<'a> {
+    /// Reads the reason of a trace. `None`: no trigger made the trace.
+    ///
+    /// # Examples
+    /// ```
+    /// use fdr_formats::trigger::{Reason, What};
+    ///
+    /// let reason = Reason::parse("trigger every 10m").expect("a trigger");
+    /// assert_eq!((reason.trigger, reason.what), ("every 10m", What::Other("")));
+    /// assert!(Reason::parse("exit").is_none());
+    /// ```
+    #[must_use]
+    pub fn parse(reason: &'a str) -> Option<Reason<'a>> {
+        let words = reason.strip_prefix("trigger ")?;
+        let (trigger, what) = words.split_once(": ").unwrap_or((words, ""));
+        let what = SlowCall::parse(what).map_or(What::Other(what), What::Call);
+        Some(Reason { trigger, what })
+    }
+
+    /// The call that took too long, if that was it.
+    #[must_use]
+    pub fn call(&self) -> Option<SlowCall<'a>> {
+        match self.what {
+            What::Call(call) => Some(call),
+            What::Other(_) => None,
+        }
+    }
+
+    /// The time that the call should not take longer than, in ns.
+    #[must_use]
+    pub fn threshold_ns(&self) -> Option<u64> {
+        let trigger = super::one(self.trigger).ok()?;
+        match trigger.event {
+            Event::Call(_, limit) => u64::try_from(limit.as_nanos()).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> SlowCall<'a> {
+    fn parse(words: &'a str) -> Option<SlowCall<'a>> {
+        let (returned, (function, rest)) = match words.split_once(NOT_RETURNED) {
+            Some(parts) => (false, parts),
+            None => (true, words.split_once(TOOK)?),
+        };
+        let (took, rest) = rest.split_once(IN_THREAD)?;
+        let (thread, rest) = rest.split_once(" (")?;
+        let (thread_name, begun) = rest.rsplit_once(BEGUN)?;
+        Some(SlowCall {
+            function,
+            took_ns: fixed(took, 6)?,
+            returned,
+            thread: thread.parse().ok()?,
+            thread_name,
+            begin_unix_ns: fixed(begun.strip_suffix(" s since 1970")?, 9)?,
+        })
+    }
+}
+
+/// A number with so many digits behind the point, without the point.
+fn fixed(text: &str, digits: usize) -> Option<u64> {
+    let (whole, part) = text.split_once('.')?;
+    let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let fits = part.len() == digits && are_digits(whole) && are_digits(part);
+    fits.then(|| format!("{whole}{part}").parse().ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_typed_by_hand() {
+        let text = "trigger a::*>50ms +2s: <a::B as C>::d took 81.204311 ms in thread 71 (x in thread 1 (), begun at \
+                    1763985600.123456789 s since 1970";
+        let reason = Reason::parse(text).expect("a reason");
+        let call = SlowCall {
+            function: "<a::B as C>::d",
+            took_ns: 81_204_311,
+            returned: true,
+            thread: 71,
+            thread_name: "x in thread 1 (",
+            begin_unix_ns: 1_763_985_600_123_456_789,
+        };
+        assert_eq!(
+            (reason.trigger, reason.call()),
+            ("a::*>50ms +2s", Some(call))
+        );
+        assert_eq!(reason.threshold_ns(), Some(50_000_000));
+        assert_eq!(reason.to_string(), text);
+        let open = Reason {
+            what: What::Call(SlowCall {
+                returned: false,
+                took_ns: 7,
+                ..call
+            }),
+            ..reason
+        };
+        let text = open.to_string();
+        assert!(
+            text.contains("d has not returned after 0.000007 ms in"),
+            "{text}"
+        );
+        assert_eq!(Reason::parse(&text), Some(open));
+    }
+
+    #[test]
+    fn other_reasons() {
+        let rss = "trigger rss>2G: 2147995648 bytes are in memory";
+        let reason = Reason::parse(rss).expect("a reason");
+        assert_eq!(reason.what, What::Other("2147995648 bytes are in memory"));
+        assert_eq!((reason.call(), reason.threshold_ns()), (None, None));
+        assert_eq!(reason.to_string(), rss);
+        for text in [
+            "",
+            "exit",
+            "panic in thread 7 (x): trigger a>1ms",
+            "trigger",
+        ] {
+            assert_eq!(Reason::parse(text), None, "{text}");
+        }
+        // Damaged ones are words.
+        for text in [
+            "trigger a>1ms: a took 1 ms in thread 7 (x), begun at 1.000000000 s since 1970",
+            "trigger a>1ms: a took 1.000000 ms in thread x (x), begun at 1.000000000 s since 1970",
+            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 1.0 s since 1970",
+            "trigger a>1ms: a took 99999999999999999999.000000 ms in thread 7 (x), begun at 1.000000000 s since 1970",
+        ] {
+            let reason = Reason::parse(text).expect("a reason");
+            assert_eq!(reason.call(), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! The guide's fourth program, as the guide has it: how often was each function called in the whole run?
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use fdr_formats::model::FunctionTotals;
+use fdr_formats::{Error, FunctionId};
+
+/// Of each function: calls of the whole run, their self time in ns, and the name.
+pub(crate) fn whole_run(path: &Path) -> Result<Vec<(u64, u64, String)>, Error> {
+    let source = fdr_formats::open(path)?;
+    let info = source.info();
+    let threads = info.threads.iter().flat_map(|thread| &thread.totals);
+    let mut sums: BTreeMap<FunctionId, FunctionTotals> = BTreeMap::new();
+    for totals in threads.chain(&info.missing_totals) {
+        sums.entry(totals.function).or_default().add(totals);
+    }
+    let figures = |(&id, totals): (&FunctionId, &FunctionTotals)| {
+        // Calls that were only counted have no time. It is estimated from the others.
+        let (_, own) = totals.estimates();
+        let name = info.function(id).map_or("?", |known| &known.name);
+        let calls = totals.calls + totals.untimed;
+        (calls, info.clock.nanos(own).0, name.to_owned())
+    };
+    Ok(sums.iter().map(figures).collect())
+}
+
+fn main() -> Result<(), Error> {
+    let path = std::env::args().nth(1).unwrap_or("app.fdr".into());
+    for (calls, own, name) in whole_run(Path::new(&path))? {
+        println!("{calls:>10}  {own:>12} ns  {name}");
+    }
+    Ok(())
+}

@@ -1,0 +1,136 @@
+//! Requests of threads to the dumper: one place for each trigger. Leaving one is async-signal-safe. It must never wait
+//! for the dumper.
+
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use fdr_formats::trigger::MOST;
+
+use crate::sys;
+
+/// What threads ask the dumper for, by the numbers of the triggers.
+pub(super) static REQUESTS: [Request; MOST] = [const { Request::new() }; MOST];
+
+/// A call that took longer than a threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlowCall {
+    pub(crate) function: u32,
+    pub(crate) thread: u32,
+    /// The thread's name, padded with NULs.
+    pub(crate) name: [u64; 2],
+    pub(crate) begin: u64,
+    pub(crate) ticks: u64,
+    pub(crate) returned: bool,
+}
+
+/// What a thread leaves for the dumper.
+pub(super) struct Request {
+    /// One of the states below.
+    state: AtomicU32,
+    function: AtomicU32,
+    thread: AtomicU32,
+    returned: AtomicU32,
+    name: [AtomicU64; 2],
+    begin: AtomicU64,
+    ticks: AtomicU64,
+}
+
+const FREE: u32 = 0;
+const WRITING: u32 = 1;
+const READY: u32 = 2;
+
+impl Request {
+    const fn new() -> Request {
+        Request {
+            state: AtomicU32::new(FREE),
+            function: AtomicU32::new(0),
+            thread: AtomicU32::new(0),
+            returned: AtomicU32::new(0),
+            name: [const { AtomicU64::new(0) }; 2],
+            begin: AtomicU64::new(0),
+            ticks: AtomicU64::new(0),
+        }
+    }
+
+    /// Leaves the call for the dumper and wakes it, unless an earlier call stands there.
+    pub(super) fn leave(&self, call: &SlowCall) -> bool {
+        // The load alone keeps further slow calls from writing into a line that other threads read.
+        let is_free = self.state.load(Ordering::Relaxed) == FREE;
+        // Acquire: pairs with the Release in `release`.
+        let swap = || {
+            let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+            self.state.compare_exchange(FREE, WRITING, success, failure)
+        };
+        if !is_free || swap().is_err() {
+            return false;
+        }
+        self.function.store(call.function, Ordering::Relaxed);
+        self.thread.store(call.thread, Ordering::Relaxed);
+        self.returned
+            .store(u32::from(call.returned), Ordering::Relaxed);
+        for (to, from) in self.name.iter().zip(call.name) {
+            to.store(from, Ordering::Relaxed);
+        }
+        self.begin.store(call.begin, Ordering::Relaxed);
+        self.ticks.store(call.ticks, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `request`.
+        self.state.store(READY, Ordering::Release);
+        sys::thread::wake_dumper();
+        true
+    }
+}
+
+/// The call that waits for the dumper since the trigger of that number fired. It waits until [`release`].
+pub(crate) fn request(number: usize) -> Option<SlowCall> {
+    let request = REQUESTS.get(number)?;
+    // Acquire: pairs with the Release in `leave`.
+    (request.state.load(Ordering::Acquire) == READY).then(|| SlowCall {
+        function: request.function.load(Ordering::Relaxed),
+        thread: request.thread.load(Ordering::Relaxed),
+        name: [0, 1].map(|at: usize| {
+            request
+                .name
+                .get(at)
+                .map_or(0, |of| of.load(Ordering::Relaxed))
+        }),
+        begin: request.begin.load(Ordering::Relaxed),
+        ticks: request.ticks.load(Ordering::Relaxed),
+        returned: request.returned.load(Ordering::Relaxed) != 0,
+    })
+}
+
+/// Lets the next slow call of that trigger leave a request.
+pub(crate) fn release(number: usize) {
+    if let Some(request) = REQUESTS.get(number) {
+        // Release: the next thread's stores come behind the dumper's loads.
+        request.state.store(FREE, Ordering::Release);
+    }
+}
+
+/// Called in the child of a fork: requests are the parent's. Async-signal-safe.
+pub(crate) fn forget() {
+    (0..MOST).for_each(release);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_request_at_a_time() {
+        let request = Request::new();
+        let call = |begin| SlowCall {
+            function: 1,
+            thread: 2,
+            name: [3, 4],
+            begin,
+            ticks: 6,
+            returned: true,
+        };
+        assert!(request.leave(&call(5)));
+        assert!(!request.leave(&call(7)));
+        assert_eq!(request.begin.load(Ordering::Relaxed), 5);
+        request.state.store(FREE, Ordering::Relaxed);
+        assert!(request.leave(&call(7)));
+        assert_eq!(request.begin.load(Ordering::Relaxed), 7);
+    }
+}

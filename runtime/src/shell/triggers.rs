@@ -1,0 +1,497 @@
+//! Triggers (`FDR_TRIGGER`): they dump by themselves when a call was slow, memory grew, or time passed. Threads that
+//! record leave requests (`recorder::watch`), and the dumper makes the dumps: at once, or after the post-roll. Dumps
+//! that are due when the process ends are made then. Nothing here may make a thread of the program wait, except in a
+//! panic and at the exit.
+//!
+//! One trigger dumps at most once in its limit. Requests that come earlier are dropped. A dump that fails is told of
+//! once, until one succeeds.
+
+mod calls;
+mod kept;
+
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::fs;
+use std::time::Duration;
+
+use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
+
+use super::install::{self, State};
+use super::panics;
+use super::sites::table;
+use super::{dumper, dumping};
+use crate::api::Error;
+use crate::recorder::{self, watch};
+use crate::sys;
+use crate::sys::lock::{Guard, Lasting, Lock};
+use crate::sys::signal::undisturbed;
+use crate::{clock, crash, messages};
+use calls::{calls, is_of, of_call, ticks};
+use kept::Kept;
+
+pub(crate) use calls::problems;
+
+/// How often the memory is looked at.
+const PERIOD_NS: u64 = 1_000_000_000;
+
+/// The triggers, once the recorder is up.
+static TRIGGERS: Lasting<Vec<Trigger>> = Lasting::new();
+
+/// The state of this process. Nobody holds it longer than a dump takes.
+static STATE: Lock<Progress> = Lock::new(Progress::new());
+
+/// Whether the state is a copy of the parent's, which may have been about to change.
+static IS_PARENTS: AtomicBool = AtomicBool::new(false);
+
+/// What the triggers have done and are about to do.
+struct Progress {
+    /// One for each trigger.
+    armed: Vec<Armed>,
+    kept: Kept,
+    /// Whether the last dump failed, and whether it was told that there is no trace.
+    has_failed: bool,
+    is_told: bool,
+    /// When memory and open calls are looked at next, ns.
+    memory_due_ns: u64,
+    calls_due_ns: u64,
+    /// The process ends, and its last dumps are made.
+    is_over: bool,
+}
+
+/// The state of one trigger.
+#[derive(Default)]
+struct Armed {
+    /// It does not fire before, ns.
+    next_ns: u64,
+    /// The dump that it is to make.
+    due: Option<Due>,
+    /// Of calls: whether the request was read. It is released when the next call may fire.
+    is_taken: bool,
+    /// Of `every`: when it fires next, ns.
+    period_ns: u64,
+    /// Of `rss`: whether it was above when it was looked at.
+    is_above: bool,
+}
+
+/// Why there is a dump.
+pub(crate) struct Occasion<'a> {
+    pub(crate) reason: &'a str,
+    /// Ticks that this one trace names, in addition to the named moments of the ring.
+    pub(crate) marks: Vec<(u64, String)>,
+    /// The thread that comes first, if it is not the one that panicked.
+    pub(crate) thread: Option<u32>,
+}
+
+impl Occasion<'_> {
+    /// Nothing but a reason.
+    pub(crate) fn of(reason: &str) -> Occasion<'_> {
+        Occasion {
+            reason,
+            marks: Vec::new(),
+            thread: None,
+        }
+    }
+}
+
+/// A dump that is to be made.
+struct Due {
+    at_ns: u64,
+    reason: String,
+    marks: Vec<(u64, String)>,
+    /// The thread of the slow call.
+    thread: Option<u32>,
+}
+
+impl Progress {
+    const fn new() -> Progress {
+        Progress {
+            armed: Vec::new(),
+            kept: Kept::new(),
+            has_failed: false,
+            is_told: false,
+            memory_due_ns: 0,
+            calls_due_ns: 0,
+            is_over: false,
+        }
+    }
+}
+
+/// The triggers of this process.
+fn triggers() -> &'static [Trigger] {
+    TRIGGERS.get().map_or(&[], Vec::as_slice)
+}
+
+/// The state, for moments and for dumps. `None`: the calling thread has it already, in a panic or a handler.
+fn progress() -> Option<Guard<Progress>> {
+    if STATE.is_mine() {
+        return None;
+    }
+    let mut state = STATE.lock();
+    if IS_PARENTS.swap(false, Ordering::Relaxed) {
+        // Not dropped, because the fork may have come in the midst of a change.
+        core::mem::forget(core::mem::replace(&mut *state, Progress::new()));
+    }
+    let now_ns = clock::monotonic_raw_ns();
+    if state.armed.is_empty() {
+        state.armed = triggers().iter().map(|of| Armed::new(of, now_ns)).collect();
+    }
+    Some(state)
+}
+
+/// Called in the child of a fork. It has the same triggers, and nothing of what its parent has done. Async-signal-safe.
+pub(crate) fn in_child(forker: u64) {
+    STATE.in_child(forker);
+    IS_PARENTS.store(true, Ordering::Relaxed);
+    watch::forget();
+}
+
+/// Arms the triggers of the settings, while the recorder comes up.
+pub(crate) fn begin(state: &State) {
+    if TRIGGERS.get().is_none() {
+        set(state, state.config.triggers.clone());
+    }
+}
+
+/// Replaces the triggers. Dumps that are due of the former ones are not made.
+pub(crate) fn set(state: &State, list: Vec<Trigger>) {
+    // The dumps of this process alone may hold this up.
+    let Some(mut progress) = progress() else {
+        return;
+    };
+    let named: Vec<_> = calls(&list)
+        .map(|(number, names, _)| (number, names.clone()))
+        .collect();
+    let has_stacks = named.is_empty() || recorder::ring().is_some_and(watch::make_stacks);
+    if !has_stacks {
+        messages::warn(format_args!(
+            "no memory for triggers of calls: they never fire"
+        ));
+    }
+    for number in 0..trigger::MOST {
+        watch::set_threshold(number, watch::NEVER);
+    }
+    if !named.is_empty() {
+        let (_, frequency) = state.settled_frequency();
+        for (number, _, longest) in calls::calls(&list) {
+            watch::set_threshold(number, ticks(longest, frequency.hz));
+        }
+    }
+    if list.iter().any(|of| of.event == Event::Panic) {
+        panics::dump_on_panic();
+    }
+    table().watch(named);
+    watch::forget();
+    TRIGGERS.set(list);
+    progress.armed.clear();
+    (progress.calls_due_ns, progress.memory_due_ns) = (0, 0);
+}
+
+fn as_ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The triggers in the words of `FDR_TRIGGER`.
+pub(crate) fn in_words() -> String {
+    let mut words = String::new();
+    for trigger in triggers() {
+        words.push_str(if words.is_empty() { "" } else { ", " });
+        words.push_str(&trigger.text);
+    }
+    if words.is_empty() {
+        words.push_str("off");
+    }
+    words
+}
+
+impl Armed {
+    fn new(trigger: &Trigger, now_ns: u64) -> Armed {
+        let period_ns = match trigger.event {
+            Event::Every(period) => now_ns.saturating_add(as_ns(period)),
+            _ => 0,
+        };
+        Armed {
+            period_ns,
+            ..Armed::default()
+        }
+    }
+
+    /// Fires if a slow call has left a request.
+    fn take_request(&mut self, number: usize, trigger: &Trigger, now_ns: u64) {
+        if let Some(call) = watch::request(number).filter(|_| !self.is_taken) {
+            self.is_taken = true;
+            // While the triggers were replaced, a call may have left a request of the former one.
+            if is_of(trigger, &call) {
+                self.fire(trigger, now_ns, || of_call(trigger, &call));
+            }
+        }
+    }
+
+    /// When the dumper has to look next because of this trigger, ns.
+    fn next_look_ns(&self, trigger: &Trigger) -> u64 {
+        match (&self.due, &trigger.event) {
+            (Some(due), _) => due.at_ns,
+            (None, Event::Every(_)) => self.period_ns,
+            (None, _) if self.is_taken => self.next_ns,
+            (None, _) => u64::MAX,
+        }
+    }
+
+    /// Fires, unless the limit forbids it. Returns whether it does.
+    fn fire(&mut self, trigger: &Trigger, now_ns: u64, due: impl FnOnce() -> Due) -> bool {
+        let may = now_ns >= self.next_ns && self.due.is_none();
+        if may {
+            self.next_ns = now_ns.saturating_add(as_ns(trigger.limit));
+            let due = due();
+            self.due = Some(Due {
+                at_ns: now_ns.saturating_add(as_ns(trigger.post_roll)),
+                ..due
+            });
+        }
+        may
+    }
+}
+
+impl Due {
+    fn of(trigger: &Trigger, words: &str) -> Due {
+        let reason = Reason {
+            trigger: &trigger.text,
+            what: What::Other(words),
+        };
+        Due::because(reason.to_string())
+    }
+
+    fn because(reason: String) -> Due {
+        Due {
+            at_ns: 0,
+            reason,
+            marks: Vec::new(),
+            thread: None,
+        }
+    }
+}
+
+/// Has a trigger make the dump that the signal asks for. False if there is no such trigger. The dumper calls this.
+pub(crate) fn take_signal() -> bool {
+    let is = |of: &Trigger| of.event == Event::Signal;
+    let Some(number) = triggers().iter().position(is) else {
+        return false;
+    };
+    if let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) {
+        if let Some(armed) = progress.armed.get_mut(number) {
+            let due = || Due::because("signal".to_owned());
+            armed.fire(trigger, clock::monotonic_raw_ns(), due);
+        }
+    }
+    true
+}
+
+/// Dumps because of a panic, in the thread that panics, or later if there is a post-roll. `reason` is the panic in
+/// words.
+pub(crate) fn take_panic(reason: String) {
+    let is = |of: &Trigger| of.event == Event::Panic;
+    let Some(number) = triggers().iter().position(is) else {
+        return;
+    };
+    // No handler of the program may interrupt this, as in a dump.
+    undisturbed(|| {
+        sys::process::notice_child();
+        let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) else {
+            return;
+        };
+        let now_ns = clock::monotonic_raw_ns();
+        let armed = progress.armed.get_mut(number);
+        let fires = |armed: &mut Armed| armed.fire(trigger, now_ns, || Due::because(reason));
+        if !armed.is_some_and(fires) {
+            return;
+        }
+        if !trigger.post_roll.is_zero() {
+            sys::thread::wake_dumper();
+        } else if progress.dump(number, u64::MAX) {
+            crash::panic_was_dumped();
+        }
+    });
+}
+
+/// Looks whether a trigger fires, and makes the dumps that are due. Returns how long the dumper may sleep. `None` if
+/// there is nothing to wait for.
+pub(crate) fn look() -> Option<Duration> {
+    let triggers = triggers();
+    let waits = |of: &Trigger| of.event != Event::Exit;
+    if !triggers.iter().any(waits) {
+        return None;
+    }
+    let mut progress = progress()?;
+    if progress.is_over {
+        return None;
+    }
+    let now_ns = clock::monotonic_raw_ns();
+    progress.look_at_calls(triggers, now_ns);
+    progress.look_at_memory(triggers, now_ns);
+    let mut next_ns = progress.calls_due_ns.min(progress.memory_due_ns);
+    for (number, trigger) in triggers.iter().enumerate() {
+        let Some(armed) = progress.armed.get_mut(number) else {
+            continue;
+        };
+        match &trigger.event {
+            Event::Call(..) => {
+                if armed.is_taken && armed.due.is_none() && now_ns >= armed.next_ns {
+                    armed.is_taken = false;
+                    watch::release(number);
+                }
+                armed.take_request(number, trigger, now_ns);
+            }
+            Event::Every(period) if now_ns >= armed.period_ns => {
+                armed.fire(trigger, now_ns, || Due::of(trigger, ""));
+                // Periods that have passed meanwhile are left out.
+                let periods = now_ns.saturating_sub(armed.period_ns) / as_ns(*period).max(1) + 1;
+                let passed_ns = as_ns(*period).saturating_mul(periods);
+                armed.period_ns = armed.period_ns.saturating_add(passed_ns);
+            }
+            _ => {}
+        }
+        progress.dump(number, now_ns);
+        if let Some(armed) = progress.armed.get(number) {
+            next_ns = next_ns.min(armed.next_look_ns(trigger));
+        }
+    }
+    let sleep_ns = next_ns.saturating_sub(clock::monotonic_raw_ns());
+    (next_ns < u64::MAX).then(|| Duration::from_nanos(sleep_ns))
+}
+
+/// Makes the dumps that are due, and the one of the exit. The error says that the ring file has records that no trace
+/// has.
+pub(crate) fn at_exit() -> Result<(), Error> {
+    let Some(mut progress) = progress() else {
+        let why = "this thread is in the middle of a dump";
+        return Err(Error::failed(why, "call it where no dump is under way"));
+    };
+    progress.is_over = true;
+    let now_ns = clock::monotonic_raw_ns();
+    let mut is_asked = dumper::take_asked();
+    for (number, trigger) in triggers().iter().enumerate() {
+        if let Some(armed) = progress.armed.get_mut(number) {
+            match trigger.event {
+                Event::Signal if is_asked => {
+                    armed.fire(trigger, now_ns, || Due::because("signal".to_owned()));
+                    is_asked = false;
+                }
+                Event::Call(..) => armed.take_request(number, trigger, now_ns),
+                Event::Exit => {
+                    armed.due = Some(Due::because("exit".to_owned()));
+                    is_asked = false;
+                }
+                _ => {}
+            }
+        }
+        progress.dump(number, u64::MAX);
+    }
+    if is_asked {
+        dumping::dump_and_say("signal").map(|_| ())?;
+    }
+    match progress.has_failed {
+        true => Err(Error::failed("the last dump of a trigger failed", "")),
+        false => Ok(()),
+    }
+}
+
+impl Progress {
+    /// Makes the dump of a trigger if it is due. Returns whether there is a trace.
+    fn dump(&mut self, number: usize, now_ns: u64) -> bool {
+        let armed = self.armed.get_mut(number);
+        let is_due = |due: &mut Due| due.at_ns <= now_ns;
+        let Some(due) = armed.and_then(|armed| armed.due.take_if(is_due)) else {
+            return false;
+        };
+        let occasion = Occasion {
+            reason: &due.reason,
+            marks: due.marks,
+            thread: due.thread,
+        };
+        let result = dumping::dump_with(&occasion);
+        match &result {
+            Ok(dump) => {
+                let most = install::state().map(|state| state.config.out_most);
+                self.kept.add(&dump.path, most.unwrap_or_default());
+            }
+            Err(Error::Failed(failure)) if self.is_told => {
+                messages::info(format_args!("{}", failure.in_full()));
+            }
+            Err(error) if self.is_told => messages::info(format_args!("{error}")),
+            Err(error) => dumping::say_error(error, occasion.reason),
+        }
+        self.is_told = result.is_err();
+        self.has_failed = matches!(result, Err(Error::Failed(_)));
+        result.is_ok()
+    }
+
+    /// Fires if more memory is in use than a trigger says, and was not before.
+    fn look_at_memory(&mut self, triggers: &[Trigger], now_ns: u64) {
+        if now_ns < self.memory_due_ns {
+            return;
+        }
+        self.memory_due_ns = u64::MAX;
+        for (trigger, armed) in triggers.iter().zip(&mut self.armed) {
+            let Event::Resident(most) = trigger.event else {
+                continue;
+            };
+            self.memory_due_ns = now_ns.saturating_add(PERIOD_NS);
+            let bytes = resident_bytes().unwrap_or(0);
+            let is_above = bytes > most;
+            let words = || format!("{bytes} bytes are in memory");
+            // If the limit forbids it now, the next look tries again.
+            let fires = is_above && !armed.is_above;
+            armed.is_above = match fires {
+                true => armed.fire(trigger, now_ns, || Due::of(trigger, &words())),
+                false => is_above,
+            };
+        }
+    }
+}
+
+/// How many bytes of the process are in memory.
+fn resident_bytes() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trigger(text: &str) -> Trigger {
+        trigger::parse(text).expect("a trigger").remove(0)
+    }
+
+    #[test]
+    fn a_trigger_fires_once_in_its_limit() {
+        let trigger = trigger("a::b>1ms +2s");
+        let mut armed = Armed::default();
+        let fire = |armed: &mut Armed, s: u64| {
+            armed.fire(&trigger, s * 1_000_000_000, || Due::of(&trigger, ""))
+        };
+        assert!(fire(&mut armed, 100));
+        let due = armed.due.as_ref().expect("due");
+        assert_eq!(due.at_ns, 102_000_000_000);
+        assert_eq!(due.reason, "trigger a::b>1ms +2s");
+        assert_eq!(armed.next_look_ns(&trigger), 102_000_000_000);
+        assert!(!fire(&mut armed, 120), "the first dump is not made yet");
+        armed.due = None;
+        assert!(!fire(&mut armed, 109));
+        assert!(fire(&mut armed, 110));
+    }
+
+    #[test]
+    fn periods() {
+        let trigger = trigger("every 10s");
+        let armed = Armed::new(&trigger, 5);
+        assert_eq!(armed.next_look_ns(&trigger), 10_000_000_005);
+    }
+
+    #[test]
+    fn memory_is_measured() {
+        assert!(resident_bytes().is_some_and(|bytes| bytes > 1 << 18));
+    }
+}

@@ -1,0 +1,151 @@
+//! Triggers that wait for calls: their thresholds in ticks, the reasons and named moments of their dumps, and calls
+//! that do not return. This file must never judge a call by anything but ticks.
+
+use std::time::Duration;
+
+use fdr_formats::filter::Filter;
+use fdr_formats::trigger::{Event, Reason, SlowCall, Trigger, What};
+use fdr_formats::{moments, text};
+
+use super::{Due, Progress, as_ns, triggers};
+use crate::clock;
+use crate::recorder::{self, watch};
+use crate::shell::install;
+use crate::shell::sites::table;
+
+/// How long after its threshold a call that has not returned fires.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The most bytes of a function's name in a reason.
+const LONGEST_NAME: usize = 400;
+
+/// The triggers that wait for calls: number, names of functions, and threshold.
+pub(super) fn calls(list: &[Trigger]) -> impl Iterator<Item = (usize, &Filter, Duration)> {
+    list.iter()
+        .enumerate()
+        .filter_map(|(number, of)| match &of.event {
+            Event::Call(names, longest) => Some((number, names, *longest)),
+            _ => None,
+        })
+}
+
+pub(super) fn ticks(time: Duration, hz: u64) -> u64 {
+    let ticks = time.as_nanos().saturating_mul(u128::from(hz)) / 1_000_000_000;
+    u64::try_from(ticks)
+        .unwrap_or(watch::NEVER)
+        .min(watch::NEVER - 1)
+}
+
+fn nanos(ticks: u64, hz: u64) -> u64 {
+    let ns = u128::from(ticks) * 1_000_000_000 / u128::from(hz.max(1));
+    u64::try_from(ns).unwrap_or(u64::MAX)
+}
+
+/// What is wrong with triggers that can never fire, in words.
+pub(crate) fn problems() -> Vec<String> {
+    let table = table();
+    let problem = |trigger: &Trigger| {
+        let Event::Call(names, _) = &trigger.event else {
+            return None;
+        };
+        let text = &trigger.text;
+        match table.watchable(names) {
+            (0, _) => {
+                let glob = names.includes().first().map_or("", String::as_str);
+                let nearest = table.nearest_in_words(glob);
+                let what = "no function with durations has that name";
+                Some(format!("trigger {text}: {what} (nearest: {nearest})"))
+            }
+            (_, 0) if table.is_enabled() => {
+                let what = "FDR excludes the functions that it names";
+                Some(format!("trigger {text}: {what}"))
+            }
+            _ => None,
+        }
+    };
+    triggers().iter().filter_map(problem).collect()
+}
+
+/// Whether the trigger waits for calls of that function.
+pub(super) fn is_of(trigger: &Trigger, call: &watch::SlowCall) -> bool {
+    match &trigger.event {
+        Event::Call(names, _) => names.matches(table().name_of(call.function)),
+        _ => false,
+    }
+}
+
+/// The dump of a slow call: its reason, and the call's beginning and end as named moments.
+pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
+    let Some(state) = install::state() else {
+        return Due::of(trigger, "");
+    };
+    let name = table().name_of(call.function).to_owned();
+    let hz = state.frequency().hz;
+    let start = state.start();
+    let since_start_ns = match call.begin.checked_sub(start.ticks) {
+        Some(ticks) => i128::from(nanos(ticks, hz)),
+        None => -i128::from(nanos(start.ticks - call.begin, hz)),
+    };
+    let begin_unix_ns = i128::from(start.realtime_ns) + since_start_ns;
+    let thread_name = call.name.map(u64::to_ne_bytes);
+    let thread_name = String::from_utf8_lossy(thread_name.as_flattened());
+    let reason = Reason {
+        trigger: &trigger.text,
+        what: What::Call(SlowCall {
+            function: text::last(&name, LONGEST_NAME),
+            took_ns: nanos(call.ticks, hz),
+            returned: call.returned,
+            thread: u64::from(call.thread),
+            thread_name: thread_name.trim_end_matches('\0'),
+            begin_unix_ns: u64::try_from(begin_unix_ns).unwrap_or(0),
+        }),
+    };
+    let mark = |word: &str| {
+        let shown = text::last(&name, moments::MOST_BYTES - word.len());
+        format!("{word}{shown}")
+    };
+    let mut marks = vec![(call.begin, mark("begin of "))];
+    if call.returned {
+        marks.push((call.begin.saturating_add(call.ticks), mark("end of ")));
+    }
+    Due {
+        marks,
+        thread: Some(call.thread),
+        ..Due::because(reason.to_string())
+    }
+}
+
+impl Progress {
+    /// Fires for calls that have not returned.
+    pub(super) fn look_at_calls(&mut self, triggers: &[Trigger], now_ns: u64) {
+        let Some(least) = calls(triggers).map(|(.., longest)| longest).min() else {
+            self.calls_due_ns = u64::MAX;
+            return;
+        };
+        if now_ns < self.calls_due_ns {
+            return;
+        }
+        // A call that begins now is not due before that.
+        let mut pause_ns = as_ns(least.saturating_add(PATIENCE));
+        if let (Some(ring), Some(state)) = (recorder::ring(), install::state()) {
+            let hz = state.frequency().hz;
+            let now = clock::read(state.chosen.kind).ticks;
+            let next = watch::look_at_open(ring, now, ticks(PATIENCE, hz));
+            pause_ns = pause_ns.min(next.map_or(u64::MAX, |ticks| nanos(ticks, hz) + 1));
+        }
+        self.calls_due_ns = now_ns.saturating_add(pause_ns);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_and_time() {
+        assert_eq!(ticks(Duration::from_millis(50), 2_000_000_000), 100_000_000);
+        assert_eq!(nanos(100_000_000, 2_000_000_000), 50_000_000);
+        assert_eq!(ticks(Duration::MAX, u64::MAX), watch::NEVER - 1);
+        assert_eq!(nanos(1, 0), 1_000_000_000);
+    }
+}

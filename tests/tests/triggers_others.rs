@@ -1,0 +1,277 @@
+//! Triggers that wait for something else than a call, and what becomes of all triggers when the disk or the value is
+//! bad.
+
+use std::fs;
+
+use fdr_formats::trigger::What;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, Running, verify};
+use fdr_tests::support::trace::Trace;
+use fdr_tests::support::wait::until;
+
+fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {
+    let program = Program::new(env!("CARGO_BIN_EXE_triggered"), folder);
+    let program = program.set("FDR=1").set(variables);
+    program.env("FDR_TRIGGER", trigger).start()
+}
+
+fn tell(program: &mut Running, line: &str) {
+    program.tell(line);
+    assert_eq!(program.line(), "done");
+}
+
+/// The reasons of all traces in the folder, in which nothing else is left.
+fn reasons(folder: &Folder) -> Vec<String> {
+    let traces = folder.ending(".fdr");
+    assert_eq!(traces.len(), folder.names().len(), "{:?}", folder.names());
+    traces.iter().for_each(|path| verify(path));
+    let reasons = traces.iter().map(|path| Trace::read(path).info.reason);
+    reasons.collect()
+}
+
+/// Does what the lines say, and ends.
+fn run(folder: &Folder, variables: &str, trigger: &str, lines: &[&str]) -> Outcome {
+    let mut program = start(folder, variables, trigger);
+    lines.iter().for_each(|line| tell(&mut program, line));
+    program.end().ok()
+}
+
+fn count(outcome: &Outcome, beginning: &str) -> usize {
+    let said = outcome.said();
+    said.iter()
+        .filter(|line| line.starts_with(beginning))
+        .count()
+}
+
+#[test]
+fn the_exit() {
+    for (trigger, wanted) in [
+        ("exit", &["exit"][..]),
+        ("off", &[]),
+        ("panic, rss>1G", &[]),
+    ] {
+        let folder = Folder::new("trigger-exit");
+        let _ = run(&folder, "", trigger, &["quick 10"]);
+        assert_eq!(reasons(&folder), wanted, "{trigger}");
+    }
+    // The default.
+    let folder = Folder::new("trigger-exit-default");
+    let program = Program::new(env!("CARGO_BIN_EXE_triggered"), &folder);
+    let mut program = program.set("FDR=1").start();
+    tell(&mut program, "quick 10");
+    let _ = program.end().ok();
+    assert_eq!(reasons(&folder), ["exit"]);
+}
+
+#[test]
+fn a_panic() {
+    for (trigger, traces) in [("panic", 1), ("panic /0", 2), ("panic +9m", 1)] {
+        let folder = Folder::new("trigger-panic");
+        let _ = run(&folder, "", trigger, &["panic", "panic"]);
+        let reasons = reasons(&folder);
+        assert_eq!(reasons.len(), traces, "{trigger}: {reasons:?}");
+        for reason in &reasons {
+            assert!(
+                reason.starts_with("panic in thread ") && reason.ends_with("on purpose"),
+                "{reason}"
+            );
+        }
+    }
+    // Each panic dumps with FDR_PANIC=1, whatever the trigger says.
+    let folder = Folder::new("trigger-panic-too");
+    let _ = run(&folder, "FDR_PANIC=1", "panic", &["panic", "panic"]);
+    assert_eq!(reasons(&folder).len(), 2);
+    let folder = Folder::new("trigger-panic-fork");
+    let _ = run(&folder, "FDR_PANIC=0", "panic", &["quick 1"]);
+    assert_eq!(reasons(&folder).len(), 0);
+}
+
+#[test]
+fn memory() {
+    let folder = Folder::new("trigger-rss");
+    let mut program = start(&folder, "FDR_DIR=/dev/shm", "rss>200M /0");
+    tell(&mut program, "quick 10");
+    tell(&mut program, "grow 256");
+    let said = program.said("wrote");
+    assert!(said.contains("rss>200M"), "{said}");
+    // It does not fire again while the memory stays.
+    tell(&mut program, "grow 1");
+    let _ = program.end().ok();
+    let traces = folder.ending(".fdr");
+    assert_eq!(traces.len(), 1);
+    let info = Trace::read(&traces[0]).info;
+    let reason = info.trigger().expect("a trigger made it");
+    let What::Other(words) = reason.what else {
+        panic!("{reason:?}")
+    };
+    let bytes: u64 = words
+        .split(' ')
+        .next()
+        .and_then(|word| word.parse().ok())
+        .expect(words);
+    assert!(
+        bytes > 200 << 20 && words.ends_with("bytes are in memory"),
+        "{words}"
+    );
+}
+
+#[test]
+fn time() {
+    let folder = Folder::new("trigger-every");
+    let variables = "FDR_LOG=info FDR_OUT_MOST=2";
+    let mut program = start(&folder, variables, "every 100ms");
+    tell(&mut program, "quick 10");
+    let _ = program.said("removed");
+    let _ = program.end().ok();
+    assert_eq!(reasons(&folder), ["trigger every 100ms"; 2]);
+}
+
+#[test]
+fn the_signal() {
+    for (trigger, wanted) in [("signal +9m", 1), ("off", 1)] {
+        let folder = Folder::new("trigger-signal");
+        let mut program = start(&folder, "FDR_KEEP=0", trigger);
+        tell(&mut program, "quick 10");
+        program.signal("USR2");
+        if trigger == "off" {
+            let _ = program.said("wrote");
+        } else {
+            // The dumper has read the signal once it answers a later one.
+            let _ = until("the signal to be read", || {
+                let process = program.id().to_string();
+                let words = ["ctl", &process, "status"].map(std::ffi::OsStr::new);
+                Some(fdr_tests::support::program::fdr(&words))
+            });
+            tell(&mut program, "quick 10");
+        }
+        let _ = program.end().ok();
+        assert_eq!(reasons(&folder), vec!["signal"; wanted], "{trigger}");
+        let trace = Trace::read(&folder.only_trace());
+        let handled = trace.calls()["triggered::handle"];
+        assert_eq!(handled, if trigger == "off" { 10 } else { 20 }, "{trigger}");
+    }
+}
+
+#[test]
+fn a_folder_that_is_gone_is_told_of_once_and_the_ring_stays() {
+    let folder = Folder::new("trigger-gone");
+    let places = "FDR_LOG=info FDR_DIR=rings/ FDR_OUT=traces/%p.%n.fdr";
+    fs::create_dir(folder.join("traces")).expect("a folder");
+    let mut program = start(&folder, places, "every 100ms, triggered::handle>50ms /0");
+    // The recorder has come up before the program answers, and wanted the folder to be there.
+    tell(&mut program, "release");
+    fs::remove_dir(folder.join("traces")).expect("removed");
+    tell(&mut program, "quick 10");
+    let _ = program.said("no trace was written: ");
+    // Later ones are told of to those who want to know all.
+    let _ = until("further tries", || {
+        program.said_already(&format!("{}/traces", folder.path().display()))
+    });
+    tell(&mut program, "slow 100");
+    let outcome = program.end().ok();
+    assert_eq!(count(&outcome, "no trace was written: "), 1, "{outcome:?}");
+    let rings = fs::read_dir(folder.join("rings")).expect("rings").count();
+    assert_eq!(rings, 1, "for `fdr recover`");
+    // A quieter recorder says it once.
+    let folder = Folder::new("trigger-gone-quiet");
+    fs::create_dir(folder.join("traces")).expect("a folder");
+    let places = "FDR_DIR=rings/ FDR_OUT=traces/%p.%n.fdr";
+    let mut program = start(&folder, places, "triggered::handle>10us /0");
+    tell(&mut program, "release");
+    fs::remove_dir(folder.join("traces")).expect("removed");
+    tell(&mut program, "many 4 500");
+    let outcome = program.end().ok();
+    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+}
+
+#[test]
+fn a_full_disk_is_told_of_once() {
+    let mount = "mkdir small && mount -t tmpfs -o size=64K none small";
+    if !crate::faults_support::may("a full disk", mount) {
+        return;
+    }
+    let folder = Folder::new("trigger-full");
+    let words = crate::faults_support::UNSHARE;
+    let script = format!("{mount}; exec \"$0\"");
+    let program = Program::new(words[0], &folder).args(&words[1..]);
+    let program = program.args(&["sh", "-c", &script, env!("CARGO_BIN_EXE_triggered")]);
+    let program = program.set("FDR=1 FDR_DIR=/dev/shm FDR_OUT=small/%n.fdr FDR_KEEP=0");
+    let mut program = program
+        .env("FDR_TRIGGER", "triggered::handle>10us /0")
+        .start();
+    tell(&mut program, "quick 20000");
+    tell(&mut program, "many 4 500");
+    let outcome = program.end().ok();
+    let said = outcome.said();
+    assert!(
+        said.len() == 1 && said[0].contains("No space left"),
+        "{outcome:?}"
+    );
+    let left = said[0].rsplit(' ').next().expect("the ring");
+    fs::remove_file(left).expect("the ring is left");
+}
+
+#[test]
+fn a_bad_value_is_one_line_and_the_program_runs() {
+    for (variable, value, wanted) in [
+        ("FDR_TRIGGER", "triggered::handle", "my_app::function>50ms"),
+        (
+            "FDR_TRIGGER",
+            "triggered::handle>50",
+            "my_app::function>50ms",
+        ),
+        ("FDR_TRIGGER", "exit, rss>2T", "my_app::function>50ms"),
+        ("FDR_OUT_MOST", "ten", "10,1G"),
+    ] {
+        let folder = Folder::new("trigger-bad");
+        let program = Program::new(env!("CARGO_BIN_EXE_triggered"), &folder);
+        let mut program = program.set("FDR=1").env(variable, value).start();
+        tell(&mut program, "slow 100");
+        let outcome = program.end().ok();
+        let said = outcome.said();
+        assert_eq!(said.len(), 1, "{outcome:?}");
+        assert!(
+            said[0].starts_with(&format!("{variable}={value:?}: ")),
+            "{outcome:?}"
+        );
+        assert!(
+            said[0].contains(wanted) && said[0].ends_with("recording is off"),
+            "{outcome:?}"
+        );
+        assert!(folder.names().is_empty());
+    }
+    let folder = Folder::new("trigger-stream");
+    let outcome = run(
+        &folder,
+        "FDR_MODE=stream FDR_OUT=stream",
+        "triggered::handle>1ms",
+        &["slow 10"],
+    );
+    let said = outcome.said();
+    assert!(
+        said.len() == 1 && said[0].contains("FDR_MODE=stream hands over all"),
+        "{outcome:?}"
+    );
+}
+
+#[test]
+fn triggers_that_can_never_fire_are_told_of() {
+    for (trigger, filter, wanted) in [
+        ("triggered::handel>50ms", "1", "nearest: triggered::handle"),
+        ("triggered::untimed>50ms", "1", "no function with durations"),
+        ("triggered::handle>50ms", "*,-*::handle", "FDR excludes"),
+    ] {
+        let folder = Folder::new("trigger-never");
+        let outcome = run(
+            &folder,
+            &format!("FDR={filter}"),
+            trigger,
+            &["slow 100", "untimed"],
+        );
+        let said = outcome.said();
+        let begins = format!("trigger {trigger}: ");
+        let tells = said.len() == 1 && said[0].starts_with(&begins) && said[0].contains(wanted);
+        assert!(tells, "{outcome:?}");
+        assert!(folder.names().is_empty(), "{:?}", folder.names());
+    }
+}
