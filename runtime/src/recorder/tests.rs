@@ -1,7 +1,6 @@
 //! Drives the writer with times and CPUs typed by hand through every transition, and checks the
 //! bytes that a reader would find. `stub` holds the assembly to the same.
 
-#[cfg(not(loom))]
 mod arguments;
 #[cfg(not(loom))]
 mod clocks;

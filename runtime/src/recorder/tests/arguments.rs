@@ -1,4 +1,5 @@
 //! Arguments and results of calls, with times typed by hand, and the notes that a reader finds.
+#![cfg(not(loom))]
 
 use core::sync::atomic::Ordering::Relaxed;
 
