@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use fdr_formats::notes::{self, Form, NoteKind};
 use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::pieces::{Division, Join, drive_pieces};
 use fdr_formats::{
@@ -40,6 +41,66 @@ pub(crate) struct Seen {
     pub(crate) marks: Marks,
     pub(crate) first: Option<Ticks>,
     pub(crate) last: Ticks,
+    /// The first and the last of its notes.
+    noted: Option<(Ticks, Ticks)>,
+}
+
+impl Seen {
+    /// From when to when there is anything of it: calls, or what the program says beside them.
+    pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
+        let calls = self.first.map(|first| (first, self.last));
+        join_times(calls, self.noted)
+    }
+}
+
+/// The earlier beginning and the later end of two stretches of time.
+fn join_times(
+    one: Option<(Ticks, Ticks)>,
+    other: Option<(Ticks, Ticks)>,
+) -> Option<(Ticks, Ticks)> {
+    let both = [one, other].into_iter().flatten();
+    both.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+}
+
+/// The kinds of notes that are told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Notes {
+    pub(crate) events: u64,
+    pub(crate) counters: u64,
+    /// The fields of spans.
+    pub(crate) spans: u64,
+    pub(crate) tasks: u64,
+    pub(crate) arguments: u64,
+    pub(crate) thread_states: u64,
+}
+
+impl Notes {
+    /// All of them.
+    pub(crate) fn count(&self) -> u64 {
+        self.events + self.counters + self.spans + self.tasks + self.arguments + self.thread_states
+    }
+
+    fn add(&mut self, more: &Notes) {
+        self.events += more.events;
+        self.counters += more.counters;
+        self.spans += more.spans;
+        self.tasks += more.tasks;
+        self.arguments += more.arguments;
+        self.thread_states += more.thread_states;
+    }
+
+    fn see(&mut self, kind: NoteKind, body: &[u8]) {
+        *match kind {
+            NoteKind::Event => match notes::form_of(body) {
+                Some(Form::Begin | Form::End) => &mut self.spans,
+                Some(Form::Counter) => &mut self.counters,
+                Some(Form::Instant) | None => &mut self.events,
+            },
+            NoteKind::Task => &mut self.tasks,
+            NoteKind::Arguments => &mut self.arguments,
+            NoteKind::ThreadState => &mut self.thread_states,
+        } += 1;
+    }
 }
 
 /// Everything that is no call, by its kind.
@@ -51,7 +112,7 @@ pub(crate) struct Marks {
     pub(crate) customs: u64,
     pub(crate) typed: u64,
     /// What the program says beside its calls.
-    pub(crate) notes: u64,
+    pub(crate) notes: Notes,
     /// Places where records are missing.
     pub(crate) gaps: u64,
     /// Records that are missing there.
@@ -74,7 +135,7 @@ impl Marks {
             + self.arguments
             + self.customs
             + self.typed
-            + self.notes
+            + self.notes.count()
             + self.gaps
             + self.breaks
             + self.summaries
@@ -95,7 +156,7 @@ impl Marks {
         self.arguments += more.arguments;
         self.customs += more.customs;
         self.typed += more.typed;
-        self.notes += more.notes;
+        self.notes.add(&more.notes);
         self.gaps += more.gaps;
         self.breaks += more.breaks;
         self.summaries += more.summaries;
@@ -136,6 +197,12 @@ impl Tally {
         Windows::of(seen.map(|seen| (&seen.thread, seen.first, seen.last)))
     }
 
+    /// From when to when there is anything in the trace.
+    pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
+        let threads = self.threads().map(Seen::times);
+        threads.fold(None, join_times)
+    }
+
     /// Adds what was found when the trace was opened, and says what is wrong with it.
     pub(crate) fn opened(&mut self, source: &dyn Source) {
         let found = source.diagnostics().iter().cloned();
@@ -155,6 +222,7 @@ impl Tally {
             known.marks.add(&seen.marks);
             known.first = [known.first, seen.first].into_iter().flatten().min();
             known.last = known.last.max(seen.last);
+            known.noted = join_times(known.noted, seen.noted);
         }
         self.damage.join(part.damage);
     }
@@ -270,14 +338,18 @@ impl Sink for Tally {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let marks = &mut self.now().marks;
+        let seen = self.now();
+        let marks = &mut seen.marks;
         match *mark {
             Mark::Cpu { .. } => marks.cpus += 1,
             Mark::Wall { .. } => marks.walls += 1,
             Mark::Argument { .. } => marks.arguments += 1,
             Mark::Custom { .. } => marks.customs += 1,
             Mark::Typed { .. } => marks.typed += 1,
-            Mark::Note { .. } => marks.notes += 1,
+            Mark::Note { time, kind, body } => {
+                marks.notes.see(kind, body);
+                seen.noted = join_times(seen.noted, Some((time, time)));
+            }
             Mark::Lost { records } => {
                 marks.gaps += 1;
                 marks.lost = marks.lost.saturating_add(records);
@@ -395,5 +467,31 @@ mod tests {
         let marks = tally.marks();
         assert_eq!((marks.gaps, marks.lost, marks.arguments), (2, u64::MAX, 1));
         assert_eq!((marks.count(), tally.events()), (3, 3));
+    }
+
+    #[test]
+    fn notes_are_counted_by_kind_and_have_times() {
+        let (mut tally, mut part) = (Tally::default(), Tally::default());
+        let forms = [0, 1, 2, 3, 3, 9].map(|form| [0, 0, 0, 0, form, 0, 0, 0]);
+        for (time, body) in (20..).zip(&forms) {
+            let time = Ticks(time);
+            let kind = NoteKind::Event;
+            part.mark(&Mark::Note { time, kind, body });
+        }
+        for (time, kind) in (10..).zip(NoteKind::ALL) {
+            let (time, body) = (Ticks(time), &[][..]);
+            tally.mark(&Mark::Note { time, kind, body });
+        }
+        tally.add(part);
+        let notes = tally.marks().notes;
+        assert_eq!((notes.events, notes.counters, notes.spans), (3, 2, 2));
+        assert_eq!(
+            (notes.tasks, notes.arguments, notes.thread_states),
+            (1, 1, 1)
+        );
+        assert_eq!((tally.marks().count(), tally.records()), (10, 0));
+        let seen = tally.threads().next().unwrap();
+        assert_eq!(seen.times(), Some((Ticks(10), Ticks(25))));
+        assert_eq!(seen.first, None);
     }
 }

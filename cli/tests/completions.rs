@@ -40,13 +40,13 @@ fn completions_and_man_pages_are_made_of_the_command_line() {
         let output = Command::new("bash").args(["-c", &script]).output();
         stdout(&output.expect("bash is there")).trim().to_owned()
     };
-    assert!(of_ctl("7 ''", 3).ends_with("\non off filter keep mark dump status -"));
+    assert!(of_ctl("7 ''", 3).ends_with("\non off filter keep trigger mark dump status -"));
     assert!(of_ctl("7 ma", 3).ends_with("\nmark"));
     assert!(of_ctl("7 ma", 3).starts_with("complete ") && of_ctl("7 ma", 3).contains("_fdr_ctl"));
     assert!(!of_ctl("''", 2).contains("mark"), "a number comes first");
     let fish = read("completions/fdr.fish");
     assert!(
-        fish.contains("-f -a 'on off filter keep mark dump status -'"),
+        fish.contains("-f -a 'on off filter keep trigger mark dump status -'"),
         "{fish}"
     );
     for command in COMMANDS {

@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{self, Folder, calls, command, contents};
+use crate::common::{self, Folder, Item, command, contents, event};
+use fdr_formats::model::What;
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry;
 use fdr_formats::text::is_unsafe;
 use fdr_formats::writer::Kind;
@@ -44,6 +46,10 @@ const HOSTILE: [&str; 24] = [
     "",
 ];
 
+/// The first ids of events, and of the names of fields.
+const EVENTS: u32 = 1001;
+const FIELDS: u32 = 2001;
+
 /// A name that is long as well.
 const LONG: usize = 1 << 20;
 
@@ -57,9 +63,21 @@ fn trace(path: &str, file: &str) {
         file: if nth == 0 { file.into() } else { name.clone() },
         line: 7,
         untimed: false,
+        what: What::Calls,
     };
+    // Events, and names of fields, are called the same.
+    let named = |(nth, name): (usize, &String)| {
+        [(EVENTS, What::Event), (FIELDS, What::Name)].map(|(first, what)| Function {
+            id: FunctionId(first + nth as u32),
+            what,
+            ..function((nth, name))
+        })
+    };
+    let mut functions: Vec<Function> = names.iter().enumerate().map(function).collect();
+    functions.extend(names.iter().enumerate().flat_map(named));
+    functions.sort_by_key(|function| function.id);
     let mut info = TraceInfo {
-        functions: names.iter().enumerate().map(function).collect(),
+        functions,
         program: HOSTILE.concat(),
         process: Some(7),
         reason: HOSTILE.concat(),
@@ -76,18 +94,60 @@ fn trace(path: &str, file: &str) {
             ..Thread::default()
         };
         let begin = 1000 * (nth + 1);
+        let (event_id, field) = (EVENTS + nth as u32, FIELDS + nth as u32);
+        let text = name.get(..1024).unwrap_or(name).as_bytes();
+        let values = [
+            (field, FieldValue::Text(text, 1 << 40)),
+            (0, FieldValue::Text(b"\xff\xc2\x9b31m\x1b[2J\0", 8)),
+            (field, FieldValue::Bytes(text, 7)),
+            (field, FieldValue::Other(200, 7, b"\x1b[2J")),
+        ];
+        let argument = Field {
+            name: field,
+            place: 0,
+            value: FieldValue::Text(text, 7),
+        };
+        let task = Note::Task {
+            task: 7,
+            parent: 0,
+            by: 0,
+            name: event_id,
+            state: 1,
+            counted: 0,
+            elapsed: 7,
+            busy: 5,
+            polls: 3,
+        };
+        let state = Note::ThreadState {
+            object: 1,
+            holder: 2,
+            name: field,
+            state: 2,
+            reason: 1,
+        };
         // Each function calls every other one once, or is open at the end.
         (
             thread,
-            calls(&[
-                (begin, id),
-                (begin + 10, 1),
-                (begin + 20, -1),
-                (begin + 30, -id),
-            ]),
+            vec![
+                Item::Call(begin, id),
+                Item::Note(
+                    begin,
+                    Note::Arguments {
+                        function: id as u32,
+                        fields: vec![argument],
+                    },
+                ),
+                Item::Note(begin + 5, event(event_id, 0, 200, &values)),
+                Item::Call(begin + 10, 1),
+                Item::Call(begin + 20, -1),
+                Item::Note(begin + 21, event(event_id, 3, 0, &values)),
+                Item::Note(begin + 22, task),
+                Item::Note(begin + 23, state),
+                Item::Call(begin + 30, -id),
+            ],
         )
     });
-    common::write(path, &info, &threads.collect::<Vec<_>>());
+    common::write_noted(path, &info, &threads.collect::<Vec<_>>());
 }
 
 /// Text for people or machines in which nothing acts on a terminal.
@@ -178,6 +238,7 @@ fn json_is_exact_and_harmless() {
     for trace in traces(&folder) {
         for arguments in [
             &["report", "--json", "--per-thread"][..],
+            &["info", "--json"],
             &["state", "--json"],
             &["list", "--json", "."],
         ] {
@@ -197,6 +258,18 @@ fn json_is_exact_and_harmless() {
                     all.iter().filter_map(|row| row["name"].as_str()).collect();
                 for name in HOSTILE.iter().filter(|name| !name.is_empty()) {
                     assert!(names.contains(name), "{name:?} is not exact");
+                }
+                // The table of a trace has names of up to 64 KiB. The nameless one is `#1024`.
+                for list in ["events", "counters"] {
+                    let rows = parsed[list].as_array().expect("rows").iter();
+                    let found: BTreeSet<&str> =
+                        rows.filter_map(|row| row["name"].as_str()).collect();
+                    assert_eq!(found.len(), names.len(), "{list}");
+                    assert!(
+                        HOSTILE
+                            .iter()
+                            .all(|name| name.is_empty() || found.contains(name))
+                    );
                 }
             }
         }

@@ -226,6 +226,10 @@ fn with_notes(trace: &str, version: Version) {
             by: 0,
             name: 2,
             state: 1,
+            counted: 0,
+            elapsed: 3,
+            busy: 2,
+            polls: 1,
         },
         Note::Arguments {
             function: 2,
@@ -280,10 +284,10 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
             assert_eq!(json(&["info", "--json", trace])["others"]["notes"], 4);
             let records = answer(&["records", trace]);
             for note in [
-                "fdr event: #1 instant level=info span=0 #2=\"a text\" #2=\"a text\" #2=\"a text\"",
-                "fdr task: 1 #2 running parent=0 by=0",
-                "fdr arguments: of #2 0 #2=\"a text\"",
-                "fdr thread state: blocked (lock) object=0x10 #0 holder=8",
+                "fdr event: app::outer (info)  app::inner=\"a text\" app::inner=\"a text\" app::inner=\"a text\"\n",
+                "fdr task: 1 app::inner running\n",
+                "fdr arguments: app::inner  app::inner=\"a text\"\n",
+                "fdr thread state: blocked (lock)  object=0x10  holder=8\n",
             ] {
                 assert!(records.contains(note), "{note}: {records}");
             }

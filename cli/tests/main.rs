@@ -8,6 +8,7 @@ mod clock;
 mod completions;
 mod convert;
 mod convert_threads;
+mod events;
 mod files;
 mod flame;
 mod formats;

@@ -96,6 +96,11 @@ fn plugin_host() {
 }
 
 #[test]
+fn queue() {
+    same_output("queue", "49936 bytes, 20 rejected\n");
+}
+
+#[test]
 fn sleeper() {
     same_output("sleeper", "slept 100 times 10 ms\n");
 }

@@ -74,6 +74,8 @@ pub mod lengths;
 pub mod memory;
 pub mod model;
 pub mod moments;
+#[cfg(feature = "read")]
+pub mod note_words;
 pub mod notes;
 mod number_map;
 pub mod packed;
@@ -94,6 +96,7 @@ pub mod source;
 mod spans;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
 mod spool;
+pub mod tasks;
 #[cfg(feature = "tcstate")]
 pub mod tcstate;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]

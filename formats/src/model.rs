@@ -190,6 +190,40 @@ pub struct Function {
     /// The calls of this function have no times of their own. Their entries and exits are in order, and
     /// have the time of the thread's previous record. The time inside belongs to the caller.
     pub untimed: bool,
+    /// What the name stands for.
+    pub what: What,
+}
+
+impl Function {
+    /// Whether it has calls. Else it is a name that notes use.
+    #[must_use]
+    pub fn is_called(&self) -> bool {
+        self.what == What::Calls
+    }
+}
+
+/// What an entry of the table of functions stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum What {
+    /// A function, or a span: something that has calls. Also whatever a trace says no more of.
+    #[default]
+    Calls = 0,
+    /// An event or a counter of [`notes`](crate::notes).
+    Event = 1,
+    /// A name that notes use, such as that of a field.
+    Name = 2,
+}
+
+impl What {
+    /// That with this number. Numbers of later versions stand for names.
+    #[must_use]
+    pub fn of(number: u8) -> What {
+        match number {
+            0 => What::Calls,
+            1 => What::Event,
+            _ => What::Name,
+        }
+    }
 }
 
 /// A thread of the trace, with the recorder's counts if the trace has them.
@@ -402,6 +436,12 @@ impl TraceInfo {
         };
         let digits = rest.split(' ').next()?;
         digits.parse().ok().map(ThreadId)
+    }
+
+    /// The functions: what has calls. The table has names of events and fields besides.
+    pub fn called(&self) -> impl Iterator<Item = &Function> {
+        let all = self.functions.iter();
+        all.filter(|function| function.is_called())
     }
 
     /// Why a trigger made the trace. `None`: something else did.

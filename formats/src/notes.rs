@@ -22,7 +22,11 @@
 //! | | 16 | 8 | id of the task that caused this, where it was woken; 0 = not known |
 //! | | 24 | 4 | name |
 //! | | 28 | 1 | state from here on: 0 created, 1 running on this thread, 2 waiting, 3 woken, 4 finished, 5 dropped |
-//! | | 29 | 3 | zero |
+//! | | 29 | 1 | bit 0 = the totals of a thread count its beginning, bit 1 = its end (`tasks`) |
+//! | | 30 | 2 | zero |
+//! | | 32 | 8 | ticks since its first poll |
+//! | | 40 | 8 | ticks for which it was polled |
+//! | | 48 | 8 | polls |
 //! | 14 arguments | 0 | 4 | function: the note belongs to the innermost call that is open there, and that call is of it |
 //! | | 4 | 1 | number of fields, at most [`MOST_FIELDS`] |
 //! | | 5 | 3 | zero |
@@ -47,9 +51,6 @@
 //!
 //! The kinds 1 to 11, 15 and 17 are those of `xray::payload`.
 
-#[cfg(feature = "read")]
-use std::fmt;
-
 use crate::bytes::{ByteOrder, Fields};
 
 /// The most bytes of a body.
@@ -60,6 +61,16 @@ pub const MOST_FIELDS: usize = 32;
 pub const RESULT: u8 = 255;
 /// The place of a field that is the error of a call's result.
 pub const ERROR: u8 = 254;
+
+/// The states of a task that the recorder writes.
+pub mod task_state {
+    /// It waits for its next poll.
+    pub const WAITING: u8 = 2;
+    /// It gave its result.
+    pub const FINISHED: u8 = 4;
+    /// It was dropped before, or panicked.
+    pub const DROPPED: u8 = 5;
+}
 
 /// The kind of a note, as files have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +111,34 @@ impl NoteKind {
             NoteKind::ThreadState => "thread state",
         }
     }
+}
+
+/// The forms of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// At a moment.
+    Instant = 0,
+    /// The fields of a span, where it begins.
+    Begin = 1,
+    /// Where it ends.
+    End = 2,
+    /// The value of a counter.
+    Counter = 3,
+}
+
+impl Form {
+    /// That with this number. `None`: this version does not know it.
+    #[must_use]
+    pub fn of(number: u8) -> Option<Form> {
+        let all = [Form::Instant, Form::Begin, Form::End, Form::Counter];
+        all.get(usize::from(number)).copied()
+    }
+}
+
+/// The form of an event, from its body. `None`: this version does not know it.
+#[must_use]
+pub fn form_of(body: &[u8]) -> Option<Form> {
+    body.get(4).and_then(|&number| Form::of(number))
 }
 
 /// The value of a field.
@@ -160,8 +199,16 @@ pub enum Note<'a> {
         by: u64,
         /// Its name.
         name: u32,
-        /// Its state from here on.
+        /// Its state from here on: one of [`task_state`].
         state: u8,
+        /// Whether the totals of a thread count its beginning (bit 0), and its end (bit 1).
+        counted: u8,
+        /// Ticks since its first poll.
+        elapsed: u64,
+        /// Ticks for which it was polled.
+        busy: u64,
+        /// How often it was polled.
+        polls: u64,
     },
     /// Arguments or the result of the innermost open call.
     Arguments {
@@ -197,6 +244,17 @@ impl<'a> Note<'a> {
         }
     }
 
+    /// Its name, in the table of functions; 0 = none. That of arguments is the function of their call.
+    #[must_use]
+    pub fn name(&self) -> u32 {
+        match self {
+            Note::Event { name, .. } | Note::Task { name, .. } | Note::ThreadState { name, .. } => {
+                *name
+            }
+            Note::Arguments { function, .. } => *function,
+        }
+    }
+
     /// Its body. `None`: it has more fields or bytes than a note may have, or a task without an id.
     #[must_use]
     pub fn encode(&self) -> Option<Vec<u8>> {
@@ -228,10 +286,15 @@ impl<'a> Note<'a> {
                 by,
                 name,
                 state,
+                counted,
+                elapsed,
+                busy,
+                polls,
             } => {
                 long(&mut body, &[*task, *parent, *by]);
                 body.extend(name.to_le_bytes());
-                body.extend([*state, 0, 0, 0]);
+                body.extend([*state, *counted, 0, 0]);
+                long(&mut body, &[*elapsed, *busy, *polls]);
                 if *task == 0 {
                     return None;
                 }
@@ -283,7 +346,11 @@ impl<'a> Note<'a> {
                 parent: bytes.u64()?,
                 by: bytes.u64()?,
                 name: bytes.u32()?,
-                state: bytes.u32()? as u8,
+                state: bytes.u8()?,
+                counted: bytes.u8()?,
+                elapsed: bytes.u16().and_then(|_zero| bytes.u64())?,
+                busy: bytes.u64()?,
+                polls: bytes.u64()?,
             },
             NoteKind::Arguments => {
                 let (function, count) = (bytes.u32()?, bytes.u8()?);
@@ -355,114 +422,5 @@ impl<'a> Field<'a> {
             (kind, _) => FieldValue::Other(kind, number, text),
         };
         Some(Field { name, place, value })
-    }
-}
-
-/// The word of a number, or the number.
-fn word(words: &[&str], number: u8) -> String {
-    match words.get(usize::from(number)) {
-        Some(word) => (*word).to_owned(),
-        None => number.to_string(),
-    }
-}
-
-#[cfg(feature = "read")]
-impl fmt::Display for Field<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "#{}=", self.name)?;
-        match self.value {
-            FieldValue::Unsigned(number) => write!(f, "{number}"),
-            FieldValue::Signed(number) => write!(f, "{number}"),
-            FieldValue::Float(number) => write!(f, "{number:?}"),
-            FieldValue::Truth(truth) => write!(f, "{truth}"),
-            FieldValue::Text(text, whole) => {
-                write!(f, "{:?}", String::from_utf8_lossy(text))?;
-                cut(f, text, whole)
-            }
-            FieldValue::Bytes(bytes, whole) => {
-                write!(f, "{bytes:02x?}")?;
-                cut(f, bytes, whole)
-            }
-            FieldValue::Address(address) => write!(f, "{address:#x}"),
-            FieldValue::Other(kind, number, text) => {
-                write!(f, "type {kind} {number} {text:02x?}")
-            }
-        }
-    }
-}
-
-#[cfg(feature = "read")]
-fn cut(f: &mut fmt::Formatter<'_>, held: &[u8], whole: u64) -> fmt::Result {
-    match whole > held.len() as u64 {
-        true => write!(f, " (of {whole} bytes)"),
-        false => Ok(()),
-    }
-}
-
-#[cfg(feature = "read")]
-impl fmt::Display for Note<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Note::Event {
-                name,
-                form,
-                level,
-                span,
-                fields,
-            } => {
-                let form = word(&["instant", "begin", "end", "counter"], *form);
-                let levels = ["none", "trace", "debug", "info", "warning", "error"];
-                let level = word(&levels, *level);
-                write!(f, "#{name} {form} level={level} span={span}")?;
-                fields.iter().try_for_each(|field| write!(f, " {field}"))
-            }
-            Note::Task {
-                task,
-                parent,
-                by,
-                name,
-                state,
-            } => {
-                let states = [
-                    "created", "running", "waiting", "woken", "finished", "dropped",
-                ];
-                let state = word(&states, *state);
-                write!(f, "{task} #{name} {state} parent={parent} by={by}")
-            }
-            Note::Arguments { function, fields } => {
-                write!(f, "of #{function}")?;
-                fields.iter().try_for_each(|field| match field.place {
-                    RESULT => write!(f, " result {field}"),
-                    ERROR => write!(f, " error {field}"),
-                    place => write!(f, " {place} {field}"),
-                })
-            }
-            Note::ThreadState {
-                object,
-                holder,
-                name,
-                state,
-                reason,
-            } => {
-                let state = word(&["running", "waiting", "blocked"], *state);
-                let reasons = [
-                    "not known",
-                    "lock",
-                    "condition",
-                    "input or output",
-                    "sleep",
-                    "end of a thread",
-                    "channel",
-                    "parked",
-                    "page fault",
-                    "taken from its CPU",
-                ];
-                let reason = word(&reasons, *reason);
-                write!(
-                    f,
-                    "{state} ({reason}) object={object:#x} #{name} holder={holder}"
-                )
-            }
-        }
     }
 }

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Diagnostic, Error};
-use crate::model::{FunctionId, ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionId, NoteKind, ThreadId, Ticks, TraceInfo};
 use crate::sink::Sink;
 
 /// A trace that was opened and indexed.
@@ -196,8 +196,10 @@ pub struct Record<'a> {
     /// The time after this record, if it has one.
     pub time: Option<Ticks>,
     /// The function that was entered or left, if the record is of one call and the list knows the
-    /// function.
+    /// function. Of a note, what `--filter` chooses it by: its name, or the function of an argument.
     pub function: Option<FunctionId>,
+    /// The note that the record is: its kind and its body.
+    pub note: Option<(NoteKind, &'a [u8])>,
     /// The record's name in its format: `NewCPUId`, `Entry`.
     pub kind: &'a str,
     /// Its fields, in words.

@@ -7,6 +7,7 @@ mod fuzz;
 mod ctf_golden;
 mod ctf_limits;
 mod ctf_metadata;
+mod ctf_notes;
 mod ctf_packets;
 mod ctf_records;
 mod ctf_writer;

@@ -3,12 +3,13 @@
 use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
 use crate::fuzz::place::Place;
 use fdr_formats::bytes::ByteOrder;
+use fdr_formats::model::What;
 use fdr_formats::notes::{
     ERROR, Field, FieldValue, MOST_BYTES, MOST_FIELDS, Note, NoteKind, RESULT,
 };
 use fdr_formats::xray::payload::{Payload, decode, encode_note};
 use fdr_formats::xray::{Version, XrayWriter};
-use fdr_formats::{Sink, TraceInfo, registry};
+use fdr_formats::{Function, FunctionId, Sink, TraceInfo, registry};
 use std::io::Cursor;
 
 /// A payload typed by hand is that note.
@@ -16,7 +17,7 @@ fn is(note: &Note<'_>, bytes: &str) {
     let payload = hex(bytes);
     let kind = note.kind();
     let body = note.encode().expect("a note within bounds");
-    assert_eq!(encode_note(kind, &body), payload, "{note}");
+    assert_eq!(encode_note(kind, &body), payload, "{note:?}");
     assert_eq!(
         decode(&payload, ByteOrder::Little),
         Some(Payload::Note(kind))
@@ -69,10 +70,15 @@ fn each_kind_typed_by_hand() {
         by: 3,
         name: 4,
         state: 5,
+        counted: 1,
+        elapsed: 6,
+        busy: 7,
+        polls: 8,
     };
     is(
         &task,
-        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 000000",
+        "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 01 0000 \
+         0600000000000000 0700000000000000 0800000000000000",
     );
     let call = Note::Arguments {
         function: 0x0102,
@@ -108,15 +114,26 @@ fn each_kind_typed_by_hand() {
         &state,
         "66647200 01 10 0000 1000000000000000 1147000000000000 06000000 02 01 0000",
     );
-    let words = [&event, &task, &call, &state].map(ToString::to_string);
+    // Names of the table, and numbers where it has none. A name that could be taken for another thing is a text.
+    let functions = [(3, "id"), (4, "a task"), (5, "a b"), (6, "app::LOCK")];
+    let functions = functions.map(|(id, name)| Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        ..Function::default()
+    });
+    let info = TraceInfo {
+        functions: functions.to_vec(),
+        ..TraceInfo::default()
+    };
+    let words = [&event, &task, &call, &state].map(|note| note.words(&info).to_string());
     assert_eq!(
         words,
         [
-            "#257 begin level=warning span=34 #3=4660 #4=-2 #5=0.5 #6=true #7=\"abc\" \
-             #8=[01, 02, 03, 04, 05, 06, 07, 08] (of 256 bytes) #9=0x7f00",
-            "1 #4 dropped parent=2 by=3",
-            "of #258 2 #3=4660 result #0=\"ü\" (of 9 bytes) error #0=false",
-            "blocked (lock) object=0x10 #6 holder=18193",
+            "#257 (begin of a span, warning, span 34)  id=4660 \"a task\"=-2 \"a b\"=0.5 app::LOCK=true \
+             #7=\"abc\" #8=0x0102030405060708 (of 256 bytes) #9=0x7f00",
+            "1 a task dropped  parent=2  by=3  polls=8 busy=7 ticks elapsed=6 ticks",
+            "#258  id=4660 result=\"ü\" (of 9 bytes) error=false",
+            "blocked (lock)  app::LOCK  object=0x10  holder=18193",
         ]
     );
 }
@@ -141,7 +158,7 @@ fn random_field<'a>(random: &mut Random, bytes: &'a [u8]) -> Field<'a> {
     }
 }
 
-fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
+pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
     let (long, other, short) = (random.next(), random.next(), random.next() as u32);
     let (one, two) = (random.next() as u8, random.next() as u8);
     match random.below(4) {
@@ -160,6 +177,10 @@ fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
             by: random.next(),
             name: short,
             state: one,
+            counted: two,
+            elapsed: random.next(),
+            busy: random.next(),
+            polls: random.next(),
         },
         2 => Note::Arguments {
             function: short,
@@ -177,7 +198,7 @@ fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> {
     }
 }
 
-const TEXT: &[u8] =
+pub(crate) const TEXT: &[u8] =
     b"0123456789 \xff\x00\n text of any bytes, up to eighty of them or so, \xf0\x9f\xa6\x80 here";
 
 #[test]
@@ -198,8 +219,8 @@ fn any_note_comes_back_and_no_bytes_are_trusted() {
             if let Some(read) = Note::decode(kind, &damaged) {
                 let again = read.encode().expect("what was read is within bounds");
                 // A number that is no number is not equal to itself.
-                let read_again = Note::decode(kind, &again).map(|note| note.to_string());
-                assert_eq!(read_again, Some(read.to_string()));
+                let read_again = Note::decode(kind, &again).map(|note| format!("{note:?}"));
+                assert_eq!(read_again, Some(format!("{read:?}")));
             }
         }
     }
@@ -225,12 +246,17 @@ fn notes_have_bounds() {
         by: 0,
         name: 0,
         state: 0,
+        counted: 0,
+        elapsed: 0,
+        busy: 0,
+        polls: 0,
     };
     assert!(nobody.encode().is_none());
     for (kind, bytes) in [
         (
             NoteKind::Task,
-            "0000000000000000 00000000000000000000000000000000 00000000 00000000",
+            "0000000000000000 00000000000000000000000000000000 00000000 00000000 \
+             000000000000000000000000000000000000000000000000",
         ),
         // More fields than there are, and than there may be.
         (
@@ -316,16 +342,32 @@ fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole() {
 }
 
 #[test]
-fn other_formats_leave_notes_out_and_say_so() {
-    for target in registry::targets().filter(|target| !target.name.starts_with("xray")) {
+fn other_formats_leave_notes_and_their_names_out_and_say_so() {
+    let function = |(id, what)| Function {
+        id: FunctionId(id),
+        name: format!("{what:?} {id}"),
+        what,
+        ..Function::default()
+    };
+    let whats = [What::Calls, What::Calls, What::Event, What::Name];
+    let info = TraceInfo {
+        functions: (1..).zip(whats).map(function).collect(),
+        ..TraceInfo::default()
+    };
+    let without = |name: &str| !name.starts_with("xray") && name != "ctf";
+    for target in registry::targets().filter(|target| without(target.name)) {
         let place = Place::new(target.kind).expect("a place");
         let output = place.output().expect("a place");
-        let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");
+        let mut writer = (target.create)(output, &info).expect("a writer");
         writer.thread(&common::thread(7));
         events()
             .iter()
             .for_each(|event| common::push(&mut *writer, event));
         let losses = writer.finish().expect("a trace").to_string();
         assert!(losses.contains("39 notes"), "{}: {losses}", target.name);
+        let read = place.open().expect("a trace");
+        let names = read.info().functions.iter();
+        let names: Vec<&str> = names.map(|function| function.name.as_str()).collect();
+        assert_eq!(names, ["Calls 1", "Calls 2"], "{}", target.name);
     }
 }

@@ -4,7 +4,7 @@
 use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::identity::Identity;
-use fdr_formats::model::{Counts, Missing, Moment};
+use fdr_formats::model::{Counts, Missing, Moment, What};
 use fdr_formats::xray::payload::{
     Payload, decode, encode_functions, encode_identity, encode_moment, encode_process,
     encode_short_calls, encode_thread, encode_threshold,
@@ -192,6 +192,7 @@ fn three(untimed: &[usize]) -> Vec<Function> {
         file: file.into(),
         line,
         untimed: false,
+        what: Default::default(),
     };
     let mut list = vec![
         function(1, "a", "x.rs", 7),
@@ -241,6 +242,38 @@ fn untimed_functions_stand_behind_all_by_their_places() {
     let mut hostile = bytes;
     hostile[72..76].fill(0xFF);
     assert_eq!(decode(&hostile, ByteOrder::Little), None);
+}
+
+#[test]
+fn what_has_no_calls_stands_behind_all_by_its_place() {
+    let mut functions = three(&[1]);
+    (functions[0].what, functions[2].what) = (What::Event, What::Name);
+    let untimed = "01000000 01000000";
+    let named = "02000000 00000001 02000002";
+    let bytes = hex(&format!(
+        "{FUNCTIONS_HEAD} 03000000 03000000 {THREE} 00 {untimed} {named} 00000000"
+    ));
+    assert_eq!(encoded(&functions), bytes);
+    let read = |bytes: &[u8]| decode(bytes, ByteOrder::Little);
+    assert_eq!(read(&bytes), Some(Payload::Functions(functions.clone())));
+    // As a reader takes it that does not know the bit.
+    let mut older = bytes.clone();
+    older[12] = 1;
+    assert_eq!(read(&older), Some(Payload::Functions(three(&[1]))));
+    // Without untimed functions the list is the first one.
+    functions[1].untimed = false;
+    let alone = hex(&format!(
+        "{FUNCTIONS_HEAD} 03000000 02000000 {THREE} 00 {named} 00000000"
+    ));
+    assert_eq!(encoded(&functions), alone);
+    assert_eq!(read(&alone), Some(Payload::Functions(functions)));
+    // A place that no function has, and 2^32 - 1 of them.
+    let mut beyond = alone.clone();
+    beyond[76] = 3;
+    assert_eq!(read(&beyond), None);
+    let mut hostile = alone;
+    hostile[72..76].fill(0xFF);
+    assert_eq!(read(&hostile), None);
 }
 
 #[test]

@@ -171,6 +171,7 @@ fn everything_that_a_trace_says_of_itself_is_kept() {
                     file: "src/main.rs".into(),
                     line: id.0,
                     untimed: false,
+                    what: Default::default(),
                 }
             })
             .collect(),

@@ -113,6 +113,7 @@ fn info() -> TraceInfo {
         file: "src/a.rs".into(),
         line: 10 + id,
         untimed: id == 2,
+        what: Default::default(),
     };
     let thread = |id| Thread {
         id: ThreadId(id),
@@ -208,7 +209,7 @@ fn events(sink: &mut dyn Sink, start: u64) {
     sink.mark(&Mark::Note {
         time: Ticks(start + 950),
         kind: NoteKind::Task,
-        body: &[1; 32],
+        body: &[1; 56],
     });
     sink.mark(&Mark::Lost { records: 3 });
     // An exit without its entry, and an entry without its exit.

@@ -38,7 +38,7 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let said = options.said.code(function, &private);
     let recorder = Recorder {
         said,
-        site: quote_spanned!(span=> #private::site!(#place #name #untimed #auto #version)),
+        place: quote_spanned!(span=> #place #name #untimed #auto #version),
         private,
         untimed: options.untimed,
     };
@@ -94,8 +94,8 @@ fn program_version() -> Option<String> {
 struct Recorder {
     /// The path of `fdr::private`.
     private: TokenStream,
-    /// An expression: the function's site.
-    site: TokenStream,
+    /// What makes the function's site: file and line, and what the attribute says.
+    place: TokenStream,
     untimed: bool,
     said: Code,
 }
@@ -117,8 +117,9 @@ fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
 }
 
 fn guard(recorder: &Recorder) -> TokenStream {
-    let Recorder { private, site, .. } = recorder;
+    let Recorder { private, place, .. } = recorder;
     let span = Span::mixed_site();
+    let site = quote_spanned!(span=> #private::site!(#place));
     let enter = match recorder.untimed {
         false => quote_spanned!(span=> enter),
         true => quote_spanned!(span=> enter_untimed),
@@ -208,16 +209,32 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     let span = Span::mixed_site();
     let Recorder {
         private,
-        site,
+        place,
         said,
         ..
     } = recorder;
-    // Arguments and results are inside of the future, and the site is there, too.
-    let (before, site) = match said.is_any {
-        false => (None, site.clone()),
+    // A future without times for its polls is no task.
+    let (polled, sites, first) = match recorder.untimed {
+        false => (
+            quote_spanned!(span=> polled),
+            quote_spanned!(span=> #private::task_sites!(#place)),
+            quote_spanned!(span=> &__fdr_sites[0]),
+        ),
         true => (
-            Some(quote_spanned!(span=> let __fdr_site = #site;)),
-            quote_spanned!(span=> __fdr_site),
+            quote_spanned!(span=> polled_untimed),
+            quote_spanned!(span=> #private::site!(#place)),
+            quote_spanned!(span=> __fdr_sites),
+        ),
+    };
+    // Arguments and results are inside of the future, and the site is there, too.
+    let (before, sites) = match said.is_any {
+        false => (None, sites),
+        true => (
+            Some(quote_spanned! {span=>
+                let __fdr_sites = #sites;
+                let __fdr_site = #first;
+            }),
+            quote_spanned!(span=> __fdr_sites),
         ),
     };
     let arguments = said
@@ -255,11 +272,7 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     let block = in_braces_of(&function.body, inside.collect());
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
-    let polled = match recorder.untimed {
-        false => quote_spanned!(span=> polled),
-        true => quote_spanned!(span=> polled_untimed),
-    };
-    let polled = quote_spanned!(span=> #private::#polled(#site, __fdr_output, __fdr_body).await);
+    let polled = quote_spanned!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
     let last = if function.diverges() {
         polled
     } else {

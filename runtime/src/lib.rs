@@ -87,8 +87,10 @@ pub mod private;
 pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 pub use config::{Clock, Config, Log, Mode};
 #[cfg(not(feature = "record"))]
-pub use off::{Span, disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
+pub use off::{
+    Span, Spawned, disable, dump, dump_to, enable, is_enabled, set_filter, spawned, statistics,
+};
 #[cfg(feature = "record")]
 pub use on::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
 #[cfg(feature = "record")]
-pub use private::Span;
+pub use private::{Span, Spawned, spawned};

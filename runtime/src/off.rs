@@ -56,6 +56,28 @@ macro_rules! span {
     }};
 }
 
+/// Gives the future as it is, because the recorder is compiled out.
+///
+/// # Examples
+/// ```
+/// let waits = fdr::task!("waits", async { std::future::ready(1).await });
+/// let _ = fdr::spawned(waits);
+/// ```
+#[macro_export]
+macro_rules! task {
+    ($name:literal, $future:expr $(,)?) => {
+        $future
+    };
+}
+
+/// What [`spawned`] gives: the future, because the recorder is compiled out.
+pub type Spawned<F> = F;
+
+/// Gives the future as it is, because the recorder is compiled out.
+pub fn spawned<F: Future>(future: F) -> Spawned<F> {
+    future
+}
+
 /// Uses the values of fields, in code that never runs.
 #[doc(hidden)]
 #[macro_export]

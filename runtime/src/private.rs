@@ -3,22 +3,22 @@
 //! off, and one more call while the site is on.
 
 mod macros;
+mod polled;
 
-use core::future::Future;
 use core::marker::PhantomData;
-use core::pin::Pin;
-use core::task::{Context, Poll};
 
 pub use ::core;
 
+pub use self::polled::{Spawned, polled, polled_untimed, spawned, task_of};
 pub use crate::__fdr_name as name;
 pub use crate::__fdr_site as site;
+pub use crate::__fdr_task_sites as task_sites;
 pub use crate::__fdr_value as value;
 pub use crate::events::{
     AsValue, Form, Level, Value, ValueOf, write as event, write_arguments as arguments,
     write_result as result,
 };
-pub use crate::site::CallSite;
+pub use crate::site::{CallSite, TaskSites};
 pub use fdr_formats::notes::{ERROR, RESULT};
 
 use crate::recorder;
@@ -38,6 +38,20 @@ macro_rules! __fdr_site {
         static SITE: $crate::private::CallSite =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE
+    }};
+}
+
+/// The sites of the surrounding `async fn`, as `&'static TaskSites`. Otherwise as [`site`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fdr_task_sites {
+    ($file:expr, $line:expr $(, $said:ident $(= $value:expr)?)*) => {{
+        enum __FdrHere {}
+        #[used]
+        #[unsafe(link_section = "fdr_sites_11")]
+        static SITES: $crate::private::TaskSites =
+            $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*.with_tasks();
+        &SITES
     }};
 }
 
@@ -156,45 +170,4 @@ impl<T> Copy for Output<T> {}
 #[cold]
 pub fn never<T>(_: Output<T>) -> T {
     unreachable!("stands behind `if false`")
-}
-
-/// A future that records an entry and an exit around every poll of the inner one.
-#[must_use = "futures do nothing unless polled"]
-pub struct Polled<F, const TIMED: bool> {
-    site: &'static CallSite,
-    inner: F,
-}
-
-/// Wraps the body of a traced `async fn`.
-#[inline]
-pub fn polled<T, F: Future<Output = T>>(
-    site: &'static CallSite,
-    _output: Output<T>,
-    inner: F,
-) -> Polled<F, true> {
-    Polled { site, inner }
-}
-
-/// Wraps the body of an untimed `async fn`.
-#[inline]
-pub fn polled_untimed<T, F: Future<Output = T>>(
-    site: &'static CallSite,
-    _output: Output<T>,
-    inner: F,
-) -> Polled<F, false> {
-    Polled { site, inner }
-}
-
-impl<F: Future, const TIMED: bool> Future for Polled<F, TIMED> {
-    type Output = F::Output;
-
-    #[inline]
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        let site = self.site;
-        // SAFETY: `inner` is pinned if `self` is, because it is never moved out. `Polled` is not `repr(packed)`, has no
-        // `Drop`, and is `Unpin` only if `F` is.
-        let inner = unsafe { self.map_unchecked_mut(|polled| &mut polled.inner) };
-        let _guard = Guard::<TIMED>::new(site);
-        inner.poll(context)
-    }
 }

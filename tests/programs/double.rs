@@ -43,6 +43,9 @@ pub(crate) mod private {
     }
     pub(crate) use site;
 
+    /// Where the polls are those of a task, the sites of the task come with that of the function.
+    pub(crate) use site as task_sites;
+
     impl Site {
         /// The last word of the function's path, or the name it was given.
         fn short(&self) -> String {

@@ -421,3 +421,63 @@ fn extremes_are_read_without_a_complaint() {
     writer.expect("space").finish().expect("space");
     assert_eq!(words(&tool, &path).len(), 1, "the trace's own facts");
 }
+
+#[test]
+fn events_have_names_and_values() {
+    let folder = Folder::new("ctf-events");
+    let _ = Program::new(env!("CARGO_BIN_EXE_events"), &folder)
+        .set("FDR=*,-events::*left?out* FDR_OUT=index.fdr FDR_FORMAT=xray")
+        .args(&["2"])
+        .run()
+        .ok();
+    let made = convert(&folder.join("index.fdr"), &folder);
+    let Some(tool) = babeltrace() else { return };
+    let words = words(&tool, &made);
+    let has = |wanted: &[&str]| {
+        let found = |line: &&String| wanted.iter().all(|word| line.contains(word));
+        assert!(
+            words.iter().any(|line| found(&line)),
+            "{wanted:?}: {words:#?}"
+        );
+    };
+    has(&[
+        " events::forms: ",
+        "{ id = 7, signed = -1, float = 0.5, truth = 1, id_2 = \"7\", path = \"\\\"/a\\\"\", type = \"raw\" }",
+    ]);
+    has(&[
+        " events::round: ",
+        "{ number = 1, even = 0, name = \"a round\" }",
+    ]);
+    has(&[" events::rounds: ", "{ value = 1 }"]);
+    has(&[" events::long: ", "text_bytes = 65536", "after = 7 }"]);
+    has(&[" events::no fields: ", "{ }"]);
+    // The fields of a span stand behind its entry.
+    let inside = words
+        .iter()
+        .position(|line| line.contains(" events::inside: "));
+    let before = inside.and_then(|at| words.get(at - 1));
+    assert!(
+        before.is_some_and(|line| line.contains(":func_entry: ")),
+        "{before:?}"
+    );
+    // A text with a zero is bytes.
+    assert!(
+        !words
+            .iter()
+            .any(|line| line.contains(['\u{1b}', '\u{202e}', '\0']))
+    );
+    // There and back, all is as it was.
+    let back = folder.join("back.fdr");
+    let convert = [
+        "convert".as_ref(),
+        made.as_os_str(),
+        "--to".as_ref(),
+        "xray".as_ref(),
+    ];
+    let _ = fdr(&[&convert[..], &["-o".as_ref(), back.as_os_str()]].concat());
+    let events = |path: &Path| {
+        let trace = Trace::read(path);
+        trace.events(trace.thread("events"))
+    };
+    assert_eq!(events(&back), events(&folder.join("index.fdr")));
+}

@@ -1,10 +1,12 @@
 //! Events, counters and spans: what is recorded, where it stands among the calls, and what costs nothing.
 
+use fdr_tests::example;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};
+use serde_json::{Value, json};
 
 fn program(folder: &Folder, variables: &str) -> Program {
     Program::new(env!("CARGO_BIN_EXE_events"), folder).set(variables)
@@ -177,4 +179,43 @@ fn events_survive_a_kill() {
         .filter(|event| event.starts_with("events::round "))
         .count();
     assert_eq!(rounds_found, rounds);
+}
+
+#[test]
+fn a_program_reports_its_events_in_each_format_that_has_them() {
+    for format in ["xray", "ctf"] {
+        let folder = Folder::new("events-example");
+        let _ = Program::new(example("queue"), &folder)
+            .set("FDR=1 FDR_OUT=queue.trace")
+            .set(&format!("FDR_FORMAT={format}"))
+            .run()
+            .ok();
+        let trace = folder.join("queue.trace");
+        let report = fdr(&["report".as_ref(), "--json".as_ref(), trace.as_os_str()]);
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        let figures = |list: &str, fields: &[&str]| -> Vec<Vec<Value>> {
+            let rows = report[list].as_array().expect("a list").iter();
+            let figures = |row: &Value| fields.iter().map(|&field| row[field].clone()).collect();
+            rows.map(figures).collect()
+        };
+        let events = figures("events", &["name", "level", "count", "threads"]);
+        let wanted = json!([["queue::rejected", "warning", 20, 1]]);
+        assert_eq!(json!(events), wanted, "{format}");
+        let counters = figures(
+            "counters",
+            &["name", "samples", "min", "mean", "max", "last"],
+        );
+        let wanted = json!([["queue::waiting", 160, 0, 4.0, 8, 0]]);
+        assert_eq!(json!(counters), wanted, "{format}");
+        let functions = figures("functions", &["name", "calls"]);
+        for wanted in [
+            json!(["queue::Server::accept", 100]),
+            json!(["queue::Server::answer", 10]),
+            json!(["queue::render", 80]),
+        ] {
+            let found = functions.iter().any(|row| json!(row) == wanted);
+            assert!(found, "{format}: {wanted} {functions:?}");
+        }
+        assert_eq!(functions.len(), 3, "{format}: {functions:?}");
+    }
 }

@@ -65,6 +65,7 @@ fn traces(folder: &Folder, calls: u64) -> PathBuf {
         file: "src/app.rs".into(),
         line: id,
         untimed: false,
+        what: Default::default(),
     });
     let info = TraceInfo {
         functions: functions.collect(),

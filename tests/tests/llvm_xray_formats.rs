@@ -256,6 +256,7 @@ fn info() -> TraceInfo {
             file,
             line: 3,
             untimed: false,
+            what: Default::default(),
         }
     };
     TraceInfo {

@@ -56,6 +56,7 @@ mod signals;
 mod streams;
 mod streams_faults;
 mod syscalls;
+mod tasks;
 mod threads;
 mod triggers;
 mod triggers_others;

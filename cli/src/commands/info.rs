@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 
 use fdr_formats::identity::Part;
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, What};
 use fdr_formats::pieces::{Division, drive_pieces};
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
@@ -146,8 +146,8 @@ fn write_head(
         let occasion = ui::clean(occasion(&said));
         fact(out, "written", &format!("{nth}{occasion}"))?;
     }
-    let first = tally.threads().filter_map(|seen| seen.first).min();
-    let last = tally.threads().map(|seen| seen.last).max();
+    let times = tally.times();
+    let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
     if let Some(begin) = begin.and_then(|begin| info.clock.unix_nanos(begin)) {
         writeln!(out, "begin      {}", ui::utc(begin))?;
@@ -170,7 +170,7 @@ fn write_head(
     if marks.count() > 0 {
         fact(out, "others", &others(&marks))?;
     }
-    let untimed = info.functions.iter().filter(|function| function.untimed);
+    let untimed = info.called().filter(|function| function.untimed);
     let untimed = match untimed.count() {
         0 => String::new(),
         count => format!(", {} untimed", ui::count(count as u64)),
@@ -178,8 +178,14 @@ fn write_head(
     writeln!(
         out,
         "functions  {} with a name{untimed}",
-        ui::count(info.functions.len() as u64)
+        ui::count(info.called().count() as u64)
     )?;
+    let events = info.functions.iter();
+    let events = events.filter(|function| function.what == What::Event);
+    match events.count() as u64 {
+        0 => {}
+        events => writeln!(out, "events     {} with a name", ui::count(events))?,
+    }
     writeln!(
         out,
         "threads    {}",
@@ -270,7 +276,12 @@ fn others(marks: &Marks) -> String {
         (marks.arguments, "argument"),
         (marks.customs, "custom event"),
         (marks.typed, "typed event"),
-        (marks.notes, "note"),
+        (marks.notes.events, "event"),
+        (marks.notes.counters, "counter sample"),
+        (marks.notes.spans, "span note"),
+        (marks.notes.arguments, "noted argument"),
+        (marks.notes.tasks, "task change"),
+        (marks.notes.thread_states, "thread state"),
         (marks.summaries, "summary record"),
         (marks.gaps, "gap"),
     ];
@@ -317,7 +328,7 @@ fn clock_line(clock: &Clock) -> String {
 fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
     let (failed, timeless) = (info.thread_of_reason(), trace::is_timeless(info));
     let has_failed = |seen: &&Seen| Some(seen.thread.id) == failed;
-    let begin = tally.threads().filter_map(|seen| seen.first).min();
+    let begin = tally.times().map(|times| times.0);
     let since = |ticks: Option<Ticks>| match ticks.zip(begin).filter(|_| !timeless) {
         Some((ticks, begin)) => {
             format!("+{}", ui::duration(info.clock.nanos(ticks.since(begin)).0))
@@ -357,8 +368,8 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         cells.extend(has_short.then(|| count(|counts| counts.summarised)));
         cells.extend([
             ui::count(seen.synthetic),
-            since(seen.first),
-            since(seen.first.map(|_| seen.last)),
+            since(seen.times().map(|times| times.0)),
+            since(seen.times().map(|times| times.1)),
             ui::clean(&seen.thread.name).into_owned(),
         ]);
         cells
@@ -396,7 +407,7 @@ fn write_functions(out: &mut dyn Write, source: &dyn Source) -> anyhow::Result<(
         let name = ui::clean(&function.name).into_owned();
         vec![function.id.to_string(), name, place]
     };
-    columns.write(out, || source.info().functions.iter().map(row))?;
+    columns.write(out, || source.info().called().map(row))?;
     Ok(())
 }
 

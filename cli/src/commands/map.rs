@@ -103,7 +103,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
     written.with_context(|| ui::path(&output))?;
     pending.place()?;
     let (map, trace) = (ui::shell(&output), ui::shell(trace));
-    let functions = ui::things(source.info().functions.len() as u64, "function");
+    let functions = ui::things(source.info().called().count() as u64, "function");
     let next = match is_xray(source.info()) {
         true => format!("llvm-xray account -m {map} {trace}"),
         // Ids stay what they are.
@@ -133,7 +133,7 @@ fn is_xray(info: &TraceInfo) -> bool {
 /// The ELF object for a trace.
 fn build(info: &TraceInfo) -> anyhow::Result<Object<'static>> {
     let named = |function: &&Function| function.id.0 > 0 && !function.name.is_empty();
-    let functions: Vec<&Function> = info.functions.iter().filter(named).collect();
+    let functions: Vec<&Function> = info.called().filter(named).collect();
     let Some(last) = functions.last().map(|function| function.id.0) else {
         bail!("the trace has no names of functions; there is nothing to map");
     };
@@ -234,6 +234,7 @@ mod tests {
             file: "src/a.rs".into(),
             line: 7,
             untimed: false,
+            what: Default::default(),
         };
         TraceInfo {
             functions: functions.iter().map(function).collect(),
@@ -265,6 +266,9 @@ mod tests {
         assert!(build(&info(&[])).is_err());
         assert!(build(&info(&[(3, "")])).is_err());
         assert!(build(&info(&[(0, "zero")])).is_err());
+        let mut event = info(&[(1, "an event")]);
+        event.functions[0].what = fdr_formats::model::What::Event;
+        assert!(build(&event).is_err());
         let error = build(&info(&[(1, "a"), ((1 << 28) - 1, "b")])).unwrap_err();
         assert!(error.to_string().contains("268435455"), "{error}");
     }

@@ -1,12 +1,16 @@
 //! `fdr records`: one line for every record of the file, in the order of the file.
 
+use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use fdr_formats::note_words;
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::source::Record;
 use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::{Status, Traces};
 use crate::commands::Headings;
@@ -21,6 +25,8 @@ time, kind, fields.
 Examples:
   fdr records app.fdr | less
   fdr records --thread worker-1 --limit 100 app.fdr
+  fdr records --filter app::accepted app.fdr
+      the events, or the calls, of that name, in the order of each thread
   fdr records --offset 0x1f40 --limit 20 app.fdr
       what is at the offset of a diagnostic";
 
@@ -118,11 +124,70 @@ struct JsonRecord<'a> {
     name: Option<&'a str>,
     kind: &'a str,
     detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Cow<'static, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fields: Option<Vec<JsonField<'a>>>,
+}
+
+/// A field of an event, or an argument of a call.
+#[derive(Serialize)]
+struct JsonField<'a> {
+    name: Cow<'a, str>,
+    value: Value,
+    /// Of a text that was cut, its whole length in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bytes: Option<u64>,
+}
+
+impl<'a> JsonField<'a> {
+    fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
+        let value = match field.value {
+            FieldValue::Unsigned(number) => number.into(),
+            FieldValue::Signed(number) => number.into(),
+            FieldValue::Float(number) => number.into(),
+            FieldValue::Truth(truth) => truth.into(),
+            FieldValue::Text(text, _) => String::from_utf8_lossy(text).into(),
+            other => other.to_string().into(),
+        };
+        let bytes = match field.value {
+            FieldValue::Text(text, whole) => Some(whole).filter(|&whole| whole > text.len() as u64),
+            _ => None,
+        };
+        JsonField {
+            name: match field.name {
+                0 => note_words::result(field).into(),
+                name => note_words::name(info, name),
+            },
+            value,
+            bytes,
+        }
+    }
+}
+
+/// The level of an event, and the fields of a note.
+fn note_of<'a>(
+    record: &Record<'_>,
+    info: &'a TraceInfo,
+) -> (Option<Cow<'static, str>>, Option<Vec<JsonField<'a>>>) {
+    let note = record
+        .note
+        .and_then(|(kind, body)| Note::decode(kind, body));
+    let json = |fields: &[Field<'_>]| {
+        let fields = fields.iter();
+        Some(fields.map(|field| JsonField::new(field, info)).collect())
+    };
+    match note {
+        Some(Note::Event { level, fields, .. }) => (note_words::level(level), json(&fields)),
+        Some(Note::Arguments { fields, .. }) => (None, json(&fields)),
+        _ => (None, None),
+    }
 }
 
 fn json_line(record: &Record<'_>, trace: &Path, info: &TraceInfo, origin: Option<Ticks>) -> String {
     let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
     let name = record.function.and_then(|id| info.function(id));
+    let (level, fields) = note_of(record, info);
     json::line(&JsonRecord {
         file: &trace.to_string_lossy(),
         offset: record.offset,
@@ -136,6 +201,8 @@ fn json_line(record: &Record<'_>, trace: &Path, info: &TraceInfo, origin: Option
         name: name.map(|function| function.name.as_str()),
         kind: record.kind,
         detail: record.detail,
+        level,
+        fields,
     })
 }
 
@@ -207,6 +274,7 @@ mod tests {
             thread: Some(ThreadId(7)),
             time: Some(Ticks(1500)),
             function: None,
+            note: None,
             kind: "CustomEvent",
             detail: "\"a\nb\x1b[0m\"",
         };

@@ -4,14 +4,17 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::Context;
-use fdr_formats::TraceInfo;
 use fdr_formats::pieces::{self, Division};
+use fdr_formats::{Source, TraceInfo};
 
 use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
+use crate::report::tasks::rows::{Asked, Tasks};
+use crate::report::tasks::seen::Seen;
+use crate::report::tasks::show;
 use crate::report::{csv, json, notes, table, whole};
 use crate::selection::Filtering;
 use crate::ui::{self, Progress};
@@ -57,6 +60,14 @@ is self time of the function that called them. In figures of the whole run it
 is in no row. --filter shows only its functions, with the figures that they
 have among all. --function, --thread and a window leave all other calls out.
 
+Events and counters (fdr::event!, fdr::counter!) have tables of their own below:
+those whose notes are in the trace, in the whole trace or in the window. The
+rate is that over the time of the trace. fdr records shows each of them.
+
+--tasks has a row for each function whose calls are polls of tasks: traced
+async functions, and fdr::task!. busy is the time of polls, waiting the time
+between them, and mean to max are times from the first poll to the end.
+
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and
 columns are complete.
@@ -71,6 +82,7 @@ Examples:
   fdr report --per-thread app.fdr           a table for every thread
   fdr report --common app.fdr
       only the time of which all threads have records
+  fdr report --tasks app.fdr                the async functions, as tasks
   fdr report old.fdr new.fdr                one report after the other
   fdr report --json app.fdr | jq -r '.functions[] | .name'";
 
@@ -95,6 +107,12 @@ pub(crate) struct Options {
     /// Only what the records have, also where the trace has figures of the whole run
     #[arg(long)]
     window: bool,
+    /// Show the tasks of functions: how many finished or were dropped, and how long they were polled and waited
+    #[arg(long, conflicts_with_all = ["per_thread", "common", "files", "csv"])]
+    tasks: bool,
+    /// Group tasks by this field of the events and arguments inside
+    #[arg(long, value_name = "FIELD", requires = "tasks")]
+    by: Option<String>,
     /// Show at most N functions
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
@@ -140,6 +158,9 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         source = selection::from_on(source, windows.common());
     }
     let source = &*source;
+    if options.tasks {
+        return tasks_of(options, trace, source, place);
+    }
     memory::grows("the figures of functions and threads");
     let progress = Progress::new(source);
     let make = |share| Engine::new(source, options.per_thread, share);
@@ -197,11 +218,53 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
             .for_each(|note| ui::complain(note));
     }
     if report.rows.is_empty()
+        && report.events.is_empty()
         && let Some(filter) = options.selection.filter()
     {
         let called: Vec<&str> = called.iter().map(String::as_str).collect();
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
+    Ok(Status::Done)
+}
+
+/// The report of tasks.
+fn tasks_of(
+    options: &Options,
+    trace: &Path,
+    source: &dyn Source,
+    place: &mut Place,
+) -> anyhow::Result<Status> {
+    if matches!(options.sort, Key::Min | Key::P90) {
+        anyhow::bail!(
+            "tasks have no such column: sort by name, calls, total, self, mean, p50, p99 or max"
+        );
+    }
+    memory::grows("the tasks of the trace");
+    let by = options.by.as_deref();
+    let progress = Progress::new(source);
+    let seen = Seen::of(source, by, &|bytes| progress.add(bytes));
+    drop(progress);
+    let mut seen = seen.map_err(|error| trace::about(trace, error))?;
+    let (mut diagnostics, more) = std::mem::take(&mut seen.damage).into_parts();
+    diagnostics.splice(0..0, source.diagnostics().iter().cloned());
+    trace::warn_of_damage(trace, &diagnostics, more);
+    let info = source.info();
+    let asked = Asked {
+        filter: options.selection.filter(),
+        sort: options.sort,
+        reverse: options.reverse,
+        limit: options.limit.map(NonZeroUsize::get),
+        whole: !options.window && options.selection.is_of_whole_trace(),
+        by: by.is_some(),
+    };
+    let tasks = Tasks::new(info, &seen, &asked).with_context(|| ui::path(trace))?;
+    ui::print(|out| {
+        if options.json {
+            return show::write_json(out, &trace.to_string_lossy(), info, &tasks, by);
+        }
+        out.write_all(place.headings.next(trace).as_bytes())?;
+        show::write(out, info, &tasks, by)
+    })?;
     Ok(Status::Done)
 }
 

@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use fdr_formats::calls::{Untimed, untimed};
+use fdr_formats::notes::NoteKind;
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
+use super::events::Events;
 use super::open::{self, Ends, OpenCall};
 use super::stack::{Batch, Flaws, ShortCalls, Stack};
 use super::stats::{Stats, Table};
@@ -43,6 +45,9 @@ pub(crate) struct Engine {
     /// threads in a lane switch after every few calls.
     recent: [usize; RECENT],
     current: usize,
+    events: Events,
+    /// Notes of tasks.
+    task_notes: u64,
     damage: Damage,
 }
 
@@ -73,6 +78,9 @@ pub(crate) struct Figures {
     /// In the order of their ids.
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
+    pub(crate) events: Events,
+    /// Notes of tasks.
+    pub(crate) task_notes: u64,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
@@ -178,10 +186,14 @@ impl Sink for Engine {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let Some((_, stack)) = self.threads.get_mut(self.current) else {
+        let Some((thread, stack)) = self.threads.get_mut(self.current) else {
             return;
         };
         match mark {
+            Mark::Note { time, kind, body } => {
+                self.task_notes += u64::from(*kind == NoteKind::Task);
+                self.events.see(thread.id, *time, *kind, body);
+            }
             Mark::Lost { records } => stack.lose(*records),
             Mark::Break { .. } => stack.break_off(),
             Mark::ShortCalls { time, calls, ticks } => stack.short_calls(*time, *calls, *ticks),
@@ -214,7 +226,9 @@ impl Join for Engine {
         joined.join(own, ends);
         let told = own.join(&mut self.batch, table, stack, theirs);
         if told {
+            self.task_notes += piece.task_notes;
             *own_ends = joined;
+            self.events.join(&piece.events);
         }
         told
     }
@@ -253,7 +267,9 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
         for table in tables {
             add(&mut figures.functions, table.into_functions());
         }
+        figures.events.join(&engine.events);
         damage.join(engine.damage);
+        figures.task_notes += engine.task_notes;
     }
     figures.threads = threads.into_values().collect();
     (figures.diagnostics, figures.more_diagnostics) = damage.into_parts();

@@ -15,6 +15,7 @@ use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+use super::events::{CounterRow, EventRow};
 use super::moments::Moment;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::ui;
@@ -59,6 +60,9 @@ struct Document<'a> {
     functions: &'a [Row],
     functions_not_shown: usize,
     whole_run: Option<&'a [Row]>,
+    events: &'a [EventRow],
+    counters: &'a [CounterRow],
+    events_not_shown: usize,
     failed_thread: Option<u64>,
     trigger: Option<Trigger<'a>>,
     open_calls: Vec<OpenCall<'a>>,
@@ -150,6 +154,9 @@ impl<'a> Document<'a> {
             functions: &report.rows,
             functions_not_shown: report.hidden,
             whole_run: report.whole.as_ref().map(|whole| whole.rows.as_slice()),
+            events: &report.events.events,
+            counters: &report.events.counters,
+            events_not_shown: report.events.hidden,
             failed_thread: info.failed_thread().map(|thread| thread.0),
             trigger: info.trigger().map(Trigger::of),
             open_calls: report.open.iter().map(OpenCall::of).collect(),

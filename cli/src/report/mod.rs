@@ -7,14 +7,18 @@
 //! | [`stack`] | one thread's calls: what the call stack tells of each, by function |
 //! | [`open`] | which calls a thread was in when the trace was written |
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
+//! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
+//! | [`tasks`] | figures of tasks, which have a table of their own |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
 pub(crate) mod csv;
 pub(crate) mod engine;
+mod event_table;
+pub(crate) mod events;
 mod histogram;
 pub(crate) mod json;
 pub(crate) mod moments;
@@ -24,6 +28,7 @@ pub(crate) mod rows;
 mod stack;
 mod stats;
 pub(crate) mod table;
+pub(crate) mod tasks;
 pub(crate) mod whole;
 
 #[cfg(test)]

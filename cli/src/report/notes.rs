@@ -23,6 +23,16 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             ));
         }
     }
+    match report.tasks {
+        (Some(tasks), _) if report.is_whole && tasks > 0 => {
+            notes.push(format!("tasks: {} (--tasks)", ui::count(tasks)));
+        }
+        (_, noted) if noted > 0 => {
+            let noted = ui::things(noted, "note");
+            notes.push(format!("tasks: {noted} of them (--tasks)"));
+        }
+        _ => {}
+    }
     if !report.sample.is_empty() {
         notes.push(format!(
             "sample: {} of the top-level calls of each thread, with all calls inside; figures are of these \

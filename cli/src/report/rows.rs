@@ -12,9 +12,11 @@ use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
+use super::events::EventRows;
 use super::moments::Moments;
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
+use super::tasks::rows::counted;
 use super::whole::Whole;
 use crate::clock::notes as clock_notes;
 use crate::memory;
@@ -134,6 +136,8 @@ pub(crate) struct Report {
     pub(crate) open: Vec<OpenRow>,
     /// What `fdr ctl` marked.
     pub(crate) moments: Moments,
+    /// Events and counters.
+    pub(crate) events: EventRows,
     /// That windows differ, in words.
     pub(crate) window_note: Option<String>,
     pub(crate) duration_ns: u64,
@@ -147,6 +151,8 @@ pub(crate) struct Report {
     pub(crate) untimed_ns: u64,
     /// Records of threads that are not in the trace.
     pub(crate) missing: Missing,
+    /// Tasks that the recorder counted, if it did, and notes of tasks in the trace.
+    pub(crate) tasks: (Option<u64>, u64),
     /// What is wrong with the clock, in words.
     pub(crate) clock_notes: Vec<String>,
     /// `1/100` if one top-level call in a hundred was recorded, else empty.
@@ -177,6 +183,7 @@ impl Report {
             .values()
             .fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
         let (rows, hidden) = rows(info, &figures.functions, selection)?;
+        let events = EventRows::new(info, &figures.events, first.zip(last), selection)?;
         let seen = figures.threads.iter();
         let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
         let windows = windows.filter(|_| !is_timeless(info));
@@ -192,6 +199,7 @@ impl Report {
             is_whole: false,
             open,
             moments: Moments::of(info, first),
+            events,
             window_note: windows.and_then(|windows| windows.note(clock)),
             rows,
             hidden,
@@ -208,6 +216,7 @@ impl Report {
             threads: threads.collect::<io::Result<_>>()?,
             flaws: figures.flaws,
             missing: info.missing,
+            tasks: (counted(info), figures.task_notes),
             clock_notes: clock_notes(clock),
             sample: info.identity.get(Part::Sample).to_owned(),
             diagnostics: figures.diagnostics,

@@ -6,6 +6,7 @@ use std::io::Write;
 use fdr_formats::TraceInfo;
 use fdr_formats::identity::Part;
 
+use super::event_table;
 use super::notes::notes;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use crate::columns::Columns;
@@ -92,7 +93,7 @@ pub(crate) fn write(
     for note in told {
         writeln!(out, "{}", fitting(note))?;
     }
-    Ok(())
+    event_table::write(out, &report.events, look)
 }
 
 fn headline(info: &TraceInfo, report: &Report) -> String {

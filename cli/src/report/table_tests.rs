@@ -27,6 +27,7 @@ fn row(name: &str) -> Row {
 /// A report of those functions, in one table.
 fn report(names: &[&str]) -> Report {
     Report {
+        tasks: (None, 0),
         whole: None,
         is_whole: false,
         rows: names.iter().map(|name| row(name)).collect(),
@@ -42,6 +43,7 @@ fn report(names: &[&str]) -> Report {
         missing: Default::default(),
         open: Vec::new(),
         moments: Default::default(),
+        events: Default::default(),
         window_note: None,
         clock_notes: Vec::new(),
         sample: String::new(),

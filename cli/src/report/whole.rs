@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use fdr_formats::model::{FunctionTotals, Thread};
+use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use super::rows::{Report, Row, Selection, arrange, name_of};
@@ -55,6 +56,11 @@ impl Whole {
             })
             .add(more);
         }
+        // What is counted of tasks has a table of its own.
+        functions.retain(|id, _| {
+            info.function(*id)
+                .is_none_or(|function| of_name(&function.name).is_none())
+        });
         let rows: Vec<Row> = functions.values().map(|totals| row(info, totals)).collect();
         // Of functions without times, the recorder knows the time of the calls, and takes it from that of the callers.
         let own = |is_untimed: bool| {

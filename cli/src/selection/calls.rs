@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use fdr_formats::calls::{Exit, Rule};
+use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
@@ -157,6 +158,25 @@ impl<'a> Calls<'a> {
         open.frames = Vec::new();
     }
 
+    /// Where a note is: inside, if it is chosen. Arguments go with the innermost open call. Events and tasks are chosen by their
+    /// names. A state of the thread has no name to choose it by.
+    fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) -> Part {
+        let part = self.part(time);
+        let name = body_name(kind, body);
+        let is_named =
+            self.chosen.filter.is_none() || name.is_some_and(|name| self.filter.is(name));
+        let is_anywhere = self.chosen.within.is_empty();
+        let is_shown = self.is_shown();
+        let Some(open) = self.open() else {
+            return Part::Behind;
+        };
+        let is_chosen = match kind {
+            NoteKind::Arguments => is_shown,
+            _ => is_named && (is_anywhere || open.root.is_some()),
+        };
+        if is_chosen { part } else { Part::Behind }
+    }
+
     /// Whether calls inside of the innermost open call are chosen if their functions are not known.
     fn is_shown(&self) -> bool {
         let everything = self.chosen.filter.is_none() && self.chosen.within.is_empty();
@@ -244,6 +264,12 @@ impl Open {
     }
 }
 
+/// What a note is called. `None`: nothing, or it is damaged.
+fn body_name(kind: NoteKind, body: &[u8]) -> Option<FunctionId> {
+    let name = Note::decode(kind, body)?.name();
+    (name > 0).then_some(FunctionId(name))
+}
+
 fn synthetic(time: Ticks, function: FunctionId, edge: Edge) -> Call {
     Call {
         time,
@@ -307,10 +333,10 @@ impl Sink for Calls<'_> {
                 }
                 part
             }
-            Mark::Custom { time, .. }
-            | Mark::Typed { time, .. }
-            | Mark::Note { time, .. }
-            | Mark::Break { time } => self.part(time),
+            Mark::Custom { time, .. } | Mark::Typed { time, .. } | Mark::Break { time } => {
+                self.part(time)
+            }
+            Mark::Note { time, kind, body } => self.note(time, kind, body),
             // Nobody knows whose calls they were. They belong to the call around them.
             Mark::ShortCalls { time, .. } => match (self.part(time), self.is_shown()) {
                 (part, true) => part,

@@ -15,6 +15,7 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 use fdr_formats::filter::{Filter, Glob, nearest};
+use fdr_formats::model::What;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::moment::{Span, When};
@@ -127,6 +128,11 @@ impl Selection {
     pub(crate) fn is_of_threads(&self) -> bool {
         let functions = !self.function.is_empty() || self.filter.is_some();
         !functions && !self.has_window()
+    }
+
+    /// Whether nothing is left out but functions that are not shown.
+    pub(crate) fn is_of_whole_trace(&self) -> bool {
+        self.thread.is_empty() && self.function.is_empty() && !self.has_window()
     }
 
     /// The functions that are shown.
@@ -290,7 +296,13 @@ fn first_tick(nanos: i128, clock: &Clock) -> Ticks {
 
 /// Names what may have been meant by globs that no function of the trace matches.
 fn complain_of(option: &str, filter: &Filter, info: &TraceInfo) {
-    let names = || info.functions.iter().map(|function| function.name.as_str());
+    // Events are chosen by their names, too; names of fields are not.
+    let switched = || {
+        info.functions
+            .iter()
+            .filter(|known| known.what != What::Name)
+    };
+    let names = || switched().map(|function| function.name.as_str());
     // Functions without a name are `#12`.
     let is_number = |glob: &String| glob.starts_with('#');
     if names().next().is_none()

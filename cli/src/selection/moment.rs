@@ -183,17 +183,16 @@ fn date_of(text: &str) -> Option<i128> {
 }
 
 impl Span {
-    /// First and last entry or exit of a trace. `None`: it has none.
+    /// First and last entry or exit of a trace; of a trace without any, first and last note. `None`: it has neither.
     pub(crate) fn of(tally: &Tally, clock: &Clock) -> Option<Span> {
         let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
-        let seen = || {
-            tally
-                .threads()
-                .filter_map(|seen| Some((seen.first?, seen.last)))
-        };
+        let seen = tally.threads();
+        let calls = seen.filter_map(|seen| Some((seen.first?, seen.last)));
+        let calls = calls.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        let (start, end) = calls.or_else(|| tally.times())?;
         Some(Span {
-            start: nanos(seen().map(|(first, _)| first).min()?),
-            end: nanos(seen().map(|(_, last)| last).max()?),
+            start: nanos(start),
+            end: nanos(end),
         })
     }
 

@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
+use fdr_formats::model::What;
 use fdr_formats::packed::Packed;
 use fdr_formats::source::{Complaints, Part, Position, Record};
 use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, TraceInfo};
@@ -37,8 +38,11 @@ impl Selected {
         }
         if let Some(filter) = &chosen.filter {
             let all = source.info();
-            info.functions
-                .retain(|function| filter.matches(&name_of(all, function.id)));
+            info.functions.retain(|function| {
+                // Names of fields stay what they are.
+                let is_name = function.what == What::Name;
+                is_name || filter.matches(&name_of(all, function.id))
+            });
         }
         if let (Some(start), Some(from)) = (&mut info.start, chosen.from) {
             *start = from.max(*start);

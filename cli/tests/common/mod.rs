@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::model::{Counts, Missing};
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry::{self, Format};
 use fdr_formats::writer::Target;
 use fdr_formats::xray::{Version, XrayWriter};
@@ -162,6 +163,7 @@ pub(crate) fn functions(names: &[&str]) -> Vec<Function> {
         file: format!("src/{}.rs", at + 1),
         line: 10 * (at as u32 + 1),
         untimed: false,
+        what: Default::default(),
     };
     names.iter().enumerate().map(function).collect()
 }
@@ -197,6 +199,52 @@ pub(crate) fn write(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Call>)
         writer.calls(calls);
     }
     writer.finish().expect("a trace");
+}
+
+/// What stands in a thread.
+pub(crate) enum Item<'a> {
+    Call(u64, i64),
+    Note(u64, Note<'a>),
+}
+
+/// Writes a trace of one tick per nanosecond, with notes.
+pub(crate) fn write_noted(path: &str, info: &TraceInfo, threads: &[(Thread, Vec<Item<'_>>)]) {
+    let mut writer = writer(path, info);
+    for (thread, items) in threads {
+        writer.thread(thread);
+        for item in items {
+            match item {
+                Item::Call(time, id) => writer.calls(&calls(&[(*time, *id)])),
+                Item::Note(time, note) => writer.mark(&Mark::Note {
+                    time: Ticks(*time),
+                    kind: note.kind(),
+                    body: &note.encode().expect("a note within bounds"),
+                }),
+            }
+        }
+    }
+    writer.finish().expect("a trace");
+}
+
+/// An event of the name with that id, and its fields by the ids of their names.
+pub(crate) fn event<'a>(
+    name: u32,
+    form: u8,
+    level: u8,
+    fields: &[(u32, FieldValue<'a>)],
+) -> Note<'a> {
+    let field = |&(name, value): &(u32, FieldValue<'a>)| Field {
+        name,
+        place: 0,
+        value,
+    };
+    Note::Event {
+        name,
+        form,
+        level,
+        span: 0,
+        fields: fields.iter().map(field).collect(),
+    }
 }
 
 /// A small trace with names: thread 7 `main` runs f1 { f2 f2 }, thread 8 `worker` runs f2.

@@ -5,11 +5,14 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
+use super::note_classes::NoteClass;
 use super::record::{TRACE_BITS, TRACE_NAMES, known};
 use super::schema::{Fact, Schema};
 use super::stream::{Event, Reader};
+use crate::bytes::groups;
 use crate::facts::{self, Value};
-use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, TraceInfo};
+use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, TraceInfo, What};
+use crate::notes::MOST_FIELDS;
 
 /// What was learned.
 #[derive(Debug, Default)]
@@ -18,6 +21,8 @@ pub(super) struct Facts {
     /// Threads in the order of their first facts.
     pub(super) threads: Vec<Thread>,
     thread_of: HashMap<ThreadId, usize>,
+    /// Classes of notes, by their numbers.
+    pub(super) classes: HashMap<u64, NoteClass>,
 }
 
 impl Facts {
@@ -48,7 +53,13 @@ impl Facts {
         };
         match fact {
             Fact::Trace => trace(&mut fields, info)?,
-            Fact::Function => {
+            Fact::Class => {
+                let (id, event) = (fields.number("class"), fields.number("about"));
+                let fields = fields.longs("fields")?;
+                let class = NoteClass { event, fields };
+                self.classes.entry(id).or_insert(class);
+            }
+            Fact::Function | Fact::Name => {
                 let id = FunctionId(fields.number("id") as u32);
                 let function = Function {
                     id,
@@ -56,6 +67,7 @@ impl Facts {
                     file: fields.text("file")?,
                     line: fields.number("line") as u32,
                     untimed: false,
+                    what: What::of(fields.number("what") as u8),
                 };
                 self.functions.entry(id).or_insert(function);
             }
@@ -126,6 +138,15 @@ impl Fields<'_, '_> {
     fn float(&self, name: &str) -> f64 {
         let slot = self.node().and_then(|node| node.float(name));
         f64::from_bits(slot.map_or(0, |slot| self.reader.values.number(slot)))
+    }
+
+    fn longs(&mut self, name: &str) -> io::Result<Vec<u64>> {
+        let slot = self.node().and_then(|node| node.row(name, 64));
+        let Some(slot) = slot else {
+            return Ok(Vec::new());
+        };
+        let row = groups::<8>(self.reader.row(slot)?);
+        Ok(row.map(u64::from_le_bytes).take(MOST_FIELDS).collect())
     }
 
     fn text(&mut self, name: &str) -> io::Result<String> {

@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::facts::Facts;
+use super::note_classes::NoteClass;
 use super::schema::{Kind, Schema, ThreadSlots};
 use super::stream::{Packet, Place, Reader, Step, WINDOW};
 use super::text::{self, Text};
@@ -41,6 +42,8 @@ pub(super) struct Index {
     pub(super) thread_of: HashMap<u64, usize>,
     /// The function of an address, in traces of other programs.
     pub(super) functions: HashMap<u64, FunctionId>,
+    /// Classes of notes.
+    pub(super) classes: HashMap<u64, NoteClass>,
     pub(super) diagnostics: Vec<Diagnostic>,
 }
 
@@ -89,6 +92,7 @@ pub(super) fn index(folder: &Path) -> Result<Index, Error> {
             lanes: Vec::new(),
             thread_of: HashMap::new(),
             functions: HashMap::new(),
+            classes: HashMap::new(),
             diagnostics: Vec::new(),
         },
     };
@@ -296,6 +300,7 @@ impl Indexer {
         if self.index.schema.ours {
             self.index.info.functions = self.facts.functions.into_values().collect();
             self.index.info.threads = self.facts.threads;
+            self.index.classes = self.facts.classes;
         } else {
             let named = |(address, id): (&u64, &FunctionId)| Function {
                 id: *id,

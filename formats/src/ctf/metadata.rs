@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use super::note_classes::{self, NoteClasses};
 use super::record::{TRACE, TRACE_NAMES};
 use crate::facts::Fact;
 use crate::model::TraceInfo;
@@ -119,7 +120,8 @@ const EVENTS: &[(&str, u32, u8, &[&str])] = &[
 const CALL: &[&str] = &["address_t addr", "address_t call_site", "uint8_t flags"];
 
 /// The metadata of a trace. `offset`: the Unix time in ns at 0 ns of its clock.
-pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
+/// `notes` has the classes of notes, if the trace has any.
+pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64, notes: &NoteClasses) -> String {
     let mut text = format!("/* CTF 1.8 */\n\n{TYPES}\n");
     let uuid = hyphenated(uuid);
     let (seconds, nanos) = (
@@ -147,7 +149,11 @@ pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
         "}};\n\nclock {{\n\tname = \"fdr\";\n\tdescription = \"the recorder's clock, in ns\";\n\
          \tfreq = 1000000000;\n\toffset_s = {seconds};\n\toffset = {nanos};\n}};\n{STREAMS}"
     );
-    for (name, stream, id, fields) in EVENTS {
+    let of_notes = match notes.is_used {
+        true => note_classes::EVENTS,
+        false => &[],
+    };
+    for (name, stream, id, fields) in EVENTS.iter().chain(of_notes) {
         let _ = write!(
             text,
             "\nevent {{\n\tname = \"{name}\";\n\tid = {id};\n\tstream_id = {stream};\n\
@@ -161,7 +167,7 @@ pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64) -> String {
         }
         text.push_str("\t};\n};\n");
     }
-    text
+    text + &notes.text
 }
 
 fn push_field(text: &mut String, field: &str) {

@@ -6,6 +6,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `record` | layout of every record that we write, pure |
+//! | `note_classes`, `note_reader` | notes as events with typed fields, and back |
 //! | `metadata` | the text that describes them |
 //! | `packets`, `thread_encoder` | a thread's events into packets; ticks to ns |
 //! | `writer` | [`CtfWriter`]: events of any format to a folder |
@@ -35,6 +36,9 @@ mod index;
 #[cfg(feature = "read")]
 mod list;
 mod metadata;
+mod note_classes;
+#[cfg(feature = "read")]
+mod note_reader;
 mod packets;
 #[cfg(feature = "read")]
 mod reader;

@@ -10,8 +10,9 @@ use std::path::Path;
 
 use super::index::{self, Index, Lane, MAX_DIAGNOSTICS};
 use super::list;
+use super::note_reader;
 use super::record::{NO_CPU, flags};
-use super::schema::{Kind, Schema, ThreadSlots};
+use super::schema::{Event as Class, Kind, Schema, ThreadSlots};
 use super::stream::{Event, Packet, Place, Reader, Step, WINDOW};
 use crate::bytes::{FileBytes, groups};
 use crate::error::{Diagnostic, Error};
@@ -303,19 +304,14 @@ impl Decoder<'_> {
                     }
                 }
             }
-            _ => self.other(part, event, class.kind, &class.name)?,
+            _ => self.other(part, event, class)?,
         }
         Ok(())
     }
 
     /// Events that are no calls.
-    fn other(
-        &mut self,
-        part: &mut Part<'_>,
-        event: &Event,
-        kind: Kind,
-        name: &str,
-    ) -> Result<(), Error> {
+    fn other(&mut self, part: &mut Part<'_>, event: &Event, class: &Class) -> Result<(), Error> {
+        let (kind, name) = (class.kind, &class.name);
         let time = Ticks(event.time);
         self.hand_over();
         let reader = &mut part.reader;
@@ -350,12 +346,34 @@ impl Decoder<'_> {
                 let micros = (reader.values.number(micros) as u32).min(999_999);
                 self.sink.mark(&Mark::Wall { seconds, micros });
             }
+            Kind::Note(_) | Kind::RawNote { .. } => self.note(part, event, class)?,
+            Kind::Other if self.index.classes.contains_key(&class.id) => {
+                self.note(part, event, class)?;
+            }
             // A fact in a stream of calls. The index pass has read all facts that count.
             Kind::Fact(_) | Kind::Head => {}
             Kind::Other | Kind::Entry { .. } | Kind::Exit { .. } => {
                 let data = format!("{name}: {}", reader.text);
                 let (cpu, data) = (None, data.as_bytes());
                 self.sink.mark(&Mark::Custom { time, cpu, data });
+            }
+        }
+        Ok(())
+    }
+
+    /// An event that is a note. One whose description is damaged is left out.
+    fn note(&mut self, part: &mut Part<'_>, event: &Event, class: &Class) -> Result<(), Error> {
+        let note = note_reader::note(class, &self.index.classes, &mut part.reader)?;
+        match note {
+            Some((kind, body)) => self.sink.mark(&Mark::Note {
+                time: Ticks(event.time),
+                kind,
+                body: &body,
+            }),
+            None => {
+                let what = "an event that is no note, although it should be; it is left out".into();
+                let offset = event.offset;
+                self.complain(part.file, Diagnostic { offset, what });
             }
         }
         Ok(())

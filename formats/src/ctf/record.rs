@@ -35,8 +35,9 @@
 //! | 1 | 1 | `fdr:function` | u32 id, u32 line, text name, text file |
 //! | 1 | 2 | `fdr:thread` | u64 id, u8 flags (bit 0: process, bit 1: counts), u64 process, text name, 6 u64 counts |
 //!
-//! A text is u32 bytes, then UTF-8.
+//! A text is u32 bytes, then UTF-8. `note_classes` has further classes, which only traces with notes have.
 
+use super::note_classes::{CLASS, NAME, NoteClass};
 use crate::facts::{Fact, Names, Value};
 use crate::identity::Part;
 use crate::model::{Edge, Function, Thread, TraceInfo};
@@ -221,6 +222,12 @@ impl Template {
     pub(super) fn head(&self, time: u64, out: &mut Vec<u8>) {
         self.begin(HEAD, time, out);
     }
+
+    /// A note of that class, see `note_classes`.
+    pub(super) fn note(&self, time: u64, class: u8, fields: &[u8], out: &mut Vec<u8>) {
+        self.begin(class, time, out);
+        out.extend_from_slice(fields);
+    }
 }
 
 /// Callers cut texts to a length that fits.
@@ -306,13 +313,26 @@ pub(super) fn trace(
     }
 }
 
-/// `fdr:function`.
+/// `fdr:function`, or `fdr:name` for what has no calls.
 pub(super) fn function(time: u64, function: &Function, out: &mut Vec<u8>) {
-    fact(FUNCTION, time, out);
+    let is_called = function.is_called();
+    fact(if is_called { FUNCTION } else { NAME }, time, out);
     out.extend(function.id.0.to_le_bytes());
     out.extend(function.line.to_le_bytes());
+    if !is_called {
+        out.push(function.what as u8);
+    }
     text(&function.name, out);
     text(&function.file, out);
+}
+
+/// `fdr:class`.
+pub(super) fn class(time: u64, id: u8, class: &NoteClass, out: &mut Vec<u8>) {
+    fact(CLASS, time, out);
+    out.push(id);
+    out.extend(class.event.to_le_bytes());
+    out.extend(length(class.fields.len()));
+    out.extend(class.fields.iter().flat_map(|field| field.to_le_bytes()));
 }
 
 /// `fdr:thread`.

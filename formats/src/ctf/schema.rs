@@ -9,7 +9,7 @@ use super::metadata::{LAYOUT_KEY, LAYOUT_VERSION};
 use super::tsdl::types::{self, Metadata};
 use super::types::{Compiler, Node, Root, Slot};
 use crate::bytes::ByteOrder;
-use crate::model::{Clock, Ticks};
+use crate::model::{Clock, NoteKind, Ticks};
 use crate::scale;
 
 /// Numbers of classes below this are looked up fast.
@@ -88,6 +88,7 @@ pub(super) struct ThreadSlots {
 /// A class of events.
 #[derive(Debug)]
 pub(super) struct Event {
+    pub(super) id: u64,
     pub(super) name: String,
     pub(super) context: Option<Node>,
     pub(super) fields: Option<Node>,
@@ -125,6 +126,13 @@ pub(super) enum Kind {
         seconds: Slot,
         micros: Slot,
     },
+    /// A note of that kind, by the names of its fields.
+    Note(NoteKind),
+    /// A note with its bytes.
+    RawNote {
+        kind: Slot,
+        data: Slot,
+    },
     Fact(Fact),
     /// The packet's head says all.
     Head,
@@ -138,6 +146,10 @@ pub(super) enum Fact {
     Trace,
     Function,
     Thread,
+    /// A class of notes.
+    Class,
+    /// An entry of the table of functions that has no calls.
+    Name,
 }
 
 impl Schema {
@@ -232,6 +244,7 @@ impl Schema {
             let place = made.events.len();
             made.event_of.entry(event.id).or_insert(place);
             made.events.push(Event {
+                id: event.id,
                 name: event.name.clone(),
                 thread: threads(context.as_ref()),
                 context,
@@ -386,6 +399,14 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
             seconds: fields.number("seconds")?,
             micros: fields.number("micros")?,
         },
+        "task" => Kind::Note(NoteKind::Task),
+        "thread_state" => Kind::Note(NoteKind::ThreadState),
+        "note" => Kind::RawNote {
+            kind: fields.number("kind")?,
+            data: fields.row("data", 8)?,
+        },
+        "class" => Kind::Fact(Fact::Class),
+        "name" => Kind::Fact(Fact::Name),
         "head" => Kind::Head,
         "trace" => Kind::Fact(Fact::Trace),
         "function" => Kind::Fact(Fact::Function),

@@ -245,6 +245,21 @@ impl ThreadEncoder {
         }
     }
 
+    /// A note of that class.
+    pub(super) fn note(
+        &mut self,
+        time: Ticks,
+        class: u8,
+        fields: &[u8],
+        times: &mut Times,
+        cut: &mut CutShort,
+    ) {
+        self.settle();
+        let time = self.reach(time, times, cut);
+        let (template, out) = self.room(time);
+        template.note(time, class, fields, out);
+    }
+
     fn change_cpu(&mut self, time: Ticks, cpu: u32, times: &mut Times, cut: &mut CutShort) {
         if cpu == NO_CPU {
             cut.cpus += 1;

@@ -19,11 +19,12 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::metadata;
+use super::note_classes::NoteClasses;
 use super::packets::{Packets, Times};
 use super::record::{self, FACTS, NO_CPU};
 use super::thread_encoder::{CutShort, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::sink::{Losses, Sink};
 use crate::snapshot_json::{self, Attribute, Head, Value};
 use crate::text::cut;
@@ -50,6 +51,7 @@ pub struct CtfWriter {
     functions_told: usize,
     trace_told: bool,
     cut: CutShort,
+    notes: NoteClasses,
     losses: Losses,
     failed: Option<Error>,
 }
@@ -64,10 +66,13 @@ impl CtfWriter {
         let times = Times::new(&info.clock);
         let uuid = metadata::uuid(info);
         let folder = Folder::new(folder);
-        folder.write(
-            "metadata",
-            metadata::text(info, uuid, times.offset).as_bytes(),
-        )?;
+        let mut notes = NoteClasses::default();
+        if info.called().count() < info.functions.len() {
+            notes.begin();
+        }
+        let text = metadata::text(info, uuid, times.offset, &notes);
+        folder.write("metadata", text.as_bytes())?;
+        notes.is_untold = false;
         let mut losses = Losses::default();
         let far = times.anchor.is_some_and(|(here, unix)| {
             i128::from(unix) - i128::from(here) != i128::from(times.offset)
@@ -93,6 +98,7 @@ impl CtfWriter {
             functions_told: 0,
             trace_told: false,
             cut: CutShort::default(),
+            notes,
             losses,
             failed: None,
         })
@@ -148,6 +154,8 @@ impl CtfWriter {
             "changes to CPU 4294967295, which stands for none: left out",
             cpus,
         );
+        let what = "events and arguments beyond 245 kinds: other readers see their bytes alone";
+        self.losses.note(what, self.notes.classless);
         self.losses.note(RENUMBERED, self.numbers.renumbered);
     }
 
@@ -166,8 +174,28 @@ impl CtfWriter {
         if encoder.packets.is_full() && self.failed.is_none() {
             let written = self.folder.append(&encoder.file, encoder.packets.ready());
             encoder.packets.clear();
-            self.failed = written.err().map(Error::from);
+            let described = self.describe();
+            self.failed = written.map_err(Error::from).and(described).err();
         }
+    }
+
+    /// Writes the metadata again if it lacks a class.
+    fn describe(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.notes.is_untold) {
+            let text = metadata::text(&self.info, self.uuid, self.times.offset, &self.notes);
+            self.folder.write("metadata", text.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
+            return;
+        };
+        let mut fields = Vec::new();
+        let class = self.notes.put(kind, body, &self.info, &mut fields);
+        encoder.note(time, class, &fields, &mut self.times, &mut self.cut);
+        self.spill();
     }
 
     fn write_facts(&mut self) -> Result<(), Error> {
@@ -190,6 +218,10 @@ impl CtfWriter {
             self.write_full_facts()?;
         }
         self.functions_told = self.info.functions.len();
+        for (id, class) in std::mem::take(&mut self.notes.untold) {
+            record::class(time, id, &class, room(&mut self.facts, time));
+            self.write_full_facts()?;
+        }
         for at in 0..self.encoders.len() {
             let encoder = &mut self.encoders[at];
             if std::mem::take(&mut encoder.untold) {
@@ -268,6 +300,9 @@ impl Sink for CtfWriter {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
+        if let Mark::Note { time, kind, body } = *mark {
+            return self.note(time, kind, body);
+        }
         let Some(encoder) = self.now.and_then(|now| self.encoders.get_mut(now)) else {
             return;
         };
@@ -282,6 +317,9 @@ impl Sink for CtfWriter {
 impl Writer for CtfWriter {
     fn functions(&mut self, more: &[Function]) {
         self.losses.add_untimed(more);
+        if !more.iter().all(Function::is_called) {
+            self.notes.begin();
+        }
         for function in more {
             let mut function = function.clone();
             self.shorten(&mut function.name);
@@ -296,6 +334,7 @@ impl Writer for CtfWriter {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
+        self.describe()?;
         for encoder in &mut self.encoders {
             encoder.settle();
             let bytes = encoder.packets.ready();
@@ -389,7 +428,8 @@ const STATE_VERSION: u32 = 3;
 /// The file of functions.
 pub(super) fn map(functions: &[Function]) -> String {
     let mut text = String::new();
-    for Function { id, name, .. } in functions {
+    let called = functions.iter().filter(|function| function.is_called());
+    for Function { id, name, .. } in called {
         let _ = write!(text, "{:016x} T ", id.0);
         let name = name.chars();
         text.extend(name.map(|char| if char.is_control() { ' ' } else { char }));

@@ -129,6 +129,7 @@ pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
         file: cut(&function.file),
         line: function.line,
         untimed: function.untimed,
+        what: function.what,
     }
 }
 

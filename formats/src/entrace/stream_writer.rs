@@ -178,7 +178,8 @@ impl EntraceStream {
     /// Adds a function; false if it is known.
     fn learn(&mut self, function: &Function) -> bool {
         let function = encode::fitting(function, &mut self.losses);
-        let new = self.functions.define(&function);
+        // Names of notes are left out with the notes.
+        let new = function.is_called() && self.functions.define(&function);
         if new {
             self.info.functions.push(function);
         }

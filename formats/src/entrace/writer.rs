@@ -112,7 +112,8 @@ impl EntraceWriter {
     }
 
     fn learn(&mut self, more: &[Function]) {
-        for function in more {
+        // Names of notes are left out with the notes.
+        for function in more.iter().filter(|function| function.is_called()) {
             let function = encode::fitting(function, &mut self.losses);
             if self.functions.define(&function) {
                 self.info.functions.push(function);

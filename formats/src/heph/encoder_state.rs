@@ -119,8 +119,11 @@ impl EncoderState {
         Some(Ticks(self.nanos(end)))
     }
 
-    /// A function that may be called from here on.
+    /// A function that may be called from here on. Names of notes are left out with the notes.
     pub(super) fn function(&mut self, function: &Function, out: &mut Vec<u8>) {
+        if !function.is_called() {
+            return;
+        }
         if !self.functions.declare(function) {
             let what = "functions whose number was described before: the first description holds";
             return self.losses.add(what, 1);

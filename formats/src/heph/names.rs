@@ -118,6 +118,7 @@ impl Names {
             file,
             line,
             untimed,
+            what: Default::default(),
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });

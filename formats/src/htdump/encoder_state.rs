@@ -104,9 +104,9 @@ impl<W: Write> EncoderState<W> {
         self.hand_over();
     }
 
-    /// Functions, before their first call.
+    /// Functions, before their first call. Names of notes are left out with the notes.
     pub(super) fn functions(&mut self, functions: &[Function]) {
-        for function in functions {
+        for function in functions.iter().filter(|function| function.is_called()) {
             let from = self.preamble.len();
             self.encoder.function(&mut self.preamble, function);
             self.note_cut(&function.name);

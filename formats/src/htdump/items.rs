@@ -247,6 +247,7 @@ pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
         file: unescape_text(event.text("file")),
         line: event.named("line") as u32,
         untimed: false,
+        what: Default::default(),
     };
     (event.named("identifier"), function)
 }

@@ -1,6 +1,5 @@
-//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The
-//! recorder's own `ring/layout.rs` is the other half and checks its offsets against these; nothing
-//! in here touches a file.
+//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The recorder's own
+//! `ring/layout.rs` is the other half and checks its offsets against these. Nothing in here touches a file.
 //!
 //! Source: this project. Native byte order, little-endian on every machine that it runs on.
 //!
@@ -54,7 +53,7 @@
 //! | | 64 | 248 counts of calls by their length (`crate::lengths`) |
 //! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
 //! | | 12, 14 | bytes of name and path (u16 each) |
-//! | | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, u32 zero |
+//! | | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, bits 1 and 2: 1 an event, 2 a name, u32 zero |
 //!
 //! Fields without a size have 8 bytes.
 
@@ -62,7 +61,7 @@
 use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
 #[cfg(feature = "read")]
-use crate::model::{Function, FunctionId};
+use crate::model::{Function, FunctionId, What};
 
 /// First bytes of every ring file.
 pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
@@ -100,6 +99,8 @@ pub const MARK_SIZE: usize = 24;
 pub const FUNCTION_HEAD: usize = 16;
 /// Of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
+/// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
+pub const WHAT_BIT: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
 pub const HEADER_OFFSETS: [usize; 31] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
@@ -111,8 +112,6 @@ pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 11
 
 /// Bytes of a slot's open calls.
 pub const OPEN_CALLS_SIZE: usize = 10_240;
-/// The same in rings of versions that have no arguments of calls.
-pub const OPEN_CALLS_LEAST: usize = 8192;
 /// How many frames they have.
 pub const FRAMES: usize = 203;
 /// The places of their fields: the word of their counts, the end of the record that is being published, threshold, the
@@ -385,12 +384,14 @@ pub fn decode_function(bytes: &[u8]) -> Option<(Function, usize)> {
         file: fields.text(file.into())?,
         line,
         untimed: false,
+        what: What::Calls,
     };
     // Entries of functions with times end here.
     let flags = bytes.get(needed.next_multiple_of(8)..size);
     if let Some(flags) = flags.filter(|flags| !flags.is_empty()) {
         let flags = Fields::new(flags, ByteOrder::Little).u32()?;
         function.untimed = flags & UNTIMED != 0;
+        function.what = What::of((flags >> WHAT_BIT & 3) as u8);
     }
     Some((function, size))
 }
@@ -489,11 +490,11 @@ mod tests {
         assert_eq!((function.file.as_str(), size), ("xy.rs", 40));
         assert!(function.untimed);
         assert_eq!(decode_function(&bytes[..39]), None);
-        // A bit of a later version.
-        bytes[32] = 2;
-        assert!(!decode_function(&bytes).expect("a function").0.untimed);
-        // Without the flags.
-        bytes[0] = 0x20;
+        // A name, and a bit of a later version.
+        bytes[32] = 0x0C;
+        let (function, _) = decode_function(&bytes).expect("a function");
+        assert_eq!((function.untimed, function.what), (false, What::Name));
+        bytes[0] = 0x20; // without the flags
         assert!(!decode_function(&bytes).expect("a function").0.untimed);
     }
 }

@@ -11,8 +11,8 @@
 //! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread first
 //! stores the cursor's next value, and the state of the open calls that is true from that value on.
 
-use super::arguments;
-use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_LEAST, OPEN_CALLS_OFFSETS, OPEN_CALLS_SIZE};
+use super::arguments::{self, OPEN_CALLS_LEAST};
+use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS, OPEN_CALLS_SIZE};
 use crate::bytes::{ByteOrder, Fields};
 use crate::notes::NoteKind;
 use crate::xray::payload;

@@ -5,9 +5,9 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
+use super::arguments::OPEN_CALLS_LEAST;
 use super::layout::{
-    self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_LEAST, OPEN_CALLS_SIZE,
-    SLOT_SIZE, Slot,
+    self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_SIZE, SLOT_SIZE, Slot,
 };
 use super::walk::PREAMBLE;
 use crate::bytes::ReadAt;

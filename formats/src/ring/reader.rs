@@ -4,10 +4,10 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::mem;
 
+use super::arguments::OPEN_CALLS_LEAST;
 use super::copy::{Copy, Found};
 use super::layout::{
-    self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_LEAST, OPEN_CALLS_SIZE,
-    SLOT_SIZE,
+    self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
 };
 use super::place::Place;
 use super::{moments, totals};

@@ -221,7 +221,8 @@ impl Meta {
             text.clear();
             written
         };
-        for function in &self.info.functions {
+        // Names of notes are left out with the notes.
+        for function in self.info.called() {
             write(function, true)?;
         }
         for &(_, id) in &self.strings {
@@ -409,6 +410,7 @@ fn function(value: &Value) -> Option<Function> {
         file: text_of(value, "file"),
         line: member(value, "line").unwrap_or(0),
         untimed: value.get("untimed") == Some(&Value::Bool(true)),
+        what: Default::default(),
     })
 }
 

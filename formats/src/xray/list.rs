@@ -10,7 +10,7 @@ use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
 use crate::model::{FunctionId, ThreadId, Ticks};
-use crate::notes::Note;
+use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Stop, Visit};
 
 const WINDOW: usize = 256 * 1024;
@@ -27,6 +27,8 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
             listing,
             thread: None,
             function: None,
+            last: None,
+            note: None,
             base: 0,
         };
         lister.file(bytes.size())
@@ -40,6 +42,10 @@ struct Lister<'a> {
     thread: Option<ThreadId>,
     /// That of the record at hand.
     function: Option<FunctionId>,
+    /// Of a thread, the function of the record before: an argument belongs to that call.
+    last: Option<(Option<ThreadId>, FunctionId)>,
+    /// The note that the record at hand is.
+    note: Option<(NoteKind, Vec<u8>)>,
     base: u64,
 }
 
@@ -135,6 +141,7 @@ impl Lister<'_> {
                 self.base = self.base.wrapping_add(u64::from(delta));
                 time = Some(self.base);
                 self.function = Some(FunctionId(id));
+                self.last = Some((self.thread, FunctionId(id)));
                 let function = self.index.info.function(FunctionId(id));
                 let name = function.map_or("?", |function| &function.name);
                 let _ = write!(
@@ -219,10 +226,8 @@ impl Lister<'_> {
             Some(payload) => {
                 describe(&mut self.listing.detail, &payload);
                 if let Payload::Note(kind) = payload {
-                    let body = payload::note(view).unwrap_or_default();
-                    if let Some(note) = Note::decode(kind, body) {
-                        let _ = write!(self.listing.detail, " {note}");
-                    }
+                    let body = payload::note(view).unwrap_or_default().to_vec();
+                    self.note(kind, body);
                 }
             }
             None => {
@@ -234,13 +239,27 @@ impl Lister<'_> {
         Ok(size)
     }
 
+    /// Describes a note. Its function is what filters choose it by: the name of an event or a task, or the function of
+    /// a call.
+    fn note(&mut self, kind: NoteKind, body: Vec<u8>) {
+        let Some(note) = Note::decode(kind, &body) else {
+            return;
+        };
+        let words = note.words(&self.index.info);
+        let _ = write!(self.listing.detail, " {words}");
+        self.function = Some(FunctionId(note.name())).filter(|name| name.0 > 0);
+        self.note = Some((kind, body));
+    }
+
     fn emit(&mut self, offset: u64, size: u64, time: Option<u64>, kind: &str) -> Result<(), Stop> {
+        let note = self.note.take();
         self.listing.emit(Record {
             offset,
             size,
             thread: self.thread,
             time: time.map(Ticks),
             function: self.function.take(),
+            note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
             kind,
             ..Record::default()
         })

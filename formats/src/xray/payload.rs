@@ -16,7 +16,7 @@
 //!
 //! | kind | body |
 //! | --- | --- |
-//! | 1 functions | u32 count, u32 bit 0 = some are untimed; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8); with bit 0: zeros up to a multiple of 8, u32 how many are untimed, and for each u32 its place among these functions, from 0 |
+//! | 1 functions | u32 count, u32 bit 0 = some are untimed, bit 1 = some have no calls; count times: u32 id, u32 line (0 unknown), u32 bytes of name, u32 bytes of file, name, file (UTF-8); with any bit: zeros up to a multiple of 8; with bit 0: u32 how many are untimed, and for each u32 its place among these functions, from 0; with bit 1: u32 how many have no calls, and for each u32 bits 0 to 23: its place, bits 24 to 31: 1 an event, 2 a name |
 //! | 2 thread | u32 bit 0 = counts are known, u32 bytes of name; u64 recorded, u64 readable, u64 overwritten, u64 dropped (function records); name, zeros up to a multiple of 8; with bit 1: u64 the latest tick of a record of the block; with bit 2: u64 records of calls that left none |
 //! | 3 clock | u32 bit 0 = error known, bit 1 = anchor known, bit 2 = its trouble known, bit 3 = second anchor known, u32 bytes of name; f64 error in ppm; u64 anchor tick, u64 anchor in Unix ns; name, zeros up to a multiple of 8; with bit 2: u64 skew of CPUs in ns, u64 steps back, i64 ns ahead, i64 ns by which the time of day was moved, u64 tick and u64 Unix ns of the second anchor |
 //! | 4 process | u32 bit 0 = process id known, bit 1 = dump number known, bit 2 = missing records known, bit 3 = end known, u32 bytes of program, u32 bytes of reason, u32 zero; u64 process id, u64 dump number; program, reason, zeros up to a multiple of 8; with bit 2: u64 retired threads, u64 retired records, u64 unplaced records, u64 the tick of the dump or of the process's death (with bit 3) |
@@ -32,9 +32,9 @@
 //! | 17 totals | u32 count, u32 bit 0 = of ended threads that are not in the trace, else of the thread of this block; count times what the calls of a function took since the thread began: u32 id (0 = all others), u32 number of lengths, u64 calls with a time, u64 calls without one, u64 ticks in total, u64 self ticks, u64 ticks of the longest; for each length u64 bits 0 to 7: its class (`lengths`), bits 8 to 63: calls |
 
 use crate::bytes::{ByteOrder, Fields};
-#[cfg(feature = "read")]
-use crate::model::FunctionId;
 use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
+#[cfg(feature = "read")]
+use crate::model::{FunctionId, What};
 use crate::notes::{MOST_BYTES, Note, NoteKind};
 
 pub use draft::{
@@ -54,6 +54,9 @@ const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
 
 const FUNCTIONS: u8 = 1;
+/// The bits of a place among functions that have no calls, and all of them set.
+const PLACE_BITS: u32 = 24;
+const MOST_PLACES: u32 = (1 << PLACE_BITS) - 1;
 const THREAD: u8 = 2;
 const CLOCK: u8 = 3;
 const PROCESS: u8 = 4;
@@ -368,13 +371,23 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
             file,
             line,
             untimed: false,
+            what: What::Calls,
         });
     }
-    if flags & 1 != 0 {
+    if flags & 3 != 0 {
         skip_to_8(&mut fields, texts)?;
+    }
+    if flags & 1 != 0 {
         for _ in 0..fields.u32()? {
             let place = fields.u32()? as usize;
             list.get_mut(place)?.untimed = true;
+        }
+    }
+    if flags & 2 != 0 {
+        for _ in 0..fields.u32()? {
+            let what = fields.u32()?;
+            let place = (what & MOST_PLACES) as usize;
+            list.get_mut(place)?.what = What::of((what >> PLACE_BITS) as u8);
         }
     }
     Some(list)

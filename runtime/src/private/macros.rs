@@ -113,6 +113,36 @@ macro_rules! span {
     };
 }
 
+/// Makes a task of a future, such as an `async` block or a boxed future. Each poll of it is a call, and reports tell
+/// how long the task was polled, and how long it waited, as they do of a traced `async fn`. Its name is that of an
+/// [`event!`](crate::event).
+///
+/// # Examples
+/// ```
+/// # fn spawn<F: Future>(_: F) {}
+/// let connection = 7;
+/// spawn(fdr::task!("serve", async move {
+///     std::future::ready(connection).await
+/// }));
+/// ```
+#[macro_export]
+macro_rules! task {
+    ($name:literal, $future:expr $(,)?) => {
+        $crate::private::task_of(
+            $crate::private::task_sites!(
+                $crate::private::core::file!(),
+                $crate::private::core::line!(),
+                named = $crate::private::core::concat!(
+                    $crate::private::core::module_path!(),
+                    "::",
+                    $name
+                )
+            ),
+            $future,
+        )
+    };
+}
+
 /// An event of that form, level, name and fields.
 #[doc(hidden)]
 #[macro_export]

@@ -12,6 +12,7 @@ pub(crate) mod process_ring;
 pub(crate) mod sample;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
+pub(crate) mod task;
 mod tls;
 pub(crate) mod watch;
 pub(crate) mod writer;

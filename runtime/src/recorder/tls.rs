@@ -12,7 +12,9 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use model::fixed_offset;
-pub(super) use model::{get, replace, sample, set, set_left, set_outermost};
+pub(super) use model::{
+    get, replace, replace_ids, sample, set, set_left, set_outermost, set_task, task,
+};
 
 /// Bytes from the pointer to the stack pointer of the open top-level call; 0 = there is none.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
@@ -23,6 +25,12 @@ pub(super) const LEFT_AT: usize = 16;
 /// Behind that number stands a CPU that no clock gives and no slot has. No record is like the last one there.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const NO_SUCH_CPU: u32 = 0x8000_0002;
+
+/// Bytes from the pointer to the id of the task that the thread polls, and to the next id that it gives.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const TASK_AT: usize = 24;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const IDS_AT: usize = 32;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 /// The name of the variable. It has the version in it, because a program may contain two versions of the crate.
@@ -56,7 +64,7 @@ macro_rules! place {
 mod model {
     use core::arch::{asm, global_asm};
 
-    use super::{LEFT_AT, NO_SUCH_CPU, OUTERMOST_AT};
+    use super::{IDS_AT, LEFT_AT, NO_SUCH_CPU, OUTERMOST_AT, TASK_AT};
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
@@ -66,12 +74,14 @@ mod model {
         concat!(".globl ", slot!()),
         concat!(".hidden ", slot!()),
         concat!(".type ", slot!(), ", %object"),
-        concat!(".size ", slot!(), ", 24"),
+        concat!(".size ", slot!(), ", 40"),
         concat!(slot!(), ":"),
         ".quad {unclaimed}",
         ".quad 0",
         ".long 0",
         ".long {no_such_cpu}",
+        ".quad 0",
+        ".quad 0",
         ".popsection",
         unclaimed = sym UNCLAIMED,
         no_such_cpu = const NO_SUCH_CPU,
@@ -205,6 +215,59 @@ mod model {
         }
     }
 
+    /// The id of the task that the thread polls. 0: it polls none.
+    pub(crate) fn task() -> u64 {
+        let task;
+        // SAFETY: as in `sample`.
+        unsafe {
+            asm!(
+                place!(),
+                "mov rax, qword ptr fs:[rax + {task_at}]",
+                task_at = const TASK_AT,
+                out("rax") task,
+                clobber_abi("C"),
+            );
+        }
+        task
+    }
+
+    /// Replaces the id of the task that the thread polls.
+    pub(crate) fn set_task(task: u64) {
+        // SAFETY: as in `set`.
+        unsafe {
+            asm!(
+                place!(),
+                "mov qword ptr fs:[rax + {task_at}], rsi",
+                task_at = const TASK_AT,
+                in("rsi") task,
+                out("rax") _,
+                clobber_abi("C"),
+            );
+        }
+    }
+
+    /// Replaces the next id of the thread's tasks if it is `from`. Returns the one before. No handler can interrupt it,
+    /// because it is one instruction.
+    pub(crate) fn replace_ids(from: u64, to: u64) -> u64 {
+        let found;
+        // SAFETY: as in `replace`.
+        unsafe {
+            asm!(
+                place!(),
+                "mov rcx, rax",
+                "mov rax, rsi",
+                "cmpxchg qword ptr fs:[rcx + {ids_at}], rdx",
+                ids_at = const IDS_AT,
+                in("rsi") from,
+                in("rdx") to,
+                out("rax") found,
+                out("rcx") _,
+                clobber_abi("C"),
+            );
+        }
+        found
+    }
+
     /// Replaces the slot.
     pub(crate) fn set(slot: &'static Slot) {
         // SAFETY: this writes the calling thread's copy of the variable above. Otherwise as in `get`.
@@ -223,7 +286,7 @@ mod model {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod model {
     // The model checker need not watch this pointer, because no other thread sees it.
-    use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
@@ -232,6 +295,8 @@ mod model {
         static SLOT: AtomicPtr<Slot> = const { AtomicPtr::new((&raw const UNCLAIMED).cast_mut()) };
         static OUTERMOST: AtomicUsize = const { AtomicUsize::new(0) };
         static LEFT: AtomicU32 = const { AtomicU32::new(0) };
+        static TASK: AtomicU64 = const { AtomicU64::new(0) };
+        static IDS: AtomicU64 = const { AtomicU64::new(0) };
     }
 
     /// The stack pointer of the open top-level call, and how many such calls are still left out.
@@ -248,6 +313,25 @@ mod model {
     /// Replaces the number of top-level calls that are still left out.
     pub(crate) fn set_left(left: u32) {
         LEFT.with(|place| place.store(left, Ordering::Relaxed));
+    }
+
+    /// The id of the task that the thread polls. 0: it polls none.
+    pub(crate) fn task() -> u64 {
+        TASK.with(|place| place.load(Ordering::Relaxed))
+    }
+
+    /// Replaces the id of the task that the thread polls.
+    pub(crate) fn set_task(task: u64) {
+        TASK.with(|place| place.store(task, Ordering::Relaxed));
+    }
+
+    /// Replaces the next id of the thread's tasks if it is `from`. Returns the one before.
+    pub(crate) fn replace_ids(from: u64, to: u64) -> u64 {
+        let swap = |place: &AtomicU64| {
+            place.compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed)
+        };
+        let (Ok(found) | Err(found)) = IDS.with(swap);
+        found
     }
 
     /// The calling thread's slot. It is [`UNCLAIMED`] before the thread's first record.

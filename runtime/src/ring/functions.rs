@@ -13,8 +13,8 @@
 //! | 14 | 2 | bytes of the file's path |
 //! | 16 | | the name, then the path, UTF-8 |
 //!
-//! The entry of an untimed function is 8 bytes longer. Behind the padding of the path it has a u32, bit 0 =
-//! untimed, and 4 zeros.
+//! The entry of an untimed function, of an event and of a name is 8 bytes longer. Behind the padding of the path it has
+//! a u32, and 4 zeros. Of the u32 bit 0 = untimed, bits 1 and 2 = what has no calls: 1 an event, 2 a name.
 
 use super::Ring;
 use super::layout::{FUNCTIONS_ROOM, FUNCTIONS_STEP};
@@ -30,6 +30,8 @@ pub(crate) struct Entry<'a> {
     pub(crate) name: &'a str,
     pub(crate) file: &'a str,
     pub(crate) untimed: bool,
+    /// A `What`: 0 = it has calls.
+    pub(crate) what: u8,
 }
 
 /// Encoded functions that were appended together. Each part points to the part before it. A part is never freed
@@ -109,7 +111,7 @@ impl Ring {
 fn encode(function: &Entry<'_>, bytes: &mut Vec<u8>) {
     let name = clip(function.name);
     let file = clip(function.file);
-    let flags = u64::from(function.untimed);
+    let flags = u64::from(function.untimed) | u64::from(function.what) << 1;
     let size = (HEAD + name.len() + file.len()).next_multiple_of(8);
     let size = if flags == 0 { size } else { size + 8 };
     bytes.extend_from_slice(&(size as u32).to_ne_bytes());
@@ -147,6 +149,7 @@ mod tests {
             name: "a::b",
             file: "x.rs",
             untimed: false,
+            what: 0,
         };
         encode(&entry, &mut bytes);
         assert_eq!(
@@ -160,12 +163,13 @@ mod tests {
                 name: "n",
                 file: "",
                 untimed: true,
+                what: 2,
             },
             &mut bytes,
         );
         assert_eq!(
             bytes[24..],
-            *b"\x20\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0n\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0"
+            *b"\x20\0\0\0\x01\0\0\0\0\0\0\0\x01\0\0\0n\0\0\0\0\0\0\0\x05\0\0\0\0\0\0\0"
         );
     }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use fdr_formats::Ticks;
 use fdr_formats::filter::{Filter, nearest};
+use fdr_formats::tasks;
 
 use super::install;
 use super::names::person_name;
@@ -57,7 +58,7 @@ pub(crate) struct Function {
 impl Function {
     /// Whether filters turn it on and off.
     fn is_switched(&self) -> bool {
-        self.site.what() != What::Name
+        matches!(self.site.what(), What::Calls | What::Event)
     }
 
     /// Whether a trigger can wait for its calls.
@@ -159,13 +160,19 @@ impl Table {
                 break;
             }
             let id = self.functions.len() as u32 + 1;
-            let name = if site.name().is_empty() {
+            let mut name = if site.name().is_empty() {
                 person_name(site.path())
             } else {
                 // The name of a field is a word of the program.
                 let name = site.name();
                 name.strip_prefix("r#").unwrap_or(name).to_owned()
             };
+            name.push_str(match site.what() {
+                What::Calls | What::Event | What::Name => "",
+                What::Finished => tasks::FINISHED,
+                What::Dropped => tasks::DROPPED,
+                What::Busy => tasks::BUSY,
+            });
             if site.what() == What::Name {
                 let known = *self.names.entry(site.name()).or_insert(id);
                 site.set_id(known);
@@ -346,6 +353,7 @@ impl Table {
             name: &function.name,
             file: function.site.file(),
             untimed: function.site.is_untimed(),
+            what: function.site.what() as u8,
         }));
         self.in_ring = self.functions.len();
         if let Some(state) = install::state() {
@@ -430,6 +438,7 @@ impl Table {
             file: function.site.file().to_owned(),
             line: function.site.line(),
             untimed: function.site.is_untimed(),
+            what: fdr_formats::model::What::of(function.site.what() as u8),
         };
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()

@@ -2,6 +2,7 @@
 //! the recorder finds all of them at load time without a call. This file must never run code of its own.
 
 pub(crate) mod slot_access;
+pub(crate) mod task;
 pub(crate) mod unit;
 
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -16,7 +17,16 @@ pub(crate) enum What {
     Event = 1,
     /// A name, which is neither on nor off. All sites with the same name have one id.
     Name = 2,
+    /// The tasks of a function: those that finished. `fdr_formats::tasks` has what is counted for it.
+    Finished = 3,
+    /// Those that were dropped.
+    Dropped = 4,
+    /// How long they were polled.
+    Busy = 5,
 }
+
+/// The sites of a function whose calls are polls of tasks: the function, and what is counted of its tasks.
+pub type TaskSites = [CallSite; 4];
 
 /// One traced function, or a name of notes. The `CallSite`s of a program are side by side in the link section `fdr_sites_N`. N
 /// is `unit::PROTOCOL`, so a program may have copies of this crate whose `CallSite`s differ.
@@ -116,6 +126,33 @@ impl CallSite {
     pub const fn auto(mut self) -> CallSite {
         self.auto = true;
         self
+    }
+
+    /// For expansions only: the function's calls are polls of tasks.
+    #[must_use]
+    pub const fn with_tasks(self) -> TaskSites {
+        let [finished, dropped, busy] = [
+            self.of_tasks(What::Finished),
+            self.of_tasks(What::Dropped),
+            self.of_tasks(What::Busy),
+        ];
+        [self, finished, dropped, busy]
+    }
+
+    const fn of_tasks(&self, what: What) -> CallSite {
+        CallSite {
+            state: AtomicU32::new(0),
+            id: AtomicU32::new(0),
+            line: self.line,
+            magic: CallSite::MAGIC,
+            name: self.name,
+            version: None,
+            path: self.path,
+            file: self.file,
+            untimed: false,
+            auto: false,
+            what,
+        }
     }
 
     /// 0 = off, otherwise the record's low word. Async-signal-safe.

@@ -18,6 +18,7 @@ use std::sync::Mutex;
 
 use super::CallSite;
 use super::slot_access::SlotAccess;
+use super::task::{Begun, End, Task};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::sys::{self, notes::Note};
 
@@ -30,11 +31,13 @@ const PROTOCOL: u32 = 11;
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
 /// Sizes and offsets that copies share.
-const SHAPES: [usize; 9] = [
+const SHAPES: [usize; 11] = [
     size_of::<Unit>(),
     size_of::<Host>(),
     size_of::<CallSite>(),
     size_of::<SlotAccess>(),
+    size_of::<Task>(),
+    size_of::<End>(),
     CHUNK,
     offset_of!(Slot, cursor),
     offset_of!(Slot, last_low),
@@ -96,6 +99,14 @@ pub(crate) struct Host {
     pub(crate) record_untimed: extern "C" fn() -> *mut (),
     /// Writes a note: its kind, and its body as words.
     pub(crate) note: unsafe extern "C" fn(kind: u32, body: *const u64, words: usize),
+    /// Begins and ends a poll of a task, and ends a task outside of its polls.
+    pub(crate) task_begin: extern "C" fn(task: &mut Task, is_recorded: bool, busy: u32) -> Begun,
+    pub(crate) task_end: extern "C" fn(task: &mut Task, begun: Begun, end: End),
+    pub(crate) task_drop: extern "C" fn(task: &mut Task, ids: &[u32; 4]),
+    /// The id of the task that the thread polls.
+    pub(crate) task_current: extern "C" fn() -> u64,
+    /// Replaces that id, and returns the one before.
+    pub(crate) task_enter: extern "C" fn(task: u64) -> u64,
     /// The numbers by which guests make common records themselves.
     pub(crate) slot_access: &'static SlotAccess,
     /// Takes the sites of a unit into the host's table.
@@ -351,8 +362,9 @@ mod tests {
             include_str!("../private/macros.rs"),
         ];
         let in_expansions = expansions.map(|text| text.matches(&name).count());
-        // Its start, its end and the empty static; the static of each function; and that of each event and name.
-        assert_eq!((here, in_expansions), (3, [1, 1]));
+        // Its start, its end and the empty static; the static of each function and each task; and that of each event
+        // and name.
+        assert_eq!((here, in_expansions), (3, [2, 1]));
         assert_eq!(size_of::<CallSite>(), 64, "raise the protocol's number");
     }
 }

@@ -158,6 +158,7 @@ fn info() -> TraceInfo {
         file: file.to_owned(),
         line,
         untimed: false,
+        what: Default::default(),
     };
     TraceInfo {
         functions: vec![

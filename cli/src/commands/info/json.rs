@@ -55,6 +55,12 @@ struct Others {
     custom_events: u64,
     typed_events: u64,
     notes: u64,
+    events: u64,
+    counter_samples: u64,
+    spans_with_fields: u64,
+    noted_arguments: u64,
+    task_changes: u64,
+    thread_state_changes: u64,
     gaps: u64,
     lost_records: u64,
     clock_breaks: u64,
@@ -96,13 +102,13 @@ pub(super) fn write(
 ) -> anyhow::Result<()> {
     let info = source.info();
     let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
-    let first = tally.threads().filter_map(|seen| seen.first).min();
-    let last = tally.threads().map(|seen| seen.last).max();
+    let times = tally.times();
+    let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
     let has_times = !trace::is_timeless(info);
     let thread = |seen: &'_ Seen| -> (Option<u64>, Option<u64>) {
-        let begin = seen.first.map(nanos);
-        let duration = seen.first.map(|first| nanos(seen.last.since(first)));
+        let begin = seen.times().map(|(first, _)| nanos(first));
+        let duration = seen.times().map(|(first, last)| nanos(last.since(first)));
         (begin, duration.filter(|_| has_times))
     };
     let moments = Moments::of(info, first);
@@ -133,7 +139,13 @@ pub(super) fn write(
             arguments: marks.arguments,
             custom_events: marks.customs,
             typed_events: marks.typed,
-            notes: marks.notes,
+            notes: marks.notes.count(),
+            events: marks.notes.events,
+            counter_samples: marks.notes.counters,
+            spans_with_fields: marks.notes.spans,
+            noted_arguments: marks.notes.arguments,
+            task_changes: marks.notes.tasks,
+            thread_state_changes: marks.notes.thread_states,
             gaps: marks.gaps,
             lost_records: marks.lost,
             clock_breaks: marks.breaks,
@@ -159,8 +171,8 @@ pub(super) fn write(
                 }
             })
             .collect(),
-        function_count: info.functions.len(),
-        functions: functions.then(|| info.functions.iter().map(one_function).collect()),
+        function_count: info.called().count(),
+        functions: functions.then(|| info.called().map(one_function).collect()),
         failed_thread: info.failed_thread().map(|thread| thread.0),
         trigger: info.trigger().map(Trigger::of),
         open_calls: open.iter().map(OpenCall::of).collect(),

@@ -3,8 +3,8 @@
 //! [`Place`] must never allocate.
 
 use super::{
-    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, PROCESS, SHORT_CALLS, SYNTHETIC, TAG,
-    THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
+    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, PLACE_BITS, PROCESS, SHORT_CALLS,
+    SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
     Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
@@ -142,8 +142,10 @@ pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>>
         rest = later;
         let mut draft = Draft::new(FUNCTIONS);
         let untimed = batch.iter().filter(|function| function.untimed).count();
+        let without_calls = |function: &&Function| !function.is_called();
+        let named = batch.iter().filter(without_calls).count();
         draft.u32(count);
-        draft.u32(u32::from(untimed > 0));
+        draft.u32(u32::from(untimed > 0) | u32::from(named > 0) << 1);
         for function in batch {
             draft.u32(function.id.0);
             draft.u32(function.line);
@@ -152,11 +154,20 @@ pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>>
             draft.text(&function.name);
             draft.text(&function.file);
         }
-        if untimed > 0 {
+        if untimed + named > 0 {
             draft.align();
+        }
+        if untimed > 0 {
             draft.u32(u32::try_from(untimed).unwrap_or(0));
             for (place, _) in (0..).zip(batch).filter(|(_, function)| function.untimed) {
                 draft.u32(place);
+            }
+        }
+        if named > 0 {
+            draft.u32(u32::try_from(named).unwrap_or(0));
+            let functions = (0..).zip(batch);
+            for (place, function) in functions.filter(|(_, function)| without_calls(function)) {
+                draft.u32(place | (function.what as u32) << PLACE_BITS);
             }
         }
         Some(draft.finish())

@@ -1,4 +1,4 @@
-//! `stepped SEED ROUNDS [apart|events]`: see `steps`.
+//! `stepped SEED ROUNDS [apart|events|tasks]`: see `steps`.
 
 mod steps;
 
@@ -9,6 +9,7 @@ fn main() {
     let how = match env::args().nth(3).as_deref() {
         Some("apart") => steps::How::Apart,
         Some("events") => steps::How::Events,
+        Some("tasks") => steps::How::Tasks,
         _ => steps::How::Calls,
     };
     steps::run(number(1).unwrap_or(1), number(2).unwrap_or(1), how);

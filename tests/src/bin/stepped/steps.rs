@@ -2,7 +2,10 @@
 //! there is a signal on every instruction of a record. After which ones it makes calls is drawn from a seed. A
 //! program's, and a plug-in's.
 
+use std::future::Future;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Waker};
 
 use fdr::traced;
 use fdr_tests::programs::stepping::{on_each_step, stepping};
@@ -77,6 +80,26 @@ fn event() {
     fdr::event!("event", number, text);
 }
 
+/// Tasks of the program and of its handler.
+static TASKS: AtomicU64 = AtomicU64::new(0);
+
+#[traced]
+async fn task() {
+    std::future::ready(()).await;
+}
+
+/// A task that is polled once, or dropped before.
+fn poll_task() {
+    let number = TASKS.fetch_add(1, Ordering::Relaxed);
+    let mut future = pin!(fdr::task!("around", task()));
+    if number & 7 != 0 {
+        let polled = future
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_ready());
+    }
+}
+
 /// Like `support::random`, in what a handler may do.
 fn draw() -> u64 {
     let state = STATE.load(Ordering::Relaxed);
@@ -102,6 +125,7 @@ extern "C" fn on_trap(_: i32) {
         match draw() % 3 {
             // Nothing but events asks for room in this way.
             _ if EVENTS.load(Ordering::Relaxed) > 0 && draw().is_multiple_of(2) => event(),
+            _ if TASKS.load(Ordering::Relaxed) > 0 && draw().is_multiple_of(2) => poll_task(),
             0 => handle_untimed(),
             _ => handle(),
         }
@@ -118,6 +142,8 @@ pub(crate) enum How {
     Apart,
     /// Both record events, too.
     Events,
+    /// Both poll tasks, too.
+    Tasks,
 }
 
 /// Does so many rounds and prints what it did.
@@ -139,6 +165,9 @@ pub(crate) fn run(seed: u64, rounds: u64, how: How) {
                 if how == How::Events && nth % 2 == 0 {
                     event();
                 }
+                if how == How::Tasks && nth % 2 == 0 {
+                    poll_task();
+                }
                 step_untimed();
             }
             // Ends the chunk, where that is near, in the midst of untimed ones.
@@ -148,6 +177,7 @@ pub(crate) fn run(seed: u64, rounds: u64, how: How) {
     println!("traps {}", TRAPS.load(Ordering::Relaxed));
     println!("stepped {}", STEPPED.load(Ordering::Relaxed));
     println!("events {}", EVENTS.load(Ordering::Relaxed));
+    println!("tasks {}", TASKS.load(Ordering::Relaxed));
     println!("handled {}", HANDLED.load(Ordering::Relaxed));
     print!("{}", facts::of_statistics(&fdr::statistics()));
 }

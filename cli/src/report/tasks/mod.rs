@@ -1,0 +1,14 @@
+//! Figures of tasks: from their notes, and from what the recorder counted of them (`fdr_formats::tasks`).
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`seen`] | the tasks of a trace, each as its last note has it |
+//! | [`rows`] | figures per function, in nanoseconds, filtered and sorted |
+//! | [`show`] | the table and the JSON |
+
+pub(crate) mod rows;
+pub(crate) mod seen;
+pub(crate) mod show;
+
+#[cfg(test)]
+mod tests;

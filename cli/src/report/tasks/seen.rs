@@ -1,0 +1,260 @@
+//! The tasks of a trace, each as its last note has it. A task may have notes on several threads, and may have lost the
+//! older ones. Its last note has all of its numbers. Must never keep more than one note of a task.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, task_state};
+use fdr_formats::source::drive_parallel;
+use fdr_formats::{
+    Call, Diagnostic, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
+    TraceInfo,
+};
+
+use crate::damage::Damage;
+use crate::ui;
+
+/// A task, as its last note has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Task {
+    pub(crate) function: FunctionId,
+    /// The task that made it; 0 = none.
+    pub(crate) parent: u64,
+    /// One of `task_state`.
+    pub(crate) state: u8,
+    /// As the note has it.
+    pub(crate) counted: u8,
+    /// When and where the note was written.
+    pub(crate) time: Ticks,
+    pub(crate) thread: ThreadId,
+    /// Ticks since its first poll, and those of its polls.
+    pub(crate) elapsed: u64,
+    pub(crate) busy: u64,
+    pub(crate) polls: u64,
+    /// The first value of the field that tasks are grouped by.
+    pub(crate) value: Option<String>,
+}
+
+impl Task {
+    /// Whether its end is known.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, task_state::FINISHED | task_state::DROPPED)
+    }
+
+    /// Takes what a later note, or one of another thread, says.
+    fn join(&mut self, mut other: Task) {
+        let order = |task: &Task| (task.has_ended(), task.polls, task.time);
+        if order(self) < order(&other) {
+            std::mem::swap(self, &mut other);
+        }
+        if self.value.is_none() {
+            self.value = other.value;
+        }
+    }
+}
+
+/// The tasks of a trace, or of a worker's share of it.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// By their ids.
+    pub(crate) tasks: HashMap<u64, Task>,
+    pub(crate) damage: Damage,
+    /// The last note of any task.
+    pub(crate) last: Ticks,
+    thread: ThreadId,
+    by: By,
+}
+
+/// Finds the values of a field.
+#[derive(Clone, Debug, Default)]
+struct By {
+    /// The ids that the field's name has. Empty: tasks are not grouped.
+    names: Vec<u32>,
+    /// For each open call of the thread: the first value inside of it, but for tasks inside.
+    open: Vec<Option<String>>,
+    /// The open calls of threads that will go on.
+    others: HashMap<ThreadId, Vec<Option<String>>>,
+}
+
+impl Seen {
+    /// Reads the tasks of a source. `by`: the name of a field of events or arguments by which they are grouped.
+    ///
+    /// # Errors
+    /// Where the trace can't be read.
+    pub(crate) fn of(
+        source: &dyn Source,
+        by: Option<&str>,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Seen, Error> {
+        let info = source.info();
+        let make = || by.map_or_else(Seen::default, |by| Seen::by(info, by));
+        let mut all = Seen::default();
+        for seen in drive_parallel(source, ui::jobs(), make, progress)? {
+            all.damage.join(seen.damage);
+            all.last = all.last.max(seen.last);
+            for (id, task) in seen.tasks {
+                all.add(id, task);
+            }
+        }
+        all.inherit();
+        Ok(all)
+    }
+
+    /// No tasks yet. They are grouped by the field of that name.
+    pub(super) fn by(info: &TraceInfo, field: &str) -> Seen {
+        let named = info.functions.iter().filter(|known| known.name == field);
+        let names = named.map(|known| known.id.0).collect();
+        Seen {
+            by: By {
+                names,
+                ..By::default()
+            },
+            ..Seen::default()
+        }
+    }
+
+    fn add(&mut self, id: u64, task: Task) {
+        match self.tasks.entry(id) {
+            Entry::Vacant(place) => {
+                place.insert(task);
+            }
+            Entry::Occupied(mut known) => known.get_mut().join(task),
+        }
+    }
+
+    /// A task without a value has that of its parent.
+    pub(super) fn inherit(&mut self) {
+        let has_none = |task: &&Task| task.value.is_none() && task.parent != 0;
+        let mut lacking: Vec<u64> = self
+            .tasks
+            .iter()
+            .filter(|(_, task)| has_none(task))
+            .map(|(id, _)| *id)
+            .collect();
+        // A parent has a smaller id or another block of ids: several rounds, until nothing changes.
+        loop {
+            let before = lacking.len();
+            lacking.retain(|id| {
+                let parent = self.tasks.get(id).map(|task| task.parent);
+                let value = parent.and_then(|parent| self.tasks.get(&parent)?.value.clone());
+                let is_found = value.is_some();
+                if let Some(task) = self.tasks.get_mut(id).filter(|_| is_found) {
+                    task.value = value;
+                }
+                !is_found
+            });
+            if lacking.len() == before {
+                return;
+            }
+        }
+    }
+}
+
+impl By {
+    fn take(&mut self, field: &Field<'_>) {
+        if !self.names.contains(&field.name) {
+            return;
+        }
+        if let Some(value) = self.open.last_mut().filter(|value| value.is_none()) {
+            *value = Some(text(field));
+        }
+    }
+
+    fn call(&mut self, call: &Call) {
+        if call.edge == Edge::Entry {
+            return self.open.push(None);
+        }
+        // The value of a call is that of the call around it, if that has none.
+        let value = self.open.pop().flatten();
+        if let Some(around) = self.open.last_mut().filter(|around| around.is_none()) {
+            *around = value;
+        }
+    }
+
+    /// The value of a task whose note stands in the innermost open call. The calls around do not get it.
+    fn of_task(&mut self) -> Option<String> {
+        self.open.last_mut().and_then(Option::take)
+    }
+}
+
+fn text(field: &Field<'_>) -> String {
+    match field.value {
+        FieldValue::Text(text, _) => String::from_utf8_lossy(text).into_owned(),
+        _ => {
+            let text = field.words(&TraceInfo::default()).to_string();
+            let value = text.split_once('=').map(|(_, value)| value.to_owned());
+            value.unwrap_or(text)
+        }
+    }
+}
+
+impl Sink for Seen {
+    fn thread(&mut self, thread: &Thread) {
+        if self.thread == thread.id {
+            return;
+        }
+        let before = std::mem::take(&mut self.by.open);
+        if !before.is_empty() {
+            self.by.others.insert(self.thread, before);
+        }
+        self.thread = thread.id;
+        self.by.open = self.by.others.remove(&thread.id).unwrap_or_default();
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if !self.by.names.is_empty() {
+            calls.iter().for_each(|call| self.by.call(call));
+        }
+    }
+
+    fn packed(&mut self, packed: &fdr_formats::packed::Packed<'_>) {
+        if !self.by.names.is_empty() {
+            packed.unpack(|calls| self.calls(calls));
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        let Mark::Note { time, kind, body } = mark else {
+            return;
+        };
+        if !matches!(kind, NoteKind::Task) && self.by.names.is_empty() {
+            return;
+        }
+        match Note::decode(*kind, body) {
+            Some(Note::Event { fields, .. } | Note::Arguments { fields, .. }) => {
+                fields.iter().for_each(|field| self.by.take(field));
+            }
+            Some(Note::Task {
+                task,
+                parent,
+                name,
+                state,
+                counted,
+                elapsed,
+                busy,
+                polls,
+                ..
+            }) => {
+                self.last = self.last.max(*time);
+                let seen = Task {
+                    function: FunctionId(name),
+                    parent,
+                    state,
+                    counted,
+                    time: *time,
+                    thread: self.thread,
+                    elapsed,
+                    busy,
+                    polls,
+                    value: self.by.of_task(),
+                };
+                self.add(task, seen);
+            }
+            _ => {}
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.damage.add(diagnostic);
+    }
+}

@@ -1,0 +1,185 @@
+//! The tasks of a trace as a table for people, and as JSON. Must never compute a figure.
+
+use std::io::Write;
+
+use fdr_formats::TraceInfo;
+use serde::Serialize;
+
+use super::rows::{OpenTask, Row, Tasks};
+use crate::columns::Columns;
+use crate::report::json;
+use crate::ui;
+
+const HEAD: [&str; 12] = [
+    "tasks",
+    "finished",
+    "dropped",
+    "unfinished",
+    "busy",
+    "busy mean",
+    "busy p99",
+    "waiting",
+    "mean",
+    "p50",
+    "p99",
+    "max",
+];
+
+/// Columns in the order in which they are left out where a terminal is narrow.
+const SPARE: [&str; 6] = [
+    "busy mean",
+    "p50",
+    "busy p99",
+    "mean",
+    "waiting",
+    "finished",
+];
+
+/// Tasks without an end that are named.
+const OPEN_SHOWN: usize = 3;
+
+/// Writes the table. `by` is the field that tasks are grouped by.
+pub(crate) fn write(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    tasks: &Tasks,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
+    let width = ui::columns();
+    let fitting = |text: String| match width {
+        Some(width) => ui::wrap(&text, width, 2),
+        None => text,
+    };
+    let program = match info.process {
+        Some(process) => format!("{} (process {process})", ui::clean(&info.program)),
+        None => ui::clean(&info.program).into_owned(),
+    };
+    let format = ui::clean(&info.format);
+    writeln!(out, "{}", fitting(format!("{program} · {format}")))?;
+    if let Some(line) = open_in_words(&tasks.open) {
+        writeln!(out, "{}", fitting(line))?;
+    }
+    writeln!(out)?;
+    let by = by.map(|by| ui::clean(by).into_owned());
+    let head: Vec<&str> = HEAD
+        .into_iter()
+        .chain(["function"])
+        .chain(by.as_deref())
+        .collect();
+    let columns = Columns {
+        head: &head,
+        right: HEAD.len(),
+        colour: ui::colour(),
+        width,
+        spare: &SPARE,
+        ..Columns::default()
+    };
+    columns.write(out, || tasks.rows.iter().map(cells))?;
+    for note in notes(tasks) {
+        writeln!(out, "{}", fitting(note))?;
+    }
+    Ok(())
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let time = |ns: Option<u64>| ns.map_or_else(|| "-".to_owned(), ui::duration);
+    let mut cells: Vec<String> = [row.tasks, row.finished, row.dropped, row.unfinished]
+        .map(ui::count)
+        .into();
+    cells.extend([
+        ui::duration(row.busy_ns),
+        time(row.busy_mean_ns),
+        time(row.busy_p99_ns),
+        ui::duration(row.waiting_ns),
+        time(row.elapsed_mean_ns),
+        time(row.elapsed_p50_ns),
+        time(row.elapsed_p99_ns),
+        time(row.elapsed_max_ns),
+        ui::clean(&row.name).into_owned(),
+    ]);
+    cells.extend(row.by.as_ref().map(|by| ui::clean(by).into_owned()));
+    cells
+}
+
+/// Which tasks have not ended, in a line; `None`: there are none.
+fn open_in_words(open: &[OpenTask]) -> Option<String> {
+    let one = |task: &OpenTask| {
+        format!(
+            "{} (task {}) for {}, polled {} in {}, waits for {}",
+            ui::clean(&task.name),
+            task.id,
+            ui::duration(task.elapsed_ns),
+            ui::things(task.polls, "time"),
+            ui::duration(task.busy_ns),
+            ui::duration(task.waits_ns)
+        )
+    };
+    let shown: Vec<String> = open.iter().take(OPEN_SHOWN).map(one).collect();
+    let more = match open.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and {} more", ui::count(more as u64)),
+    };
+    (!open.is_empty()).then(|| format!("unfinished: {}{more}", shown.join("; ")))
+}
+
+fn notes(tasks: &Tasks) -> Vec<String> {
+    let mut notes = Vec::new();
+    if tasks.rows.is_empty() {
+        notes.push(" (no tasks)".to_owned());
+    }
+    let what = match tasks.is_whole {
+        true => {
+            "whole run: each task is counted, also those whose notes are gone (--window: those with notes)"
+        }
+        false => "of tasks that have a note in the trace",
+    };
+    notes.push(what.to_owned());
+    notes.push(
+        "mean to max: from the first poll to the end, of tasks that finished; p50 and p99 are within 7 %"
+            .to_owned(),
+    );
+    if tasks.hidden > 0 {
+        let hidden = ui::things(tasks.hidden as u64, "function");
+        notes.push(format!("{hidden} not shown (--limit)"));
+    }
+    notes
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    identity: json::Identity<'a>,
+    reason: &'a str,
+    by: Option<&'a str>,
+    is_whole_run: bool,
+    tasks: &'a [Row],
+    tasks_not_shown: usize,
+    open_tasks: &'a [OpenTask],
+}
+
+/// Writes JSON.
+pub(crate) fn write_json(
+    out: &mut dyn Write,
+    file: &str,
+    info: &TraceInfo,
+    tasks: &Tasks,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
+    let document = Document {
+        file,
+        format: &info.format,
+        program: &info.program,
+        process: info.process,
+        identity: json::Identity::of(&info.identity),
+        reason: &info.reason,
+        by,
+        is_whole_run: tasks.is_whole,
+        tasks: &tasks.rows,
+        tasks_not_shown: tasks.hidden,
+        open_tasks: &tasks.open,
+    };
+    json::print(out, &document)
+}

@@ -1,0 +1,444 @@
+//! Notes as events: a class of events for each name, with typed fields, so that any reader of CTF shows names and
+//! values. Layout, and the text of the metadata. A trace without notes has none of this.
+//!
+//! | stream | class | name | fields |
+//! | --- | --- | --- | --- |
+//! | 0 | 8 | `fdr:task` | u64 id, u64 parent, u64 who woke it, u8 state, u32 number of the name, string name |
+//! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u8 state, u8 reason, u32 number of the name, string name |
+//! | 0 | 10 | `fdr:note` | u8 kind, u32 size, size bytes: a note that no other class holds |
+//! | 0 | 11 to 255 | the event's name, `fdr:arguments`, `fdr:result`, `fdr:error` | with bit 24 of the description: u64 span; then the fields |
+//! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
+//! | 1 | 4 | `fdr:name` | u32 id, u32 line, u8 what it stands for, text name, text file |
+//!
+//! A description has: bits 0 to 7 the kind of note, 8 to 15 the form, 16 to 23 the level, 24 there is a span, 32 to 63
+//! the name, or the function of the call. That of a field: bits 0 to 31 the name, 32 to 39 the type, 40 to 47 the place, 48 the text was cut, 49 the
+//! text is no UTF-8.
+//!
+//! A field is a u64, i64 or f64, or a u8 for truth. A text is UTF-8 up to a zero, behind a u64 of the bytes of the whole
+//! text if it was cut. Bytes, and a text that is no UTF-8 or has a zero: u32 bytes that are here, the u64, the bytes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::metadata::plain;
+use crate::model::{FunctionId, TraceInfo};
+use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
+use crate::text::cut;
+
+/// Event classes of threads.
+pub(super) const TASK: u8 = 8;
+pub(super) const THREAD_STATE: u8 = 9;
+pub(super) const NOTE: u8 = 10;
+/// The first class that has a description.
+const FIRST: u8 = 11;
+
+/// Event classes of facts.
+pub(super) const CLASS: u8 = 3;
+pub(super) const NAME: u8 = 4;
+
+/// The classes above that every trace with notes or names has, as the metadata has its events.
+pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
+    (
+        "fdr:task",
+        0,
+        TASK,
+        &[
+            "uint64_t task",
+            "uint64_t parent",
+            "uint64_t woken_by",
+            "uint64_t elapsed",
+            "uint64_t busy",
+            "uint64_t polls",
+            "uint8_t counted",
+            "uint8_t state",
+            "uint32_t name_id",
+            "string { encoding = UTF8; } name",
+        ],
+    ),
+    (
+        "fdr:thread_state",
+        0,
+        THREAD_STATE,
+        &[
+            "value_t object",
+            "uint64_t holder",
+            "uint8_t state",
+            "uint8_t reason",
+            "uint32_t name_id",
+            "string { encoding = UTF8; } name",
+        ],
+    ),
+    (
+        "fdr:note",
+        0,
+        NOTE,
+        &["uint8_t kind", "uint32_t size", "byte_t data[ size ]"],
+    ),
+    (
+        "fdr:class",
+        1,
+        CLASS,
+        &[
+            "uint8_t class",
+            "value_t about",
+            "uint32_t count",
+            "value_t fields[ count ]",
+        ],
+    ),
+    (
+        "fdr:name",
+        1,
+        NAME,
+        &[
+            "uint32_t id",
+            "uint32_t line",
+            "uint8_t what",
+            "?name",
+            "?file",
+        ],
+    ),
+];
+
+/// Bytes of an event's name and of a field's name in the metadata.
+const EVENT_NAME: usize = 256;
+const FIELD_NAME: usize = 64;
+
+const HAS_SPAN: u64 = 1 << 24;
+const IS_CUT: u64 = 1 << 48;
+const IS_RAW: u64 = 1 << 49;
+
+/// What the notes of a class have in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct NoteClass {
+    pub(super) event: u64,
+    pub(super) fields: Vec<u64>,
+}
+
+impl NoteClass {
+    /// That of an event or of arguments. `None`: the note has another kind, or a type that this version does not know.
+    fn of(note: &Note<'_>) -> Option<NoteClass> {
+        let (event, fields) = match note {
+            Note::Event {
+                name,
+                form,
+                level,
+                span,
+                fields,
+            } => {
+                let about = u64::from(*form) << 8 | u64::from(*level) << 16;
+                let has_span = if *span == 0 { 0 } else { HAS_SPAN };
+                (about | has_span | u64::from(*name) << 32, &fields[..])
+            }
+            Note::Arguments { function, fields } => (u64::from(*function) << 32, &fields[..]),
+            Note::Task { .. } | Note::ThreadState { .. } => return None,
+        };
+        Some(NoteClass {
+            event: event | note.kind() as u64,
+            fields: fields.iter().map(describe).collect::<Option<_>>()?,
+        })
+    }
+
+    pub(super) fn kind(&self) -> Option<NoteKind> {
+        NoteKind::of(self.event as u8)
+    }
+
+    pub(super) fn has_span(&self) -> bool {
+        self.event & HAS_SPAN != 0
+    }
+
+    /// The class in the metadata.
+    fn text(&self, id: u8, info: &TraceInfo) -> String {
+        let name = match (self.kind(), self.fields.first()) {
+            (Some(NoteKind::Arguments), field) => match field.map(|field| place(*field)) {
+                Some(RESULT) => "fdr:result".to_owned(),
+                Some(ERROR) => "fdr:error".to_owned(),
+                _ => "fdr:arguments".to_owned(),
+            },
+            _ => event_name(info, (self.event >> 32) as u32),
+        };
+        let mut text =
+            format!("\nevent {{\n\tname = \"{name}\";\n\tid = {id};\n\tstream_id = 0;\n");
+        // LTTng's numbers: TRACE_DEBUG_LINE, DEBUG, INFO, WARNING, ERR.
+        let level = match self.event >> 16 & 0xFF {
+            1 => 13,
+            2 => 14,
+            3 => 6,
+            4 => 4,
+            5 => 3,
+            _ => 0,
+        };
+        if level > 0 {
+            let _ = writeln!(text, "\tloglevel = {level};");
+        }
+        text.push_str("\tfields := struct {\n");
+        let mut taken = BTreeSet::new();
+        if self.has_span() {
+            taken.insert("span_id".to_owned());
+            text.push_str("\t\tuint64_t _span_id;\n");
+        }
+        for &field in &self.fields {
+            let name = field_name(name_of(info, field as u32), &mut taken);
+            let _ = match kind(field) {
+                0 => writeln!(text, "\t\tuint64_t _{name};"),
+                1 => writeln!(text, "\t\tint64_t _{name};"),
+                2 => writeln!(text, "\t\tfloat64_t _{name};"),
+                3 => writeln!(text, "\t\tuint8_t _{name};"),
+                6 => writeln!(text, "\t\tvalue_t _{name};"),
+                _ => {
+                    if !is_string(field) {
+                        let _ = writeln!(text, "\t\tuint32_t __{name}_length;");
+                    }
+                    if is_cut(field) {
+                        let _ = writeln!(text, "\t\tuint64_t _{name}_bytes;");
+                    }
+                    match is_string(field) {
+                        true => writeln!(text, "\t\tstring {{ encoding = UTF8; }} _{name};"),
+                        false => writeln!(text, "\t\tbyte_t _{name}[ __{name}_length ];"),
+                    }
+                }
+            };
+        }
+        text.push_str("\t};\n};\n");
+        text
+    }
+}
+
+/// The type of a described field.
+pub(super) fn kind(field: u64) -> u8 {
+    (field >> 32) as u8
+}
+
+/// Its place.
+pub(super) fn place(field: u64) -> u8 {
+    (field >> 40) as u8
+}
+
+/// Whether its text was cut.
+pub(super) fn is_cut(field: u64) -> bool {
+    field & IS_CUT != 0
+}
+
+/// Whether it is a text up to a zero.
+pub(super) fn is_string(field: u64) -> bool {
+    kind(field) == 4 && field & IS_RAW == 0
+}
+
+fn describe(field: &Field<'_>) -> Option<u64> {
+    let kind = match field.value {
+        FieldValue::Unsigned(_) => 0,
+        FieldValue::Signed(_) => 1,
+        FieldValue::Float(_) => 2,
+        FieldValue::Truth(_) => 3,
+        FieldValue::Text(..) => 4,
+        FieldValue::Bytes(..) => 5,
+        FieldValue::Address(_) => 6,
+        FieldValue::Other(..) => return None,
+    };
+    let text = match field.value {
+        FieldValue::Text(text, whole) | FieldValue::Bytes(text, whole) => {
+            let is_cut = whole != text.len() as u64;
+            // Readers take a zero for the end of a text.
+            let is_raw = kind == 4 && (std::str::from_utf8(text).is_err() || text.contains(&0));
+            (u64::from(is_cut) * IS_CUT) | (u64::from(is_raw) * IS_RAW)
+        }
+        _ => 0,
+    };
+    Some(u64::from(field.name) | kind << 32 | u64::from(field.place) << 40 | text)
+}
+
+fn name_of(info: &TraceInfo, id: u32) -> &str {
+    let id = FunctionId(id);
+    let known = info.function(id);
+    // Functions that came later are not in order.
+    let known = known.or_else(|| info.functions.iter().find(|function| function.id == id));
+    known.map_or("", |function| &function.name)
+}
+
+/// An event's name in the metadata. The names of classes of our own, and of calls, are not for events.
+fn event_name(info: &TraceInfo, id: u32) -> String {
+    let name = plain(name_of(info, id), EVENT_NAME);
+    match name.as_str() {
+        "" => format!("#{id}"),
+        own if own.starts_with("fdr:") || own.starts_with("lttng_ust") => format!("_{name}"),
+        _ => name,
+    }
+}
+
+/// A field's name as an identifier that no other field of the event has, nor the length of one. Readers leave out the
+/// underscore before it.
+fn field_name(name: &str, taken: &mut BTreeSet<String>) -> String {
+    let word = |char: char| {
+        if char.is_ascii_alphanumeric() {
+            char
+        } else {
+            '_'
+        }
+    };
+    let name: String = match cut(name, FIELD_NAME) {
+        "" => "value".to_owned(),
+        name => name.chars().map(word).collect(),
+    };
+    let mut number = 1;
+    loop {
+        let name = match number {
+            1 => name.clone(),
+            number => format!("{name}_{number}"),
+        };
+        let all = [
+            name.clone(),
+            format!("_{name}_length"),
+            format!("{name}_bytes"),
+        ];
+        if !all.iter().any(|name| taken.contains(name)) {
+            taken.extend(all);
+            return name;
+        }
+        number += 1;
+    }
+}
+
+/// The classes of a trace that is written.
+#[derive(Clone, Debug, Default)]
+pub(super) struct NoteClasses {
+    known: BTreeMap<NoteClass, u8>,
+    /// Those that no fact describes yet.
+    pub(super) untold: Vec<(u8, NoteClass)>,
+    /// Their texts in the metadata.
+    pub(super) text: String,
+    /// The trace has notes or names.
+    pub(super) is_used: bool,
+    /// The metadata does not have all of this yet.
+    pub(super) is_untold: bool,
+    /// Notes that had to be written without a class of their own, because there were too many classes.
+    pub(super) classless: u64,
+}
+
+impl NoteClasses {
+    /// The trace has what only these classes hold.
+    pub(super) fn begin(&mut self) {
+        self.is_untold |= !self.is_used;
+        self.is_used = true;
+    }
+
+    /// The class of a note, and its fields. `body` is the note's.
+    pub(super) fn put(
+        &mut self,
+        kind: NoteKind,
+        body: &[u8],
+        info: &TraceInfo,
+        out: &mut Vec<u8>,
+    ) -> u8 {
+        self.begin();
+        let note = Note::decode(kind, body);
+        let class = note.as_ref().and_then(|note| self.class(note, info));
+        match (note, class) {
+            (Some(note), Some(class)) => {
+                put(&note, info, out);
+                class
+            }
+            _ => {
+                out.push(kind as u8);
+                out.extend((body.len() as u32).to_le_bytes());
+                out.extend_from_slice(body);
+                NOTE
+            }
+        }
+    }
+
+    fn class(&mut self, note: &Note<'_>, info: &TraceInfo) -> Option<u8> {
+        match note.kind() {
+            NoteKind::Task => return Some(TASK),
+            NoteKind::ThreadState => return Some(THREAD_STATE),
+            NoteKind::Event | NoteKind::Arguments => {}
+        }
+        let class = NoteClass::of(note)?;
+        if let Some(&id) = self.known.get(&class) {
+            return Some(id);
+        }
+        let next = usize::from(FIRST) + self.known.len();
+        let Ok(id) = u8::try_from(next) else {
+            self.classless += 1;
+            return None;
+        };
+        self.text.push_str(&class.text(id, info));
+        self.untold.push((id, class.clone()));
+        self.known.insert(class, id);
+        self.is_untold = true;
+        Some(id)
+    }
+}
+
+/// The fields of a note.
+fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
+    let long = |out: &mut Vec<u8>, number: u64| out.extend(number.to_le_bytes());
+    let name = |out: &mut Vec<u8>, id: u32| {
+        out.extend(id.to_le_bytes());
+        out.extend_from_slice(plain(name_of(info, id), EVENT_NAME).as_bytes());
+        out.push(0);
+    };
+    match note {
+        Note::Event { span, fields, .. } => {
+            if *span != 0 {
+                long(out, *span);
+            }
+            fields.iter().for_each(|field| put_field(field, out));
+        }
+        Note::Arguments { fields, .. } => fields.iter().for_each(|field| put_field(field, out)),
+        Note::Task {
+            task,
+            parent,
+            by,
+            name: id,
+            state,
+            counted,
+            elapsed,
+            busy,
+            polls,
+        } => {
+            [*task, *parent, *by, *elapsed, *busy, *polls]
+                .iter()
+                .for_each(|number| long(out, *number));
+            out.extend([*counted, *state]);
+            name(out, *id);
+        }
+        Note::ThreadState {
+            object,
+            holder,
+            name: id,
+            state,
+            reason,
+        } => {
+            [*object, *holder]
+                .iter()
+                .for_each(|number| long(out, *number));
+            out.extend([*state, *reason]);
+            name(out, *id);
+        }
+    }
+}
+
+fn put_field(field: &Field<'_>, out: &mut Vec<u8>) {
+    let number = match field.value {
+        FieldValue::Unsigned(number) | FieldValue::Address(number) => number,
+        FieldValue::Signed(number) => number as u64,
+        FieldValue::Float(number) => number.to_bits(),
+        FieldValue::Truth(truth) => return out.push(truth.into()),
+        FieldValue::Text(text, whole) | FieldValue::Bytes(text, whole) => {
+            let is_string = describe(field).is_some_and(is_string);
+            if !is_string {
+                out.extend((text.len() as u32).to_le_bytes());
+            }
+            if whole != text.len() as u64 {
+                out.extend(whole.to_le_bytes());
+            }
+            out.extend_from_slice(text);
+            if is_string {
+                out.push(0);
+            }
+            return;
+        }
+        // Such a note has no class.
+        FieldValue::Other(..) => return,
+    };
+    out.extend(number.to_le_bytes());
+}

@@ -1,0 +1,230 @@
+//! Notes in words, for people, with the names that a trace has for their numbers. Must never trust a text of a note:
+//! whoever prints these words to a terminal escapes what could act on it.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::model::{FunctionId, TraceInfo};
+use crate::notes::{ERROR, Field, FieldValue, Note, RESULT};
+
+const FORMS: [&str; 4] = ["instant", "begin of a span", "end of a span", "counter"];
+const LEVELS: [&str; 6] = ["not known", "trace", "debug", "info", "warning", "error"];
+const TASK_STATES: [&str; 6] = [
+    "created", "running", "waiting", "woken", "finished", "dropped",
+];
+const THREAD_STATES: [&str; 3] = ["running", "waiting for a CPU", "blocked"];
+const REASONS: [&str; 10] = [
+    "not known",
+    "lock",
+    "condition",
+    "input or output",
+    "sleep",
+    "end of a thread",
+    "channel",
+    "parked",
+    "page fault",
+    "taken from its CPU",
+];
+
+/// The word of a number, or the number.
+fn word(words: &[&'static str], number: u8) -> Cow<'static, str> {
+    match words.get(usize::from(number)) {
+        Some(word) => Cow::Borrowed(word),
+        None => number.to_string().into(),
+    }
+}
+
+/// The word of an event's form.
+#[must_use]
+pub fn form(number: u8) -> Cow<'static, str> {
+    word(&FORMS, number)
+}
+
+/// The word of a level. `None`: the level is not known.
+#[must_use]
+pub fn level(number: u8) -> Option<Cow<'static, str>> {
+    (number > 0).then(|| word(&LEVELS, number))
+}
+
+/// A note, or a field of one, in words.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a, T> {
+    what: &'a T,
+    info: &'a TraceInfo,
+}
+
+impl Note<'_> {
+    /// The note in words: `my_app::accepted (info)  id=7 path="/tmp"`.
+    #[must_use]
+    pub fn words<'a>(&'a self, info: &'a TraceInfo) -> Words<'a, Self> {
+        Words { what: self, info }
+    }
+}
+
+impl Field<'_> {
+    /// The field in words: `path="/tmp"`.
+    #[must_use]
+    pub fn words<'a>(&'a self, info: &'a TraceInfo) -> Words<'a, Self> {
+        Words { what: self, info }
+    }
+}
+
+/// The name with that number: `#12` if the trace has none, and empty for 0.
+#[must_use]
+pub fn name(info: &TraceInfo, id: u32) -> Cow<'_, str> {
+    match info.function(FunctionId(id)) {
+        Some(function) if !function.name.is_empty() => Cow::Borrowed(&function.name),
+        _ if id == 0 => Cow::Borrowed(""),
+        _ => FunctionId(id).to_string().into(),
+    }
+}
+
+/// What a field of a call's note is besides an argument: its result, or the error of that. Empty for an argument.
+#[must_use]
+pub fn result(field: &Field<'_>) -> &'static str {
+    match field.place {
+        RESULT => "result",
+        ERROR => "error",
+        _ => "",
+    }
+}
+
+impl fmt::Display for FieldValue<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            FieldValue::Unsigned(number) => write!(f, "{number}"),
+            FieldValue::Signed(number) => write!(f, "{number}"),
+            FieldValue::Float(number) => write!(f, "{number:?}"),
+            FieldValue::Truth(truth) => write!(f, "{truth}"),
+            FieldValue::Text(text, whole) => {
+                write!(f, "{:?}", String::from_utf8_lossy(text))?;
+                cut(f, text, whole)
+            }
+            FieldValue::Bytes(bytes, whole) => {
+                f.write_str("0x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                cut(f, bytes, whole)
+            }
+            FieldValue::Address(address) => write!(f, "{address:#x}"),
+            FieldValue::Other(kind, number, text) => {
+                write!(
+                    f,
+                    "(type {kind}) {number} {:?}",
+                    text.escape_ascii().to_string()
+                )
+            }
+        }
+    }
+}
+
+fn cut(f: &mut fmt::Formatter<'_>, held: &[u8], whole: u64) -> fmt::Result {
+    match whole > held.len() as u64 {
+        true => write!(f, " (of {whole} bytes)"),
+        false => Ok(()),
+    }
+}
+
+impl fmt::Display for Words<'_, Field<'_>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Field {
+            name: id, value, ..
+        } = self.what;
+        match &*name(self.info, *id) {
+            "" => write!(f, "{value}"),
+            // A name that could be taken for something else is a text.
+            odd if odd.contains([' ', '=', '"']) => write!(f, "{odd:?}={value}"),
+            name => write!(f, "{name}={value}"),
+        }
+    }
+}
+
+impl fmt::Display for Words<'_, Note<'_>> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let info = self.info;
+        match self.what {
+            Note::Event {
+                name: id,
+                form: number,
+                level: of,
+                span,
+                fields,
+            } => {
+                f.write_str(&name(info, *id))?;
+                let form = (*number > 0).then(|| form(*number));
+                let span = (*span > 0).then(|| format!("span {span}").into());
+                let about: Vec<Cow<'_, str>> =
+                    [form, level(*of), span].into_iter().flatten().collect();
+                if !about.is_empty() {
+                    write!(f, " ({})", about.join(", "))?;
+                }
+                for (at, field) in fields.iter().enumerate() {
+                    let before = if at == 0 { "  " } else { " " };
+                    write!(f, "{before}{}", field.words(info))?;
+                }
+                Ok(())
+            }
+            Note::Task {
+                task,
+                parent,
+                by,
+                name: id,
+                state,
+                elapsed,
+                busy,
+                polls,
+                ..
+            } => {
+                write!(
+                    f,
+                    "{task} {} {}",
+                    name(info, *id),
+                    word(&TASK_STATES, *state)
+                )?;
+                for (what, number) in [("parent", parent), ("by", by)] {
+                    if *number > 0 {
+                        write!(f, "  {what}={number}")?;
+                    }
+                }
+                write!(
+                    f,
+                    "  polls={polls} busy={busy} ticks elapsed={elapsed} ticks"
+                )
+            }
+            Note::Arguments { function, fields } => {
+                f.write_str(&name(info, *function))?;
+                for (at, field) in fields.iter().enumerate() {
+                    f.write_str(if at == 0 { "  " } else { " " })?;
+                    let result = result(field);
+                    if !result.is_empty() {
+                        f.write_str(result)?;
+                        f.write_str(if field.name == 0 { "=" } else { " " })?;
+                    }
+                    field.words(info).fmt(f)?;
+                }
+                Ok(())
+            }
+            Note::ThreadState {
+                object,
+                holder,
+                name: id,
+                state,
+                reason,
+            } => {
+                f.write_str(&word(&THREAD_STATES, *state))?;
+                if *reason > 0 {
+                    write!(f, " ({})", word(&REASONS, *reason))?;
+                }
+                if *id > 0 {
+                    write!(f, "  {}", name(info, *id))?;
+                }
+                if *object > 0 {
+                    write!(f, "  object={object:#x}")?;
+                }
+                if *holder > 0 {
+                    write!(f, "  holder={holder}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}

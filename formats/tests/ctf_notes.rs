@@ -1,0 +1,216 @@
+//! Notes in CTF folders: a class of events for each name, typed by hand, any note there and back, and names that would
+//! break a metadata text.
+
+use crate::common::ctf::{Folder, read_whole, write};
+use crate::common::{Event, Random, enter, exit, thread};
+use crate::notes::{TEXT, random_note};
+use fdr_formats::model::What;
+use fdr_formats::notes::{Field, FieldValue, Note, RESULT};
+use fdr_formats::{Function, FunctionId, TraceInfo};
+
+fn info(names: &[(u32, &str, What)]) -> TraceInfo {
+    let function = |&(id, name, what): &(u32, &str, What)| Function {
+        id: FunctionId(id),
+        name: name.into(),
+        what,
+        ..Function::default()
+    };
+    TraceInfo {
+        functions: names.iter().map(function).collect(),
+        ..TraceInfo::default()
+    }
+}
+
+fn event<'a>(name: u32, form: u8, level: u8, fields: &[(u32, FieldValue<'a>)]) -> Note<'a> {
+    let field = |&(name, value): &(u32, FieldValue<'a>)| Field {
+        name,
+        place: 0,
+        value,
+    };
+    Note::Event {
+        name,
+        form,
+        level,
+        span: 0,
+        fields: fields.iter().map(field).collect(),
+    }
+}
+
+/// A call of function 1 with these notes inside.
+fn around(notes: &[Note<'_>]) -> Vec<Event> {
+    let note = |(at, note): (u64, &Note<'_>)| {
+        Event::Note(
+            at,
+            note.kind(),
+            note.encode().expect("a note within bounds"),
+        )
+    };
+    let mut events = vec![Event::Call(enter(1000, 1))];
+    events.extend((1001..).zip(notes).map(note));
+    events.push(Event::Call(exit(9000, 1)));
+    events
+}
+
+/// Writes these and reads them again: they are the same, and nothing was lost.
+fn comes_back(info: &TraceInfo, events: &[Event]) -> Folder {
+    let (folder, losses) = write(info, &[(thread(7), events.to_vec())]);
+    assert!(losses.is_empty(), "{losses}");
+    let read = read_whole(folder.path());
+    assert_eq!(read.kept.events(7), events);
+    assert_eq!(read.info.functions, info.functions);
+    folder
+}
+
+#[test]
+fn a_name_is_a_class_with_typed_fields() {
+    let info = info(&[
+        (1, "app::run", What::Calls),
+        (2, "app::accepted", What::Event),
+        (3, "id", What::Name),
+        (4, "path to", What::Name),
+        (5, "app::queue", What::Event),
+    ]);
+    let path = FieldValue::Text("/tmp/ü".as_bytes(), 7);
+    let accepted = |id| event(2, 0, 4, &[(3, FieldValue::Unsigned(id)), (4, path)]);
+    let result = Note::Arguments {
+        function: 1,
+        fields: vec![Field {
+            name: 3,
+            place: RESULT,
+            value: FieldValue::Truth(true),
+        }],
+    };
+    let notes = [
+        accepted(1),
+        event(5, 3, 0, &[(0, FieldValue::Signed(-1))]),
+        accepted(2),
+        // Another class, because the text was cut.
+        event(
+            2,
+            0,
+            4,
+            &[
+                (3, FieldValue::Unsigned(1)),
+                (4, FieldValue::Text(b"/", 100)),
+            ],
+        ),
+        result,
+    ];
+    let folder = comes_back(&info, &around(&notes));
+    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    let classes = metadata
+        .split("\nevent {\n")
+        .skip_while(|class| !class.contains("id = 11;"));
+    let classes: Vec<&str> = classes.collect();
+    let wanted = [
+        "\tname = \"app::accepted\";\n\tid = 11;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
+         \t\tuint64_t _id;\n\t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
+        "\tname = \"app::queue\";\n\tid = 12;\n\tstream_id = 0;\n\tfields := struct {\n\
+         \t\tint64_t _value;\n\t};\n};\n",
+        "\tname = \"app::accepted\";\n\tid = 13;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
+         \t\tuint64_t _id;\n\t\tuint64_t _path_to_bytes;\n\
+         \t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
+        "\tname = \"fdr:result\";\n\tid = 14;\n\tstream_id = 0;\n\tfields := struct {\n\
+         \t\tuint8_t _id;\n\t};\n};\n",
+    ];
+    assert_eq!(classes, wanted);
+    // An event byte for byte: class, time, process 0, thread 7, its name, then the fields.
+    let bytes = folder.bytes("thread-7");
+    let mut wanted = vec![11];
+    wanted.extend(1001_u64.to_le_bytes());
+    wanted.extend([0, 0, 0, 0, 7, 0, 0, 0]);
+    wanted.extend(b"thread 7\0");
+    wanted.extend(1_u64.to_le_bytes());
+    wanted.extend("/tmp/ü\0".as_bytes());
+    let found = bytes.windows(wanted.len()).filter(|at| *at == wanted);
+    assert_eq!(found.count(), 1);
+    // The functions for Trace Compass are those that have calls.
+    let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
+    assert_eq!(map, "0000000000000001 T app::run\n");
+}
+
+#[test]
+fn any_note_comes_back() {
+    let mut random = Random(3);
+    let notes: Vec<Note<'_>> = (0..1500).map(|_| random_note(&mut random, TEXT)).collect();
+    // More classes than there are numbers: the rest is written as bytes, and other readers are told of.
+    let (_, losses) = write(&TraceInfo::default(), &[(thread(7), around(&notes))]);
+    assert_eq!(losses.notes().count(), 1);
+    let told = losses.notes().next();
+    assert!(
+        told.is_some_and(|(what, _)| what.contains("beyond 245")),
+        "{told:?}"
+    );
+    comes_back(&TraceInfo::default(), &around(&notes));
+}
+
+#[test]
+fn a_trace_without_notes_is_written_as_ever() {
+    let info = info(&[(1, "app::run", What::Calls)]);
+    let folder = comes_back(&info, &around(&[]));
+    let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
+    for word in ["fdr:note", "fdr:task", "fdr:class", "fdr:name", "id = 8;"] {
+        assert!(!metadata.contains(word), "{word}");
+    }
+}
+
+#[test]
+fn no_name_breaks_the_metadata_or_passes_for_another_event() {
+    let long = "n\"\\\u{1b};\n".repeat(12_000);
+    let hostile = [
+        "lttng_ust_cyg_profile:func_entry",
+        "fdr:custom",
+        "fdr:note",
+        "\"; }; event { name = \"x",
+        "\\",
+        "\u{202e}txt.exe\u{2066}",
+        "a\0b\nc\r\t\u{1b}[2J",
+        "</script><script>alert(1)</script>",
+        "event",
+        "value",
+        "_value_length",
+        "ä ö",
+        "",
+        &long,
+    ];
+    let mut names = vec![(1, "app::run", What::Calls)];
+    names.extend((2..).zip(hostile).map(|(id, name)| (id, name, What::Event)));
+    names.extend(
+        (102..)
+            .zip(hostile)
+            .map(|(id, name)| (id, name, What::Name)),
+    );
+    let info = info(&names);
+    let text = b"</x>\0\"\\\xff\xfe\x1b[2J";
+    let mut notes = Vec::new();
+    for nth in 0..hostile.len() as u32 {
+        let values = [
+            (102 + nth, FieldValue::Text(text, 15)),
+            (102 + nth, FieldValue::Text(b"\x1b[2J", 4)),
+            (102 + nth, FieldValue::Bytes(text, 1 << 60)),
+            (0, FieldValue::Float(f64::NEG_INFINITY)),
+            (0, FieldValue::Address(7)),
+        ];
+        notes.push(event(2 + nth, 0, 200, &values));
+        notes.push(event(2 + nth, 9, 0, &[]));
+        notes.push(Note::Task {
+            task: 1,
+            parent: 2,
+            by: 3,
+            name: 2 + nth,
+            state: 77,
+            counted: 3,
+            elapsed: 1 << 40,
+            busy: 1 << 33,
+            polls: 12,
+        });
+        notes.push(Note::ThreadState {
+            object: 1,
+            holder: 2,
+            name: 2 + nth,
+            state: 77,
+            reason: 88,
+        });
+    }
+    comes_back(&info, &around(&notes));
+}

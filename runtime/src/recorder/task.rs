@@ -1,0 +1,244 @@
+//! Tasks: the life of a traced future, from its first recorded poll to its end. Its numbers lie in the future, so a
+//! task may move between threads. All functions are async-signal-safe.
+//!
+//! A note at the end of a poll has the numbers so far. The note stands inside of the poll's call. With `FDR_KEEP` it is
+//! written only if the call leaves records anyway. The end of a task is counted in the totals of the thread, as the end
+//! of a call is. It has a note, too, if the task took at least the threshold of the thread, has left a note before, or is
+//! in no totals.
+
+use fdr_formats::notes::{NoteKind, task_state};
+
+use super::note::Note;
+use super::{CLOCK, claim, host, open_calls, tls, writer};
+use crate::clock::{self, Kind, Stamp};
+use crate::primitive::{AtomicU64, Ordering, compiler_fence};
+use crate::ring::layout::{BUSY, OpenCalls, Row, Slot};
+use crate::ring::totals;
+use crate::site::task::{Begun, End, Task};
+
+/// How many ids a thread takes at once. The first one of a block is none.
+const BLOCK: u64 = 1024;
+
+/// The number of the last block of ids that a thread took.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
+
+/// Begins a poll. The first one begins the task if the entry of its call is recorded. `busy` is the id under which the
+/// polls of such tasks are counted.
+#[cold]
+#[inline(never)]
+pub(crate) fn begin(task: &mut Task, is_recorded: bool, busy: u32) -> Begun {
+    match host() {
+        Some(host) => (host.task_begin)(task, is_recorded, busy),
+        None => begin_of_guest(task, is_recorded, busy),
+    }
+}
+
+/// Ends a poll, before the exit of its call.
+#[cold]
+#[inline(never)]
+pub(crate) fn end(task: &mut Task, begun: Begun, end: End) {
+    match host() {
+        Some(host) => (host.task_end)(task, begun, end),
+        None => end_of_guest(task, begun, end),
+    }
+}
+
+/// Ends a task whose future is dropped before its end. If nobody has polled it, the task begins and ends here.
+#[cold]
+#[inline(never)]
+pub(crate) fn end_dropped(task: &mut Task, ids: &[u32; 4]) {
+    match host() {
+        Some(host) => (host.task_drop)(task, ids),
+        None => drop_of_guest(task, ids),
+    }
+}
+
+/// The id of the task that the thread polls. 0: it polls none.
+#[cold]
+#[inline(never)]
+pub(crate) fn current() -> u64 {
+    match host() {
+        Some(host) => (host.task_current)(),
+        None => current_of_guest(),
+    }
+}
+
+/// Replaces the id of the task that the thread polls, and returns the one before.
+#[cold]
+#[inline(never)]
+pub(crate) fn enter(task: u64) -> u64 {
+    match host() {
+        Some(host) => (host.task_enter)(task),
+        None => enter_of_guest(task),
+    }
+}
+
+/// [`begin`] for a guest, called in its host.
+pub(crate) extern "C" fn begin_of_guest(task: &mut Task, is_recorded: bool, busy: u32) -> Begun {
+    let around = tls::task();
+    if task.id == 0 && is_recorded {
+        task.open(next_id(), around);
+        let begun = |[busy]: [&Row; 1]| totals::count_untimed(busy);
+        task.is_counted = count(tls::get(), [busy], begun);
+        task.first = now().ticks;
+    } else if !task.is_open() {
+        // `FDR_SAMPLE` has left its first poll out. Otherwise its other numbers would be wrong.
+        task.close();
+        return Begun { ticks: 0, around };
+    }
+    tls::set_task(task.id);
+    let ticks = match task.polls {
+        0 => task.first,
+        _ => now().ticks,
+    };
+    Begun { ticks, around }
+}
+
+/// [`end`] for a guest, called in its host.
+pub(crate) extern "C" fn end_of_guest(task: &mut Task, begun: Begun, end: End) {
+    tls::set_task(begun.around);
+    if !task.is_open() {
+        return;
+    }
+    let stamp = now();
+    let ticks = stamp.ticks.saturating_sub(begun.ticks);
+    task.busy = task.busy.saturating_add(ticks);
+    task.polls = task.polls.saturating_add(1);
+    let leaves_records = end.is_recorded
+        && open_calls::of(tls::get()).is_none_or(|calls| {
+            let (open, published) = calls.open();
+            calls.is_long(ticks) || published >= open
+        });
+    if end.state != task_state::WAITING {
+        finish(task, end.ids, end.state, stamp, leaves_records);
+    } else if leaves_records {
+        note(task, end.ids, end.state, u8::from(task.is_counted), stamp);
+        task.has_note = true;
+    }
+}
+
+/// [`end_dropped`] for a guest, called in its host.
+pub(crate) extern "C" fn drop_of_guest(task: &mut Task, ids: &[u32; 4]) {
+    let stamp = now();
+    if task.is_open() {
+        return finish(task, *ids, task_state::DROPPED, stamp, false);
+    }
+    let never_polled = |[dropped]: [&Row; 1]| totals::count_untimed(dropped);
+    let [_, _, dropped, _] = *ids;
+    if !count(tls::get(), [dropped], never_polled) {
+        task.open(next_id(), tls::task());
+        task.first = stamp.ticks;
+        note(task, *ids, task_state::DROPPED, 0, stamp);
+    }
+    task.close();
+}
+
+/// [`current`] for a guest, called in its host.
+pub(crate) extern "C" fn current_of_guest() -> u64 {
+    tls::task()
+}
+
+/// [`enter`] for a guest, called in its host.
+pub(crate) extern "C" fn enter_of_guest(task: u64) -> u64 {
+    let around = tls::task();
+    tls::set_task(task);
+    around
+}
+
+/// Ends a task: counts it, and writes its note if it is to have one.
+fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_records: bool) {
+    let slot = tls::get();
+    let [_, finished, dropped, busy] = ids;
+    let end = match state {
+        task_state::FINISHED => finished,
+        _ => dropped,
+    };
+    let elapsed = elapsed(task, stamp);
+    let polled = task.busy.min(elapsed);
+    let is_counted = task.is_counted
+        && count(slot, [end, busy], |[end, busy]| {
+            totals::count(end, elapsed, elapsed - polled);
+            totals::count(busy, polled, 0);
+        });
+    let is_long = open_calls::of(slot).is_none_or(|calls| calls.is_long(elapsed));
+    // If it had left a note before, that note alone would say that it has not ended.
+    if leaves_records || is_long || task.has_note || !is_counted {
+        let counted = u8::from(task.is_counted) | u8::from(is_counted) << 1;
+        note(task, ids, state, counted, stamp);
+    }
+    task.close();
+}
+
+impl OpenCalls {
+    /// Whether something that took so long leaves records.
+    fn is_long(&self, ticks: u64) -> bool {
+        ticks >= self.threshold.load(Ordering::Relaxed)
+    }
+}
+
+/// Counts in rows of the calling thread's totals. False: the thread has no totals, they have no room for the rows, or
+/// this is a handler that interrupts a record.
+fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N])) -> bool {
+    let calls = open_calls::of(slot);
+    let Some(totals) = calls.and_then(|calls| totals::at(calls.totals.load(Ordering::Relaxed)))
+    else {
+        return false;
+    };
+    let before = slot.cpu.load(Ordering::Relaxed);
+    if before == BUSY || claim::is_unnoticed_child() {
+        return false;
+    }
+    slot.cpu.store(BUSY, Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    let rows = ids.map(|id| totals::row_of(totals, id, || claim::extend_totals(totals)));
+    // The row of all functions without one can't tell tasks from calls.
+    let is_own = |(row, id): (&&Row, &u32)| *id != 0 && totals::calls(row).0 == *id;
+    let has_rows = rows.iter().zip(&ids).all(is_own);
+    if has_rows {
+        count(rows);
+    }
+    compiler_fence(Ordering::SeqCst);
+    slot.cpu.store(before, Ordering::Relaxed);
+    has_rows
+}
+
+/// Writes a note of the task. `FDR_SAMPLE` chooses tasks by their first polls, so it does not leave out the note.
+fn note(task: &Task, ids: [u32; 4], state: u8, counted: u8, stamp: Stamp) {
+    let [name, ..] = ids;
+    let state = u64::from(state) << 32 | u64::from(counted) << 40;
+    let body = [
+        task.id,
+        task.parent,
+        0,
+        u64::from(name) | state,
+        elapsed(task, stamp),
+        task.busy,
+        u64::from(task.polls),
+    ];
+    let note = Note::new(NoteKind::Task as u8, &body);
+    writer::note(tls::get(), &note, stamp);
+}
+
+fn elapsed(task: &Task, stamp: Stamp) -> u64 {
+    stamp.ticks.saturating_sub(task.first)
+}
+
+fn now() -> Stamp {
+    clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)))
+}
+
+/// An id that no other task of the process has.
+fn next_id() -> u64 {
+    let mut next = tls::replace_ids(0, 0);
+    loop {
+        let id = match next % BLOCK {
+            0 => (BLOCKS.fetch_add(1, Ordering::Relaxed) + 1) * BLOCK + 1,
+            _ => next,
+        };
+        // A handler may take ids of the thread meanwhile.
+        match tls::replace_ids(next, id + 1) {
+            found if found == next => return id,
+            found => next = found,
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Tasks of every kind and end, on an executor made by hand. Tests record it and look at the trace.
+//!
+//! ```text
+//! tasks kinds
+//! tasks many TASKS THREADS
+//! tasks kill
+//! ```
+//! `many`: each task waits four times, and each third one is dropped after two polls. The program measures its tasks
+//! itself, and prints the sums. `kill`: the program kills itself while a task waits.
+#![forbid(unsafe_code)]
+
+use std::future::Future;
+use std::hint::black_box;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use fdr_tests::support::facts;
+
+/// Is pending so many times.
+struct Waits(u32);
+
+impl Future for Waits {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        match self.0.checked_sub(1) {
+            Some(left) => {
+                self.0 = left;
+                Poll::Pending
+            }
+            None => Poll::Ready(()),
+        }
+    }
+}
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+fn poll<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+/// Polls until it is ready. Returns the result and the number of polls.
+fn finish<T>(future: impl Future<Output = T>) -> (T, u32) {
+    let mut future = pin!(future);
+    let mut polls = 0;
+    loop {
+        polls += 1;
+        if let Poll::Ready(result) = poll(future.as_mut()) {
+            return (result, polls);
+        }
+    }
+}
+
+#[fdr::traced]
+async fn waits(times: u32) -> u32 {
+    Waits(times).await;
+    times
+}
+
+#[fdr::traced]
+async fn outer(times: u32) -> u32 {
+    let first = waits(times).await;
+    first + waits(1).await
+}
+
+/// Polls both until one is ready.
+struct First<A, B>(A, B);
+
+impl<A: Future<Output = u32> + Unpin, B: Future<Output = u32> + Unpin> Future for First<A, B> {
+    type Output = u32;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<u32> {
+        match Pin::new(&mut self.0).poll(context) {
+            Poll::Pending => Pin::new(&mut self.1).poll(context),
+            ready => ready,
+        }
+    }
+}
+
+/// Polls both until both are ready.
+struct Both<A, B>(Option<A>, Option<B>);
+
+impl<A: Future + Unpin, B: Future + Unpin> Future for Both<A, B> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        fn one<F: Future + Unpin>(future: &mut Option<F>, context: &mut Context<'_>) -> bool {
+            let ready = |future: &mut F| Pin::new(future).poll(context).is_ready();
+            if future.as_mut().is_some_and(ready) {
+                *future = None;
+            }
+            future.is_none()
+        }
+        let both = &mut *self;
+        match one(&mut both.0, context) & one(&mut both.1, context) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+}
+
+#[fdr::traced]
+async fn selects() -> u32 {
+    First(Box::pin(slow()), Box::pin(quick())).await
+}
+
+#[fdr::traced]
+async fn slow() -> u32 {
+    Waits(100).await;
+    1
+}
+
+#[fdr::traced]
+async fn quick() -> u32 {
+    Waits(1).await;
+    2
+}
+
+#[fdr::traced]
+async fn joins() {
+    Both(Some(Box::pin(left())), Some(Box::pin(right()))).await;
+}
+
+#[fdr::traced]
+async fn left() {
+    Waits(2).await;
+}
+
+#[fdr::traced]
+async fn right() {
+    Waits(4).await;
+}
+
+#[fdr::traced]
+async fn panics() {
+    Waits(1).await;
+    std::panic::resume_unwind(Box::new(()));
+}
+
+#[fdr::traced(untimed)]
+async fn untimed() {
+    Waits(1).await;
+}
+
+#[fdr::traced]
+async fn spawns() -> (Boxed<u32>, Boxed<u32>) {
+    Waits(1).await;
+    (Box::pin(fdr::spawned(child())), Box::pin(orphan()))
+}
+
+#[fdr::traced]
+async fn child() -> u32 {
+    Waits(1).await;
+    3
+}
+
+#[fdr::traced]
+async fn orphan() -> u32 {
+    Waits(1).await;
+    4
+}
+
+trait Service {
+    fn call(&self) -> impl Future<Output = u32> + Send;
+    fn boxed(&self) -> Boxed<u32>;
+}
+
+struct Echo;
+
+impl Service for Echo {
+    #[fdr::traced]
+    async fn call(&self) -> u32 {
+        Waits(1).await;
+        5
+    }
+
+    fn boxed(&self) -> Boxed<u32> {
+        Box::pin(fdr::task!("boxed", async move {
+            Waits(1).await;
+            6
+        }))
+    }
+}
+
+#[fdr::traced]
+async fn moves() -> u32 {
+    Waits(3).await;
+    7
+}
+
+#[fdr::traced]
+async fn left_open() {
+    Waits(1_000).await;
+}
+
+fn kinds() {
+    assert_eq!(finish(waits(2)), (2, 3));
+    assert_eq!(finish(outer(2)), (3, 4));
+    assert_eq!(finish(selects()), (2, 2));
+    finish(joins());
+    let caught = catch_unwind(|| finish(panics()));
+    assert!(caught.is_err());
+    finish(untimed());
+    let ((mut child, mut orphan), _) = finish(spawns());
+    while poll(child.as_mut()).is_pending() | poll(orphan.as_mut()).is_pending() {}
+    finish(Echo.call());
+    finish(Echo.boxed());
+    drop(fdr::task!("never polled", waits(1)));
+    {
+        let mut dropped = pin!(fdr::task!("dropped", Waits(10)));
+        assert!(poll(dropped.as_mut()).is_pending());
+    }
+    let mut moving: Boxed<u32> = Box::pin(moves());
+    for number in 0..4 {
+        let thread = std::thread::Builder::new().name(format!("thread {number}"));
+        let polled = thread.spawn(move || {
+            let is_ready = poll(moving.as_mut()).is_ready();
+            (moving, is_ready)
+        });
+        let is_ready;
+        (moving, is_ready) = polled.expect("a thread").join().expect("its end");
+        assert_eq!(is_ready, number == 3);
+    }
+    let mut open = Box::pin(left_open());
+    assert!(poll(open.as_mut()).is_pending());
+    assert!(poll(open.as_mut()).is_pending());
+    print!("{}", facts::of_statistics(&fdr::statistics()));
+    std::process::exit(0);
+}
+
+/// What the program knows of its tasks.
+#[derive(Default)]
+struct Known {
+    finished: u64,
+    dropped: u64,
+    polls: u64,
+    busy: Duration,
+    elapsed: Duration,
+}
+
+#[fdr::traced]
+async fn request(work: u32) -> u32 {
+    let mut sum = 0;
+    for _ in 0..4 {
+        sum += spin(work);
+        Waits(1).await;
+    }
+    sum
+}
+
+fn spin(work: u32) -> u32 {
+    black_box((0..work).map(black_box).fold(0, u32::wrapping_add))
+}
+
+/// Runs a share of the tasks, ten at a time.
+fn share(tasks: u64) -> Known {
+    let mut known = Known::default();
+    let mut done = 0;
+    while done < tasks {
+        let some = 10.min(tasks - done);
+        let mut open: Vec<_> = (0..some)
+            .map(|nth| {
+                (
+                    done + nth,
+                    Box::pin(request(200)),
+                    None,
+                    Duration::ZERO,
+                    0_u64,
+                )
+            })
+            .collect();
+        done += some;
+        while !open.is_empty() {
+            open.retain_mut(|(number, future, first, busy, polls)| {
+                let start = Instant::now();
+                first.get_or_insert(start);
+                let is_ready = poll(future.as_mut()).is_ready();
+                *busy += start.elapsed();
+                *polls += 1;
+                let is_dropped = *number % 3 == 0 && *polls == 2;
+                if is_ready {
+                    known.finished += 1;
+                    known.elapsed += first.map_or(Duration::ZERO, |first| first.elapsed());
+                } else if is_dropped {
+                    known.dropped += 1;
+                } else {
+                    return true;
+                }
+                known.polls += *polls;
+                known.busy += *busy;
+                false
+            });
+        }
+    }
+    known
+}
+
+fn many(tasks: u64, threads: u64) {
+    let start = Instant::now();
+    let workers: Vec<_> = (0..threads)
+        .map(|_| std::thread::spawn(move || share(tasks / threads)))
+        .collect();
+    let mut all = Known::default();
+    for worker in workers {
+        let known = worker.join().expect("a worker");
+        all.finished += known.finished;
+        all.dropped += known.dropped;
+        all.polls += known.polls;
+        all.busy += known.busy;
+        all.elapsed += known.elapsed;
+    }
+    println!(
+        "finished {} dropped {} polls {} busy_ns {} elapsed_ns {} took_ns {}",
+        all.finished,
+        all.dropped,
+        all.polls,
+        all.busy.as_nanos(),
+        all.elapsed.as_nanos(),
+        start.elapsed().as_nanos()
+    );
+    print!("{}", facts::of_statistics(&fdr::statistics()));
+}
+
+fn kill() {
+    finish(waits(3));
+    let mut open = pin!(AssertUnwindSafe(left_open()));
+    assert!(poll(open.as_mut()).is_pending());
+    let pid = std::process::id().to_string();
+    let _ = std::process::Command::new("kill")
+        .args(["-9", &pid])
+        .status();
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
+    match words.first().map(String::as_str) {
+        Some("many") => many(number(1).unwrap_or(1_000), number(2).unwrap_or(2)),
+        Some("kill") => kill(),
+        _ => kinds(),
+    }
+}

@@ -1,0 +1,351 @@
+//! Tasks: which ones there are, how they end, whose children they are, and that the sums are the program's own.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::identity::Part;
+use fdr_formats::notes::{Note, NoteKind, task_state};
+use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use serde_json::Value;
+
+/// A task as its last note has it.
+#[derive(Clone, Debug)]
+struct Task {
+    name: String,
+    parent: u64,
+    state: u8,
+    polls: u64,
+    elapsed: u64,
+    busy: u64,
+    /// The threads that polled it, as far as notes tell.
+    threads: Vec<String>,
+}
+
+/// The tasks of a trace, by their ids. Each note must stand in a call of its function, unless its task was dropped.
+fn tasks_of(trace: &Trace) -> BTreeMap<u64, Task> {
+    let mut tasks: BTreeMap<u64, Task> = BTreeMap::new();
+    for lane in &trace.threads {
+        let mut open = Vec::new();
+        let mut done = 0;
+        for (edges, _, kind, body) in &lane.notes {
+            for edge in &lane.edges[done..*edges] {
+                match edge & 1 {
+                    0 => open.push(edge >> 1),
+                    _ => drop(open.pop()),
+                }
+            }
+            done = *edges;
+            let note = Note::decode(*kind, body).expect("a note");
+            let Note::Task {
+                task,
+                parent,
+                by,
+                name,
+                state,
+                elapsed,
+                busy,
+                polls,
+                ..
+            } = note
+            else {
+                continue;
+            };
+            assert!(
+                (by, *kind) == (0, NoteKind::Task) && busy <= elapsed,
+                "{note:?}"
+            );
+            if state != task_state::DROPPED
+                && trace.info.identity.get(Part::Sample).is_empty()
+                && lane
+                    .thread
+                    .counts
+                    .is_some_and(|counts| counts.overwritten == 0)
+            {
+                assert_eq!(open.last(), Some(&name), "{note:?}");
+            }
+            let known = tasks.entry(task).or_insert(Task {
+                name: trace.name_of(name << 1),
+                parent,
+                state,
+                polls,
+                elapsed,
+                busy,
+                threads: Vec::new(),
+            });
+            assert_eq!(
+                (known.parent, &known.name),
+                (parent, &trace.name_of(name << 1))
+            );
+            known.threads.push(lane.thread.name.clone());
+            if known.polls <= polls {
+                (known.state, known.polls) = (state, polls);
+                (known.elapsed, known.busy) = (elapsed, busy);
+            }
+        }
+    }
+    tasks
+}
+
+/// Runs the program, and gives its trace and what it printed.
+fn run(folder: &Folder, variables: &str, words: &[&str]) -> (Trace, String) {
+    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), folder);
+    let outcome = program.set(variables).args(words).run().ok();
+    let path = folder.only_trace();
+    verify(&path);
+    (Trace::read(&path), outcome.stdout)
+}
+
+/// The rows of `fdr report --tasks --json`, by name.
+fn report(folder: &Folder, more: &[&str]) -> BTreeMap<String, Value> {
+    let trace = folder.only_trace();
+    let words = ["report", "--tasks", "--json"]
+        .into_iter()
+        .chain(more.iter().copied());
+    let words: Vec<&std::ffi::OsStr> = words
+        .map(AsRef::as_ref)
+        .chain([trace.as_os_str()])
+        .collect();
+    rows(&fdr(&words))
+}
+
+fn rows(json: &str) -> BTreeMap<String, Value> {
+    let document: Value = serde_json::from_str(json).expect("JSON");
+    let rows = document["tasks"].as_array().expect("rows").clone();
+    rows.into_iter()
+        .map(|row| (row["name"].as_str().expect("a name").to_owned(), row))
+        .collect()
+}
+
+/// Finished, dropped, and unfinished tasks.
+fn ends(row: &Value) -> [u64; 3] {
+    ["finished", "dropped", "unfinished"].map(|end| row[end].as_u64().expect("a count"))
+}
+
+const FINISHED: u8 = task_state::FINISHED;
+const DROPPED: u8 = task_state::DROPPED;
+
+#[test]
+fn tasks_have_names_parents_polls_and_ends() {
+    for variables in ["FDR_KEEP=0", "", "FDR_CLOCK=monotonic"] {
+        let folder = Folder::new("tasks-kinds");
+        let (trace, _) = run(&folder, &format!("FDR=* {variables}"), &["kinds"]);
+        let tasks = tasks_of(&trace);
+        let named = |name: &str| -> Vec<(u64, &Task)> {
+            let with = tasks
+                .iter()
+                .filter(|(_, task)| task.name == format!("tasks::{name}"));
+            with.map(|(id, task)| (*id, task)).collect()
+        };
+        let only = |name: &str| -> (u64, &Task) {
+            let with = named(name);
+            assert_eq!(with.len(), 1, "{variables}: {name} {with:?}");
+            with[0]
+        };
+        let end = |name: &str| {
+            let (_, task) = only(name);
+            (task.state, task.polls)
+        };
+        // The one that is awaited alone, and the two inside of `outer`.
+        let (outer, task) = only("outer");
+        assert_eq!((task.state, task.polls, task.parent), (FINISHED, 4, 0));
+        let waits: Vec<_> = named("waits")
+            .iter()
+            .map(|(_, task)| (task.parent, task.state, task.polls))
+            .collect();
+        assert_eq!(
+            waits,
+            [(0, FINISHED, 3), (outer, FINISHED, 3), (outer, FINISHED, 2)]
+        );
+        let (selects, _) = only("selects");
+        assert_eq!(
+            (end("slow"), only("slow").1.parent),
+            ((DROPPED, 2), selects)
+        );
+        assert_eq!(
+            (end("quick"), only("quick").1.parent),
+            ((FINISHED, 2), selects)
+        );
+        let (joins, _) = only("joins");
+        assert_eq!(
+            (end("joins"), end("left"), end("right")),
+            ((FINISHED, 5), (FINISHED, 3), (FINISHED, 5))
+        );
+        assert_eq!(
+            (only("left").1.parent, only("right").1.parent),
+            (joins, joins)
+        );
+        assert_eq!(end("panics"), (DROPPED, 2));
+        assert_eq!(named("untimed").len(), 0);
+        let (spawns, _) = only("spawns");
+        assert_eq!(
+            (only("child").1.parent, only("orphan").1.parent),
+            (spawns, 0)
+        );
+        assert_eq!(
+            (end("boxed"), end("dropped")),
+            ((FINISHED, 2), (DROPPED, 1))
+        );
+        let (_, moves) = only("moves");
+        assert_eq!((moves.state, moves.polls), (FINISHED, 4));
+        assert_eq!(moves.threads.len(), 4);
+        let of_trait: Vec<_> = tasks
+            .values()
+            .filter(|task| task.name.ends_with("Service>::call"))
+            .collect();
+        assert_eq!(of_trait.len(), 1);
+        assert_eq!(end("left_open"), (task_state::WAITING, 2));
+
+        let rows = report(&folder, &[]);
+        let row = |name: &str| ends(&rows[&format!("tasks::{name}")]);
+        assert_eq!(row("waits"), [3, 0, 0], "{variables}");
+        assert_eq!(
+            (row("slow"), row("panics")),
+            ([0, 1, 0], [0, 1, 0]),
+            "{variables}"
+        );
+        assert_eq!(
+            (row("never polled"), row("moves")),
+            ([0, 1, 0], [1, 0, 0]),
+            "{variables}"
+        );
+        assert_eq!(
+            rows["tasks::never polled"]["never_polled"], 1,
+            "{variables}"
+        );
+        assert_eq!(row("left_open"), [0, 0, 1], "{variables}");
+        // What is counted of tasks is no function of the other report.
+        let table = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
+        assert!(
+            !table.contains("tasks}") && table.contains("(--tasks)"),
+            "{table}"
+        );
+    }
+}
+
+/// A number that the program printed.
+fn printed(text: &str, what: &str) -> u64 {
+    let mut words = text.split_whitespace();
+    let _ = words.find(|word| *word == what);
+    words.next().and_then(|word| word.parse().ok()).expect(what)
+}
+
+/// Tasks that leave no note are counted, so the sums are exact whatever the ring holds.
+#[test]
+fn sums_of_100000_tasks_are_those_of_the_program() {
+    for variables in [
+        "FDR_KEEP=3600s FDR_BUFFER=128K",
+        "",
+        "FDR_KEEP=0 FDR_BUFFER=64M",
+    ] {
+        let folder = Folder::new("tasks-many");
+        let (trace, text) = run(
+            &folder,
+            &format!("FDR=* {variables}"),
+            &["many", "100000", "2"],
+        );
+        let rows = report(&folder, &[]);
+        let row = &rows["tasks::request"];
+        let (finished, dropped) = (printed(&text, "finished"), printed(&text, "dropped"));
+        assert_eq!(finished + dropped, 100_000);
+        assert_eq!(ends(row), [finished, dropped, 0], "{variables}");
+        assert_eq!(row["tasks"], 100_000, "{variables}");
+        // What the program measures of a poll is around what the recorder measures.
+        let number = |field: &str| row[field].as_u64().expect("a number");
+        let [busy, elapsed] = ["busy_ns", "elapsed_ns"].map(number);
+        assert!(
+            busy > 0 && busy <= printed(&text, "busy_ns"),
+            "{variables}: {busy} {text}"
+        );
+        assert!(
+            elapsed > 0 && elapsed <= printed(&text, "elapsed_ns"),
+            "{variables}: {text}"
+        );
+        assert!(number("waiting_ns") > 0 && number("elapsed_max_ns") <= elapsed);
+        // The notes alone know of fewer tasks, if the ring is small.
+        let noted = report(&folder, &["--window"]);
+        let noted = noted["tasks::request"]["tasks"].as_u64().expect("a count");
+        assert_eq!(
+            noted < 100_000,
+            !variables.contains("KEEP=0"),
+            "{variables}: {noted}"
+        );
+        let edges = trace
+            .threads
+            .iter()
+            .map(|lane| lane.checked_counts().recorded);
+        assert_eq!(
+            edges.sum::<u64>(),
+            2 * printed(&text, "polls"),
+            "{variables}"
+        );
+    }
+}
+
+#[test]
+fn a_sample_is_of_whole_tasks() {
+    for variables in ["FDR_KEEP=0", "", "FDR_KEEP=0 FDR_CLOCK=monotonic"] {
+        let folder = Folder::new("tasks-sample");
+        let (trace, _) = run(
+            &folder,
+            &format!("FDR=* FDR_SAMPLE=1/7 {variables}"),
+            &["many", "700", "1"],
+        );
+        let tasks = tasks_of(&trace);
+        let ended: Vec<u64> = tasks
+            .values()
+            .filter(|task| task.state == FINISHED)
+            .map(|task| task.polls)
+            .collect();
+        assert!(
+            ended.len() > 10 && tasks.len() < 350,
+            "{variables}: {}",
+            tasks.len()
+        );
+        assert!(
+            ended.iter().all(|polls| *polls == 5),
+            "{variables}: {ended:?}"
+        );
+        let dropped = tasks.values().filter(|task| task.state == DROPPED);
+        assert!(
+            dropped.map(|task| task.polls).all(|polls| polls == 2),
+            "{variables}"
+        );
+    }
+}
+
+#[test]
+fn a_kill_leaves_tasks_unfinished() {
+    let folder = Folder::new("tasks-kill");
+    std::fs::create_dir(folder.join("rings")).expect("a folder");
+    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), &folder);
+    let outcome = program.set("FDR=* FDR_DIR=rings/").args(&["kill"]).run();
+    assert!(!outcome.status.success());
+    let ring = only_ring(&folder);
+    let found = rows(&fdr(&[
+        "report".as_ref(),
+        "--tasks".as_ref(),
+        "--json".as_ref(),
+        ring.as_os_str(),
+    ]));
+    assert_eq!(ends(&found["tasks::waits"]), [1, 0, 0]);
+    assert_eq!(ends(&found["tasks::left_open"]), [0, 0, 1]);
+}
+
+#[test]
+fn off_means_that_no_task_is_made() {
+    let folder = Folder::new("tasks-off");
+    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), &folder);
+    let _ = program.args(&["many", "100", "1"]).run().ok();
+    let left = std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left, 0);
+    // A filter that leaves the functions out leaves nothing of their tasks either.
+    let (trace, _) = run(&folder, "FDR=tasks::no_such*,tasks::waits", &["kinds"]);
+    let names: Vec<_> = tasks_of(&trace)
+        .into_values()
+        .map(|task| (task.name, task.parent))
+        .collect();
+    let wanted = vec![("tasks::waits".to_owned(), 0); 3];
+    assert_eq!(names, wanted);
+}
