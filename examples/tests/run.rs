@@ -106,6 +106,11 @@ fn sleeper() {
 }
 
 #[test]
+fn requests() {
+    same_output("requests", "4 cancelled, 4888 in all\n");
+}
+
+#[test]
 fn slow_request() {
     same_output("slow_request", "served 1000 requests\n");
 }

@@ -14,8 +14,10 @@ use fdr_tests::{example, plugin};
 const TRACED: &str = env!("CARGO_BIN_EXE_traced_host");
 const BARE: &str = env!("CARGO_BIN_EXE_bare_host");
 
-/// Traced functions of the plug-in: its own two, those of `steps`, and their event.
-const PLUGINS: usize = 2 + 4 + 1;
+/// Traced functions of the plug-in: its own two, those of `steps`, their event, and their two kinds of tasks.
+const PLUGINS: usize = 2 + 4 + 1 + 2;
+/// What is counted of those tasks.
+const OF_TASKS: usize = 6;
 
 /// Runs a host; the word `open` stands for opening the plug-in.
 fn run(host: &str, folder: &Folder, variables: &str, words: &str) -> Outcome {
@@ -298,7 +300,7 @@ fn two_libraries_and_threads_of_their_own() {
     assert_eq!(calls(&trace).into_iter().collect::<Vec<_>>(), expected);
     // Two functions of the host, and those of twice the same plug-in.
     // Their event has two fields, whose names both copies share.
-    assert_eq!(trace.info.functions.len(), 2 + 2 * PLUGINS + 2);
+    assert_eq!(trace.info.functions.len(), 2 + 2 * (PLUGINS + OF_TASKS) + 2);
     // One entry of `all` without its exit by then.
     assert_eq!(
         facts::one(&outcome.stdout, "recorded"),
@@ -378,6 +380,18 @@ fn handlers_that_record_events_on_every_instruction_of_a_plug_ins_event() {
         let outcome = run(host, &folder, variables, "open stepped");
         // The function of the host that opens the plug-in has returned by the end.
         crate::recording_stepped::has_each_event(&outcome.stdout, &folder, 2 * open);
+    }
+}
+
+/// The same of its tasks: their ids are the host's, and so is what is counted of them.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn handlers_that_poll_tasks_on_every_instruction_of_a_plug_ins_poll() {
+    for (host, open) in [(TRACED, 1), (BARE, 0)] {
+        let folder = Folder::new("plugin-tasks");
+        let variables = "FDR=1 FDR_BUFFER=64M STEPPED=tasks";
+        let outcome = run(host, &folder, variables, "open stepped");
+        crate::recording_stepped::has_each_task(&outcome.stdout, &folder, 2 * open, true);
     }
 }
 

@@ -58,6 +58,7 @@ pub extern "C" fn plugin_recorded() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_stepped() -> u64 {
     match std::env::var("STEPPED").as_deref() {
+        Ok("tasks") => steps::run(1, 1, steps::How::Tasks),
         Ok("events") => steps::run(1, 1, steps::How::Events),
         _ => steps::run(1, 7, steps::How::Calls),
     }

@@ -165,7 +165,7 @@ pub(crate) fn run(seed: u64, rounds: u64, how: How) {
                 if how == How::Events && nth % 2 == 0 {
                     event();
                 }
-                if how == How::Tasks && nth % 2 == 0 {
+                if how == How::Tasks && nth == 1 {
                     poll_task();
                 }
                 step_untimed();
