@@ -97,7 +97,7 @@ impl Notes {
                 Some(Form::Instant) | None => &mut self.events,
             },
             NoteKind::Task => &mut self.tasks,
-            NoteKind::Argument => &mut self.arguments,
+            NoteKind::Arguments => &mut self.arguments,
             NoteKind::ThreadState => &mut self.thread_states,
         } += 1;
     }

@@ -62,11 +62,9 @@ fn trace(folder: &Folder) -> String {
     };
     let queue = |value| event(QUEUE, 3, 0, &[(0, value)]);
     let argument = |place, value| {
-        Note::Argument(Field {
-            name: ID,
-            place,
-            value,
-        })
+        let (name, function) = (ID, RUN as u32);
+        let fields = vec![Field { name, place, value }];
+        Note::Arguments { function, fields }
     };
     let task = Note::Task {
         task: 9,
@@ -100,8 +98,8 @@ fn trace(folder: &Folder) -> String {
         Item::Note(6100, queue(FieldValue::Text(b"none", 4))),
         Item::Note(7000, task),
         Item::Note(8000, state),
-        Item::Call(9000, -RUN),
         Item::Note(9000, argument(RESULT, FieldValue::Text(b"done", 9))),
+        Item::Call(9000, -RUN),
     ];
     let worker = vec![Item::Note(11_000, accepted(3))];
     let threads = [(thread(7, "main"), main), (thread(8, "worker"), worker)];
@@ -131,13 +129,13 @@ fn records_have_names_and_values() {
     let trace = trace(&folder);
     let all = records(&[&trace]);
     for wanted in [
-        "+0 argument: 0 id=-1",
+        "+0 arguments: app::run  id=-1",
         "+1000 event: app::accepted (info)  id=1 path=\"/tmp\"",
         "+1500 event: app::queue (counter)  -4",
         "+2000 event: app::step (begin of a span)  id=true",
         "+6000 task: 9 app::task waiting  parent=1  polls=3 busy=5 ticks elapsed=7 ticks",
         "+7000 thread state: blocked (lock)  holder=8",
-        "+8000 argument: result id=\"done\" (of 9 bytes)",
+        "+8000 arguments: app::run  result id=\"done\" (of 9 bytes)",
         "+10000 event: app::accepted (info)  id=3 path=\"/tmp\"",
     ] {
         assert!(all.iter().any(|line| line == wanted), "{wanted}: {all:#?}");

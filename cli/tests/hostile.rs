@@ -130,7 +130,13 @@ fn trace(path: &str, file: &str) {
             thread,
             vec![
                 Item::Call(begin, id),
-                Item::Note(begin, Note::Argument(argument)),
+                Item::Note(
+                    begin,
+                    Note::Arguments {
+                        function: id as u32,
+                        fields: vec![argument],
+                    },
+                ),
                 Item::Note(begin + 5, event(event_id, 0, 200, &values)),
                 Item::Call(begin + 10, 1),
                 Item::Call(begin + 20, -1),

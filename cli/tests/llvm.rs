@@ -231,7 +231,10 @@ fn with_notes(trace: &str, version: Version) {
             busy: 2,
             polls: 1,
         },
-        Note::Argument(field),
+        Note::Arguments {
+            function: 2,
+            fields: vec![field],
+        },
         Note::ThreadState {
             object: 0x10,
             holder: 8,
@@ -283,7 +286,7 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
             for note in [
                 "fdr event: app::outer (info)  app::inner=\"a text\" app::inner=\"a text\" app::inner=\"a text\"\n",
                 "fdr task: 1 app::inner running\n",
-                "fdr argument: 0 app::inner=\"a text\"\n",
+                "fdr arguments: app::inner  app::inner=\"a text\"\n",
                 "fdr thread state: blocked (lock)  object=0x10  holder=8\n",
             ] {
                 assert!(records.contains(note), "{note}: {records}");

@@ -28,6 +28,7 @@
 //! | [`address`] | where a stream goes |
 //! | [`identity`] | whom a trace is of: host, boot, build, version, tags |
 //! | [`trigger`] | what makes a recorder dump by itself, and the reason in such a trace |
+//! | `note_words` | notes in words, for people |
 //! | [`notes`] | what a program says beside its calls: events, tasks, arguments, states of threads |
 //! | [`text`] | text that others chose, made fit for a terminal |
 //! | [`dense`] | XRay records laid out to be compressed, and back |

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use crate::model::{FunctionId, TraceInfo};
-use crate::notes::{Field, FieldValue, Note, RESULT};
+use crate::notes::{ERROR, Field, FieldValue, Note, RESULT};
 
 const FORMS: [&str; 4] = ["instant", "begin of a span", "end of a span", "counter"];
 const LEVELS: [&str; 6] = ["not known", "trace", "debug", "info", "warning", "error"];
@@ -76,6 +76,16 @@ pub fn name(info: &TraceInfo, id: u32) -> Cow<'_, str> {
         Some(function) if !function.name.is_empty() => Cow::Borrowed(&function.name),
         _ if id == 0 => Cow::Borrowed(""),
         _ => FunctionId(id).to_string().into(),
+    }
+}
+
+/// What a field of a call's note is besides an argument: its result, or the error of that. Empty for an argument.
+#[must_use]
+pub fn result(field: &Field<'_>) -> &'static str {
+    match field.place {
+        RESULT => "result",
+        ERROR => "error",
+        _ => "",
     }
 }
 
@@ -180,12 +190,18 @@ impl fmt::Display for Words<'_, Note<'_>> {
                     "  polls={polls} busy={busy} ticks elapsed={elapsed} ticks"
                 )
             }
-            Note::Argument(field) => {
-                match field.place {
-                    RESULT => f.write_str("result ")?,
-                    place => write!(f, "{place} ")?,
+            Note::Arguments { function, fields } => {
+                f.write_str(&name(info, *function))?;
+                for (at, field) in fields.iter().enumerate() {
+                    f.write_str(if at == 0 { "  " } else { " " })?;
+                    let result = result(field);
+                    if !result.is_empty() {
+                        f.write_str(result)?;
+                        f.write_str(if field.name == 0 { "=" } else { " " })?;
+                    }
+                    field.words(info).fmt(f)?;
                 }
-                field.words(info).fmt(f)
+                Ok(())
             }
             Note::ThreadState {
                 object,

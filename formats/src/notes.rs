@@ -1,4 +1,4 @@
-//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, an argument
+//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, the arguments
 //! of a call, or a change of its thread's state. This file has their bytes. It must never decide when a note is made,
 //! or trust a length in it.
 //!
@@ -27,7 +27,10 @@
 //! | | 32 | 8 | ticks since its first poll |
 //! | | 40 | 8 | ticks for which it was polled |
 //! | | 48 | 8 | polls |
-//! | 14 argument | 0 | | one field, of the call whose entry is the thread's last call before |
+//! | 14 arguments | 0 | 4 | function: the note belongs to the innermost call that is open there, and that call is of it |
+//! | | 4 | 1 | number of fields, at most [`MOST_FIELDS`] |
+//! | | 5 | 3 | zero |
+//! | | 8 | | the fields |
 //! | 16 thread state | 0 | 8 | object that it waits for: an address or a number; 0 = not known |
 //! | | 8 | 8 | thread that holds the object; 0 = not known |
 //! | | 16 | 4 | name of the object |
@@ -41,7 +44,7 @@
 //! | --- | --- | --- |
 //! | 0 | 4 | name |
 //! | 4 | 1 | type: 0 unsigned, 1 signed, 2 f64, 3 truth, 4 text (UTF-8), 5 bytes, 6 address |
-//! | 5 | 1 | place: of an argument its number from 0, 255 the result; of an event 0 |
+//! | 5 | 1 | place: of an argument its number from 0, 254 the error of a `Result`, 255 the result; of an event 0 |
 //! | 6 | 2 | bytes of the text that are here; 0 for numbers |
 //! | 8 | 8 | the number; of a text its whole length, which is larger where it was cut |
 //! | 16 | | the text, zeros up to a multiple of 8 |
@@ -56,6 +59,8 @@ pub const MOST_BYTES: usize = 4096;
 pub const MOST_FIELDS: usize = 32;
 /// The place of a field that is a call's result.
 pub const RESULT: u8 = 255;
+/// The place of a field that is the error of a call's result.
+pub const ERROR: u8 = 254;
 
 /// The states of a task that the recorder writes.
 pub mod task_state {
@@ -74,8 +79,8 @@ pub enum NoteKind {
     Event = 12,
     /// An edge of a task.
     Task = 13,
-    /// An argument or the result of a call.
-    Argument = 14,
+    /// Arguments or the result of a call.
+    Arguments = 14,
     /// A change of the thread's state.
     ThreadState = 16,
 }
@@ -85,7 +90,7 @@ impl NoteKind {
     pub const ALL: [NoteKind; 4] = [
         NoteKind::Event,
         NoteKind::Task,
-        NoteKind::Argument,
+        NoteKind::Arguments,
         NoteKind::ThreadState,
     ];
 
@@ -102,7 +107,7 @@ impl NoteKind {
         match self {
             NoteKind::Event => "event",
             NoteKind::Task => "task",
-            NoteKind::Argument => "argument",
+            NoteKind::Arguments => "arguments",
             NoteKind::ThreadState => "thread state",
         }
     }
@@ -162,7 +167,7 @@ pub enum FieldValue<'a> {
 pub struct Field<'a> {
     /// Its name, in the table of functions.
     pub name: u32,
-    /// Of an argument its number, or [`RESULT`].
+    /// Of an argument its number, [`RESULT`] or [`ERROR`].
     pub place: u8,
     /// Its value.
     pub value: FieldValue<'a>,
@@ -205,8 +210,13 @@ pub enum Note<'a> {
         /// How often it was polled.
         polls: u64,
     },
-    /// An argument or the result of a call.
-    Argument(Field<'a>),
+    /// Arguments or the result of the innermost open call.
+    Arguments {
+        /// The function of the call, in the table of functions.
+        function: u32,
+        /// Its arguments, result and error.
+        fields: Vec<Field<'a>>,
+    },
     /// A change of the thread's state.
     ThreadState {
         /// What it waits for.
@@ -229,19 +239,19 @@ impl<'a> Note<'a> {
         match self {
             Note::Event { .. } => NoteKind::Event,
             Note::Task { .. } => NoteKind::Task,
-            Note::Argument(_) => NoteKind::Argument,
+            Note::Arguments { .. } => NoteKind::Arguments,
             Note::ThreadState { .. } => NoteKind::ThreadState,
         }
     }
 
-    /// Its name, in the table of functions; 0 = none.
+    /// Its name, in the table of functions; 0 = none. That of arguments is the function of their call.
     #[must_use]
     pub fn name(&self) -> u32 {
         match self {
             Note::Event { name, .. } | Note::Task { name, .. } | Note::ThreadState { name, .. } => {
                 *name
             }
-            Note::Argument(field) => field.name,
+            Note::Arguments { function, .. } => *function,
         }
     }
 
@@ -289,7 +299,14 @@ impl<'a> Note<'a> {
                     return None;
                 }
             }
-            Note::Argument(field) => field.put(&mut body)?,
+            Note::Arguments { function, fields } => {
+                if fields.len() > MOST_FIELDS {
+                    return None;
+                }
+                body.extend(function.to_le_bytes());
+                body.extend([fields.len() as u8, 0, 0, 0]);
+                fields.iter().try_for_each(|field| field.put(&mut body))?;
+            }
             Note::ThreadState {
                 object,
                 holder,
@@ -316,16 +333,12 @@ impl<'a> Note<'a> {
             NoteKind::Event => {
                 let (name, form, level) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
                 let (count, _zero, span) = (bytes.u8()?, bytes.u8()?, bytes.u64()?);
-                if usize::from(count) > MOST_FIELDS {
-                    return None;
-                }
-                let fields = (0..count).map(|_| Field::take(&mut bytes));
                 Note::Event {
                     name,
                     form,
                     level,
                     span,
-                    fields: fields.collect::<Option<_>>()?,
+                    fields: Field::take_all(&mut bytes, count)?,
                 }
             }
             NoteKind::Task => Note::Task {
@@ -339,7 +352,14 @@ impl<'a> Note<'a> {
                 busy: bytes.u64()?,
                 polls: bytes.u64()?,
             },
-            NoteKind::Argument => Note::Argument(Field::take(&mut bytes)?),
+            NoteKind::Arguments => {
+                let (function, count) = (bytes.u32()?, bytes.u8()?);
+                bytes.bytes(3)?;
+                Note::Arguments {
+                    function,
+                    fields: Field::take_all(&mut bytes, count)?,
+                }
+            }
             NoteKind::ThreadState => {
                 let (object, holder) = (bytes.u64()?, bytes.u64()?);
                 let (name, state, reason) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
@@ -377,6 +397,13 @@ impl<'a> Field<'a> {
         body.extend_from_slice(text);
         body.resize(body.len().next_multiple_of(8), 0);
         Some(())
+    }
+
+    fn take_all(bytes: &mut Fields<'a>, count: u8) -> Option<Vec<Field<'a>>> {
+        if usize::from(count) > MOST_FIELDS {
+            return None;
+        }
+        (0..count).map(|_| Field::take(bytes)).collect()
     }
 
     fn take(bytes: &mut Fields<'a>) -> Option<Field<'a>> {

@@ -72,11 +72,14 @@ fn a_name_is_a_class_with_typed_fields() {
     ]);
     let path = FieldValue::Text("/tmp/ü".as_bytes(), 7);
     let accepted = |id| event(2, 0, 4, &[(3, FieldValue::Unsigned(id)), (4, path)]);
-    let result = Note::Argument(Field {
-        name: 3,
-        place: RESULT,
-        value: FieldValue::Truth(true),
-    });
+    let result = Note::Arguments {
+        function: 1,
+        fields: vec![Field {
+            name: 3,
+            place: RESULT,
+            value: FieldValue::Truth(true),
+        }],
+    };
     let notes = [
         accepted(1),
         event(5, 3, 0, &[(0, FieldValue::Signed(-1))]),

@@ -4,7 +4,9 @@ use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_every
 use crate::fuzz::place::Place;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::What;
-use fdr_formats::notes::{Field, FieldValue, MOST_BYTES, MOST_FIELDS, Note, NoteKind, RESULT};
+use fdr_formats::notes::{
+    ERROR, Field, FieldValue, MOST_BYTES, MOST_FIELDS, Note, NoteKind, RESULT,
+};
 use fdr_formats::xray::payload::{Payload, decode, encode_note};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Function, FunctionId, Sink, TraceInfo, registry};
@@ -78,13 +80,28 @@ fn each_kind_typed_by_hand() {
         "66647200 01 0d 0000 0100000000000000 0200000000000000 0300000000000000 04000000 05 01 0000 \
          0600000000000000 0700000000000000 0800000000000000",
     );
-    let result = Note::Argument(Field {
-        place: RESULT,
-        ..field(1, FieldValue::Text("ü".as_bytes(), 9))
-    });
+    let call = Note::Arguments {
+        function: 0x0102,
+        fields: vec![
+            Field {
+                place: 2,
+                ..field(3, FieldValue::Unsigned(0x1234))
+            },
+            Field {
+                place: RESULT,
+                ..field(0, FieldValue::Text("ü".as_bytes(), 9))
+            },
+            Field {
+                place: ERROR,
+                ..field(0, FieldValue::Truth(false))
+            },
+        ],
+    };
     is(
-        &result,
-        "66647200 01 0e 0000 01000000 04 ff 0200 0900000000000000 c3bc000000000000",
+        &call,
+        "66647200 01 0e 0000 02010000 03 000000 03000000 00 02 0000 3412000000000000 \
+         00000000 04 ff 0200 0900000000000000 c3bc000000000000 \
+         00000000 03 fe 0000 0000000000000000",
     );
     let state = Note::ThreadState {
         object: 0x10,
@@ -108,14 +125,14 @@ fn each_kind_typed_by_hand() {
         functions: functions.to_vec(),
         ..TraceInfo::default()
     };
-    let words = [&event, &task, &result, &state].map(|note| note.words(&info).to_string());
+    let words = [&event, &task, &call, &state].map(|note| note.words(&info).to_string());
     assert_eq!(
         words,
         [
             "#257 (begin of a span, warning, span 34)  id=4660 \"a task\"=-2 \"a b\"=0.5 app::LOCK=true \
              #7=\"abc\" #8=0x0102030405060708 (of 256 bytes) #9=0x7f00",
             "1 a task dropped  parent=2  by=3  polls=8 busy=7 ticks elapsed=6 ticks",
-            "result #1=\"ü\" (of 9 bytes)",
+            "#258  id=4660 result=\"ü\" (of 9 bytes) error=false",
             "blocked (lock)  app::LOCK  object=0x10  holder=18193",
         ]
     );
@@ -165,7 +182,12 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             busy: random.next(),
             polls: random.next(),
         },
-        2 => Note::Argument(random_field(random, bytes)),
+        2 => Note::Arguments {
+            function: short,
+            fields: (0..random.below(20))
+                .map(|_| random_field(random, bytes))
+                .collect(),
+        },
         _ => Note::ThreadState {
             object: long,
             holder: other,
@@ -244,9 +266,14 @@ fn notes_have_bounds() {
         (NoteKind::Event, "01000000 00 00 ff 00 0000000000000000"),
         // A text that leaves the note.
         (
-            NoteKind::Argument,
-            "01000000 04 00 ffff 0300000000000000 6162630000000000",
+            NoteKind::Arguments,
+            "01000000 01 000000 01000000 04 00 ffff 0300000000000000 6162630000000000",
         ),
+        (
+            NoteKind::Arguments,
+            "01000000 02 000000 01000000 00 00 0000 0300000000000000",
+        ),
+        (NoteKind::Arguments, "01000000 ff 000000"),
         (NoteKind::ThreadState, "0000000000000000 0000000000000000"),
         (NoteKind::ThreadState, ""),
     ] {

@@ -156,7 +156,8 @@ fn may_await(tokens: TokenStream) -> bool {
     false
 }
 
-fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+/// Whether the tokens say `name` where that can be a variable.
+pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     // A name behind one dot is a field or a method; behind two it ends a range. Before a single colon
     // it is the field of a literal.
     let mut dots = 0;

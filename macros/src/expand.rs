@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
-use crate::body::Body;
+use crate::arguments::Code;
+use crate::body::{Body, mentions};
 use crate::canonical::is_canonical;
 use crate::frame;
 use crate::options::Options;
@@ -34,7 +35,9 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
     let auto = options.auto.then(|| quote_spanned!(span=> , auto));
     let version = program_version().map(|version| quote_spanned!(span=> , version = #version));
+    let said = options.said.code(function, &private);
     let recorder = Recorder {
+        said,
         place: quote_spanned!(span=> #place #name #untimed #auto #version),
         private,
         untimed: options.untimed,
@@ -44,6 +47,8 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
         around_polls(function, body, &recorder)
+    } else if recorder.said.result.is_some() {
+        around_result(function, body, &recorder)
     } else if frame::is_own(function, &body) {
         around_frame(function, body, &recorder)
     } else {
@@ -92,6 +97,7 @@ struct Recorder {
     /// What makes the function's site: file and line, and what the attribute says.
     place: TokenStream,
     untimed: bool,
+    said: Code,
 }
 
 /// The guard is in the body's own block, behind its leading items. So the block's value, the order of drops, and what
@@ -113,12 +119,21 @@ fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
 fn guard(recorder: &Recorder) -> TokenStream {
     let Recorder { private, place, .. } = recorder;
     let span = Span::mixed_site();
+    let site = quote_spanned!(span=> #private::site!(#place));
     let enter = match recorder.untimed {
         false => quote_spanned!(span=> enter),
         true => quote_spanned!(span=> enter_untimed),
     };
+    if !recorder.said.is_any {
+        return quote_spanned!(span=> let __fdr_guard = #private::#enter(#site););
+    }
+    let arguments = recorder.said.arguments.as_ref();
+    let arguments = arguments
+        .map(|arguments| quote_spanned!(span=> if __fdr_guard.is_recorded() { #arguments }));
     quote_spanned! {span=>
-        let __fdr_guard = #private::#enter(#private::site!(#place));
+        let __fdr_site = #site;
+        let __fdr_guard = #private::#enter(__fdr_site);
+        #arguments
     }
 }
 
@@ -145,6 +160,42 @@ fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     }
 }
 
+/// The body is a closure, whose value is looked at before the guard ends. Parameters that the body names are captured
+/// whole, as in [`around_polls`].
+fn around_result(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
+    let span = Span::mixed_site();
+    let Recorder { private, said, .. } = recorder;
+    let guard = guard(recorder);
+    let result = &said.result;
+    let bindings = bound_by_value(&function.head[function.after_name..]);
+    let captures = captures(&bindings, &body, None);
+    let lints = lints(&bindings);
+    let Body {
+        attributes,
+        items,
+        rest,
+    } = body;
+    let block = in_braces_of(&function.body, captures.into_iter().chain(rest).collect());
+    let closure = quote_spanned!(function.body.span()=> move || #block);
+    quote_spanned! {span=>
+        #attributes
+        #items
+        #guard
+        let __fdr_output = #private::Output::NEW;
+        if false { return #private::never(__fdr_output); }
+        #lints
+        let __fdr_result = #private::own_frame(__fdr_output, #closure);
+        if __fdr_guard.is_recorded() { #result }
+        __fdr_result
+    }
+}
+
+/// The compiler takes the last write to a captured value for useless.
+fn lints(bindings: &[Binding]) -> Option<TokenStream> {
+    let is_mut = bindings.iter().any(|binding| binding.is_mut);
+    is_mut.then(|| quote_spanned!(Span::mixed_site()=> #[allow(unused_assignments)]))
+}
+
 /// The body moves into a future of its own, and that is what each poll goes through.
 ///
 /// - `__fdr_output` gives the inner future the function's type of output. So `?`, coercions and closures in the body
@@ -156,13 +207,52 @@ fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
 ///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
-    let Recorder { private, place, .. } = recorder;
+    let Recorder {
+        private,
+        place,
+        said,
+        ..
+    } = recorder;
+    // A future without times for its polls is no task.
+    let (polled, sites, first) = match recorder.untimed {
+        false => (
+            quote_spanned!(span=> polled),
+            quote_spanned!(span=> #private::task_sites!(#place)),
+            quote_spanned!(span=> &__fdr_sites[0]),
+        ),
+        true => (
+            quote_spanned!(span=> polled_untimed),
+            quote_spanned!(span=> #private::site!(#place)),
+            quote_spanned!(span=> __fdr_sites),
+        ),
+    };
+    // Arguments and results are inside of the future, and the site is there, too.
+    let (before, sites) = match said.is_any {
+        false => (None, sites),
+        true => (
+            Some(quote_spanned! {span=>
+                let __fdr_sites = #sites;
+                let __fdr_site = #first;
+            }),
+            quote_spanned!(span=> __fdr_sites),
+        ),
+    };
+    let arguments = said
+        .arguments
+        .as_ref()
+        .map(|arguments| quote_spanned!(span=> if #private::is_on(__fdr_site) { #arguments }));
+    let result = said.result.as_ref().map(|result| {
+        quote_spanned! {span=>
+            let __fdr_body = async move {
+                let __fdr_result = __fdr_body.await;
+                if #private::is_on(__fdr_site) { #result }
+                __fdr_result
+            };
+        }
+    });
     let bindings = bound_by_value(&function.head[function.after_name..]);
-    let captures = captures(&bindings, &body);
-    let lints = bindings
-        .iter()
-        .any(|binding| binding.is_mut)
-        .then(|| quote_spanned!(span=> #[allow(unused_assignments)]));
+    let captures = captures(&bindings, &body, said.arguments.as_ref());
+    let lints = lints(&bindings);
     let Body {
         attributes,
         items,
@@ -177,20 +267,12 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
         .into_iter()
         .chain(tie.clone())
         .chain(captures)
+        .chain(arguments.into_iter().flatten())
         .chain(rest);
     let block = in_braces_of(&function.body, inside.collect());
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
-    let polled = match recorder.untimed {
-        false => {
-            quote_spanned!(span=> polled(#private::task_sites!(#place), __fdr_output, __fdr_body))
-        }
-        // Its polls have no times, so it is no task.
-        true => {
-            quote_spanned!(span=> polled_untimed(#private::site!(#place), __fdr_output, __fdr_body))
-        }
-    };
-    let polled = quote_spanned!(span=> #private::#polled.await);
+    let polled = quote_spanned!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
     let last = if function.diverges() {
         polled
     } else {
@@ -198,23 +280,29 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     };
     quote_spanned! {span=>
         #attributes
+        #before
         let __fdr_output = #private::Output::NEW;
         #tie
         #lints
         let __fdr_body = #future;
+        #result
         #last
     }
 }
 
 /// Statements that capture parameters by value, the last one first: captures drop in their order.
-fn captures(bindings: &[Binding], body: &Body) -> TokenStream {
+fn captures(bindings: &[Binding], body: &Body, also: Option<&TokenStream>) -> TokenStream {
     bindings
         .iter()
         .rev()
         .map(|binding| &binding.name)
         // One that is not named stays behind, and is reported as unused as ever; one that begins
         // with `_` must not seem used.
-        .filter(|name| body.mentions(name) && !name.to_string().starts_with('_'))
+        .filter(|name| {
+            let is_used =
+                body.mentions(name) || also.is_some_and(|code| mentions(code.clone(), name));
+            is_used && !name.to_string().starts_with('_')
+        })
         .map(|name| quote_spanned!(Span::mixed_site()=> let _ = &#name;))
         .collect()
 }

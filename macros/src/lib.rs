@@ -5,6 +5,7 @@
 //! | file | what it does |
 //! | --- | --- |
 //! | `options` | reads what stands in the attribute's parentheses |
+//! | `arguments` | reads which arguments and results are recorded, and makes the code for them |
 //! | `parse` | finds a function's name, qualifiers and body in its tokens |
 //! | `items` | finds the functions of a scope in its tokens |
 //! | `worth` | says which of them are worth two clock reads |
@@ -16,6 +17,7 @@
 //! | `expand` | puts the recording function together |
 #![forbid(unsafe_code)]
 
+mod arguments;
 mod body;
 mod canonical;
 mod error;
@@ -104,7 +106,7 @@ use crate::scope::Scope;
 ///   `<Type as Trait>::method`, without hashes; with it the file and the line of the name. All
 ///   instances of a generic function are one function. A method called on a `dyn Trait` is the
 ///   method of the type behind it.
-/// - Neither arguments nor results.
+/// - Neither arguments nor results, unless the attribute asks for them.
 ///
 /// # Options
 ///
@@ -113,6 +115,10 @@ use crate::scope::Scope;
 /// | `name = "…"` | the whole name to use in traces, in place of the function's path |
 /// | `crate = path` | where to find `fdr`, if it is renamed or reached through another crate: `crate = my_framework::fdr` |
 /// | `untimed` | records without times, for hot leaves: see below |
+/// | `args` | the parameters that are numbers, truth values, characters or pointers: see below |
+/// | `args(…)` | these parameters and expressions |
+/// | `ret`, `ret = %`, `ret = ?` | the result |
+/// | `err`, `err = ?` | the error, if the result is an `Err` |
 /// | `always` | the function is traced, even if a scope's rule would leave it out; on a scope: each function is traced |
 /// | `skip` | the function or scope is not traced |
 /// | `min_statements = n` | on a scope: functions of fewer than n statements are left out, and no others |
@@ -133,6 +139,32 @@ use crate::scope::Scope;
 /// Traces say of a function that it is untimed. `fdr` shows its calls and no times. The time that passed in it is
 /// self time of the timed function that called it. Timed functions that it calls keep their own time. Other people's
 /// tools show its calls with duration zero. In an `async fn`, each poll has no times.
+///
+/// # Arguments and results
+///
+/// ```text
+/// #[traced(args(path = ?path, mode, size = data.len()), err)]
+/// fn store(path: &Path, mode: u32, data: &[u8]) -> io::Result<()> { /* … */ }
+///
+/// #[traced(args, ret)]
+/// fn mix(seed: u64, round: u32) -> u64 { /* … */ }
+/// ```
+///
+/// | form | what is recorded |
+/// | --- | --- |
+/// | `args` | each parameter that is a number, `bool`, `char` or pointer, or a reference to one. No text, no `self`, and no parameter whose name begins with `_` |
+/// | `name`, `key = value` in `args(…)` | a number, a truth value, a character, a string, an address |
+/// | `key = %value`, `%name` | its text by `Display` |
+/// | `key = ?value`, `?name` | its text by `Debug` |
+/// | `ret`, `ret = %`, `ret = ?` | the result, in the same three forms |
+/// | `err`, `err = ?` | the error of a `Result`, by `Display` or `Debug`. With `ret`, too, that is the value of an `Ok` |
+///
+/// Arguments are evaluated once, behind the entry and before the body, and only if the call is recorded. The result is
+/// taken at the end of the body and at each `return` and `?`. A panic has none. In an `async fn`, the arguments belong
+/// to the first poll, and the result to the last. A text has at most 256 bytes, the rest is cut.
+///
+/// With `ret` or `err`, the body is a closure or a future inside of the function. So parameters that the body uses are
+/// dropped before the exit, and `Location::caller` in the body is a place in this function.
 ///
 /// # What it leaves alone
 ///
@@ -222,6 +254,7 @@ fn checked(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
             ),
         ));
     }
+    options.said.check(&function)?;
     if options.skip || cfg!(not(feature = "record")) {
         return Ok(item);
     }

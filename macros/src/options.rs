@@ -7,13 +7,14 @@ use std::vec::IntoIter;
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
+use crate::arguments::Said;
 use crate::error::{Error, Result};
 use crate::items::is_punct;
 use crate::literal::{count_of, text_of};
 use crate::params::{group_of, without_groups};
 use crate::worth::Rules;
 
-const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
+const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `args`, `args(…)`, `ret`, `err`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
      module also `min_statements = n` and `skip_inline`";
 
 /// What a person may say beside `#[traced]`.
@@ -25,6 +26,8 @@ pub(crate) struct Options {
     pub(crate) krate: Option<TokenStream>,
     /// Records have no times of their own.
     pub(crate) untimed: bool,
+    /// Which arguments and results are recorded.
+    pub(crate) said: Said,
     /// What a scope leaves out.
     pub(crate) rules: Rules,
     /// Nothing is traced.
@@ -43,7 +46,7 @@ impl Options {
 }
 
 /// The tokens that are not read yet.
-type Input = Peekable<IntoIter<TokenTree>>;
+pub(crate) type Input = Peekable<IntoIter<TokenTree>>;
 
 fn parse_list(input: &mut Input) -> Result<Options> {
     let mut options = Options::default();
@@ -57,6 +60,12 @@ fn parse_list(input: &mut Input) -> Result<Options> {
         match key.to_string().as_str() {
             "name" => {
                 set(&mut options.name, &key, input, parse_name)?;
+                options.of_functions.get_or_insert(key);
+            }
+            "args" | "ret" | "err" => {
+                if !options.said.read(&key, input)? {
+                    return Err(twice(&key));
+                }
                 options.of_functions.get_or_insert(key);
             }
             "crate" => set(&mut options.krate, &key, input, parse_path)?,
@@ -278,6 +287,19 @@ mod tests {
             ("min_statements = many", "takes a number"),
             ("min_statements = -1", "takes a number"),
             ("min_statements = 99999999999999999999999", "takes a number"),
+            ("args, args(x)", "given twice"),
+            ("args = x", "write `args`"),
+            ("args()", "names nothing"),
+            ("args(self)", "`self` is no value"),
+            ("args(a b)", "needs a name"),
+            ("args(a.b)", "needs a name"),
+            ("args(a, , b)", "needs a value"),
+            ("args(a =)", "needs a value"),
+            ("args(%)", "needs a value"),
+            ("ret(x)", "`ret = ?`"),
+            ("ret = x", "`ret = ?`"),
+            ("err = 3", "`err = ?`"),
+            ("err, err = ?", "given twice"),
             ("\"x\"", "expected an option"),
             (",", "expected an option"),
         ] {

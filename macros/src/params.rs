@@ -16,15 +16,27 @@ pub(crate) struct Parameter {
 pub(crate) struct Binding {
     pub(crate) name: Ident,
     pub(crate) is_mut: bool,
+    /// The number of the parameter, without a receiver.
+    pub(crate) nth: usize,
+    is_ref: bool,
 }
 
 /// Names bound by value in the parameters, in order. `signature` begins behind the function's name.
 pub(crate) fn bound_by_value(signature: &[TokenTree]) -> Vec<Binding> {
+    let mut names = bound(signature);
+    names.retain(|binding| !binding.is_ref);
+    names
+}
+
+/// All names bound in the parameters, in order, but no borrowed `self`.
+pub(crate) fn bound(signature: &[TokenTree]) -> Vec<Binding> {
     let mut names = Vec::new();
+    let mut nth = 0;
     for parameter in parameters(signature).unwrap_or_default() {
         if !parameter.is_borrowed_self() {
-            collect(&parameter.pattern, &mut names);
+            collect(&parameter.pattern, nth, &mut names);
         }
+        nth += usize::from(!is_word(parameter.pattern.last(), "self"));
     }
     names
 }
@@ -92,14 +104,14 @@ fn is_double_colon(tokens: &[TokenTree], at: usize) -> bool {
         && is_punct(tokens.get(at + 1), ':')
 }
 
-/// The names in a pattern that is bound by value.
-fn collect(pattern: &[TokenTree], names: &mut Vec<Binding>) {
+/// The names in a pattern.
+fn collect(pattern: &[TokenTree], nth: usize, names: &mut Vec<Binding>) {
     let (mut is_mut, mut is_ref) = (false, false);
     for (at, token) in outside_generics(pattern) {
         match token {
             // A macro's arguments may be anything.
             TokenTree::Group(group) if at == 0 || !is_punct(pattern.get(at - 1), '!') => {
-                collect(&without_groups(group.stream()), names);
+                collect(&without_groups(group.stream()), nth, names);
             }
             TokenTree::Ident(word) if word == "mut" => is_mut = true,
             TokenTree::Ident(word) if word == "ref" => is_ref = true,
@@ -110,9 +122,13 @@ fn collect(pattern: &[TokenTree], names: &mut Vec<Binding>) {
                     Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), ':' | '!'),
                     next => matches!(next, Some(TokenTree::Group(_))),
                 };
-                if !is_ref && !is_path_end && !goes_on && name != "_" {
-                    let name = name.clone();
-                    names.push(Binding { name, is_mut });
+                if !is_path_end && !goes_on && name != "_" {
+                    names.push(Binding {
+                        name: name.clone(),
+                        is_mut,
+                        nth,
+                        is_ref,
+                    });
                 }
                 (is_mut, is_ref) = (false, false);
             }

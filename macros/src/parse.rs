@@ -64,6 +64,11 @@ impl Function {
     }
 
     /// Whether it returns `!`.
+    /// Whether a type of the result is written.
+    pub(crate) fn returns(&self) -> bool {
+        self.output().is_some()
+    }
+
     pub(crate) fn diverges(&self) -> bool {
         match self.output() {
             Some(TokenTree::Punct(punct)) => punct.as_char() == '!',

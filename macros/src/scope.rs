@@ -32,11 +32,15 @@ impl Scope {
     /// Refuses options that one function alone can have, and a second attribute.
     pub(crate) fn check(&self, options: &Options) -> Result<()> {
         if let Some(key) = &options.of_functions {
+            let (option, why) = match key == "name" {
+                true => ("name = \"…\"".to_owned(), ""),
+                false => (key.to_string(), ", because values may be secrets"),
+            };
             return Err(Error::new(
                 key.span(),
                 format!(
-                    "`{key}` is for one function, and this is a scope of many\n\
-                     put `#[traced({key} = \"…\")]` on that function; it keeps its own options"
+                    "`{key}` is for one function, and this is a scope of many{why}\n\
+                     put `#[traced({option})]` on that function; it keeps its own options"
                 ),
             ));
         }

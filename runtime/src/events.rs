@@ -1,8 +1,11 @@
-//! From the values of an event to the bytes of a note (`fdr_formats::notes`), on the stack of the caller. It must never
+//! From the values of an event or of a call's arguments to the bytes of a note (`fdr_formats::notes`), on the stack of the caller. It must never
 //! allocate or lock. Values that print themselves run code of the program here. All functions are async-signal-safe as
 //! long as that code is.
 
 use core::fmt::{self, Write};
+use core::num::NonZero;
+use core::ops::Deref;
+use core::ptr::NonNull;
 
 use fdr_formats::notes::{MOST_FIELDS, NoteKind};
 
@@ -18,6 +21,8 @@ const FIELD: usize = 2;
 
 /// The most bytes of a text. The rest is cut.
 const MOST_TEXT: usize = 1024;
+/// The same for an argument or a result.
+const MOST_ARGUMENT: usize = 256;
 
 const _: () = assert!(HEAD + MOST_FIELDS * FIELD + MOST_TEXT / 8 <= WORDS);
 
@@ -88,7 +93,72 @@ macro_rules! as_value {
     };
 }
 
+/// A value that `#[traced(args)]` records of a parameter that is not named: a number, a truth value, a character or a
+/// pointer, but no text, because a text may be a secret.
+pub trait Scalar: AsValue {}
+
+/// The value of a parameter, if its type is a [`Scalar`]. For any other type, `value` is that of [`NoValue`].
+pub struct ValueOf<'a, T: ?Sized>(pub &'a T);
+
+/// What has no value.
+pub struct NoValue;
+
+impl<'a, T: Scalar + ?Sized> ValueOf<'a, T> {
+    /// The value.
+    #[inline]
+    #[must_use]
+    pub fn value(&self) -> Option<Value<'a>> {
+        Some(self.0.as_value())
+    }
+}
+
+impl NoValue {
+    /// There is none.
+    #[inline]
+    #[must_use]
+    pub fn value<'a>(&self) -> Option<Value<'a>> {
+        None
+    }
+}
+
+impl<T: ?Sized> Deref for ValueOf<'_, T> {
+    type Target = NoValue;
+
+    #[inline]
+    fn deref(&self) -> &NoValue {
+        &NoValue
+    }
+}
+
+macro_rules! scalar {
+    ($($type:ty)+) => {
+        $(impl Scalar for $type {})+
+    };
+}
+
+scalar! {
+    u8 u16 u32 u64 usize u128 i8 i16 i32 i64 isize i128 f32 f64 bool char
+    NonZero<u8> NonZero<u16> NonZero<u32> NonZero<u64> NonZero<usize>
+    NonZero<i8> NonZero<i16> NonZero<i32> NonZero<i64> NonZero<isize>
+}
+
+impl<T: Scalar + ?Sized> Scalar for &T {}
+impl<T: Scalar + ?Sized> Scalar for &mut T {}
+impl<T: ?Sized> Scalar for *const T {}
+impl<T: ?Sized> Scalar for *mut T {}
+impl<T: ?Sized> Scalar for NonNull<T> {}
+
 as_value! {
+    NonZero<u8>: |value| Value::Unsigned(u64::from(value.get()));
+    NonZero<u16>: |value| Value::Unsigned(u64::from(value.get()));
+    NonZero<u32>: |value| Value::Unsigned(u64::from(value.get()));
+    NonZero<u64>: |value| Value::Unsigned(value.get());
+    NonZero<usize>: |value| Value::Unsigned(value.get() as u64);
+    NonZero<i8>: |value| Value::Signed(i64::from(value.get()));
+    NonZero<i16>: |value| Value::Signed(i64::from(value.get()));
+    NonZero<i32>: |value| Value::Signed(i64::from(value.get()));
+    NonZero<i64>: |value| Value::Signed(value.get());
+    NonZero<isize>: |value| Value::Signed(value.get() as i64);
     u8: |value| Value::Unsigned(u64::from(*value));
     u16: |value| Value::Unsigned(u64::from(*value));
     u32: |value| Value::Unsigned(u64::from(*value));
@@ -131,19 +201,29 @@ impl<T: AsValue + ?Sized> AsValue for Box<T> {
     }
 }
 
-impl<T> AsValue for *const T {
+impl<T: ?Sized> AsValue for *const T {
     #[inline]
     fn as_value(&self) -> Value<'_> {
-        Value::Address(self.addr() as u64)
+        Value::Address(self.cast::<()>().addr() as u64)
     }
 }
 
-impl<T> AsValue for *mut T {
+impl<T: ?Sized> AsValue for *mut T {
     #[inline]
     fn as_value(&self) -> Value<'_> {
-        Value::Address(self.addr() as u64)
+        Value::Address(self.cast::<()>().addr() as u64)
     }
 }
+
+impl<T: ?Sized> AsValue for NonNull<T> {
+    #[inline]
+    fn as_value(&self) -> Value<'_> {
+        Value::Address(self.cast::<()>().as_ptr().addr() as u64)
+    }
+}
+
+/// An argument: its number, the site of its name, and its value, which is not there if its type has none.
+pub(crate) type Argument<'a> = (u8, &'static CallSite, Option<Value<'a>>);
 
 /// A field: the site of its name, which is not there if it has none, and its value.
 pub(crate) type Field<'a> = (Option<&'static CallSite>, Value<'a>);
@@ -157,26 +237,70 @@ pub fn write(site: &'static CallSite, form: Form, level: Level, fields: &[Field<
     recorder::note(NoteKind::Event, Body::of(site, form, level, fields).words());
 }
 
-/// The body of an event while it is filled.
+/// Writes arguments of the innermost open call, which is of `site`. Those without a value are left
+/// out, and those behind the 32nd. Async-signal-safe.
+#[cold]
+#[inline(never)]
+pub fn write_arguments(site: &'static CallSite, arguments: &[Argument<'_>]) {
+    let count = arguments
+        .iter()
+        .filter(|(.., value)| value.is_some())
+        .count();
+    let count = count.min(MOST_FIELDS);
+    if count == 0 {
+        return;
+    }
+    let mut body = Body::new(u64::from(site.id()) | (count as u64) << 32, 1, count);
+    body.most_text = MOST_ARGUMENT;
+    for (place, name, value) in arguments {
+        if let Some(value) = value.filter(|_| body.fields > 0) {
+            body.put(name.id(), *place, value);
+        }
+    }
+    recorder::note(NoteKind::Arguments, body.words());
+}
+
+/// Writes the result of the innermost open call, or its error: `place` says which. Async-signal-safe, as far as code of
+/// the program that prints a value is.
+#[cold]
+#[inline(never)]
+pub fn write_result(site: &'static CallSite, place: u8, value: Value<'_>) {
+    let mut body = Body::new(u64::from(site.id()) | 1 << 32, 1, 1);
+    body.most_text = MOST_ARGUMENT;
+    body.put(0, place, value);
+    recorder::note(NoteKind::Arguments, body.words());
+}
+
+/// The body of a note while it is filled.
 struct Body {
     words: [u64; WORDS],
     used: usize,
     /// Fields that are still to come. There is always room for them, without their texts.
     fields: usize,
+    most_text: usize,
 }
 
 impl Body {
+    /// The first word, how many words stand before the fields, and how many fields come.
+    #[inline(always)]
+    fn new(first: u64, head: usize, fields: usize) -> Body {
+        let mut words = [0; WORDS];
+        words[0] = first;
+        Body {
+            words,
+            used: head,
+            fields,
+            most_text: MOST_TEXT,
+        }
+    }
+
     #[inline(always)]
     fn of(site: &CallSite, form: Form, level: Level, fields: &[Field<'_>]) -> Body {
-        let mut body = Body {
-            words: [0; WORDS],
-            used: HEAD,
-            fields: fields.len().min(MOST_FIELDS),
-        };
-        let head = u64::from(form as u8) | u64::from(level as u8) << 8 | (body.fields as u64) << 16;
-        body.words[0] = u64::from(site.id()) | head << 32;
+        let count = fields.len().min(MOST_FIELDS);
+        let head = u64::from(form as u8) | u64::from(level as u8) << 8 | (count as u64) << 16;
+        let mut body = Body::new(u64::from(site.id()) | head << 32, HEAD, count);
         for (name, value) in fields.iter().take(MOST_FIELDS) {
-            body.put(name.map_or(0, CallSite::id), *value);
+            body.put(name.map_or(0, CallSite::id), 0, *value);
         }
         body
     }
@@ -185,7 +309,7 @@ impl Body {
         self.words.get(..self.used).unwrap_or_default()
     }
 
-    fn put(&mut self, name: u32, value: Value<'_>) {
+    fn put(&mut self, name: u32, place: u8, value: Value<'_>) {
         self.fields = self.fields.saturating_sub(1);
         let (kind, number) = match value {
             Value::Unsigned(number) => (0, number),
@@ -193,32 +317,37 @@ impl Body {
             Value::Float(number) => (2, number.to_bits()),
             Value::Truth(truth) => (3, truth.into()),
             Value::Address(address) => (6, address),
-            Value::Text(text) => return self.put_text(name, |to| to.write_str(text)),
-            Value::Display(value) => return self.put_text(name, |to| write!(to, "{value}")),
-            Value::Debug(value) => return self.put_text(name, |to| write!(to, "{value:?}")),
+            Value::Text(text) => return self.put_text(name, place, |to| to.write_str(text)),
+            Value::Display(value) => {
+                return self.put_text(name, place, |to| write!(to, "{value}"));
+            }
+            Value::Debug(value) => {
+                return self.put_text(name, place, |to| write!(to, "{value:?}"));
+            }
         };
-        self.put_head(name, kind, 0, number);
+        self.put_head(name, place, kind, 0, number);
         self.used += FIELD;
     }
 
     /// Puts what `print` writes, as far as there is room. An error of `print` ends the text.
-    fn put_text(&mut self, name: u32, print: impl FnOnce(&mut Text<'_>) -> fmt::Result) {
+    fn put_text(&mut self, name: u32, place: u8, print: impl FnOnce(&mut Text<'_>) -> fmt::Result) {
         let from = self.used + FIELD;
         let room = WORDS.saturating_sub(from + self.fields * FIELD) * 8;
         let mut text = Text {
             words: self.words.get_mut(from..).unwrap_or_default(),
-            most: room.min(MOST_TEXT),
+            most: room.min(self.most_text),
             used: 0,
             whole: 0,
         };
         let _ = print(&mut text);
         let (used, whole) = (text.used, text.whole);
-        self.put_head(name, 4, used, whole as u64);
+        self.put_head(name, place, 4, used, whole as u64);
         self.used = from + used.div_ceil(8);
     }
 
-    fn put_head(&mut self, name: u32, kind: u8, length: usize, number: u64) {
-        let head = u64::from(name) | u64::from(kind) << 32 | (length as u64) << 48;
+    fn put_head(&mut self, name: u32, place: u8, kind: u8, length: usize, number: u64) {
+        let what = u64::from(kind) << 32 | u64::from(place) << 40;
+        let head = u64::from(name) | what | (length as u64) << 48;
         if let Some(place) = self.words.get_mut(self.used..self.used + FIELD) {
             place.copy_from_slice(&[head, number]);
         }

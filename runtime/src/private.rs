@@ -10,10 +10,16 @@ use core::marker::PhantomData;
 pub use ::core;
 
 pub use self::polled::{Spawned, polled, polled_untimed, spawned, task_of};
+pub use crate::__fdr_name as name;
 pub use crate::__fdr_site as site;
 pub use crate::__fdr_task_sites as task_sites;
-pub use crate::events::{AsValue, Form, Level, Value, write as event};
+pub use crate::__fdr_value as value;
+pub use crate::events::{
+    AsValue, Form, Level, Value, ValueOf, write as event, write_arguments as arguments,
+    write_result as result,
+};
 pub use crate::site::{CallSite, TaskSites};
+pub use fdr_formats::notes::{ERROR, RESULT};
 
 use crate::recorder;
 

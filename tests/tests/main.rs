@@ -9,6 +9,7 @@ mod heph_packets_by_hand;
 mod package;
 mod the_rest;
 
+mod arguments;
 mod babeltrace;
 mod cli;
 mod clock;

@@ -155,7 +155,10 @@ impl<'a> JsonField<'a> {
             _ => None,
         };
         JsonField {
-            name: note_words::name(info, field.name),
+            name: match field.name {
+                0 => note_words::result(field).into(),
+                name => note_words::name(info, name),
+            },
             value,
             bytes,
         }
@@ -176,7 +179,7 @@ fn note_of<'a>(
     };
     match note {
         Some(Note::Event { level, fields, .. }) => (note_words::level(level), json(&fields)),
-        Some(Note::Argument(field)) => (None, json(&[field])),
+        Some(Note::Arguments { fields, .. }) => (None, json(&fields)),
         _ => (None, None),
     }
 }

@@ -158,7 +158,7 @@ impl<'a> Calls<'a> {
         open.frames = Vec::new();
     }
 
-    /// Where a note is: inside, if it is chosen. An argument goes with its call. Events and tasks are chosen by their
+    /// Where a note is: inside, if it is chosen. Arguments go with the innermost open call. Events and tasks are chosen by their
     /// names. A state of the thread has no name to choose it by.
     fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) -> Part {
         let part = self.part(time);
@@ -166,11 +166,12 @@ impl<'a> Calls<'a> {
         let is_named =
             self.chosen.filter.is_none() || name.is_some_and(|name| self.filter.is(name));
         let is_anywhere = self.chosen.within.is_empty();
+        let is_shown = self.is_shown();
         let Some(open) = self.open() else {
             return Part::Behind;
         };
         let is_chosen = match kind {
-            NoteKind::Argument => open.given,
+            NoteKind::Arguments => is_shown,
             _ => is_named && (is_anywhere || open.root.is_some()),
         };
         if is_chosen { part } else { Part::Behind }

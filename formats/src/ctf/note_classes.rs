@@ -6,12 +6,12 @@
 //! | 0 | 8 | `fdr:task` | u64 id, u64 parent, u64 who woke it, u8 state, u32 number of the name, string name |
 //! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u8 state, u8 reason, u32 number of the name, string name |
 //! | 0 | 10 | `fdr:note` | u8 kind, u32 size, size bytes: a note that no other class holds |
-//! | 0 | 11 to 255 | the event's name, `fdr:argument`, `fdr:result` | with bit 24 of the description: u64 span; then the fields |
+//! | 0 | 11 to 255 | the event's name, `fdr:arguments`, `fdr:result`, `fdr:error` | with bit 24 of the description: u64 span; then the fields |
 //! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
 //! | 1 | 4 | `fdr:name` | u32 id, u32 line, u8 what it stands for, text name, text file |
 //!
 //! A description has: bits 0 to 7 the kind of note, 8 to 15 the form, 16 to 23 the level, 24 there is a span, 32 to 63
-//! the name. That of a field: bits 0 to 31 the name, 32 to 39 the type, 40 to 47 the place, 48 the text was cut, 49 the
+//! the name, or the function of the call. That of a field: bits 0 to 31 the name, 32 to 39 the type, 40 to 47 the place, 48 the text was cut, 49 the
 //! text is no UTF-8.
 //!
 //! A field is a u64, i64 or f64, or a u8 for truth. A text is UTF-8 up to a zero, behind a u64 of the bytes of the whole
@@ -22,7 +22,7 @@ use std::fmt::Write as _;
 
 use super::metadata::plain;
 use crate::model::{FunctionId, TraceInfo};
-use crate::notes::{Field, FieldValue, Note, NoteKind, RESULT};
+use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
 use crate::text::cut;
 
 /// Event classes of threads.
@@ -115,7 +115,7 @@ pub(super) struct NoteClass {
 }
 
 impl NoteClass {
-    /// That of an event or an argument. `None`: the note has another kind, or a type that this version does not know.
+    /// That of an event or of arguments. `None`: the note has another kind, or a type that this version does not know.
     fn of(note: &Note<'_>) -> Option<NoteClass> {
         let (event, fields) = match note {
             Note::Event {
@@ -129,7 +129,7 @@ impl NoteClass {
                 let has_span = if *span == 0 { 0 } else { HAS_SPAN };
                 (about | has_span | u64::from(*name) << 32, &fields[..])
             }
-            Note::Argument(field) => (0, std::slice::from_ref(field)),
+            Note::Arguments { function, fields } => (u64::from(*function) << 32, &fields[..]),
             Note::Task { .. } | Note::ThreadState { .. } => return None,
         };
         Some(NoteClass {
@@ -149,10 +149,11 @@ impl NoteClass {
     /// The class in the metadata.
     fn text(&self, id: u8, info: &TraceInfo) -> String {
         let name = match (self.kind(), self.fields.first()) {
-            (Some(NoteKind::Argument), Some(field)) if place(*field) == RESULT => {
-                "fdr:result".to_owned()
-            }
-            (Some(NoteKind::Argument), _) => "fdr:argument".to_owned(),
+            (Some(NoteKind::Arguments), field) => match field.map(|field| place(*field)) {
+                Some(RESULT) => "fdr:result".to_owned(),
+                Some(ERROR) => "fdr:error".to_owned(),
+                _ => "fdr:arguments".to_owned(),
+            },
             _ => event_name(info, (self.event >> 32) as u32),
         };
         let mut text =
@@ -348,7 +349,7 @@ impl NoteClasses {
         match note.kind() {
             NoteKind::Task => return Some(TASK),
             NoteKind::ThreadState => return Some(THREAD_STATE),
-            NoteKind::Event | NoteKind::Argument => {}
+            NoteKind::Event | NoteKind::Arguments => {}
         }
         let class = NoteClass::of(note)?;
         if let Some(&id) = self.known.get(&class) {
@@ -382,7 +383,7 @@ fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
             }
             fields.iter().for_each(|field| put_field(field, out));
         }
-        Note::Argument(field) => put_field(field, out),
+        Note::Arguments { fields, .. } => fields.iter().for_each(|field| put_field(field, out)),
         Note::Task {
             task,
             parent,

@@ -72,7 +72,7 @@ fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> Read 
         let (name, place) = (*about as u32, place(*about));
         Some(Field { name, place, value })
     });
-    let Some(mut fields) = fields.collect::<Option<Vec<_>>>() else {
+    let Some(fields) = fields.collect::<Option<Vec<_>>>() else {
         return Ok(None);
     };
     let note = match class.kind() {
@@ -83,7 +83,10 @@ fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> Read 
             span,
             fields,
         },
-        Some(NoteKind::Argument) if fields.len() == 1 => Note::Argument(fields.remove(0)),
+        Some(NoteKind::Arguments) => Note::Arguments {
+            function: (class.event >> 32) as u32,
+            fields,
+        },
         _ => return Ok(None),
     };
     Ok(encoded(&note))

@@ -111,12 +111,12 @@ pub const HEADER_OFFSETS: [usize; 31] = [
 pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 116];
 
 /// Bytes of a slot's open calls.
-pub const OPEN_CALLS_SIZE: usize = 8192;
+pub const OPEN_CALLS_SIZE: usize = 10_240;
 /// How many frames they have.
 pub const FRAMES: usize = 203;
 /// The places of their fields: the word of their counts, the end of the record that is being published, threshold, the
-/// state that is true then (a word, calls, ticks), frames.
-pub const OPEN_CALLS_OFFSETS: [usize; 7] = [0, 16, 24, 40, 48, 56, 64];
+/// state that is true then (a word, calls, ticks), frames, the word of the arguments, the arguments.
+pub const OPEN_CALLS_OFFSETS: [usize; 9] = [0, 16, 24, 40, 48, 56, 64, 8192, 8200];
 /// Bytes of a frame.
 pub const FRAME_SIZE: usize = 40;
 /// The places of a frame's fields: word, CPU, tick, calls without records, their ticks, ticks of all calls.

@@ -8,6 +8,7 @@
 //! | [`moments`] | the named moments, pure |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
+//! | [`arguments`] | the arguments of those calls, pure |
 //! | [`open_calls`] | the open calls of a thread whose short calls leave no records, pure |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
@@ -21,6 +22,7 @@
 #[cfg(feature = "read")]
 use crate::format::{Format, Opener};
 
+pub mod arguments;
 pub mod control;
 #[cfg(feature = "read")]
 mod copy;

@@ -11,8 +11,10 @@
 //! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread first
 //! stores the cursor's next value, and the state of the open calls that is true from that value on.
 
-use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS};
+use super::arguments::{self, OPEN_CALLS_LEAST};
+use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS, OPEN_CALLS_SIZE};
 use crate::bytes::{ByteOrder, Fields};
+use crate::notes::NoteKind;
 use crate::xray::payload;
 use crate::xray::record::{Layout, METADATA_SIZE, Record, When, encode_metadata};
 
@@ -24,8 +26,10 @@ const RING: Layout = Layout {
 /// Bits of a CPU's number, as a clock gave it.
 const CPU_MASK: u32 = 0xfff;
 
-/// The most bytes of [`OpenCalls::records`]: for each frame an entry with its tick, and a summary.
-pub const MOST_BYTES: usize = FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24);
+/// The most bytes of [`OpenCalls::records`]: for each frame an entry with its tick, and a summary. The
+/// notes have a larger head than in the area, and a word behind zeros.
+pub const MOST_BYTES: usize =
+    FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (OPEN_CALLS_SIZE - OPEN_CALLS_LEAST);
 
 /// The open calls of a slot, copied.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +45,8 @@ pub struct OpenCalls<'a> {
     /// A frame, with other calls without records, and other ticks of them, than the frame itself states.
     left: Option<(usize, u64, u64)>,
     frames: &'a [u8],
+    /// The notes of arguments that wait.
+    arguments: &'a [u8],
 }
 
 /// The word of counts, taken apart.
@@ -77,7 +83,17 @@ impl<'a> OpenCalls<'a> {
             let word = bytes.get(at..)?.first_chunk()?;
             Some(u64::from_le_bytes(*word))
         };
-        let [open, publishing, threshold, next, calls, ticks, frames] = OPEN_CALLS_OFFSETS;
+        let [
+            open,
+            publishing,
+            threshold,
+            next,
+            calls,
+            ticks,
+            frames,
+            used,
+            area,
+        ] = OPEN_CALLS_OFFSETS;
         let (mut counts, next) = (counts(word(open)?), word(next)?);
         let mut left = None;
         if cursor != 0 && word(publishing)? == cursor {
@@ -88,6 +104,8 @@ impl<'a> OpenCalls<'a> {
             depth, published, ..
         } = counts;
         let frames = bytes.get(frames..frames + (depth + 1) * FRAME_SIZE);
+        let area = bytes.get(area..).unwrap_or_default();
+        let used = word(used).map_or(0, |word| arguments::used(word, area.len()));
         (depth < FRAMES && published <= depth).then_some(OpenCalls {
             depth,
             published,
@@ -95,6 +113,7 @@ impl<'a> OpenCalls<'a> {
             threshold: word(threshold)?,
             left,
             frames: frames?,
+            arguments: area.get(..used).unwrap_or_default(),
         })
     }
 
@@ -118,6 +137,7 @@ impl<'a> OpenCalls<'a> {
             published: self.published.max(later.published).min(depth),
             summarised: later.summarised,
             left: later.left.or(self.left),
+            arguments: arguments::common(self.arguments, later.arguments),
             ..self
         }
     }
@@ -138,6 +158,11 @@ impl<'a> OpenCalls<'a> {
                 };
                 put(&encode_metadata(&time, RING));
                 put(&u64::from(frame.word & !1).to_le_bytes());
+                let is_its_own = |note: &arguments::Waiting<'_>| {
+                    note.at == at && note.ticks == frame.ticks && note.function == frame.word >> 4
+                };
+                let notes = arguments::notes(self.arguments).filter(is_its_own);
+                notes.for_each(|note| put_note(note.body, last, &mut put));
             }
             if is_exact && frame.short_calls > 0 {
                 // They had ended when the next call began, or else now.
@@ -164,6 +189,23 @@ impl<'a> OpenCalls<'a> {
         }
         Some(frame)
     }
+}
+
+/// A note of arguments. As the recorder, it lets no note end with two words of zeros.
+fn put_note(body: &[u8], tick: u64, put: &mut impl FnMut(&[u8])) {
+    let filler: &[u8] = match body.ends_with(&[0; 16]) {
+        true => &[0xff; 8],
+        false => &[],
+    };
+    let event = Record::Custom {
+        size: (8 + body.len() + filler.len()) as i32,
+        when: When::Absolute(tick),
+        cpu: None,
+    };
+    put(&encode_metadata(&event, RING));
+    put(&payload::head(NoteKind::Arguments as u8));
+    put(body);
+    put(filler);
 }
 
 /// The summary of a call's short calls.

@@ -5,6 +5,7 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
+use super::arguments::OPEN_CALLS_LEAST;
 use super::layout::{
     self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_SIZE, SLOT_SIZE, Slot,
 };
@@ -108,11 +109,12 @@ impl<'a> Place<'a> {
     /// Reads the slot's open calls. Empty: it has none, or the file's head is damaged.
     pub(super) fn open_calls(&self, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
-        let (at, size) = (self.header.open_calls, OPEN_CALLS_SIZE as u64);
-        if at == 0 || at.saturating_add(size) > self.header.slot_stride {
+        let at = self.header.open_calls;
+        let room = self.header.slot_stride.saturating_sub(at);
+        if at == 0 || room < OPEN_CALLS_LEAST as u64 {
             return Ok(());
         }
-        bytes.resize(OPEN_CALLS_SIZE, 0);
+        bytes.resize(room.min(OPEN_CALLS_SIZE as u64) as usize, 0);
         let count = self
             .bytes
             .read_at(self.offset().saturating_add(at), bytes)?;

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::mem;
 
+use super::arguments::OPEN_CALLS_LEAST;
 use super::copy::{Copy, Found};
 use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
@@ -465,7 +466,7 @@ fn check(header: &Header) -> Result<(), Error> {
     let (least, most) = match open_calls {
         0 => (least, 2 * least),
         at => (
-            at + OPEN_CALLS_SIZE as u64,
+            at + OPEN_CALLS_LEAST as u64,
             2 * (at + OPEN_CALLS_SIZE as u64),
         ),
     };

@@ -239,19 +239,15 @@ impl Lister<'_> {
         Ok(size)
     }
 
-    /// Describes a note. Its function is what filters choose it by: the name of an event or a task, or the call of an
-    /// argument.
+    /// Describes a note. Its function is what filters choose it by: the name of an event or a task, or the function of
+    /// a call.
     fn note(&mut self, kind: NoteKind, body: Vec<u8>) {
         let Some(note) = Note::decode(kind, &body) else {
             return;
         };
         let words = note.words(&self.index.info);
         let _ = write!(self.listing.detail, " {words}");
-        let last = self.last.filter(|(thread, _)| *thread == self.thread);
-        self.function = match kind {
-            NoteKind::Argument => last.map(|(_, function)| function),
-            _ => Some(FunctionId(note.name())).filter(|name| name.0 > 0),
-        };
+        self.function = Some(FunctionId(note.name())).filter(|name| name.0 > 0);
         self.note = Some((kind, body));
     }
 

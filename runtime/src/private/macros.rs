@@ -244,6 +244,21 @@ macro_rules! __fdr_fields {
     };
 }
 
+/// The value of an argument or a result.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fdr_value {
+    (% $value:expr) => {
+        $crate::private::Value::Display(&$value)
+    };
+    (? $value:expr) => {
+        $crate::private::Value::Debug(&$value)
+    };
+    ($value:expr) => {
+        $crate::private::AsValue::as_value(&$value)
+    };
+}
+
 /// One field.
 #[doc(hidden)]
 #[macro_export]

@@ -3,7 +3,7 @@
 //! made in a signal handler. They must never give a slot to two threads.
 
 use super::note::Asked;
-use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls, writer};
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls};
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
@@ -123,7 +123,7 @@ fn write_now(slot: &'static Slot, asked: Asked<'_>) {
     let stamp = clock::read(kind);
     match asked {
         Asked::Edge(word) => super::write(slot, word, stamp),
-        Asked::Note(note) => writer::note(slot, note, stamp),
+        Asked::Note(note) => note.write(slot, || stamp),
     }
 }
 

@@ -4,6 +4,7 @@
 //! cheaper thread storage exists, it uses `thread_local!` with a constant and without a destructor. It uses
 //! nothing else of std. It must never know of files, names or configuration.
 
+mod arguments;
 mod claim;
 mod note;
 pub(crate) mod open_calls;

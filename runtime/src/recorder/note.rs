@@ -7,10 +7,10 @@
 
 use fdr_formats::notes::{MOST_BYTES, NoteKind};
 
-use super::{CLOCK, host, sample, tls, writer};
-use crate::clock::{self, Kind};
+use super::{CLOCK, arguments, host, sample, tls, writer};
+use crate::clock::{self, Kind, Stamp};
 use crate::primitive::Ordering;
-use crate::ring::layout::CHUNK;
+use crate::ring::layout::{CHUNK, Slot};
 use crate::ring::record::{self, EVENT, EVENT_HEAD, PREAMBLE, SINGLE};
 
 /// The largest note. Behind a chunk's preamble there may be an event of the recorder.
@@ -44,13 +44,30 @@ impl<'a> Note<'a> {
         Note { kind, body }
     }
 
+    /// Its first number: of arguments, the function of their call.
+    pub(super) fn first_number(&self) -> Option<u32> {
+        self.body.first().map(|word| *word as u32)
+    }
+
+    pub(super) fn body(&self) -> &'a [u64] {
+        self.body
+    }
+
+    /// Writes it now, or where its call is. `now` reads the clock.
+    pub(super) fn write(&self, slot: &Slot, now: impl Fn() -> Stamp) {
+        match self.kind == NoteKind::Arguments as u8 {
+            true => arguments::write(slot, self, now),
+            false => writer::note(slot, self, now()),
+        }
+    }
+
     /// Bytes of the custom event, with everything that belongs to it.
     pub(super) fn length(&self) -> u64 {
         EVENT_HEAD + SINGLE * (self.body.len() + self.filler().len()) as u64
     }
 
     /// The words of the custom event.
-    pub(super) fn words(&self, ticks: u64) -> impl Iterator<Item = u64> {
+    pub(super) fn words(self, ticks: u64) -> impl Iterator<Item = u64> + use<'a> {
         let body = self.length() - EVENT_HEAD;
         let head = record::event_head(ticks, self.kind, body);
         let body = self.body.iter().chain(self.filler()).copied();
@@ -100,6 +117,6 @@ fn write(kind: u8, body: &[u64]) {
         return;
     }
     let slot = tls::get();
-    let stamp = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
-    writer::note(slot, &Note::new(kind, body), stamp);
+    let now = || clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
+    Note::new(kind, body).write(slot, now);
 }

@@ -21,7 +21,7 @@
 
 use core::time::Duration;
 
-use super::note::Asked;
+use super::note::{Asked, Note};
 use super::{EXIT, claim, writer};
 use crate::clock::{Kind, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
@@ -30,6 +30,7 @@ use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Row, Slot};
 use crate::ring::open_calls::BESIDE;
 pub(super) use crate::ring::open_calls::of;
 use crate::ring::totals;
+use fdr_formats::notes::NoteKind;
 use fdr_formats::xray::payload::{MOST_CALLS, MOST_TICKS};
 
 /// How many ticks a ring should hold. 0 = each call leaves its records, and no thread has a threshold.
@@ -243,9 +244,10 @@ fn depth(calls: &OpenCalls) -> usize {
     calls.open().0.min(FRAMES - 1)
 }
 
-/// Publishes the entries of all open calls, and the summaries between them.
-fn publish_open(slot: &Slot, calls: &OpenCalls) {
+/// Publishes the entries of all open calls with their arguments, and the summaries between them.
+pub(super) fn publish_open(slot: &Slot, calls: &OpenCalls) {
     let (open, published) = calls.open();
+    let has_arguments = calls.has_arguments();
     for at in published + 1..=depth(calls) {
         let Some(frame) = calls.frames.get(at) else {
             return;
@@ -260,10 +262,21 @@ fn publish_open(slot: &Slot, calls: &OpenCalls) {
         calls.will_be(at, at, short, ticks);
         let word = frame.word.load(Ordering::Relaxed);
         let before = calls.cpu.load(Ordering::Relaxed);
-        writer::publish(slot, word, stamp, before, Some(&calls.publishing));
+        match has_arguments {
+            false => writer::publish(slot, word, stamp, before, Some(&calls.publishing)),
+            true => {
+                let notes = calls.arguments_of(at, frame);
+                let note = |body| Note::new(NoteKind::Arguments as u8, body);
+                let notes = notes.into_iter().flatten().map(note);
+                writer::publish_with(slot, word, stamp, before, &calls.publishing, notes);
+            }
+        }
         calls.cpu.store(stamp.cpu, Ordering::Relaxed);
         calls.set_open(open, at);
         calls.is_so();
+    }
+    if has_arguments {
+        calls.forget_arguments();
     }
 }
 

@@ -1,6 +1,7 @@
 //! Drives the writer with times and CPUs typed by hand through every transition, and checks the
 //! bytes that a reader would find. `stub` holds the assembly to the same.
 
+mod arguments;
 #[cfg(not(loom))]
 mod clocks;
 mod found;

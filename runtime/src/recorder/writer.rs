@@ -172,9 +172,22 @@ fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
 fn make(
     slot: &Slot,
     word: u32,
+    stamp: Stamp,
+    before: u32,
+    publishing: Option<&AtomicU64>,
+) -> Option<u64> {
+    make_with(slot, word, stamp, before, publishing, core::iter::empty())
+}
+
+/// The same with notes behind the record, which are published in the same step.
+#[inline(always)]
+fn make_with<'a>(
+    slot: &Slot,
+    word: u32,
     mut stamp: Stamp,
     before: u32,
     publishing: Option<&AtomicU64>,
+    notes: impl Iterator<Item = Note<'a>> + Clone,
 ) -> Option<u64> {
     if has_stopped(slot) {
         return None;
@@ -190,9 +203,10 @@ fn make(
     let delta = stamp.ticks.wrapping_sub(last);
     let wrapped = delta > u64::from(u32::MAX);
     let metadata = if moved || wrapped { PAIR } else { 0 };
+    let length: u64 = notes.clone().map(|note| note.length()).sum();
 
     let mut cursor = slot.cursor.load(Ordering::Relaxed);
-    let delta = if left(cursor) < metadata + SINGLE {
+    let delta = if left(cursor) < metadata + SINGLE + length {
         cursor = open_chunk(slot, cursor, stamp)?;
         0
     } else if metadata > 0 {
@@ -214,10 +228,17 @@ fn make(
     set_last(slot, stamp.ticks);
     if let Some(publishing) = publishing {
         // Relaxed: `commit` publishes it.
-        publishing.store(cursor + SINGLE, Ordering::Relaxed);
+        publishing.store(cursor + SINGLE + length, Ordering::Relaxed);
     }
-    // SAFETY: there is room for one record, because of the test above or because the chunk is new.
-    Some(unsafe { commit(slot, cursor, [record::function(word, delta as u32)]) })
+    let word = record::function(word, delta as u32);
+    if length == 0 {
+        // SAFETY: there is room for one record, because of the test above or because the chunk is new.
+        return Some(unsafe { commit(slot, cursor, [word]) });
+    }
+    slot.metadata.fetch_add(length, Ordering::Relaxed);
+    let notes = notes.flat_map(|note| note.words(stamp.ticks));
+    // SAFETY: as above, and all notes of a call fit a new chunk.
+    Some(unsafe { commit(slot, cursor, [word].into_iter().chain(notes)) })
 }
 
 /// Makes a function record later than its edge. The slot is busy. `before` is the CPU of the last record. `publishing`
@@ -230,6 +251,22 @@ pub(super) fn publish(
     publishing: Option<&AtomicU64>,
 ) {
     if make(slot, word, stamp, before, publishing).is_none() {
+        add_dropped(slot);
+    }
+}
+
+/// The same with notes behind the record. They fit a chunk together.
+#[cold]
+#[inline(never)]
+pub(super) fn publish_with<'a>(
+    slot: &Slot,
+    word: u32,
+    stamp: Stamp,
+    before: u32,
+    publishing: &AtomicU64,
+    notes: impl Iterator<Item = Note<'a>> + Clone,
+) {
+    if make_with(slot, word, stamp, before, Some(publishing), notes).is_none() {
         add_dropped(slot);
     }
 }
@@ -296,7 +333,12 @@ pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
 
 /// Makes a note and returns the cursor behind it. `None` if there is no room for it. `before` is the CPU of the last
 /// record.
-fn make_note(slot: &Slot, note: &Note<'_>, mut stamp: Stamp, before: u32) -> Option<u64> {
+pub(super) fn make_note(
+    slot: &Slot,
+    note: &Note<'_>,
+    mut stamp: Stamp,
+    before: u32,
+) -> Option<u64> {
     let length = note.length();
     if has_stopped(slot) {
         return None;
@@ -336,7 +378,7 @@ pub(super) fn has_stopped(slot: &Slot) -> bool {
 }
 
 /// Counts a record that can't be made, and stops.
-fn add_dropped(slot: &Slot) {
+pub(super) fn add_dropped(slot: &Slot) {
     slot.dropped.fetch_add(1, Ordering::Relaxed);
     slot.full.store(STOPPED, Ordering::Relaxed);
 }

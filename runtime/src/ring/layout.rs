@@ -180,7 +180,7 @@ const _: () = {
     );
     same!(
         OpenCalls, reader::OPEN_CALLS_OFFSETS,
-        open publishing threshold next next_calls next_ticks frames
+        open publishing threshold next next_calls next_ticks frames arguments arguments_words
     );
     same!(Frame, reader::FRAME_OFFSETS, word cpu ticks short_calls short_ticks inside);
     same!(Totals, reader::TOTALS_OFFSETS, rows index);
@@ -286,6 +286,8 @@ const _: () = assert!(size_of::<ChunkMark>() == 24);
 
 /// How many calls a slot's [`OpenCalls`] hold, with the place below the outermost call.
 pub(crate) const FRAMES: usize = 203;
+/// How many words there are for the arguments of open calls.
+pub(crate) const ARGUMENTS: usize = 255;
 
 /// The open calls of a thread that makes more calls than its ring can hold for `FDR_KEEP`
 /// (`recorder::open_calls`). Only the owner writes them.
@@ -314,6 +316,9 @@ pub(crate) struct OpenCalls {
     pub(crate) frames: [Frame; FRAMES],
     /// Ticks that a short call adds to the self time of its caller, beside those that a recorded call adds.
     pub(crate) beside: AtomicU64,
+    /// How many words of arguments are used (`ring::arguments`), and the words.
+    pub(crate) arguments: AtomicU64,
+    pub(crate) arguments_words: [AtomicU64; ARGUMENTS],
 }
 
 /// One open call.
@@ -332,7 +337,7 @@ pub(crate) struct Frame {
     pub(crate) inside: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Frame>() == 40 && size_of::<OpenCalls>() == 8192);
+const _: () = assert!(size_of::<Frame>() == 40 && size_of::<OpenCalls>() == 10_240);
 
 /// How many functions [`Totals`] have a place for, by their ids.
 pub(crate) const TOTALS_IDS: usize = 16_352;

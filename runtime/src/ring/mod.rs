@@ -5,6 +5,7 @@
 //! unless somebody else cuts the file short (see `lost`). Everything but `append_functions` is
 //! async-signal-safe. The mapping must never be unmapped, because other threads may be recording.
 
+pub(crate) mod arguments;
 pub(crate) mod chunk;
 pub(crate) mod counts;
 pub(crate) mod fork_ring;

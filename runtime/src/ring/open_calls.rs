@@ -2,7 +2,7 @@
 //! `recorder::open_calls`. Async-signal-safe. This file must never follow an address that the slot does not have.
 
 use super::chunk::at_address;
-use super::layout::{FRAMES, Frame, NO_CPU, OpenCalls, Slot};
+use super::layout::{ARGUMENTS, FRAMES, Frame, NO_CPU, OpenCalls, Slot};
 use crate::primitive::{AtomicU64, Ordering, fence};
 
 /// Bytes of a copy.
@@ -20,6 +20,7 @@ pub(crate) fn begin(slot: &Slot, calls: &OpenCalls) {
         &calls.open,
         &calls.publishing,
         &calls.threshold,
+        &calls.arguments,
         &root.short_calls,
         &root.short_ticks,
         &root.inside,
@@ -112,6 +113,8 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
         // Acquire, both: pair with the Release in `set_open`, and in `commit`.
         let open = calls.open.load(Ordering::Acquire);
         let cursor = slot.cursor.load(Ordering::Acquire);
+        // Acquire: pairs with the Release in `ring::arguments`. A reader that sees a note as used sees its words.
+        let arguments = calls.arguments.load(Ordering::Acquire);
         let depth = depths(open).0.min(FRAMES - 1);
         // A publication took the short calls out of frames.
         known = if cursor == before {
@@ -135,8 +138,13 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
             // frames below or of the counts and the cursor, are not older.
             fence(Ordering::Acquire);
         }
+        let used = usize::from(arguments as u16).min(ARGUMENTS);
+        copy_words(calls, to, ARGUMENTS_AT / 8..ARGUMENTS_AT / 8 + 1 + used);
+        // Acquire: pairs with the Release fence in `ring::arguments`.
+        fence(Ordering::Acquire);
         let is_same = calls.open.load(Ordering::Relaxed) == open
-            && slot.cursor.load(Ordering::Relaxed) == cursor;
+            && slot.cursor.load(Ordering::Relaxed) == cursor
+            && calls.arguments.load(Ordering::Relaxed) == arguments;
         if is_same {
             return Some(cursor);
         }
@@ -148,6 +156,9 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
 /// The offsets of the words with the announced state, and of the frames.
 const NEXT_AT: usize = core::mem::offset_of!(OpenCalls, next);
 const FRAMES_AT: usize = core::mem::offset_of!(OpenCalls, frames);
+/// The offset of the word of the arguments. Their words are behind it.
+const ARGUMENTS_AT: usize = core::mem::offset_of!(OpenCalls, arguments);
+const _: () = assert!(ARGUMENTS_AT + 8 == core::mem::offset_of!(OpenCalls, arguments_words));
 
 /// The words of a frame.
 fn frame_words(at: usize) -> core::ops::Range<usize> {
@@ -174,7 +185,8 @@ fn copy_words(calls: &OpenCalls, to: &mut [u8; SIZE], words: core::ops::Range<us
 fn word(calls: &OpenCalls, at: usize) -> [u8; 8] {
     debug_assert!(at < SIZE / 8);
     let words = core::ptr::from_ref(calls).cast::<u64>().cast_mut();
-    // SAFETY: a word of the open calls, as every caller's index is that of a field or of a frame below FRAMES. Their
+    // SAFETY: a word of the open calls, as every caller's index is that of a field, of a frame below FRAMES, or of
+    // an argument below ARGUMENTS. Their
     // owner uses atomic stores.
     let word = unsafe { AtomicU64::from_ptr(words.add(at)) };
     word.load(Ordering::Relaxed).to_ne_bytes()

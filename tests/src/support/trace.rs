@@ -187,7 +187,9 @@ impl Trace {
         events.map(in_words).collect()
     }
 
-    fn field(&self, field: &Field<'_>) -> String {
+    /// A field in words, with a blank before it.
+    #[must_use]
+    pub fn field(&self, field: &Field<'_>) -> String {
         let name = match field.name {
             0 => String::new(),
             name => self.name_of(name << 1),

@@ -43,6 +43,24 @@ async fn later_or_never(x: u32) -> Result<u32, String> {
     Ok(x)
 }
 
+#[traced(args, ret)]
+fn sum_of(first: u32, mut second: u32) -> u32 {
+    second += 1;
+    first + second
+}
+
+#[traced(args(name, length = name.len(), list = ?list), err)]
+fn find(list: &[String], name: &str) -> Result<usize, String> {
+    let found = list.iter().position(|one| one == name);
+    found.ok_or_else(|| name.to_string())
+}
+
+#[traced(args, ret = ?, err)]
+async fn later_sum(first: u32, second: u32) -> Result<u32, String> {
+    ready(()).await;
+    fails(first + second)
+}
+
 struct Thing {
     name: String,
 }
@@ -63,10 +81,12 @@ impl Thing {
 fn main() {
     assert_eq!(first_of(&[text(2)]), Some("xx"));
     assert_eq!(fails(0), Err(text(1)));
+    assert_eq!(sum_of(1, 2), 4);
+    assert_eq!(find(&[text(1)], "x"), Ok(0));
     let mut context = Context::from_waker(Waker::noop());
     let mut future = Box::pin(async {
         let name = Thing::new("thing").into_name().await;
-        (later(vec![name], String::new()).await, later_or_never(1).await)
+        (later(vec![name], String::new()).await, later_or_never(later_sum(0, 1).await.unwrap_or(1)).await)
     });
     assert_eq!(future.as_mut().poll(&mut context), Poll::Ready((1, Ok(1))));
 }

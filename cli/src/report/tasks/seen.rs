@@ -221,10 +221,9 @@ impl Sink for Seen {
             return;
         }
         match Note::decode(*kind, body) {
-            Some(Note::Event { fields, .. }) => {
+            Some(Note::Event { fields, .. } | Note::Arguments { fields, .. }) => {
                 fields.iter().for_each(|field| self.by.take(field));
             }
-            Some(Note::Argument(field)) => self.by.take(&field),
             Some(Note::Task {
                 task,
                 parent,
