@@ -179,8 +179,9 @@ fn records_as_json_have_levels_and_fields() {
         event["fields"],
         json!([{"name": "id", "value": 1}, {"name": "path", "value": "/tmp"}])
     );
-    let mut of_run = lines.iter().filter(|line| line["name"] == "app::run");
-    let result = of_run.next_back().expect("the result");
+    let mut of_run = lines.iter().rev().filter(|line| line["name"] == "app::run");
+    let result = of_run.find(|line| !line["fields"].is_null());
+    let result = result.expect("the result");
     assert_eq!(
         result["fields"],
         json!([{"name": "id", "value": "done", "bytes": 9}])

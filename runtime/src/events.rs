@@ -97,7 +97,7 @@ macro_rules! as_value {
 /// pointer, but no text, because a text may be a secret.
 pub trait Scalar: AsValue {}
 
-/// The value of a parameter, if its type is a [`Scalar`]. For any other type, `value` is that of [`NoValue`].
+/// The value of a parameter, if its type is a `Scalar`. For any other type, `value` is that of `NoValue`.
 pub struct ValueOf<'a, T: ?Sized>(pub &'a T);
 
 /// What has no value.

@@ -62,7 +62,11 @@ fn notes(trace: &Trace, lane: &Lane) -> Vec<String> {
         }
         words
     };
-    lane.notes.iter().map(words).collect()
+    let of_calls = lane
+        .notes
+        .iter()
+        .filter(|(_, _, kind, _)| *kind == NoteKind::Arguments);
+    of_calls.map(words).collect()
 }
 
 /// What the forms leave, before the rounds.

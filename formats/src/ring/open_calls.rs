@@ -75,7 +75,7 @@ struct Frame {
 }
 
 impl<'a> OpenCalls<'a> {
-    /// Decodes a copy of [`OPEN_CALLS_SIZE`](super::layout::OPEN_CALLS_SIZE) bytes, made when the slot's cursor had
+    /// Decodes a copy of [`OPEN_CALLS_SIZE`] bytes, made when the slot's cursor had
     /// that value. `None`: it is damaged, or cut. Async-signal-safe.
     #[must_use]
     pub fn decode(bytes: &'a [u8], cursor: u64) -> Option<OpenCalls<'a>> {
