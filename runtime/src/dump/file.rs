@@ -202,7 +202,8 @@ impl Dump<'_> {
     }
 }
 
-/// What the calls of each function took.
+/// What the calls of each function took. Not inlined, because a copy of a row takes 2 KiB of the stack.
+#[inline(never)]
 pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
     let mut copy = Copy::EMPTY;
     let mut list = Vec::new();
@@ -211,7 +212,9 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
         if copy.calls == 0 && copy.untimed == 0 {
             continue;
         }
-        let lengths = (0..).zip(copy.lengths).filter(|(_, count)| *count > 0);
+        let lengths = (0..)
+            .zip(copy.lengths.iter().copied())
+            .filter(|(_, count)| *count > 0);
         list.push(FunctionTotals {
             function: FunctionId(copy.function),
             calls: copy.calls,
