@@ -45,6 +45,18 @@ pub fn same_word(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
+/// The parts as one text, with `between` between two of them.
+#[must_use]
+#[inline(never)]
+pub fn joined<'a>(parts: &mut dyn Iterator<Item = &'a str>, between: &str) -> String {
+    let mut text = String::new();
+    for (number, part) in parts.enumerate() {
+        text.push_str(if number == 0 { "" } else { between });
+        text.push_str(part);
+    }
+    text
+}
+
 /// The decimal number that a text is.
 #[must_use]
 #[inline(never)]
@@ -92,6 +104,13 @@ mod tests {
         let lasts = [0, 3, 4, 6, 7, 9, 10, 99].map(|most| last(text, most));
         assert_eq!(lasts, ["", "", "🦀", "🦀", "関🦀", "ß関🦀", text, text]);
         assert_eq!((cut("", 3), last("", 3)), ("", ""));
+    }
+
+    #[test]
+    fn parts_are_joined() {
+        let joined = |parts: &[&str]| joined(&mut parts.iter().copied(), ", ");
+        let texts = [joined(&[]), joined(&["a"]), joined(&["", "b", ""])];
+        assert_eq!(texts, ["", "a", ", b, "]);
     }
 
     #[test]

@@ -131,13 +131,8 @@ fn one(part: &str) -> Result<Trigger, String> {
         Event::Exit | Event::Signal | Event::Every(_) => Duration::ZERO,
         _ => LIMIT,
     };
-    let mut text = String::new();
-    for word in part.split_whitespace() {
-        text.push_str(if text.is_empty() { "" } else { " " });
-        text.push_str(word);
-    }
     Ok(Trigger {
-        text,
+        text: text::joined(&mut part.split_whitespace(), " "),
         event,
         post_roll: post_roll.unwrap_or_default(),
         limit: limit.unwrap_or(default_limit),

@@ -23,7 +23,9 @@ fn nearest_of<'a>(
 ) -> Vec<&'a str> {
     let whole: Vec<char> = pattern.chars().take(LONGEST).collect();
     // The same, anywhere in the name: `parse` for `app::parser::run`.
-    let within = [&['*'], &whole[..], &['*']].concat();
+    let mut within = vec!['*'];
+    within.extend_from_slice(&whole);
+    within.push('*');
     let mut best: Vec<(u32, usize, &'a str)> = Vec::new();
     for name in names {
         let chars: Vec<char> = name.chars().take(LONGEST).collect();

@@ -119,7 +119,7 @@ pub(crate) fn say_error(error: &Error, reason: &str) {
         // It was said when the file was lost, and nobody asked for this dump.
         _ if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
         Error::Failed(failure) => say_failed(failure),
-        error => say_failed(&error.to_string().into()),
+        error => say_failed(&format!("{error}").into()),
     }
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
         (_, Some(libc::EMFILE | libc::ENFILE)) => "raise the limit of open files (ulimit -n)",
         _ => "FDR_OUT gives another place",
     };
-    Failure::new(path.display().to_string(), remedy, error)
+    Failure::new(format!("{}", path.display()), remedy, error)
 }
 
 fn say_written(dump: &Dump, replaced: bool, reason: &str) {

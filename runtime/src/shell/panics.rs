@@ -2,7 +2,6 @@
 //! own hook does. The reason must have a limited length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::fmt::Write as _;
 use std::panic::PanicHookInfo;
 
 use super::dumping::dump_and_say;
@@ -47,7 +46,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
         let file = place.file();
         let shown = text::last(file, LONGEST_PATH);
         let cut = if shown.len() < file.len() { "…" } else { "" };
-        let _ = write!(line, " at {cut}{shown}:{}:{}", place.line(), place.column());
+        line += &format!(" at {cut}{shown}:{}:{}", place.line(), place.column());
     }
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied();
@@ -59,6 +58,5 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     } else {
         ""
     };
-    let _ = write!(line, ": {shown}{cut}");
-    line
+    format!("{line}: {shown}{cut}")
 }

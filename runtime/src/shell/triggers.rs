@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs;
 use std::time::Duration;
 
+use fdr_formats::text;
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
 use super::install::{self, State};
@@ -191,15 +192,10 @@ fn as_ns(time: Duration) -> u64 {
 
 /// The triggers in the words of `FDR_TRIGGER`.
 pub(crate) fn in_words() -> String {
-    let mut words = String::new();
-    for trigger in triggers() {
-        words.push_str(if words.is_empty() { "" } else { ", " });
-        words.push_str(&trigger.text);
+    match triggers() {
+        [] => "off".to_owned(),
+        some => text::joined(&mut some.iter().map(|trigger| trigger.text.as_str()), ", "),
     }
-    if words.is_empty() {
-        words.push_str("off");
-    }
-    words
 }
 
 impl Armed {
@@ -256,7 +252,7 @@ impl Due {
             trigger: &trigger.text,
             what: What::Other(words),
         };
-        Due::because(reason.to_string())
+        Due::because(format!("{reason}"))
     }
 
     fn because(reason: String) -> Due {

@@ -10,27 +10,16 @@ const LONGEST_SHOWN: usize = 80;
 
 /// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    let number = number_of(text, &mut choices.iter().map(|(word, _)| *word))?;
-    let (_, value) = choices.get(number).ok_or("no such choice")?;
-    Ok(*value)
+    let found = choices
+        .iter()
+        .find(|(word, _)| text::same_word(word, text));
+    let words = || accepted(&mut choices.iter().map(|(word, _)| *word));
+    found.map(|(_, value)| *value).ok_or_else(words)
 }
 
-/// The number of the word among `words`, from 0, in upper or lower case.
-pub(super) fn number_of(
-    text: &str,
-    words: &mut dyn Iterator<Item = &str>,
-) -> Result<usize, String> {
-    let mut accepted = String::from("accepted are ");
-    for (number, word) in words.enumerate() {
-        if text::same_word(word, text) {
-            return Ok(number);
-        }
-        if number > 0 {
-            accepted.push_str(", ");
-        }
-        accepted.push_str(word);
-    }
-    Err(accepted)
+/// The end of an error: the words that are accepted.
+pub(super) fn accepted(words: &mut dyn Iterator<Item = &str>) -> String {
+    format!("accepted are {}", text::joined(words, ", "))
 }
 
 /// A size for people, in the largest unit that gives a whole number.
