@@ -45,16 +45,13 @@ pub fn same_word(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// The parts as one text, with `between` between two of them.
-#[must_use]
+/// Adds a word to a list in words, with `between` before it unless the list is empty.
 #[inline(never)]
-pub fn joined<'a>(parts: &mut dyn Iterator<Item = &'a str>, between: &str) -> String {
-    let mut text = String::new();
-    for (number, part) in parts.enumerate() {
-        text.push_str(if number == 0 { "" } else { between });
-        text.push_str(part);
+pub fn append(list: &mut String, between: &str, word: &str) {
+    if !list.is_empty() {
+        list.push_str(between);
     }
-    text
+    list.push_str(word);
 }
 
 /// The decimal number that a text is.
@@ -107,10 +104,12 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined() {
-        let joined = |parts: &[&str]| joined(&mut parts.iter().copied(), ", ");
-        let texts = [joined(&[]), joined(&["a"]), joined(&["", "b", ""])];
-        assert_eq!(texts, ["", "a", ", b, "]);
+    fn words_make_a_list() {
+        let mut list = String::new();
+        for (word, wanted) in [("a", "a"), ("bc", "a, bc"), ("", "a, bc, ")] {
+            append(&mut list, ", ", word);
+            assert_eq!(list, wanted);
+        }
     }
 
     #[test]

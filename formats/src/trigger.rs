@@ -131,8 +131,12 @@ fn one(part: &str) -> Result<Trigger, String> {
         Event::Exit | Event::Signal | Event::Every(_) => Duration::ZERO,
         _ => LIMIT,
     };
+    let mut text = String::new();
+    for word in part.split_whitespace() {
+        text::append(&mut text, " ", word);
+    }
     Ok(Trigger {
-        text: text::joined(&mut part.split_whitespace(), " "),
+        text,
         event,
         post_roll: post_roll.unwrap_or_default(),
         limit: limit.unwrap_or(default_limit),

@@ -22,7 +22,7 @@ use fdr_formats::writer::{Kind, Target};
 use super::stream::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
-use value::{accepted, choice, escaped, size_text};
+use value::{choice, escaped, size_text};
 
 /// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
@@ -262,7 +262,7 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
         })
     };
     let warning = |name: OsString| {
-        let nearest = nearest(VARIABLES.map(|known| known.0), &name.to_string_lossy(), 1);
+        let nearest = nearest(&VARIABLES.map(|known| known.0), &name.to_string_lossy(), 1);
         let nearest = nearest.first().copied().unwrap_or_default();
         format!(
             "{}: no such variable, ignored; the nearest is {nearest}",
@@ -360,24 +360,24 @@ impl Reader<'_> {
     /// The format. The error says that this build has no format that fits.
     fn format(&mut self, is_sent: bool) -> Result<Format, Vec<String>> {
         let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
-        let words = |fits: &dyn Fn(&Target) -> bool| {
-            let targets = registry::targets().filter(|&target| fits(target));
-            accepted(&mut targets.map(|target| target.name))
+        let refuse = |why: &str, fits: &dyn Fn(&Target) -> bool| {
+            let mut accepted = String::new();
+            for target in registry::targets().filter(|&target| fits(target)) {
+                text::append(&mut accepted, ", ", target.name);
+            }
+            Err(format!("{why}accepted are {accepted}"))
         };
         let parse = |text: &str| {
             if let Some(feature) = registry::missing_feature(text) {
-                return Err(format!(
-                    "this program has no such format: build it with the feature `{feature}` of fdr; {}",
-                    words(&fits)
-                ));
+                let why = format!(
+                    "this program has no such format: build it with the feature `{feature}` of fdr; "
+                );
+                return refuse(&why, &fits);
             }
             match registry::targets().find(|target| text::same_word(target.name, text)) {
                 Some(target) if fits(target) => Ok(Format(target)),
-                Some(_) => Err(format!(
-                    "can't be sent as a stream, which FDR_OUT asks for; {}",
-                    words(&fits)
-                )),
-                None => Err(words(&|_| true)),
+                Some(_) => refuse("can't be sent as a stream, which FDR_OUT asks for; ", &fits),
+                None => refuse("", &|_| true),
             }
         };
         if let Some(format) = self.text("FDR_FORMAT", parse) {

@@ -285,7 +285,7 @@ fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dum
         ring,
         info,
         target: state.config.format.0,
-        first_thread: info.failed_thread().map(|thread| thread.0 as u32),
+        first_thread: None,
         make_folders: state.output().makes_folders(),
         nonce: sys::process::random(),
     }
@@ -335,7 +335,7 @@ fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, b
             name: name.clone(),
         }));
     let mut dump = to_write(ring, state, &info);
-    dump.first_thread = dump.first_thread.or(occasion.thread);
+    dump.first_thread = occasion.thread;
     let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| connection::open(address));

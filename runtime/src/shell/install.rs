@@ -116,8 +116,13 @@ fn record_from_start() -> Result<(), Failure> {
 /// The settings of the environment, otherwise those of the code. A setuid program ignores the environment.
 pub(crate) fn settings(code: &Config) -> Result<Settings, String> {
     let start = std::env::current_dir().unwrap_or_else(|_| ".".into());
-    Settings::from(&variable, code, &start)
-        .map_err(|errors| text::joined(&mut errors.iter().map(String::as_str), "; "))
+    Settings::from(&variable, code, &start).map_err(|errors| {
+        let mut all = String::new();
+        for error in &errors {
+            text::append(&mut all, "; ", error);
+        }
+        all
+    })
 }
 
 /// Whether the environment sets the filter.

@@ -4,8 +4,8 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::PanicHookInfo;
 
-use super::dumping::dump_and_say;
-use super::{install, triggers};
+use super::triggers::{self, Occasion};
+use super::{dumping, install};
 use crate::{crash, sys};
 use fdr_formats::text;
 
@@ -24,11 +24,22 @@ pub(crate) fn dump_on_panic() {
         previous(panic);
         let always = install::state().is_some_and(|state| state.config.panic);
         match always {
-            true if dump_and_say(&in_words(panic)).is_ok() => crash::panic_was_dumped(),
-            true => {}
+            true => dump(&in_words(panic)),
             false => triggers::take_panic(in_words(panic)),
         }
     }));
+}
+
+/// Dumps with the panicking thread first.
+fn dump(reason: &str) {
+    let occasion = Occasion {
+        thread: Some(sys::thread::tid()),
+        ..Occasion::of(reason)
+    };
+    match dumping::dump_with(&occasion) {
+        Ok(_) => crash::panic_was_dumped(),
+        Err(error) => dumping::say_error(&error, reason),
+    }
 }
 
 /// The reason, such as `panic in thread 71 (worker) at src/main.rs:7:5: index out of bounds`. The number of the

@@ -240,8 +240,18 @@ impl Table {
 
     /// The names that are closest to a glob, in words.
     pub(crate) fn nearest_in_words(&self, glob: &str) -> String {
-        let names = self.functions.iter().map(|f| f.name.as_str());
-        text::joined(&mut nearest(names, glob, 3).into_iter(), ", ")
+        nearest_in_words(&self.names_of(|_| true), glob)
+    }
+
+    /// The names of functions.
+    fn names_of(&self, wanted: fn(&Function) -> bool) -> Vec<&str> {
+        let mut names = Vec::new();
+        for function in &self.functions {
+            if wanted(function) {
+                names.push(function.name.as_str());
+            }
+        }
+        names
     }
 
     /// Sets the bits of the words of sites, see `recorder::prepare`.
@@ -309,20 +319,21 @@ impl Table {
     }
 
     /// From now on the calls of these functions are only counted, or leave records again.
-    pub(crate) fn count_only(&mut self, ids: impl Iterator<Item = u32>, counted: bool) {
-        self.change(ids, |function| {
-            function.counted = counted && !function.watched
+    pub(crate) fn count_only(&mut self, ids: &[u32], counted: bool) {
+        self.change(ids, &|function| {
+            function.counted = counted && !function.watched;
         });
     }
 
     /// Has functions timed that are otherwise only counted, or ends that.
-    pub(crate) fn time_for_a_moment(&mut self, ids: impl Iterator<Item = u32>, timed: bool) {
-        self.change(ids, |function| function.timed_for_a_moment = timed);
+    pub(crate) fn time_for_a_moment(&mut self, ids: &[u32], timed: bool) {
+        self.change(ids, &|function| function.timed_for_a_moment = timed);
     }
 
-    fn change(&mut self, ids: impl Iterator<Item = u32>, change: impl Fn(&mut Function)) {
-        for index in ids.map(|id| (id as usize).wrapping_sub(1)) {
-            self.functions.get_mut(index).into_iter().for_each(&change);
+    fn change(&mut self, ids: &[u32], change: &dyn Fn(&mut Function)) {
+        for id in ids {
+            let index = (*id as usize).wrapping_sub(1);
+            self.functions.get_mut(index).into_iter().for_each(change);
             let function = self.functions.get(index);
             if let Some(function) = function.filter(|function| function.is_switched()) {
                 let on = function.site.state() != 0;
@@ -386,15 +397,10 @@ impl Table {
     /// The patterns of the filter that name no function, each with the names that are closest to it. `None` if each
     /// pattern names a function.
     pub(crate) fn unmatched_in_words(&self) -> Option<String> {
-        let functions = self
-            .functions
-            .iter()
-            .filter(|function| function.is_switched());
-        let names: Vec<&str> = functions.map(|function| function.name.as_str()).collect();
+        let names = self.names_of(Function::is_switched);
         let mut words = String::new();
         for pattern in self.filter.as_ref()?.unmatched(&names) {
-            let mut near = nearest(names.iter().copied(), pattern, 3).into_iter();
-            let near = text::joined(&mut near, ", ");
+            let near = nearest_in_words(&names, pattern);
             let before = if words.is_empty() {
                 "no function matches "
             } else {
@@ -434,4 +440,13 @@ impl Table {
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()
     }
+}
+
+/// The names that are closest to a glob.
+fn nearest_in_words(names: &[&str], glob: &str) -> String {
+    let mut words = String::new();
+    for name in nearest(names, glob, 3) {
+        text::append(&mut words, ", ", name);
+    }
+    words
 }

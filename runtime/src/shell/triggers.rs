@@ -78,7 +78,7 @@ pub(crate) struct Occasion<'a> {
     pub(crate) reason: &'a str,
     /// Ticks that this one trace names, in addition to the named moments of the ring.
     pub(crate) marks: Vec<(u64, String)>,
-    /// The thread that comes first, if it is not the one that panicked.
+    /// The thread that comes first: one that panicked, or had a slow call.
     pub(crate) thread: Option<u32>,
 }
 
@@ -98,7 +98,7 @@ struct Due {
     at_ns: u64,
     reason: String,
     marks: Vec<(u64, String)>,
-    /// The thread of the slow call.
+    /// The thread that panicked, or had the slow call.
     thread: Option<u32>,
 }
 
@@ -192,10 +192,14 @@ fn as_ns(time: Duration) -> u64 {
 
 /// The triggers in the words of `FDR_TRIGGER`.
 pub(crate) fn in_words() -> String {
-    match triggers() {
-        [] => "off".to_owned(),
-        some => text::joined(&mut some.iter().map(|trigger| trigger.text.as_str()), ", "),
+    let mut words = String::new();
+    for trigger in triggers() {
+        text::append(&mut words, ", ", &trigger.text);
     }
+    if words.is_empty() {
+        words.push_str("off");
+    }
+    words
 }
 
 impl Armed {
@@ -295,7 +299,11 @@ pub(crate) fn take_panic(reason: String) {
         };
         let now_ns = clock::monotonic_raw_ns();
         let armed = progress.armed.get_mut(number);
-        let fires = |armed: &mut Armed| armed.fire(trigger, now_ns, || Due::because(reason));
+        let due = || Due {
+            thread: Some(sys::thread::tid()),
+            ..Due::because(reason)
+        };
+        let fires = |armed: &mut Armed| armed.fire(trigger, now_ns, due);
         if !armed.is_some_and(fires) {
             return;
         }

@@ -10,16 +10,15 @@ const LONGEST_SHOWN: usize = 80;
 
 /// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    let found = choices
-        .iter()
-        .find(|(word, _)| text::same_word(word, text));
-    let words = || accepted(&mut choices.iter().map(|(word, _)| *word));
-    found.map(|(_, value)| *value).ok_or_else(words)
-}
-
-/// The end of an error: the words that are accepted.
-pub(super) fn accepted(words: &mut dyn Iterator<Item = &str>) -> String {
-    format!("accepted are {}", text::joined(words, ", "))
+    let found = choices.iter().find(|(word, _)| text::same_word(word, text));
+    if let Some((_, value)) = found {
+        return Ok(*value);
+    }
+    let mut accepted = String::new();
+    for (word, _) in choices {
+        text::append(&mut accepted, ", ", word);
+    }
+    Err(format!("accepted are {accepted}"))
 }
 
 /// A size for people, in the largest unit that gives a whole number.
