@@ -36,8 +36,8 @@ const HELP: &str = "\
 A call is slow if it took over ten times the p50 and over five times the p90 of
 its function. Functions with fewer than 20 calls have no usual call. With
 --filter, the slowest calls of these functions are shown, slow or not.
-A slow call inside of another slow call is not shown by itself. At most two calls
-of a function are shown, unless you say which calls, or how many.
+A slow call inside of another slow call is not shown by itself. At most two
+calls of a function are shown, unless you say which calls, or how many.
 
 The excess of a call is its time less the p50 of its function. The path below a
 call follows the excess inwards, for as long as one function has half of it or
