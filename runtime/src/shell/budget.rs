@@ -205,12 +205,9 @@ impl Budget {
         // Functions with many calls come first if they are to be only counted, and last if they are to be timed again.
         let mut candidates = BinaryHeap::new();
         for (id, function) in (1..).zip(&self.functions) {
+            let may = (function.auto || self.takes_all) && totals::may_have_row(id);
             match function.counting {
-                Some(false) if counts => {
-                    if (function.auto || self.takes_all) && totals::may_have_row(id) {
-                        candidates.push((function.timed_now(), id));
-                    }
-                }
+                Some(false) if counts && may => candidates.push((function.timed_now(), id)),
                 Some(true) if !counts && now_ns >= function.until_ns => {
                     candidates.push((!function.counted_now(), id));
                 }

@@ -303,8 +303,7 @@ pub(crate) fn take_panic(reason: String) {
             thread: Some(sys::thread::tid()),
             ..Due::because(reason)
         };
-        let fires = |armed: &mut Armed| armed.fire(trigger, now_ns, due);
-        if !armed.is_some_and(fires) {
+        if !armed.is_some_and(|armed| armed.fire(trigger, now_ns, due)) {
             return;
         }
         if !trigger.post_roll.is_zero() {
