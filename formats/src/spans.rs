@@ -127,7 +127,7 @@ impl Spans {
 
     /// One edge of a call. `out` gets the spans that it completes.
     #[inline]
-    pub(crate) fn call(&mut self, call: &Call, out: &mut dyn FnMut(&Span)) {
+    pub(crate) fn call(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return;
         };
@@ -207,7 +207,7 @@ impl Spans {
 
 impl Stack {
     #[inline]
-    fn exit(&mut self, call: &Call, out: &mut dyn FnMut(&Span)) {
+    fn exit(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
         self.arguments = false;
         let mut closer = Closer {
             exit_cpu: self.cpu.filter(|_| self.moved),
@@ -219,15 +219,15 @@ impl Stack {
 }
 
 /// Completes the calls that an edge, or the end, ends.
-struct Closer<'a> {
+struct Closer<'a, F> {
     /// The CPU at the exit, if it changed since the previous edge.
     exit_cpu: Option<CpuId>,
     /// The CPUs at the first and the last edge.
     cpus: (Option<CpuId>, Option<CpuId>),
-    out: &'a mut dyn FnMut(&Span),
+    out: &'a mut F,
 }
 
-impl CallHandler<Kept> for Closer<'_> {
+impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
     fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
         // The CPU of the thread at that moment, not at the exit.
         Kept::new(match exit {
