@@ -85,7 +85,7 @@ extern "C" fn host_control(operation: u32, argument: &Text<'_>, reply: &Reply<'_
         Err(Error::Configuration(why)) => (CONFIGURATION, why),
         Err(Error::NothingRecorded(why)) => (NOTHING, why),
         Err(Error::Failed(failure)) => (FAILED, encode(&failure)),
-        Err(error) => (FAILED, error.to_string()),
+        Err(error) => (FAILED, format!("{error}")),
     };
     reply.send(&text);
     code
@@ -118,7 +118,7 @@ fn encode(failure: &Failure) -> String {
     } = failure;
     let cause = cause.as_ref().map_or(String::new(), |error| {
         let number = error.raw_os_error().map(|number| number.to_string());
-        number.unwrap_or_else(|| error.to_string())
+        number.unwrap_or_else(|| format!("{error}"))
     });
     format!("{what}\0{remedy}\0{cause}")
 }

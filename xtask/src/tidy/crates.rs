@@ -34,13 +34,7 @@ const ARROWS: [(&str, &str, &[&str]); 9] = [
 const OUTSIDE: [(&str, &str, &[&str]); 1] = [("fdr-fuzz", "fuzz", &["fdr-formats"])];
 
 /// All that the recorder may depend on outside its tests.
-const RUNTIME: [&str; 5] = [
-    "libc",
-    "crossbeam-utils",
-    "core_affinity",
-    "fdr-macros",
-    "fdr-formats",
-];
+const RUNTIME: [&str; 3] = ["libc", "fdr-macros", "fdr-formats"];
 
 const TREE: &str = "tree --quiet --all-features";
 
