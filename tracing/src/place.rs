@@ -13,8 +13,7 @@ use tracing_core::{Level as Importance, Metadata};
 
 /// Where spans or events come from.
 pub(crate) struct Place {
-    /// The address of the metadata.
-    key: usize,
+    pub(crate) metadata: &'static Metadata<'static>,
     /// That of its calls or events. Those of tasks and of fields stand behind it.
     pub(crate) site: &'static CallSite,
     /// The same, and of a span those of its tasks.
@@ -58,7 +57,7 @@ pub(crate) enum Kind {
 #[inline]
 pub(crate) fn find(metadata: &Metadata<'_>) -> Option<&'static Place> {
     let key = ptr::from_ref(metadata).addr();
-    chain(key).find(|place| place.key == key)
+    chain(key).find(|place| place.key() == key)
 }
 
 /// The place of that metadata.
@@ -83,8 +82,8 @@ fn chain(key: usize) -> impl Iterator<Item = &'static Place> {
 #[cold]
 fn add(metadata: &'static Metadata<'static>) -> &'static Place {
     let place: &'static Place = Box::leak(Box::new(Place::new(metadata)));
-    let last = chain(place.key).last();
-    let end = last.map_or_else(|| bucket(place.key), |last| &last.next);
+    let last = chain(place.key()).last();
+    let end = last.map_or_else(|| bucket(place.key()), |last| &last.next);
     // Nobody else adds places meanwhile.
     let _ = end.set(place);
     place
@@ -108,10 +107,14 @@ impl Place {
                 _ => sites.push(CallSite::new::<()>("", 0).named(name).only_name()),
             }
         }
-        let own = if metadata.is_span() { SITES_OF_TASKS } else { 1 };
+        let own = if metadata.is_span() {
+            SITES_OF_TASKS
+        } else {
+            1
+        };
         let (sites, fields) = register(sites).split_at(own);
         Place {
-            key: ptr::from_ref(metadata).addr(),
+            metadata,
             site: &sites[0],
             sites,
             fields,
@@ -119,6 +122,10 @@ impl Place {
             once: AtomicU32::new(0),
             next: OnceLock::new(),
         }
+    }
+
+    fn key(&self) -> usize {
+        ptr::from_ref(self.metadata).addr()
     }
 
     /// How many fields its spans or events may have.

@@ -1,9 +1,10 @@
-//! What the registry keeps of a span, and what a thread keeps of the spans that it is in. No code of the program runs
-//! here, so the locks around it are held for moments.
+//! A span, and what a thread keeps of the spans that it is in. No code of the program runs here, so the locks around it
+//! are held for moments.
 
 use std::cell::RefCell;
 
 use fdr::dynamic::{self, Entered, Poll, PolledTask, write_words};
+use tracing_core::span::{Current, Id};
 
 use crate::place::{Kind, Place};
 
@@ -28,9 +29,12 @@ pub(crate) struct Span {
 }
 
 /// A span that the thread is in.
-pub(crate) struct Open {
+#[derive(Clone, Copy)]
+struct Open {
     id: u64,
-    call: Entered,
+    place: &'static Place,
+    /// `None`: its entry is not recorded.
+    call: Option<Entered>,
     poll: Option<(Poll, Tried)>,
 }
 
@@ -39,6 +43,13 @@ type Tried = bool;
 
 thread_local! {
     static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Does something with the spans that the thread is in. `None`: the thread ends, or this is a handler that interrupts
+/// the same.
+fn with_open<T>(with: impl FnOnce(&mut Vec<Open>) -> Option<T>) -> Option<T> {
+    let with = |open: &RefCell<Vec<Open>>| with(&mut *open.try_borrow_mut().ok()?);
+    OPEN.try_with(with).ok().flatten()
 }
 
 impl Span {
@@ -60,22 +71,29 @@ impl Span {
 
     /// Keeps fields for the next entry.
     pub(crate) fn wait(&mut self, fields: Fields) {
-        if self.waiting.len() < MOST_WAITING {
-            self.waiting.push(fields);
-        }
+        self.waiting.truncate(MOST_WAITING - 1);
+        self.waiting.push(fields);
     }
 
     /// Records an entry.
-    pub(crate) fn enter(&mut self, id: u64) {
-        // A handler that interrupted this on the same thread records nothing.
-        let _ = OPEN.try_with(|open| {
-            let mut open = open.try_borrow_mut().ok()?;
-            let call = dynamic::enter(self.place.site)?;
-            if call.is_recorded() {
-                self.waiting.drain(..).for_each(|fields| write_words(&fields));
-            }
-            let poll = self.begin_poll(call);
-            open.push(Open { id, call, poll });
+    pub(crate) fn enter(&mut self, id: &Id) {
+        with_open(|open| {
+            let place = self.place;
+            let call = dynamic::enter(place.site);
+            let poll = call.and_then(|call| {
+                if call.is_recorded() {
+                    let fields = self.waiting.drain(..);
+                    fields.for_each(|fields| write_words(&fields));
+                }
+                self.begin_poll(call)
+            });
+            let id = id.into_u64();
+            open.push(Open {
+                id,
+                place,
+                call,
+                poll,
+            });
             Some(())
         });
     }
@@ -102,12 +120,9 @@ impl Span {
         Some((poll, tried))
     }
 
-    /// Ends the poll of that entry, before its exit.
-    pub(crate) fn end_poll(&mut self, open: &Open) {
-        if let Some((poll, tried)) = open.poll {
-            self.is_polled = false;
-            self.task.end(poll, self.place.sites, open.call, tried);
-        }
+    fn end_poll(&mut self, poll: Poll, tried: Tried, call: Entered) {
+        self.is_polled = false;
+        self.task.end(poll, self.place.sites, call, tried);
     }
 
     /// Ends it.
@@ -121,34 +136,52 @@ impl Span {
 }
 
 impl Open {
-    /// The innermost entry of that span on this thread, which is no more open.
-    pub(crate) fn take(id: u64) -> Option<Open> {
-        let take = |open: &RefCell<Vec<Open>>| {
-            let mut open = open.try_borrow_mut().ok()?;
-            let at = open.iter().rposition(|open| open.id == id)?;
-            Some(open.remove(at))
-        };
-        OPEN.try_with(take).ok().flatten()
+    /// Records an exit, and another entry later.
+    fn leave(&self) {
+        if let Some(call) = self.call {
+            call.exit();
+        }
     }
 
-    /// Whether this thread is in that span, and its entry is recorded.
-    pub(crate) fn has(id: u64) -> bool {
-        let has = |open: &RefCell<Vec<Open>>| {
-            open.try_borrow().is_ok_and(|open| {
-                let mut open = open.iter();
-                open.any(|open| open.id == id && open.call.is_recorded())
-            })
-        };
-        OPEN.try_with(has).unwrap_or(false)
+    fn again(&mut self) {
+        if self.call.is_some() {
+            self.call = dynamic::enter(self.place.site);
+        }
     }
+}
 
-    /// Whether it is a poll.
-    pub(crate) fn is_poll(&self) -> bool {
-        self.poll.is_some()
-    }
+/// Records the exit of a span that the thread is in. `with` finds the span.
+pub(crate) fn exit(id: &Id, with: impl FnOnce(&dyn Fn(&mut Span))) {
+    with_open(|open| {
+        let at = open.iter().rposition(|open| open.id == id.into_u64())?;
+        let ended = open.remove(at);
+        // Calls nest. Where spans do not, those inside are left and entered again.
+        let inside = open.get_mut(at..).unwrap_or_default();
+        inside.iter().rev().for_each(Open::leave);
+        if let Some((call, (poll, tried))) = ended.call.zip(ended.poll) {
+            with(&|span| span.end_poll(poll, tried, call));
+        }
+        ended.leave();
+        inside.iter_mut().for_each(Open::again);
+        Some(())
+    });
+}
 
-    /// Records the exit.
-    pub(crate) fn exit(self) {
-        self.call.exit();
-    }
+/// Whether the thread is in that span, and its entry is recorded.
+pub(crate) fn is_inside(id: &Id) -> bool {
+    with_open(|open| {
+        let id = id.into_u64();
+        let recorded = |open: &&Open| open.call.is_some_and(Entered::is_recorded);
+        open.iter().filter(recorded).find(|open| open.id == id)?;
+        Some(())
+    })
+    .is_some()
+}
+
+/// The innermost span that the thread is in.
+pub(crate) fn current() -> Current {
+    let innermost = with_open(|open| open.last().copied());
+    innermost.map_or_else(Current::none, |open| {
+        Current::new(Id::from_u64(open.id), open.place.metadata)
+    })
 }
