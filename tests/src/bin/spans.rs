@@ -1,7 +1,7 @@
 //! Spans and events of `tracing`, of every kind. Tests record it and look at the trace.
 //!
 //! ```text
-//! spans kinds | harm | tasks | threads | late | layers | many COUNT
+//! spans kinds | harm | tasks | threads | late | layers | many COUNT | killed
 //! ```
 //! `harm`: values that panic and values that make events, and names from anybody. `late`: the program turns the recorder
 //! on by itself. `layers`: another layer counts what it sees.
@@ -328,8 +328,23 @@ fn main() {
             let [events, spans] = [&EVENTS, &SPANS].map(|count| count.load(Ordering::Relaxed));
             println!("{events} {spans}");
         }
-        ["many", count] => (0..count.parse().expect("a number")).for_each(work),
-        _ => panic!("kinds, harm, tasks, threads, late, layers, many COUNT"),
+        ["many", count] => {
+            (0..count.parse().expect("a number")).for_each(work);
+            let span = info_span!("last");
+            println!(
+                "spans at once {}",
+                span.id().map_or(0, |id| id.into_u64() as u32)
+            );
+        }
+        ["killed"] => {
+            work(7);
+            let pid = std::process::id().to_string();
+            let kill = std::process::Command::new("kill")
+                .args(["-KILL", &pid])
+                .status();
+            panic!("{kill:?}");
+        }
+        _ => panic!("{words:?}: no such words"),
     }
     print!("{}", facts::of_statistics(&fdr::statistics()));
 }
