@@ -401,6 +401,37 @@ fn a_killed_process_leaves_the_names_of_its_spans() {
     assert_eq!(story(&trace, &trace.threads[0]), wanted);
 }
 
+#[test]
+fn a_child_of_a_fork_has_spans_of_its_own() {
+    for words in [&["forks"][..], &["forks", "kill"]] {
+        let folder = Folder::new("tracing-forks");
+        let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
+        let _ = program.args(words).run().ok();
+        let mut traces = folder.ending(".fdr");
+        if let Some(ring) = folder.ending(".fdr-ring").pop() {
+            let out = folder.join("recovered.fdr");
+            let words = ["recover".as_ref(), "-o".as_ref(), out.as_os_str()];
+            let words: Vec<_> = words.into_iter().chain([ring.as_os_str()]).collect();
+            let _ = fdr(&words);
+            traces.push(out);
+        }
+        let stories = traces.iter().map(|path| {
+            let trace = Trace::read(path);
+            story(&trace, &trace.threads[0])
+        });
+        let mut stories: Vec<Vec<String>> = stories.collect();
+        stories.sort();
+        let child = ["spans::in the child", "/spans::in the child"];
+        let parent = [
+            "spans::work",
+            "!spans::work 1 3 number=1",
+            "!spans::spans.rs 0 3 message=\"works\" number=1",
+            "/spans::work",
+        ];
+        assert_eq!(stories, [&child[..], &parent[..]], "{words:?}");
+    }
+}
+
 /// A plug-in has its own copies of the recorder and of `tracing`. It may be the guest of its host from the start, become
 /// the host, or become the guest of another plug-in later.
 #[test]

@@ -23,6 +23,8 @@ struct Content {
     span: Option<Span>,
 }
 
+const _: () = assert!(size_of::<Slot>() <= 120);
+
 /// Slots of the first page. Each page has twice the slots of the one before.
 const FIRST: u32 = 64;
 const PAGES: usize = 25;
@@ -165,7 +167,10 @@ pub(crate) fn release(id: &Id) -> Option<Span> {
 
 #[cfg(test)]
 mod tests {
+    use tracing::{Level, span};
+
     use super::*;
+    use crate::place::find_or_add;
 
     #[test]
     fn every_number_has_a_slot_of_its_own() {
@@ -175,5 +180,47 @@ mod tests {
             assert!(slots.iter().skip(at + 1).all(|other| one != other));
         }
         assert!(slot(u32::MAX).is_none());
+    }
+
+    fn a_span() -> Span {
+        // The subscriber of this thread alone, without which there are no metadata.
+        let registry = tracing_subscriber::registry();
+        let metadata = tracing::subscriber::with_default(registry, || {
+            span!(Level::INFO, "a span").metadata().expect("metadata")
+        });
+        Span::new(find_or_add(metadata), None, 0)
+    }
+
+    #[test]
+    fn an_id_of_a_span_that_has_ended_finds_nothing() {
+        let id = add(a_span());
+        keep(&id);
+        assert!(release(&id).is_none(), "one handle is left");
+        assert_eq!(with(&id, |span| span.task()), Some(0));
+        assert!(release(&id).is_some());
+        // The slot is used again, and the id is another one.
+        let next = add(a_span());
+        assert_eq!(next.into_u64() as u32, id.into_u64() as u32);
+        assert_ne!(next, id);
+        assert!(with(&id, |_| ()).is_none() && release(&id).is_none());
+        keep(&id);
+        assert!(release(&next).is_some());
+        // Ids of anybody else.
+        for id in [1, u64::from(u32::MAX), 1 << 32, u64::MAX, 1 << 31] {
+            assert!(with(&Id::from_u64(id), |_| ()).is_none(), "{id}");
+        }
+    }
+
+    #[test]
+    fn spans_that_end_on_other_threads_leave_their_slots() {
+        let most = || USED.load(Ordering::Relaxed);
+        let before = most();
+        for _ in 0..20 {
+            let ids: Vec<Id> = (0..100).map(|_| add(a_span())).collect();
+            let end = move || ids.iter().all(|id| release(id).is_some());
+            assert!(std::thread::spawn(end).join().expect("its end"));
+        }
+        // Each thread gives its slots back when it ends. Other tests use some.
+        assert!(most() - before < 300, "{}", most() - before);
     }
 }

@@ -7,8 +7,10 @@ use std::sync::Mutex;
 use super::sites::{self, Table, table};
 use super::{control, made};
 use crate::api::{Error, Failure};
-use crate::recorder;
+use crate::recorder::{self, process_ring};
+use crate::site::CallSite;
 use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
+use crate::sys;
 
 /// The services of this copy while it is the host.
 pub(crate) static HOST: Host = Host {
@@ -56,6 +58,8 @@ pub(crate) fn join(host: &'static Host) {
 /// Takes the sites of a unit into the table and into the ring's table.
 pub(crate) fn attach(unit: &'static Unit) {
     unit.pin();
+    // This comes before the lock, because it frees a lock of the parent.
+    sys::process::notice_child();
     // Only where an allocator makes sites while the table grows. Such sites stay off.
     if sites::is_mine() {
         return;
@@ -66,7 +70,13 @@ pub(crate) fn attach(unit: &'static Unit) {
 /// The same, with the table at hand.
 pub(super) fn attach_to(table: &mut Table, unit: &'static Unit) {
     table.attach(unit);
-    if let Some(ring) = recorder::ring() {
+    let is_on = |site: &CallSite| site.state() != 0;
+    // The ring that a child of a fork makes at its next record would lack the names.
+    let ring = match unit.sites().iter().any(is_on) {
+        true => process_ring::ring_or_make(),
+        false => recorder::ring(),
+    };
+    if let Some(ring) = ring {
         table.publish(ring);
         if ring.is_lost() {
             unit.switch_off();

@@ -8,6 +8,7 @@ use super::{guest, install};
 use crate::recorder;
 use crate::site::CallSite;
 use crate::site::unit;
+use crate::sys;
 
 /// Whoever makes sites, and waits for the recorder.
 static TELL: OnceLock<fn()> = OnceLock::new();
@@ -19,6 +20,8 @@ pub fn register(sites: Vec<CallSite>) -> &'static [CallSite] {
     let sites: &'static [CallSite] = sites.leak();
     // A guest that this copy becomes later finds them there.
     let unit = unit::make(sites);
+    // As in `guest::attach`.
+    sys::process::notice_child();
     if sites::is_mine() {
         return sites;
     }

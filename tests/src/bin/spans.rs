@@ -1,11 +1,10 @@
 //! Spans and events of `tracing`, of every kind. Tests record it and look at the trace.
 //!
 //! ```text
-//! spans kinds | harm | tasks | threads | late | layers | many COUNT | killed
+//! spans kinds | harm | tasks | threads | late | layers | many COUNT | killed | forks [kill]
 //! ```
 //! `harm`: values that panic and values that make events, and names from anybody. `late`: the program turns the recorder
-//! on by itself. `layers`: another layer counts what it sees.
-#![forbid(unsafe_code)]
+//! on by itself. `layers`: another layer counts what it sees. `forks [kill]`: the child has a span that its parent has not.
 
 use std::error::Error;
 use std::fmt;
@@ -291,6 +290,32 @@ fn late() {
     work(4);
 }
 
+fn kill_myself() -> ! {
+    let pid = std::process::id().to_string();
+    let kill = std::process::Command::new("kill")
+        .args(["-KILL", &pid])
+        .status();
+    panic!("{kill:?}");
+}
+
+fn forks(kills: bool) {
+    work(1);
+    // SAFETY: the program has one thread that could hold a lock, which is this one.
+    match unsafe { libc::fork() } {
+        0 => {
+            info_span!("in the child").in_scope(|| ());
+            if kills {
+                kill_myself();
+            }
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: the status is valid.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        }
+    }
+}
+
 /// A layer that counts.
 struct Counts;
 
@@ -328,6 +353,8 @@ fn main() {
             let [events, spans] = [&EVENTS, &SPANS].map(|count| count.load(Ordering::Relaxed));
             println!("{events} {spans}");
         }
+        ["forks"] => forks(false),
+        ["forks", "kill"] => forks(true),
         ["many", count] => {
             (0..count.parse().expect("a number")).for_each(work);
             let span = info_span!("last");
@@ -338,11 +365,7 @@ fn main() {
         }
         ["killed"] => {
             work(7);
-            let pid = std::process::id().to_string();
-            let kill = std::process::Command::new("kill")
-                .args(["-KILL", &pid])
-                .status();
-            panic!("{kill:?}");
+            kill_myself();
         }
         _ => panic!("{words:?}: no such words"),
     }
