@@ -95,6 +95,11 @@ fn spans_are_calls_and_events_have_typed_values() {
         "spans::second",
         "!spans::spans.rs 0 3 message=\"between\"",
         "/spans::second",
+        "spans::around",
+        "spans::native",
+        "!spans::spans.rs 0 3 message=\"inside\"",
+        "/spans::native",
+        "/spans::around",
         "!log::log event 0 4 message=\"of log\" log.target=\"a log\" log.module_path=\"spans\" \
          log.file=\"tests/src/bin/spans.rs\" log.line=",
     ];
@@ -399,6 +404,16 @@ fn a_killed_process_leaves_the_names_of_its_spans() {
         "/spans::work",
     ];
     assert_eq!(story(&trace, &trace.threads[0]), wanted);
+}
+
+#[test]
+fn spans_are_off_once_the_ring_is_lost() {
+    let folder = Folder::new("tracing-cut");
+    let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
+    let outcome = program.args(&["cut"]).run().ok();
+    assert!(outcome.stdout.contains("on 0\non 0\n"), "{outcome:?}");
+    let said = outcome.stderr.matches("recording has ended").count();
+    assert_eq!(said, 1, "{outcome:?}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Spans and events of `tracing`, of every kind. Tests record it and look at the trace.
 //!
 //! ```text
-//! spans kinds | harm | tasks | threads | late | layers | many COUNT | killed | forks [kill]
+//! spans kinds | harm | tasks | threads | late | layers | many COUNT | cut | killed | forks [kill]
 //! ```
 //! `harm`: values that panic and values that make events, and names from anybody. `late`: the program turns the recorder
 //! on by itself. `layers`: another layer counts what it sees. `forks [kill]`: the child has a span that its parent has not.
@@ -52,6 +52,11 @@ fn inner(number: u32, text: &str) -> u32 {
     number
 }
 
+#[fdr::traced]
+fn native() {
+    info!("inside");
+}
+
 fn kinds() {
     trace!(unsigned = 1_u64, signed = -1, "of all types");
     debug!(
@@ -87,6 +92,8 @@ fn kinds() {
     drop(first);
     info!("between");
     drop(second);
+    // A traced function among spans.
+    info_span!("around").in_scope(native);
     // A span that is never entered.
     info_span!("never entered", number = 1);
     log::warn!(target: "a log", "of {}", "log");
@@ -290,6 +297,22 @@ fn late() {
     work(4);
 }
 
+/// Somebody cuts the ring short.
+fn cut() {
+    work(1);
+    let rings = std::fs::read_dir(".").expect("the folder");
+    let rings = rings.map(|entry| entry.expect("an entry").path());
+    for ring in rings.filter(|path| path.extension().is_some_and(|end| end == "fdr-ring")) {
+        let file = std::fs::OpenOptions::new().write(true).open(ring);
+        file.and_then(|file| file.set_len(0)).expect("a ring");
+    }
+    work(2);
+    println!("on {}", fdr::statistics().functions_on);
+    // A span that nobody knew before.
+    info_span!("after").in_scope(|| info!("inside"));
+    println!("on {}", fdr::statistics().functions_on);
+}
+
 fn kill_myself() -> ! {
     let pid = std::process::id().to_string();
     let kill = std::process::Command::new("kill")
@@ -353,6 +376,7 @@ fn main() {
             let [events, spans] = [&EVENTS, &SPANS].map(|count| count.load(Ordering::Relaxed));
             println!("{events} {spans}");
         }
+        ["cut"] => cut(),
         ["forks"] => forks(false),
         ["forks", "kill"] => forks(true),
         ["many", count] => {
