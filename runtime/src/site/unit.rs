@@ -428,4 +428,24 @@ mod tests {
         assert_eq!((here, in_expansions), (3, [2, 1]));
         assert_eq!(size_of::<CallSite>(), 64, "raise the protocol's number");
     }
+    #[test]
+    fn units_that_are_made_are_found_and_switched_off() {
+        let site = || CallSite::new::<()>("", 1);
+        let units = [1, 3].map(|count| {
+            let sites: Vec<CallSite> = (0..count).map(|_| site()).collect();
+            make(sites.leak())
+        });
+        for (unit, count) in units.into_iter().zip([1, 3]) {
+            assert!(made().any(|known| core::ptr::eq(known, unit)));
+            assert_eq!(unit.sites().len(), count);
+            for site in unit.sites() {
+                site.set_id(7);
+                site.switch(true, 0);
+            }
+            assert!(unit.shares_sites(unit) && !unit.shares_sites(&UNIT));
+        }
+        made().for_each(Unit::switch_off);
+        let mut sites = units.iter().flat_map(|unit| unit.sites());
+        assert!(sites.all(|site| site.state() == 0));
+    }
 }
