@@ -10,7 +10,7 @@ use fdr_formats::text;
 
 use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install, triggers};
+use super::{dumping, guest, install, made, triggers};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
 use crate::messages;
@@ -59,6 +59,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     let on = table.enable(true);
     drop(table);
     if state.is_none() {
+        made::recorder_is_up();
         for problem in triggers::problems() {
             messages::warn(format_args!("{problem}"));
         }

@@ -137,12 +137,11 @@ impl Table {
         if self.units.iter().any(|known| core::ptr::eq(*known, unit)) {
             return;
         }
-        let sites = unit.sites().as_ptr_range();
-        let is_same = |known: &&'static Unit| known.sites().as_ptr_range() == sites;
-        let shares_sites = self.units.iter().any(is_same);
+        let shares_sites = self.units.iter().any(|known| known.shares_sites(unit));
         self.units.push(unit);
         if shares_sites {
             // Two copies of the same protocol in one executable. Nothing tells which copy a site belongs to.
+            let sites = unit.sites().as_ptr_range();
             let of_both =
                 |function: &&mut Function| sites.contains(&core::ptr::from_ref(function.site));
             let functions = self.functions.iter_mut();
@@ -193,7 +192,7 @@ impl Table {
             });
         }
         self.find_watched(first);
-        self.apply();
+        self.apply_from(first);
     }
 
     /// Sets the triggers that wait for calls, by number and names of functions. Their thresholds are set before.
@@ -285,14 +284,16 @@ impl Table {
         self.filter.is_some()
     }
 
-    #[inline(never)]
     fn apply(&mut self) -> usize {
+        self.apply_from(0)
+    }
+
+    /// Switches the sites behind the first ones. Returns how many of them the filter names.
+    #[inline(never)]
+    fn apply_from(&mut self, first: usize) -> usize {
         let mut named = 0;
-        for function in self
-            .functions
-            .iter()
-            .filter(|function| function.is_switched())
-        {
+        let functions = self.functions.iter().skip(first);
+        for function in functions.filter(|function| function.is_switched()) {
             let wanted = self
                 .filter
                 .as_ref()
