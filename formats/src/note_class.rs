@@ -31,7 +31,7 @@ const IS_CUT: u64 = 1 << 48;
 const IS_RAW: u64 = 1 << 49;
 
 /// Bytes of a field's name in other people's descriptions.
-const FIELD_NAME: usize = 64;
+pub(crate) const FIELD_NAME: usize = 64;
 
 /// What the notes of a class have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

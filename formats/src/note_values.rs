@@ -1,5 +1,6 @@
 //! A note as a class and some values with names, for formats whose events have such values. Every note has exactly one
-//! such form, and comes back from it byte for byte. What this version does not know is one value: the body.
+//! such form, and comes back from it byte for byte, but for the recorder's filler. What this version does not know is
+//! one value: the body.
 //!
 //! | note | values, in their order |
 //! | --- | --- |
@@ -23,6 +24,8 @@ use crate::text::cut;
 
 /// Bytes of a note's name in other people's readers.
 const TITLE: usize = 256;
+/// The recorder puts it behind a body that ends with zeros. It says nothing.
+const FILLER: [u8; 8] = [0xff; 8];
 const TASK: [&str; 8] = [
     "task", "parent", "woken_by", "elapsed", "busy", "polls", "counted", "state",
 ];
@@ -61,7 +64,12 @@ pub(crate) struct NoteValues<'a> {
 
 /// The class and the values of a note.
 pub(crate) fn split(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
-    let note = Note::decode(kind, body).filter(|note| note.encode().as_deref() == Some(body));
+    let is_whole = |note: &Note<'_>| {
+        let known = note.encode();
+        let behind = known.and_then(|known| body.strip_prefix(&known[..]));
+        behind.is_some_and(|behind| behind.is_empty() || *behind == FILLER)
+    };
+    let note = Note::decode(kind, body).filter(is_whole);
     note.and_then(|note| of(&note))
         .unwrap_or_else(|| whole(kind, body))
 }
@@ -282,9 +290,9 @@ impl NoteClass {
         Some(types)
     }
 
-    /// The names of its values: words of letters, digits and underscores. Each differs from the others and from those
-    /// that are taken.
-    pub(crate) fn names(&self, known: &NoteNames, taken: &[&str]) -> Vec<String> {
+    /// The names of its values: words of letters, digits and underscores, made of at most so many bytes of a name. Each
+    /// differs from the others and from those that are taken.
+    pub(crate) fn names(&self, known: &NoteNames, most: usize, taken: &[&str]) -> Vec<String> {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         match (self.is_body(), self.kind()) {
             (true, _) | (_, None) => return owned(&["data"]),
@@ -304,7 +312,7 @@ impl NoteClass {
                 ERROR if field as u32 == 0 => "error",
                 _ => known.get(field as u32),
             };
-            let name = field_name(of_result, &mut taken);
+            let name = field_name(cut(of_result, most), &mut taken);
             if matches!(kind(field), 4 | 5) && is_cut(field) {
                 names.push(format!("{name}_bytes"));
             }
@@ -378,10 +386,12 @@ impl NoteClass {
 pub(crate) struct NoteNames(HashMap<u32, Box<str>>);
 
 impl NoteNames {
-    /// The first name of a number holds.
-    pub(crate) fn add(&mut self, function: &Function) {
+    /// The first name of a number holds; false: it has one.
+    pub(crate) fn add(&mut self, function: &Function) -> bool {
+        let is_new = !self.0.contains_key(&function.id.0);
         let name = || cut(&function.name, TITLE).into();
         self.0.entry(function.id.0).or_insert_with(name);
+        is_new
     }
 
     /// Empty: the number has no name.
@@ -458,6 +468,30 @@ mod tests {
         // A truth is 0 or 1.
         let truth = NoteClass::parse("c.300000000").expect("an event with a truth");
         assert_eq!(join(&truth, &[Value::Unsigned(2)]), None);
+    }
+
+    #[test]
+    fn a_filler_is_no_part_of_a_note() {
+        let zero = Field {
+            name: 0,
+            place: 0,
+            value: FieldValue::Unsigned(0),
+        };
+        let counter = Note::Event {
+            name: 1,
+            form: 3,
+            level: 0,
+            span: 0,
+            fields: vec![zero],
+        };
+        let body = counter.encode().expect("a note");
+        let filled = [&body[..], &FILLER].concat();
+        assert_eq!(
+            split(NoteKind::Event, &filled),
+            split(NoteKind::Event, &body)
+        );
+        let more = [&filled[..], &FILLER].concat();
+        assert!(split(NoteKind::Event, &more).class.is_body());
     }
 
     #[test]

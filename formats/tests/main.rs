@@ -23,6 +23,7 @@ mod guide;
 mod heph_damage;
 mod heph_edges;
 mod heph_golden;
+mod heph_notes;
 mod heph_packets;
 mod heph_roundtrip;
 mod heph_writer;

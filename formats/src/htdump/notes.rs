@@ -27,7 +27,7 @@ use super::record::{Builder, STRUCT, TEXT, UNSIGNED, label};
 use super::scan::Event;
 use super::schema::{Kind, Place};
 use crate::escaped::{escape, unescape};
-use crate::note_class::NoteClass;
+use crate::note_class::{FIELD_NAME, NoteClass};
 use crate::note_values::{NoteNames, NoteValues, Type, Value, join};
 use crate::notes::NoteKind;
 use crate::text::cut;
@@ -80,7 +80,7 @@ impl Klasses {
         announcer.described(klass, (UNSIGNED, 4, "HT_ThreadId"), THREAD_ID);
         let word = format!("{PREFIX}{}", class.word());
         announcer.described(klass, (UNSIGNED, 1, &word), INSIDE.name);
-        let names = class.names(&self.names, known_to_viewers());
+        let names = class.names(&self.names, FIELD_NAME, known_to_viewers());
         for (name, &of) in names.iter().zip(&types) {
             announcer.described(klass, described(of), name);
         }

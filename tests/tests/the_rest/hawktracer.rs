@@ -107,6 +107,8 @@ fn noted(path: &Path) -> Vec<String> {
                 .map(|field| {
                     let key = match name(field.name) {
                         "" => "value",
+                        // The header has a field of that name.
+                        "id" => "id_2",
                         key => key,
                     };
                     format!("{key}={}", field.value)
