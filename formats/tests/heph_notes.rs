@@ -23,9 +23,9 @@ fn what_is_written_is_typed_by_hand() {
     assert_eq!(losses, "");
     let packet = hex(
         // Magic, size; stream 7, its first event, no substream; begins and ends at 2000 ns.
-        "c1fc1fb7 00000060 00000007 00000000 0000000000000000 00000000000007d0 00000000000007d0 \
+        "c1fc1fb7 00000064 00000007 00000000 0000000000000000 00000000000007d0 00000000000007d0 \
          000a 6170703a3a7175657565 \
-         0008 6664723a6e6f7465 04 0015 3530303030303330632e313030303030303030 \
+         0008 6664723a6e6f7465 04 0013 3530303030303330632e313030303030303030 \
          0005 76616c7565 02 fffffffffffffffe",
     );
     let bytes = bytes(&place);
@@ -54,10 +54,10 @@ fn no_packet_is_longer_than_heph_takes() {
             .map(|(id, name)| (id, name, What::Event)),
     );
     let info = table(&names);
+    let text = [b'a'; 1024];
     let mut random = Random(9);
     let mut notes: Vec<Note<'_>> = (0..300).map(|_| random_note(&mut random, TEXT)).collect();
     for nth in 0..hostile.len() as u32 {
-        let text = [b'a'; 1024];
         let values = [
             (2 + nth, FieldValue::Text(&text, 1 << 20)),
             (2 + nth, FieldValue::Unsigned(1)),
@@ -72,7 +72,7 @@ fn no_packet_is_longer_than_heph_takes() {
     assert!(lines.len() > 1000);
     for (offset, size, kind, detail) in lines {
         assert!(size <= 128, "{kind} at {offset} has {size} bytes: {detail}");
-        assert!(!detail.contains('['), "no arrays: {detail}");
+        assert!(!detail.contains("=["), "no arrays: {detail}");
     }
 }
 
@@ -169,9 +169,7 @@ fn damaged_attributes_are_shown_as_they_are() {
     let note = event(5, 3, 0, &[(0, FieldValue::Signed(-2))]);
     let (place, ..) = write("heph", &info, &around(&[note]));
     let bytes = bytes(&place);
-    let at = bytes
-        .windows(9)
-        .position(|at| at == *b"50000030c".as_slice());
+    let at = bytes.windows(9).position(|at| at == b"50000030c");
     let at = at.expect("the word of the class");
     for (digit, what) in [(b'x', "no word"), (b'0', "another kind")] {
         let mut bytes = bytes.clone();

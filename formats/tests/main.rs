@@ -50,6 +50,7 @@ mod tcstate_golden;
 mod tcstate_losses;
 mod tcstate_vectors;
 mod tcstate_writer;
+mod xray_arguments;
 mod xray_chunk;
 mod xray_clock;
 mod xray_crash_dump;
