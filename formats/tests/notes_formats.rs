@@ -12,7 +12,17 @@ use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, RESULT};
 use fdr_formats::{Function, FunctionId, Sink, Source, ThreadId, TraceInfo, registry};
 
 /// The targets that hold every note.
-pub(crate) const HOLD: [&str; 3] = ["htdump", "htdump-be", "heph"];
+pub(crate) const HOLD: [&str; 9] = [
+    "htdump",
+    "htdump-be",
+    "heph",
+    "et",
+    "iet",
+    "iet-prefix",
+    "et2",
+    "iet2",
+    "iet-prefix2",
+];
 
 pub(crate) fn table(names: &[(u32, &str, What)]) -> TraceInfo {
     let function = |&(id, name, what): &(u32, &str, What)| Function {
