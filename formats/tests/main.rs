@@ -45,6 +45,7 @@ mod ring_moments;
 mod ring_open_calls;
 mod ring_space;
 mod roundtrip;
+mod tcstate_counters;
 mod tcstate_damage;
 mod tcstate_golden;
 mod tcstate_losses;

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, NoteKind};
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry;
 use fdr_formats::source::drive;
 use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
@@ -406,6 +407,61 @@ fn conversions_of_golden_files() {
             drive(&*source, &mut writer, &|_| {}).expect("readable");
             writer.finish().expect("writable");
             check(&file.0, 1e9);
+        }
+    }
+}
+
+/// A note with the arguments of a call: numbers, and what XRay has no record for.
+fn arguments(function: u32) -> Vec<u8> {
+    let field = |(place, value)| Field {
+        name: 9,
+        place,
+        value,
+    };
+    let values = [
+        (0, FieldValue::Unsigned(4711)),
+        (1, FieldValue::Text(b"\"text\"", 6)),
+        (2, FieldValue::Signed(-2)),
+        (3, FieldValue::Float(0.5)),
+        (4, FieldValue::Truth(true)),
+    ];
+    let note = Note::Arguments {
+        function,
+        fields: values.into_iter().map(field).collect(),
+    };
+    note.encode().expect("a note within bounds")
+}
+
+#[test]
+fn numbers_among_arguments_are_arguments() {
+    for version in VERSIONS {
+        let file = Scratch::new();
+        let info = info();
+        let mut writer = XrayWriter::new(file.create(), version, &info).expect("writable");
+        for id in 1..=20 {
+            writer.thread(&Thread {
+                id: ThreadId(70_000 + id),
+                ..Thread::default()
+            });
+            for round in 0..50 {
+                let time = Ticks(6000 + 100 * round);
+                writer.calls(&[Call::entry(time, FunctionId(1))]);
+                let (kind, body) = (NoteKind::Arguments, &arguments(1)[..]);
+                writer.mark(&Mark::Note { time, kind, body });
+                writer.calls(&[Call::exit(Ticks(time.0 + 50), FunctionId(1))]);
+            }
+        }
+        writer.finish().expect("writable");
+        check(&file.0, 2e9);
+        for tool in tools() {
+            let yaml = run(tool, "convert -f yaml", &file.0);
+            let with = "kind: function-enter-arg";
+            let entries: Vec<&str> = yaml.lines().filter(|line| line.contains(with)).collect();
+            assert_eq!(entries.len(), 1000, "{}", tool.display());
+            for line in entries {
+                let wanted = "args: [ 4711, 18446744073709551614, 1 ]";
+                assert!(line.contains(wanted), "{}: {line}", tool.display());
+            }
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::names::{self, label};
 use super::reader::TcstateSource;
 use super::record;
-use super::thread_encoder::{Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -152,6 +152,8 @@ struct Known {
     /// Depth after all events so far.
     reached: usize,
     levels: Vec<Level>,
+    /// Its counters: the time since when each has its value, and the value. `None`: not yet at that time.
+    counters: Vec<(FunctionId, Option<(i64, Number)>)>,
     cpu: Option<u32>,
     /// Its last event until the time.
     last: Option<Moment>,
@@ -194,7 +196,9 @@ impl At {
             .threads
             .iter()
             .filter_map(|known| Some(known.encoder.first? - i64::from(known.encoder.before > 0)));
-        let start = first.chain(begin).min();
+        let threads = self.threads.iter();
+        let counted = threads.filter_map(|known| Some(known.encoder.counted?.0));
+        let start = first.chain(counted).chain(begin).min();
         let mut attributes = Vec::new();
         let mut push = |path: &[&str], since: Option<i64>, value: Value| {
             let path = path.iter().map(|&name| name.to_owned()).collect();
@@ -229,6 +233,13 @@ impl At {
                     frame.since.or(start),
                     value,
                 );
+            }
+            if !known.counters.is_empty() {
+                push(&["Threads", &id, "Counters"], start, Value::Null);
+            }
+            for (name, (since, value)) in known.counters(info) {
+                let path = ["Threads", &id, "Counters", &name];
+                push(&path, since.or(start), value);
             }
         }
         for (nth, (cpu, last)) in self.cpus.iter().enumerate() {
@@ -277,6 +288,7 @@ impl Known {
                 (self.reached, None)
             }
             Op::Seen | Op::Cpu(_) => return,
+            Op::Counter(name, number) => return self.counter(name, number, time, until),
         };
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Level::default());
@@ -287,6 +299,50 @@ impl Known {
             self.levels[level] = Level { since, function };
         }
     }
+}
+
+impl Known {
+    fn counter(&mut self, name: FunctionId, number: Number, time: i64, until: i64) {
+        let known = self.counters.iter().position(|(known, _)| *known == name);
+        let at = known.unwrap_or(self.counters.len());
+        if known.is_none() {
+            self.counters.push((name, None));
+        }
+        let last = &mut self.counters[at].1;
+        // Not a number is no value that it had.
+        let is_same = last.is_some_and(|(_, value)| value == number) && !is_nan(number);
+        if time <= until && !is_same {
+            *last = Some((time, number));
+        }
+    }
+
+    /// The counters by name. Of several with one name, the one that changed last has the value.
+    fn counters(&self, info: &TraceInfo) -> Vec<(String, (Option<i64>, Value))> {
+        let mut named: Vec<(String, (Option<i64>, Value))> = Vec::new();
+        for (id, last) in &self.counters {
+            let name = match info.function(*id) {
+                Some(function) => label(function),
+                None => id.to_string(),
+            };
+            let value = match last {
+                None => (None, Value::Null),
+                Some((since, Number::Int(value))) => (Some(*since), Value::Int(*value)),
+                Some((since, Number::Double(bits))) => {
+                    (Some(*since), Value::Double(f64::from_bits(*bits)))
+                }
+            };
+            match named.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) if known.0 <= value.0 => *known = value,
+                Some(_) => {}
+                None => named.push((name, value)),
+            }
+        }
+        named
+    }
+}
+
+fn is_nan(number: Number) -> bool {
+    matches!(number, Number::Double(bits) if f64::from_bits(bits).is_nan())
 }
 
 impl Sink for At {
@@ -327,8 +383,22 @@ impl Sink for At {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if let (Mark::Cpu { cpu, .. }, Some(known)) = (mark, self.threads.get_mut(self.now)) {
-            known.encoder.cpu(*cpu, &mut self.untold);
+        let Some(known) = self.threads.get_mut(self.now) else {
+            return;
+        };
+        match *mark {
+            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.untold),
+            Mark::Note { time, kind, body } => {
+                let mut encoder = std::mem::take(&mut known.encoder);
+                let (until, untold) = (self.time, &mut self.untold);
+                let note = (time, kind, body);
+                encoder.note(note, &mut self.scale, untold, &mut |time, op| {
+                    known.seen = true;
+                    known.change(op, time, until);
+                });
+                known.encoder = encoder;
+            }
+            _ => {}
         }
     }
 

@@ -11,6 +11,10 @@
 
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
+#[cfg(feature = "read")]
+use crate::model::{NoteKind, Ticks};
+#[cfg(feature = "read")]
+use crate::notes::{FieldValue, Form, Note};
 use crate::scale::Scale;
 use crate::sink::Losses;
 
@@ -26,6 +30,36 @@ pub(super) enum Op {
     Seen,
     /// It runs on this CPU, from the next change on.
     Cpu(u32),
+    /// The counter of that name has this value from here on.
+    Counter(FunctionId, Number),
+}
+
+/// The value of a counter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Number {
+    Int(i64),
+    /// The bits of a number with a fraction.
+    Double(u64),
+}
+
+/// The name and the value of a counter. `None`: the note is none, or no number of a state.
+#[cfg(feature = "read")]
+fn counter(kind: NoteKind, body: &[u8]) -> Option<(FunctionId, Number)> {
+    let Some(Note::Event {
+        name, form, fields, ..
+    }) = Note::decode(kind, body)
+    else {
+        return None;
+    };
+    let [field] = &fields[..] else { return None };
+    let number = match field.value {
+        FieldValue::Unsigned(number) => Number::Int(i64::try_from(number).ok()?),
+        FieldValue::Signed(number) => Number::Int(number),
+        FieldValue::Truth(truth) => Number::Int(truth.into()),
+        FieldValue::Float(number) => Number::Double(number.to_bits()),
+        _ => return None,
+    };
+    (form == Form::Counter as u8).then_some((FunctionId(name), number))
 }
 
 /// The losses of a state, counted over all threads.
@@ -39,6 +73,7 @@ pub(super) struct Untold {
     pub(super) backwards: u64,
     pub(super) late: u64,
     pub(super) cpus: u64,
+    pub(super) counters: u64,
 }
 
 impl Untold {
@@ -66,6 +101,10 @@ impl Untold {
             "changes of CPU without an entry or exit before the next one: left out",
             self.cpus,
         );
+        losses.add(
+            "samples of counters: written as states of their threads, not as events",
+            self.counters,
+        );
     }
 }
 
@@ -85,6 +124,8 @@ pub(super) struct ThreadEncoder {
     pub(super) first: Option<i64>,
     /// Time of its last entry or exit.
     pub(super) last: i64,
+    /// Times of its first and last counters.
+    pub(super) counted: Option<(i64, i64)>,
     /// Frames that were open before the first record.
     pub(super) before: u32,
     /// A measured entry or exit came.
@@ -109,6 +150,33 @@ impl ThreadEncoder {
             untold.cpus += u64::from(self.moved);
             (self.cpu, self.moved) = (Some(cpu), true);
         }
+    }
+
+    /// The time of the latest change: none may be earlier.
+    fn reached(&self) -> i64 {
+        let counted = self.counted.map_or(self.last, |(_, last)| last);
+        counted.max(self.last)
+    }
+
+    /// A note. A counter becomes a change; false: it is another note.
+    #[cfg(feature = "read")]
+    pub(super) fn note(
+        &mut self,
+        (time, kind, body): (Ticks, NoteKind, &[u8]),
+        scale: &mut Scale,
+        untold: &mut Untold,
+        out: &mut impl FnMut(i64, Op),
+    ) -> bool {
+        let Some((name, number)) = counter(kind, body) else {
+            return false;
+        };
+        let Nanos(nanos) = scale.nanos(time);
+        let time = (nanos.min(LATEST) as i64).max(self.reached());
+        let (first, _) = self.counted.unwrap_or((time, time));
+        self.counted = Some((first, time));
+        untold.counters += 1;
+        out(time, Op::Counter(name, number));
+        true
     }
 
     /// Whether a frame is open.
@@ -158,9 +226,9 @@ impl ThreadEncoder {
         let mut time = nanos.min(LATEST) as i64;
         untold.late += u64::from(nanos > LATEST);
         self.first.get_or_insert(time);
-        if time < self.last {
+        if time < self.reached() {
             untold.backwards += 1;
-            time = self.last;
+            time = self.reached();
         }
         if call.synthetic {
             return self.synthetic(call, time, untold, out);
@@ -234,7 +302,8 @@ impl ThreadEncoder {
     ) {
         let function = call.function;
         self.synthetic[usize::from(call.edge != Edge::Entry)] += 1;
-        if call.edge == Edge::Entry && !self.begun && Some(time) == self.first {
+        let is_first = !self.begun && Some(time) == self.first && self.counted.is_none();
+        if call.edge == Edge::Entry && is_first {
             self.before += 1;
             self.last = time;
             let entered = time - 1;
@@ -261,7 +330,7 @@ impl ThreadEncoder {
         let count = std::mem::take(&mut self.after);
         for _ in 0..count {
             untold.synthetic += 1;
-            self.pop(self.last, untold, out);
+            self.pop(self.reached(), untold, out);
         }
     }
 }
@@ -269,7 +338,6 @@ impl ThreadEncoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Ticks;
 
     fn edge(time: u64, function: u32, edge: Edge) -> Call {
         Call {

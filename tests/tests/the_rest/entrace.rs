@@ -12,6 +12,7 @@ use std::process::Command;
 
 use fdr_formats::entrace::record::decode_entry;
 use fdr_formats::entrace::record::{Container, HEAD_SIZE, Version, decode_head};
+use fdr_formats::notes::{Field, FieldValue, Note, NoteKind};
 use fdr_formats::registry::{open_path, target};
 use fdr_formats::source::drive;
 use fdr_formats::writer::{Output, Writer};
@@ -175,6 +176,32 @@ fn info() -> TraceInfo {
     }
 }
 
+/// An event with a value of each type.
+fn note(round: u64) -> (NoteKind, Vec<u8>) {
+    let values = [
+        FieldValue::Unsigned(round),
+        FieldValue::Signed(-2),
+        FieldValue::Float(0.5),
+        FieldValue::Truth(round % 2 == 0),
+        FieldValue::Text("ä\n\"".as_bytes(), 400),
+        FieldValue::Bytes(&[0, 255], 2),
+        FieldValue::Address(0x7f00),
+    ];
+    let field = |value| Field {
+        name: 3,
+        place: 0,
+        value,
+    };
+    let note = Note::Event {
+        name: 1,
+        form: 0,
+        level: 4,
+        span: 9,
+        fields: values.into_iter().map(field).collect(),
+    };
+    (note.kind(), note.encode().expect("a note within bounds"))
+}
+
 /// Everything that a trace can hold, on several threads.
 fn everything(writer: &mut dyn Writer, rounds: u64) {
     let mark = |writer: &mut dyn Writer, mark: Mark<'_>| writer.mark(&mark);
@@ -232,6 +259,15 @@ fn everything(writer: &mut dyn Writer, rounds: u64) {
                     time: Ticks(time + 302),
                     kind: 9,
                     data: b"typed",
+                },
+            );
+            let (kind, body) = note(round);
+            mark(
+                writer,
+                Mark::Note {
+                    time: Ticks(time + 303),
+                    kind,
+                    body: &body,
                 },
             );
             mark(writer, Mark::Lost { records: round });
