@@ -22,7 +22,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::notes::{Field, FieldValue, Note, NoteKind};
+use crate::notes::{Field, FieldValue, MOST_FIELDS, Note, NoteKind};
 use crate::text::cut;
 
 const HAS_SPAN: u64 = 1 << 24;
@@ -32,6 +32,19 @@ const IS_RAW: u64 = 1 << 49;
 
 /// Bytes of a field's name in other people's descriptions.
 pub(crate) const FIELD_NAME: usize = 64;
+
+/// The type of a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Type {
+    Unsigned,
+    Signed,
+    Float,
+    Truth,
+    Address,
+    /// UTF-8 without a zero.
+    Text,
+    Bytes,
+}
 
 /// What the notes of a class have in common.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,6 +110,78 @@ impl NoteClass {
 
     pub(crate) fn is_body(&self) -> bool {
         self.event & IS_BODY != 0
+    }
+
+    /// The types of its values. `None`: this version does not know one of them.
+    pub(crate) fn types(&self) -> Option<Vec<Type>> {
+        let of_kind = match (self.is_body(), self.kind()?) {
+            (true, _) => return Some(vec![Type::Bytes]),
+            (false, NoteKind::Task) => return Some(vec![Type::Unsigned; 8]),
+            (false, NoteKind::ThreadState) => {
+                let number = Type::Unsigned;
+                return Some(vec![Type::Address, number, number, number]);
+            }
+            (false, kind) => kind,
+        };
+        let mut types = Vec::new();
+        if of_kind == NoteKind::Event && self.has_span() {
+            types.push(Type::Unsigned);
+        }
+        for &field in &self.fields {
+            if matches!(kind(field), 4 | 5) && is_cut(field) {
+                types.push(Type::Unsigned);
+            }
+            types.push(match kind(field) {
+                0 => Type::Unsigned,
+                1 => Type::Signed,
+                2 => Type::Float,
+                3 => Type::Truth,
+                4 if is_string(field) => Type::Text,
+                4 | 5 => Type::Bytes,
+                6 => Type::Address,
+                _ => return None,
+            });
+        }
+        Some(types)
+    }
+
+    /// The class as a word: its numbers in hexadecimal digits.
+    pub(crate) fn word(&self) -> String {
+        let fields = self.fields.iter().map(|field| format!(".{field:x}"));
+        let fields: String = fields.collect();
+        format!("{:x}{fields}", self.event)
+    }
+
+    /// The class of such a word.
+    pub(crate) fn parse(word: &str) -> Option<NoteClass> {
+        let mut numbers = word.split('.').map(|digits| {
+            let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
+            let is_number = (1..=16).contains(&digits.len()) && digits.bytes().all(is_digit);
+            u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
+        });
+        let event = numbers.next()??;
+        let fields: Option<Vec<u64>> = numbers.take(MOST_FIELDS + 1).collect();
+        let class = NoteClass {
+            event,
+            fields: fields.filter(|fields| fields.len() <= MOST_FIELDS)?,
+        };
+        class.kind().and(class.types()).is_some().then_some(class)
+    }
+
+    /// The class with other numbers for its names.
+    pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> NoteClass {
+        let other = |id: u64| match id {
+            0 => 0,
+            id => u64::from(name(id as u32)),
+        };
+        const LOW: u64 = u32::MAX as u64;
+        let fields = self.fields.iter();
+        NoteClass {
+            event: self.event & LOW | other(self.event >> 32) << 32,
+            fields: fields
+                .map(|&field| field & !LOW | other(field & LOW))
+                .collect(),
+        }
     }
 }
 
@@ -173,5 +258,35 @@ pub(crate) fn field_name(name: &str, taken: &mut BTreeSet<String>) -> String {
             return name;
         }
         number += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_classes_come_back_and_others_are_none() {
+        let many = format!("c{}", ".0".repeat(MOST_FIELDS));
+        for word in ["c", "200010c.100000007.3ff0400000008", "200000d", &many] {
+            let class = NoteClass::parse(word).expect("a class");
+            assert_eq!(class.word(), word);
+        }
+        let more = format!("{many}.0");
+        for word in [
+            "",
+            "1",
+            "ff",
+            "c.",
+            ".c",
+            "c.700000000",
+            "C",
+            "+c",
+            "c.+1",
+            "00000000000000000c",
+            &more,
+        ] {
+            assert_eq!(NoteClass::parse(word), None, "{word}");
+        }
     }
 }

@@ -17,8 +17,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 
 use crate::model::{Function, FunctionId, Ticks};
-use crate::note_class::{NoteClass, field_name, is_cut, is_string, kind, place};
-use crate::notes::{ERROR, Field, FieldValue, MOST_FIELDS, Note, NoteKind, RESULT};
+use crate::note_class::{NoteClass, field_name, is_cut, kind, place};
+use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
 use crate::scale;
 use crate::text::cut;
 
@@ -30,19 +30,6 @@ const TASK: [&str; 8] = [
     "task", "parent", "woken_by", "elapsed", "busy", "polls", "counted", "state",
 ];
 const THREAD_STATE: [&str; 4] = ["object", "holder", "state", "reason"];
-
-/// The type of a value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Type {
-    Unsigned,
-    Signed,
-    Float,
-    Truth,
-    Address,
-    /// UTF-8 without a zero.
-    Text,
-    Bytes,
-}
 
 /// A value of a note.
 #[derive(Clone, Debug, PartialEq)]
@@ -257,39 +244,6 @@ fn take<'v>(field: u64, values: &mut Rest<'v, '_>) -> Option<Field<'v>> {
 }
 
 impl NoteClass {
-    /// The types of its values. `None`: this version does not know one of them.
-    pub(crate) fn types(&self) -> Option<Vec<Type>> {
-        let of_kind = match (self.is_body(), self.kind()?) {
-            (true, _) => return Some(vec![Type::Bytes]),
-            (false, NoteKind::Task) => return Some(vec![Type::Unsigned; TASK.len()]),
-            (false, NoteKind::ThreadState) => {
-                let number = Type::Unsigned;
-                return Some(vec![Type::Address, number, number, number]);
-            }
-            (false, kind) => kind,
-        };
-        let mut types = Vec::new();
-        if of_kind == NoteKind::Event && self.has_span() {
-            types.push(Type::Unsigned);
-        }
-        for &field in &self.fields {
-            if matches!(kind(field), 4 | 5) && is_cut(field) {
-                types.push(Type::Unsigned);
-            }
-            types.push(match kind(field) {
-                0 => Type::Unsigned,
-                1 => Type::Signed,
-                2 => Type::Float,
-                3 => Type::Truth,
-                4 if is_string(field) => Type::Text,
-                4 | 5 => Type::Bytes,
-                6 => Type::Address,
-                _ => return None,
-            });
-        }
-        Some(types)
-    }
-
     /// The names of its values: words of letters, digits and underscores, made of at most so many bytes of a name. Each
     /// differs from the others and from those that are taken.
     pub(crate) fn names(&self, known: &NoteNames, most: usize, taken: &[&str]) -> Vec<String> {
@@ -340,45 +294,6 @@ impl NoteClass {
             (true, _) | (_, None) => "note".to_owned(),
         }
     }
-
-    /// The class as a word: its numbers in hexadecimal digits.
-    pub(crate) fn word(&self) -> String {
-        let fields = self.fields.iter().map(|field| format!(".{field:x}"));
-        let fields: String = fields.collect();
-        format!("{:x}{fields}", self.event)
-    }
-
-    /// The class of such a word.
-    pub(crate) fn parse(word: &str) -> Option<NoteClass> {
-        let mut numbers = word.split('.').map(|digits| {
-            let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
-            let is_number = (1..=16).contains(&digits.len()) && digits.bytes().all(is_digit);
-            u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
-        });
-        let event = numbers.next()??;
-        let fields: Option<Vec<u64>> = numbers.take(MOST_FIELDS + 1).collect();
-        let class = NoteClass {
-            event,
-            fields: fields.filter(|fields| fields.len() <= MOST_FIELDS)?,
-        };
-        class.kind().and(class.types()).is_some().then_some(class)
-    }
-
-    /// The class with other numbers for its names.
-    pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> NoteClass {
-        let other = |id: u64| match id {
-            0 => 0,
-            id => u64::from(name(id as u32)),
-        };
-        const LOW: u64 = u32::MAX as u64;
-        let fields = self.fields.iter();
-        NoteClass {
-            event: self.event & LOW | other(self.event >> 32) << 32,
-            fields: fields
-                .map(|&field| field & !LOW | other(field & LOW))
-                .collect(),
-        }
-    }
 }
 
 /// The names of a table of functions.
@@ -422,38 +337,9 @@ pub(crate) fn in_nanos(kind: NoteKind, body: &[u8], frequency: u64) -> Cow<'_, [
 mod tests {
     use super::*;
 
-    fn class(word: &str) -> Option<NoteClass> {
-        NoteClass::parse(word)
-    }
-
-    #[test]
-    fn words_of_classes_come_back_and_others_are_none() {
-        let many = format!("c{}", ".0".repeat(MOST_FIELDS));
-        for word in ["c", "200010c.100000007.3ff0400000008", "200000d", &many] {
-            let class = class(word).expect("a class");
-            assert_eq!(class.word(), word);
-        }
-        let more = format!("{many}.0");
-        for word in [
-            "",
-            "1",
-            "ff",
-            "c.",
-            ".c",
-            "c.700000000",
-            "C",
-            "+c",
-            "c.+1",
-            "00000000000000000c",
-            &more,
-        ] {
-            assert_eq!(class(word), None, "{word}");
-        }
-    }
-
     #[test]
     fn values_of_another_class_are_no_note() {
-        let class = class("c.0").expect("an event with a number");
+        let class = NoteClass::parse("c.0").expect("an event with a number");
         assert!(join(&class, &[Value::Unsigned(1)]).is_some());
         for values in [
             vec![],

@@ -411,57 +411,43 @@ fn conversions_of_golden_files() {
     }
 }
 
-/// A note with the arguments of a call: numbers, and what XRay has no record for.
-fn arguments(function: u32) -> Vec<u8> {
-    let field = |(place, value)| Field {
+#[test]
+fn numbers_among_arguments_are_arguments() {
+    let place = |(place, value)| Field {
         name: 9,
         place,
         value,
     };
-    let values = [
+    // XRay has no record for texts and floats.
+    let text = FieldValue::Text(b"text", 4);
+    let (float, signed) = (FieldValue::Float(0.5), FieldValue::Signed(-2));
+    let fields = [
         (0, FieldValue::Unsigned(4711)),
-        (1, FieldValue::Text(b"\"text\"", 6)),
-        (2, FieldValue::Signed(-2)),
-        (3, FieldValue::Float(0.5)),
-        (4, FieldValue::Truth(true)),
+        (1, text),
+        (2, float),
+        (3, signed),
     ];
-    let note = Note::Arguments {
-        function,
-        fields: values.into_iter().map(field).collect(),
-    };
-    note.encode().expect("a note within bounds")
-}
-
-#[test]
-fn numbers_among_arguments_are_arguments() {
+    let (function, fields) = (1, fields.map(place).to_vec());
+    let note = Note::Arguments { function, fields }.encode();
+    let (kind, body) = (
+        NoteKind::Arguments,
+        &note.expect("a note within bounds")[..],
+    );
     for version in VERSIONS {
-        let file = Scratch::new();
-        let info = info();
+        let (file, info) = (Scratch::new(), info());
         let mut writer = XrayWriter::new(file.create(), version, &info).expect("writable");
-        for id in 1..=20 {
-            writer.thread(&Thread {
-                id: ThreadId(70_000 + id),
-                ..Thread::default()
-            });
-            for round in 0..50 {
-                let time = Ticks(6000 + 100 * round);
-                writer.calls(&[Call::entry(time, FunctionId(1))]);
-                let (kind, body) = (NoteKind::Arguments, &arguments(1)[..]);
-                writer.mark(&Mark::Note { time, kind, body });
-                writer.calls(&[Call::exit(Ticks(time.0 + 50), FunctionId(1))]);
-            }
+        writer.thread(&Thread::default());
+        for time in (6000..106_000).step_by(100).map(Ticks) {
+            writer.calls(&[Call::entry(time, FunctionId(1))]);
+            writer.mark(&Mark::Note { time, kind, body });
+            writer.calls(&[Call::exit(Ticks(time.0 + 50), FunctionId(1))]);
         }
         writer.finish().expect("writable");
         check(&file.0, 2e9);
         for tool in tools() {
             let yaml = run(tool, "convert -f yaml", &file.0);
-            let with = "kind: function-enter-arg";
-            let entries: Vec<&str> = yaml.lines().filter(|line| line.contains(with)).collect();
-            assert_eq!(entries.len(), 1000, "{}", tool.display());
-            for line in entries {
-                let wanted = "args: [ 4711, 18446744073709551614, 1 ]";
-                assert!(line.contains(wanted), "{}: {line}", tool.display());
-            }
+            let count = yaml.matches("args: [ 4711, 18446744073709551614 ]").count();
+            assert_eq!(count, 1000, "{}", tool.display());
         }
     }
 }

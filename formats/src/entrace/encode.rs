@@ -134,12 +134,9 @@ pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
         kept.to_owned()
     };
     Function {
-        id: function.id,
         name: cut(&function.name),
         file: cut(&function.file),
-        line: function.line,
-        untimed: function.untimed,
-        what: function.what,
+        ..function.clone()
     }
 }
 

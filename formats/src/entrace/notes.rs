@@ -12,8 +12,8 @@ use super::facts;
 use super::record::{Entry, Level, Metadata, Value as Found, Version, encode_entry};
 use super::thread_encoder::Item;
 use crate::model::Function;
-use crate::note_class::{FIELD_NAME, NoteClass};
-use crate::note_values::{NoteNames, Type, Value, join, split};
+use crate::note_class::{FIELD_NAME, NoteClass, Type};
+use crate::note_values::{NoteNames, Value, join, split};
 use crate::notes::{MOST_FIELDS, NoteKind};
 
 /// The attribute that makes an entry a note.

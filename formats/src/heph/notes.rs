@@ -6,8 +6,8 @@ use super::record::{Attribute, Event, Value as Found};
 use super::tables::elide;
 use super::writer::Parts;
 use crate::escaped::{escape, unescape};
-use crate::note_class::NoteClass;
-use crate::note_values::{NoteNames, NoteValues, Type, Value, join};
+use crate::note_class::{NoteClass, Type};
+use crate::note_values::{NoteNames, NoteValues, Value, join};
 use crate::notes::{MOST_BYTES, NoteKind};
 
 /// Bytes of a description. The word of a task's class and the task's number fit behind it.

@@ -27,8 +27,8 @@ use super::record::{Builder, STRUCT, TEXT, UNSIGNED, label};
 use super::scan::Event;
 use super::schema::{Kind, Place};
 use crate::escaped::{escape, unescape};
-use crate::note_class::{FIELD_NAME, NoteClass};
-use crate::note_values::{NoteNames, NoteValues, Type, Value, join};
+use crate::note_class::{FIELD_NAME, NoteClass, Type};
+use crate::note_values::{NoteNames, NoteValues, Value, join};
 use crate::notes::NoteKind;
 use crate::text::cut;
 
