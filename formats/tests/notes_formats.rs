@@ -349,7 +349,7 @@ fn flips(target: &str, bytes: &[u8], from: usize, wanted: &Read) {
 #[test]
 fn damaged_notes_are_read_as_far_as_they_are_whole() {
     let (info, events) = few();
-    for target in HOLD {
+    for target in ["htdump-be", "heph", "et", "iet-prefix2"] {
         let (place, losses, _) = write(target, &info, &events);
         assert_eq!(losses, "");
         let bytes = bytes_of(&place);

@@ -182,7 +182,7 @@ fn note(round: u64) -> (NoteKind, Vec<u8>) {
         FieldValue::Unsigned(round),
         FieldValue::Signed(-2),
         FieldValue::Float(0.5),
-        FieldValue::Truth(round % 2 == 0),
+        FieldValue::Truth(round.is_multiple_of(2)),
         FieldValue::Text("ä\n\"".as_bytes(), 400),
         FieldValue::Bytes(&[0, 255], 2),
         FieldValue::Address(0x7f00),
