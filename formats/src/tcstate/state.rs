@@ -154,6 +154,7 @@ struct Known {
     levels: Vec<Level>,
     /// Its counters: the time since when each has its value, and the value. `None`: not yet at that time.
     counters: Vec<(FunctionId, Option<(i64, Number)>)>,
+    counter_of: HashMap<FunctionId, usize>,
     cpu: Option<u32>,
     /// Its last event until the time.
     last: Option<Moment>,
@@ -303,9 +304,9 @@ impl Known {
 
 impl Known {
     fn counter(&mut self, name: FunctionId, number: Number, time: i64, until: i64) {
-        let known = self.counters.iter().position(|(known, _)| *known == name);
-        let at = known.unwrap_or(self.counters.len());
-        if known.is_none() {
+        let next = self.counters.len();
+        let at = *self.counter_of.entry(name).or_insert(next);
+        if at == next {
             self.counters.push((name, None));
         }
         let last = &mut self.counters[at].1;
@@ -319,6 +320,7 @@ impl Known {
     /// The counters by name. Of several with one name, the one that changed last has the value.
     fn counters(&self, info: &TraceInfo) -> Vec<(String, (Option<i64>, Value))> {
         let mut named: Vec<(String, (Option<i64>, Value))> = Vec::new();
+        let mut place_of = HashMap::new();
         for (id, last) in &self.counters {
             let name = match info.function(*id) {
                 Some(function) => label(function),
@@ -331,7 +333,8 @@ impl Known {
                     (Some(*since), Value::Double(f64::from_bits(*bits)))
                 }
             };
-            match named.iter_mut().find(|(known, _)| *known == name) {
+            let next = named.len();
+            match named.get_mut(*place_of.entry(name.clone()).or_insert(next)) {
                 Some((_, known)) if known.0 <= value.0 => *known = value,
                 Some(_) => {}
                 None => named.push((name, value)),
