@@ -436,7 +436,8 @@ fn numbers_among_arguments_are_arguments() {
     for version in VERSIONS {
         let (file, info) = (Scratch::new(), info());
         let mut writer = XrayWriter::new(file.create(), version, &info).expect("writable");
-        writer.thread(&Thread::default());
+        let (id, thread) = (ThreadId(7), Thread::default());
+        writer.thread(&Thread { id, ..thread });
         for time in (6000..106_000).step_by(100).map(Ticks) {
             writer.calls(&[Call::entry(time, FunctionId(1))]);
             writer.mark(&Mark::Note { time, kind, body });

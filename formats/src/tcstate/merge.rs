@@ -68,16 +68,13 @@ impl Changes {
             Op::Seen => 1 << 2 | 1,
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
             Op::Counter(FunctionId(name), number) => {
-                let is_double = matches!(number, Number::Double(_));
-                u64::from(name) << 5 | u64::from(is_double) << 4 | COUNTER << 2 | 1
+                u64::from(name) << 5 | u64::from(number.is_double) << 4 | COUNTER << 2 | 1
             }
         };
         let last = std::mem::replace(&mut self.last[thread], time);
         self.numbers([what, time.wrapping_sub(last) as u64]);
-        if let Op::Counter(_, Number::Int(value)) = op {
-            self.numbers([value as u64, 0]);
-        } else if let Op::Counter(_, Number::Double(bits)) = op {
-            self.numbers([bits, 0]);
+        if let Op::Counter(_, number) = op {
+            self.numbers([number.bits(), 0]);
         }
         Ok(())
     }
@@ -204,10 +201,7 @@ impl<'a> Strand<'a> {
     fn counter(&mut self, payload: u64) -> Op {
         let value = self.number();
         self.number();
-        let number = match payload & 4 {
-            0 => Number::Int(value as i64),
-            _ => Number::Double(value),
-        };
+        let number = Number::new(payload & 4 != 0, value);
         Op::Counter(FunctionId((payload >> 3) as u32), number)
     }
 
@@ -259,8 +253,8 @@ mod tests {
                 let op = match nth % 5 {
                     0 => Op::Push(FunctionId(u32::MAX - nth as u32)),
                     1 => Op::Pop,
-                    2 => Op::Counter(FunctionId(u32::MAX), Number::Int(-nth)),
-                    3 => Op::Counter(FunctionId(nth as u32), Number::Double(u64::MAX)),
+                    2 => Op::Counter(FunctionId(u32::MAX), Number::new(false, -nth as u64)),
+                    3 => Op::Counter(FunctionId(nth as u32), Number::new(true, u64::MAX)),
                     _ => Op::Cpu(nth as u32),
                 };
                 changes

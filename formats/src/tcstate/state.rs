@@ -110,11 +110,8 @@ pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Err
         true
     })?;
     let value = |value: record::Value| match value {
-        record::Value::Null => Value::Null,
-        record::Value::Int(value) => Value::Int(value),
-        record::Value::Double(value) => Value::Double(value),
-        record::Value::Bool(value) => Value::Bool(value),
         record::Value::Text(number) => Value::Text(texts.get(&number).cloned().unwrap_or_default()),
+        value => plain(value),
     };
     let attributes = found.into_iter().enumerate().skip(1);
     let attributes = attributes.map(|(key, found)| Attribute {
@@ -328,10 +325,7 @@ impl Known {
             };
             let value = match last {
                 None => (None, Value::Null),
-                Some((since, Number::Int(value))) => (Some(*since), Value::Int(*value)),
-                Some((since, Number::Double(bits))) => {
-                    (Some(*since), Value::Double(f64::from_bits(*bits)))
-                }
+                Some((since, number)) => (Some(*since), plain(number.value())),
             };
             let next = named.len();
             match named.get_mut(*place_of.entry(name.clone()).or_insert(next)) {
@@ -345,7 +339,17 @@ impl Known {
 }
 
 fn is_nan(number: Number) -> bool {
-    matches!(number, Number::Double(bits) if f64::from_bits(bits).is_nan())
+    matches!(number.value(), record::Value::Double(number) if number.is_nan())
+}
+
+/// A value that is no text.
+fn plain(value: record::Value) -> Value {
+    match value {
+        record::Value::Null | record::Value::Text(_) => Value::Null,
+        record::Value::Int(value) => Value::Int(value),
+        record::Value::Double(value) => Value::Double(value),
+        record::Value::Bool(value) => Value::Bool(value),
+    }
 }
 
 impl Sink for At {

@@ -357,11 +357,7 @@ impl Builder {
             self.any.insert(key);
             key
         });
-        let value = match number {
-            Number::Int(number) => Value::Int(number),
-            Number::Double(bits) => Value::Double(f64::from_bits(bits)),
-        };
-        engine.set(key, value);
+        engine.set(key, number.value());
     }
 
     /// A CPU's place in the list.

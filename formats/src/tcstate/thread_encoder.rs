@@ -9,6 +9,7 @@
 //! - The rule of [`crate::calls`] decides which frame an exit ends. As in Trace Compass, frames inside end
 //!   at the exit's own time, and an exit of a frame that is not open is left out.
 
+use super::record::Value;
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
 #[cfg(feature = "read")]
@@ -34,12 +35,32 @@ pub(super) enum Op {
     Counter(FunctionId, Number),
 }
 
-/// The value of a counter.
+/// The value of a counter, in few bytes, because each change is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
-    Int(i64),
-    /// The bits of a number with a fraction.
-    Double(u64),
+pub(super) struct Number {
+    /// It has a fraction.
+    pub(super) is_double: bool,
+    bits: [u32; 2],
+}
+
+const _: () = assert!(size_of::<Op>() == 16);
+
+impl Number {
+    pub(super) fn new(is_double: bool, bits: u64) -> Number {
+        let bits = [bits as u32, (bits >> 32) as u32];
+        Number { is_double, bits }
+    }
+
+    pub(super) fn bits(self) -> u64 {
+        u64::from(self.bits[0]) | u64::from(self.bits[1]) << 32
+    }
+
+    pub(super) fn value(self) -> Value {
+        match self.is_double {
+            true => Value::Double(f64::from_bits(self.bits())),
+            false => Value::Int(self.bits() as i64),
+        }
+    }
 }
 
 /// The name and the value of a counter. `None`: the note is none, or no number of a state.
@@ -53,10 +74,10 @@ fn counter(kind: NoteKind, body: &[u8]) -> Option<(FunctionId, Number)> {
     };
     let [field] = &fields[..] else { return None };
     let number = match field.value {
-        FieldValue::Unsigned(number) => Number::Int(i64::try_from(number).ok()?),
-        FieldValue::Signed(number) => Number::Int(number),
-        FieldValue::Truth(truth) => Number::Int(truth.into()),
-        FieldValue::Float(number) => Number::Double(number.to_bits()),
+        FieldValue::Unsigned(number) if number <= LATEST => Number::new(false, number),
+        FieldValue::Signed(number) => Number::new(false, number as u64),
+        FieldValue::Truth(truth) => Number::new(false, truth.into()),
+        FieldValue::Float(number) => Number::new(true, number.to_bits()),
         _ => return None,
     };
     (form == Form::Counter as u8).then_some((FunctionId(name), number))
@@ -126,6 +147,8 @@ pub(super) struct ThreadEncoder {
     pub(super) last: i64,
     /// Times of its first and last counters.
     pub(super) counted: Option<(i64, i64)>,
+    /// Time of its last change: none may be earlier.
+    reached: i64,
     /// Frames that were open before the first record.
     pub(super) before: u32,
     /// A measured entry or exit came.
@@ -152,12 +175,6 @@ impl ThreadEncoder {
         }
     }
 
-    /// The time of the latest change: none may be earlier.
-    fn reached(&self) -> i64 {
-        let counted = self.counted.map_or(self.last, |(_, last)| last);
-        counted.max(self.last)
-    }
-
     /// A note. A counter becomes a change; false: it is another note.
     #[cfg(feature = "read")]
     pub(super) fn note(
@@ -171,9 +188,10 @@ impl ThreadEncoder {
             return false;
         };
         let Nanos(nanos) = scale.nanos(time);
-        let time = (nanos.min(LATEST) as i64).max(self.reached());
+        let time = (nanos.min(LATEST) as i64).max(self.reached);
         let (first, _) = self.counted.unwrap_or((time, time));
         self.counted = Some((first, time));
+        self.reached = time;
         untold.counters += 1;
         out(time, Op::Counter(name, number));
         true
@@ -226,10 +244,11 @@ impl ThreadEncoder {
         let mut time = nanos.min(LATEST) as i64;
         untold.late += u64::from(nanos > LATEST);
         self.first.get_or_insert(time);
-        if time < self.reached() {
+        if time < self.reached {
             untold.backwards += 1;
-            time = self.reached();
+            time = self.reached;
         }
+        self.reached = time;
         if call.synthetic {
             return self.synthetic(call, time, untold, out);
         }
@@ -328,9 +347,13 @@ impl ThreadEncoder {
     #[cold]
     fn close(&mut self, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
         let count = std::mem::take(&mut self.after);
+        // A counter may have come behind them.
+        let at = self
+            .counted
+            .map_or(self.last, |(_, counted)| counted.max(self.last));
         for _ in 0..count {
             untold.synthetic += 1;
-            self.pop(self.reached(), untold, out);
+            self.pop(at, untold, out);
         }
     }
 }
