@@ -241,6 +241,8 @@ fn with_notes(trace: &str, version: Version) {
             name: 0,
             state: 2,
             reason: 1,
+            function: 2,
+            waited: 3,
         },
     ];
     let mut options = OpenOptions::new();

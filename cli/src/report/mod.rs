@@ -11,6 +11,7 @@
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
 //! | [`tasks`] | figures of tasks, which have a table of their own |
+//! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
@@ -29,6 +30,8 @@ mod stack;
 mod stats;
 pub(crate) mod table;
 pub(crate) mod tasks;
+pub(crate) mod wait_table;
+pub(crate) mod waits;
 pub(crate) mod whole;
 
 #[cfg(test)]

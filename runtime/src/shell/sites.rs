@@ -12,8 +12,8 @@ use fdr_formats::tasks;
 use super::install;
 use super::names::person_name;
 use crate::crash::names;
-use crate::recorder::Bits;
 use crate::recorder::watch::{self, Watched};
+use crate::recorder::{self, Bits};
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::unit::{UNIT, Unit};
@@ -23,6 +23,8 @@ use crate::sys::signal::Mask;
 
 /// An id has 28 bits in the records, and 0 is no id.
 const LARGEST_ID: usize = (1 << 28) - 1;
+/// Names are never freed. A program may make them as it runs.
+const MOST_NAMES: usize = 1 << 16;
 
 /// Every registered site. Its place in the list is its id - 1. Sites of one name share a place.
 #[derive(Default)]
@@ -31,6 +33,8 @@ pub(crate) struct Table {
     units: Vec<&'static Unit>,
     /// The ids of names that are neither functions nor events.
     names: BTreeMap<&'static str, u32>,
+    /// The switches of waits, one for each copy.
+    waits: Vec<&'static CallSite>,
     /// How many functions are in the ring's own table.
     in_ring: usize,
     /// The functions that are recorded while recording is on. `None` if nobody has set a filter.
@@ -72,6 +76,7 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
     names: BTreeMap::new(),
+    waits: Vec::new(),
     in_ring: 0,
     filter: None,
     enabled: false,
@@ -103,6 +108,15 @@ pub(crate) fn table() -> Held {
         table: TABLE.lock(),
         _signals: signals,
     }
+}
+
+/// The same if no thread holds the table.
+pub(crate) fn try_table() -> Option<Held> {
+    let signals = HeldBack(Mask::hold());
+    Some(Held {
+        table: TABLE.try_lock()?,
+        _signals: signals,
+    })
 }
 
 /// Whether the calling thread holds the table. Only a handler of a fault can see this, because other signals
@@ -159,6 +173,11 @@ impl Table {
             if self.functions.len() >= LARGEST_ID {
                 break;
             }
+            if site.what() == What::Waits {
+                site.set_id(1);
+                self.waits.push(site);
+                continue;
+            }
             let id = self.functions.len() as u32 + 1;
             let mut name = if site.name().is_empty() {
                 person_name(site.path())
@@ -168,7 +187,7 @@ impl Table {
                 name.strip_prefix("r#").unwrap_or(name).to_owned()
             };
             name.push_str(match site.what() {
-                What::Calls | What::Event | What::Name => "",
+                What::Calls | What::Event | What::Name | What::Waits => "",
                 What::Finished => tasks::FINISHED,
                 What::Dropped => tasks::DROPPED,
                 What::Busy => tasks::BUSY,
@@ -275,6 +294,9 @@ impl Table {
 
     #[inline(never)]
     fn apply(&mut self) -> usize {
+        // Whatever functions the filter names.
+        let waits = self.enabled && self.filter.is_some();
+        self.waits.iter().for_each(|site| site.switch(waits, 0));
         let mut named = 0;
         for function in self
             .functions
@@ -290,6 +312,34 @@ impl Table {
             function.site.switch(wanted && self.enabled, bits);
         }
         named
+    }
+
+    /// The id of a name that came while the program runs. 0: there are too many.
+    pub(crate) fn id_of_name(&mut self, name: String, file: &'static str, line: u32) -> u32 {
+        if let Some(&known) = self.names.get(name.as_str()) {
+            return known;
+        }
+        if self.functions.len() >= LARGEST_ID || self.names.len() >= MOST_NAMES {
+            return 0;
+        }
+        let id = self.functions.len() as u32 + 1;
+        let text: &'static str = name.clone().leak();
+        let site = CallSite::new::<()>(file, line).only_name();
+        let site = Box::leak(Box::new(site.named(Box::leak(Box::new(text)))));
+        site.set_id(id);
+        self.names.insert(text, id);
+        self.functions.push(Function {
+            site,
+            own: true,
+            counted: false,
+            timed_for_a_moment: false,
+            watched: false,
+            name,
+        });
+        if let Some(ring) = recorder::ring() {
+            self.publish(ring);
+        }
+        id
     }
 
     /// The bits of the function's word, besides its id.
