@@ -143,12 +143,18 @@ fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
     for _ in 0..TRIES {
         let word = holder(holders);
         let id = (word >> 32) as u32;
-        let slot = ring.and_then(|ring| ring.slot_at(word as u32));
         let is_of = |slot: &&Slot| {
             let tid = slot.tid.load(Ordering::Relaxed);
             slot.state.load(Ordering::Acquire) == state::LIVE && (id == 0 || id == tid)
         };
-        let Some(slot) = slot.filter(is_of) else {
+        let slot = ring
+            .filter(|_| word != 0)
+            .and_then(|ring| match word as u32 {
+                // It had no slot yet when it took the lock.
+                0 => ring.slots().find(is_of),
+                place => ring.slot_at(place).filter(is_of),
+            });
+        let Some(slot) = slot else {
             return (id, 0);
         };
         let tid = slot.tid.load(Ordering::Relaxed);
