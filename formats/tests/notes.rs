@@ -150,7 +150,7 @@ fn each_kind_typed_by_hand() {
              #7=\"abc\" #8=0x0102030405060708 (of 256 bytes) #9=0x7f00",
             "1 a task dropped  parent=2  by=3  polls=8 busy=7 ticks elapsed=6 ticks",
             "#258  id=4660 result=\"ü\" (of 9 bytes) error=false",
-            "blocked (lock)  app::LOCK  object=0x10  holder=18193",
+            "blocked (lock)  app::LOCK  object=0x10  holder=18193 in id  waited=4660 ticks",
         ]
     );
 }

@@ -59,6 +59,24 @@ fn map<G, H>(result: LockResult<G>, make: impl FnOnce(G) -> H) -> LockResult<H> 
     }
 }
 
+/// Whether the lock is poisoned, and its guard. A result of a call that is not inlined would be in memory, and then the
+/// compiler puts that of the usual way there, too.
+#[inline(always)]
+fn apart<G>(result: LockResult<G>) -> (bool, G) {
+    match result {
+        Ok(guard) => (false, guard),
+        Err(poisoned) => (true, poisoned.into_inner()),
+    }
+}
+
+#[inline(always)]
+fn together<G>(is_poisoned: bool, guard: G) -> LockResult<G> {
+    match is_poisoned {
+        false => Ok(guard),
+        true => Err(PoisonError::new(guard)),
+    }
+}
+
 /// The same, of an attempt. `None`: the lock is held.
 fn got<G>(result: TryLockResult<G>) -> Option<LockResult<G>> {
     match result {

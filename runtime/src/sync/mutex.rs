@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockResult};
 
 use super::watch::{Held, Origin, Watch, is_on};
-use super::{as_attempt, got, map};
+use super::{apart, as_attempt, got, map, together};
 
 /// [`std::sync::Mutex`], whose waits are recorded with the thread that held the lock, and the function that this thread
 /// was in.
@@ -80,10 +80,12 @@ impl<T: ?Sized> Mutex<T> {
     /// Perhaps, if the thread holds the lock already.
     #[inline]
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
-        if is_on() {
-            return self.lock_watched();
-        }
-        map(self.inner.lock(), |inner| self.guard(inner))
+        let (is_poisoned, inner) = match is_on() {
+            true => self.lock_watched(),
+            false => apart(self.inner.lock()),
+        };
+        let held = self.watch.held_so();
+        together(is_poisoned, MutexGuard { held, inner })
     }
 
     /// Takes the lock if no thread holds it, as [`std::sync::Mutex::try_lock`].
@@ -92,7 +94,12 @@ impl<T: ?Sized> Mutex<T> {
     /// If a thread holds the lock, or it is poisoned.
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        as_attempt(self.attempt())
+        let inner = got(self.inner.try_lock());
+        let guard = |inner| MutexGuard {
+            held: self.watch.held(),
+            inner,
+        };
+        as_attempt(inner.map(|inner| map(inner, guard)))
     }
 
     /// Whether a thread panicked while it held the lock.
@@ -116,36 +123,32 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.get_mut()
     }
 
-    #[inline]
-    fn guard<'a>(&'a self, inner: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        MutexGuard {
-            held: self.watch.held(),
-            inner,
-        }
-    }
-
-    #[inline]
-    fn attempt(&self) -> Option<LockResult<MutexGuard<'_, T>>> {
-        let inner = got(self.inner.try_lock())?;
-        Some(map(inner, |inner| self.guard(inner)))
+    #[cold]
+    #[inline(never)]
+    fn lock_watched(&self) -> (bool, sync::MutexGuard<'_, T>) {
+        let got = match got(self.inner.try_lock()) {
+            Some(got) => got,
+            None => self.wait(),
+        };
+        self.watch.hold();
+        apart(got)
     }
 
     #[cold]
     #[inline(never)]
-    fn lock_watched(&self) -> LockResult<MutexGuard<'_, T>> {
-        if let Some(got) = self.attempt() {
-            return got;
-        }
+    fn wait(&self) -> LockResult<sync::MutexGuard<'_, T>> {
         let mut waiting = self.watch.wait(type_name::<Mutex<T>>());
         while waiting.looks() {
             if self.watch.has_no_owner() {
-                if let Some(got) = self.attempt() {
+                if let Some(got) = got(self.inner.try_lock()) {
                     return got;
                 }
             }
         }
         waiting.blocks();
-        map(self.inner.lock(), |inner| self.guard(inner))
+        let got = self.inner.lock();
+        self.watch.hold();
+        got
     }
 }
 

@@ -39,9 +39,21 @@ impl Watch {
     }
 
     #[inline(always)]
+    pub(super) fn held_so(&self) -> Held<'_> {
+        Held(PhantomData)
+    }
+
+    #[inline(always)]
+    pub(super) fn shared_unseen(&self) -> Held<'_> {
+        Held(PhantomData)
+    }
+
+    #[inline(always)]
     pub(super) fn shared(&self) -> Held<'_> {
         Held(PhantomData)
     }
+
+    pub(super) fn hold(&self) {}
 
     pub(super) fn has_no_owner(&self) -> bool {
         true

@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockResult};
 
 use super::watch::{Held, Origin, Shared, SharedWatch, is_on};
-use super::{as_attempt, got, map};
+use super::{apart, as_attempt, got, map, together};
 
 /// [`std::sync::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader if it
 /// was the only one. Its name is that of a [`Mutex`](super::Mutex).
@@ -80,10 +80,14 @@ impl<T: ?Sized> RwLock<T> {
     /// Perhaps, if the thread holds the lock already.
     #[inline]
     pub fn read(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        if is_on() {
-            return self.read_watched();
-        }
-        map(self.inner.read(), |inner| self.reader(inner))
+        let (is_poisoned, inner, _held) = match is_on() {
+            true => self.read_watched(),
+            false => {
+                let (is_poisoned, inner) = apart(self.inner.read());
+                (is_poisoned, inner, self.watch.shared_unseen())
+            }
+        };
+        together(is_poisoned, RwLockReadGuard { _held, inner })
     }
 
     /// Takes the lock for reading if that is possible at once, as [`std::sync::RwLock::try_read`].
@@ -92,7 +96,12 @@ impl<T: ?Sized> RwLock<T> {
     /// If that is not possible, or the lock is poisoned.
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        as_attempt(self.attempt_read())
+        let inner = got(self.inner.try_read());
+        let guard = |inner| RwLockReadGuard {
+            _held: self.watch.shared(),
+            inner,
+        };
+        as_attempt(inner.map(|inner| map(inner, guard)))
     }
 
     /// Waits until the thread may write, as [`std::sync::RwLock::write`].
@@ -104,10 +113,12 @@ impl<T: ?Sized> RwLock<T> {
     /// Perhaps, if the thread holds the lock already.
     #[inline]
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        if is_on() {
-            return self.write_watched();
-        }
-        map(self.inner.write(), |inner| self.writer(inner))
+        let (is_poisoned, inner) = match is_on() {
+            true => self.write_watched(),
+            false => apart(self.inner.write()),
+        };
+        let _held = self.watch.held_so();
+        together(is_poisoned, RwLockWriteGuard { _held, inner })
     }
 
     /// Takes the lock for writing if no thread holds it, as [`std::sync::RwLock::try_write`].
@@ -116,7 +127,12 @@ impl<T: ?Sized> RwLock<T> {
     /// If a thread holds the lock, or it is poisoned.
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        as_attempt(self.attempt_write())
+        let inner = got(self.inner.try_write());
+        let guard = |inner| RwLockWriteGuard {
+            _held: self.watch.held(),
+            inner,
+        };
+        as_attempt(inner.map(|inner| map(inner, guard)))
     }
 
     /// Whether a thread panicked while it wrote.
@@ -140,68 +156,58 @@ impl<T: ?Sized> RwLock<T> {
         self.inner.get_mut()
     }
 
-    #[inline]
-    fn reader<'a>(&'a self, inner: sync::RwLockReadGuard<'a, T>) -> RwLockReadGuard<'a, T> {
-        RwLockReadGuard {
-            _held: self.watch.shared(),
-            inner,
-        }
-    }
-
-    #[inline]
-    fn writer<'a>(&'a self, inner: sync::RwLockWriteGuard<'a, T>) -> RwLockWriteGuard<'a, T> {
-        RwLockWriteGuard {
-            _held: self.watch.held(),
-            inner,
-        }
-    }
-
-    #[inline]
-    fn attempt_read(&self) -> Option<LockResult<RwLockReadGuard<'_, T>>> {
-        let inner = got(self.inner.try_read())?;
-        Some(map(inner, |inner| self.reader(inner)))
-    }
-
-    #[inline]
-    fn attempt_write(&self) -> Option<LockResult<RwLockWriteGuard<'_, T>>> {
-        let inner = got(self.inner.try_write())?;
-        Some(map(inner, |inner| self.writer(inner)))
+    #[cold]
+    #[inline(never)]
+    fn read_watched(&self) -> (bool, sync::RwLockReadGuard<'_, T>, Shared<'_>) {
+        let got = match got(self.inner.try_read()) {
+            Some(got) => got,
+            None => self.wait_to_read(),
+        };
+        let (is_poisoned, inner) = apart(got);
+        (is_poisoned, inner, self.watch.shared())
     }
 
     #[cold]
     #[inline(never)]
-    fn read_watched(&self) -> LockResult<RwLockReadGuard<'_, T>> {
-        if let Some(got) = self.attempt_read() {
-            return got;
-        }
+    fn wait_to_read(&self) -> LockResult<sync::RwLockReadGuard<'_, T>> {
         let mut waiting = self.watch.wait(type_name::<RwLock<T>>());
         while waiting.looks() {
             if self.watch.has_no_owner() {
-                if let Some(got) = self.attempt_read() {
+                if let Some(got) = got(self.inner.try_read()) {
                     return got;
                 }
             }
         }
         waiting.blocks();
-        map(self.inner.read(), |inner| self.reader(inner))
+        self.inner.read()
     }
 
     #[cold]
     #[inline(never)]
-    fn write_watched(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
-        if let Some(got) = self.attempt_write() {
-            return got;
-        }
+    fn write_watched(&self) -> (bool, sync::RwLockWriteGuard<'_, T>) {
+        let got = match got(self.inner.try_write()) {
+            Some(got) => got,
+            None => self.wait_to_write(),
+        };
+        self.watch.hold();
+        apart(got)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_to_write(&self) -> LockResult<sync::RwLockWriteGuard<'_, T>> {
         let mut waiting = self.watch.wait(type_name::<RwLock<T>>());
         while waiting.looks() {
             if self.watch.has_no_holder() {
-                if let Some(got) = self.attempt_write() {
+                if let Some(got) = got(self.inner.try_write()) {
                     return got;
                 }
             }
         }
         waiting.blocks();
-        map(self.inner.write(), |inner| self.writer(inner))
+        let got = self.inner.write();
+        self.watch.hold();
+        got
     }
 }
 

@@ -106,9 +106,16 @@ impl Watch {
         Held(self)
     }
 
+    /// The same for a thread that has said so by [`Watch::hold`], or that took the lock while recording was off.
+    #[inline(always)]
+    pub(super) fn held_so(&self) -> Held<'_> {
+        Held(self)
+    }
+
+    /// The calling thread has the lock alone.
     #[cold]
     #[inline(never)]
-    fn hold(&self) {
+    pub(super) fn hold(&self) {
         self.owner.store(wait::me(), Ordering::Relaxed);
     }
 
@@ -165,6 +172,26 @@ impl SharedWatch {
     #[inline(always)]
     pub(super) fn held(&self) -> Held<'_> {
         self.alone.held()
+    }
+
+    /// As [`Watch::held_so`].
+    #[inline(always)]
+    pub(super) fn held_so(&self) -> Held<'_> {
+        self.alone.held_so()
+    }
+
+    /// As [`Watch::hold`].
+    pub(super) fn hold(&self) {
+        self.alone.hold();
+    }
+
+    /// A reader that took the lock while recording was off.
+    #[inline(always)]
+    pub(super) fn shared_unseen(&self) -> Shared<'_> {
+        Shared {
+            readers: &self.readers,
+            reader: 0,
+        }
     }
 
     /// The calling thread is one of the readers, until what this gives is dropped.
