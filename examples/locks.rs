@@ -26,7 +26,7 @@ impl Journal {
     fn append(&self, line: String) {
         let mut lines = self.lines.lock().expect("no panic");
         lines.push(line);
-        if lines.len() % 50 == 0 {
+        if lines.len().is_multiple_of(50) {
             // The mistake: all others wait for the disk, too.
             self.flush(&mut lines);
         }
@@ -70,7 +70,11 @@ fn main() {
     });
     if std::env::args().nth(1).as_deref() == Some("deadlock") {
         let ours = Arc::clone(&journal);
-        thread::spawn(move || (0..).for_each(|number| ours.append(format!("line {number}"))));
+        thread::spawn(move || {
+            loop {
+                ours.append("a line".to_owned());
+            }
+        });
         loop {
             journal.audit();
         }

@@ -308,3 +308,121 @@ fn row(info: &TraceInfo, object: Object, name: String, stats: &Stats) -> WaitRow
         holders,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fdr_formats::Function;
+    use fdr_formats::filter::Filter;
+
+    use super::*;
+    use crate::report::rows::Key;
+
+    const THREAD: ThreadId = ThreadId(7);
+
+    /// A note at that time of a wait that began at 1000.
+    fn note(waits: &mut Waits, time: u64, state: u8, reason: u8, name: u32, function: u32) {
+        let note = Note::ThreadState {
+            object: 0x40,
+            holder: 8,
+            name,
+            state,
+            reason,
+            function,
+            waited: time - 1000,
+        };
+        let body = note.encode().expect("a note");
+        waits.see(THREAD, Ticks(time), NoteKind::ThreadState, &body);
+    }
+
+    fn info() -> TraceInfo {
+        let function = |id, name: &str| Function {
+            id: FunctionId(id),
+            name: name.to_owned(),
+            ..Function::default()
+        };
+        TraceInfo {
+            clock: Clock {
+                frequency: 1_000_000_000,
+                ..Clock::default()
+            },
+            functions: vec![function(1, "queue"), function(2, "app::flush")],
+            ..TraceInfo::default()
+        }
+    }
+
+    fn rows(waits: &Waits, limit: Option<usize>, filter: Option<&str>) -> WaitRows {
+        let selection = Selection {
+            filter: filter.map(|filter| Filter::parse(filter).expect("a filter")),
+            sort: Key::Total,
+            reverse: false,
+            limit,
+            per_thread: false,
+        };
+        let info = info();
+        let open = waits.open(&info, info.threads.iter(), |begin| 5000 - begin.0);
+        WaitRows::new(&info, waits, open, &selection).expect("memory")
+    }
+
+    const RUNNING: u8 = thread_state::RUNNING;
+    const BLOCKED: u8 = thread_state::BLOCKED;
+
+    #[test]
+    fn ended_waits_are_counted_and_shares_are_of_time() {
+        let (mut waits, mut later) = (Waits::default(), Waits::default());
+        note(&mut waits, 1010, BLOCKED, reason::LOCK, 1, 2);
+        note(&mut waits, 1300, RUNNING, reason::LOCK, 1, 2);
+        note(&mut later, 1100, RUNNING, reason::LOCK, 1, 0);
+        note(&mut later, 1050, RUNNING, reason::CONDITION, 0, 0);
+        // A state without a reason ends no wait.
+        note(&mut later, 1060, RUNNING, 0, 0, 0);
+        waits.join(&later);
+        let found = rows(&waits, None, None);
+        let [queue, condition] = &found.rows[..] else {
+            panic!("{found:?}");
+        };
+        assert_eq!(
+            (queue.name.as_str(), queue.reason.as_str()),
+            ("queue", "lock")
+        );
+        let figures = (queue.waits, queue.total_ns, queue.longest_ns, queue.threads);
+        assert_eq!(figures, (2, 400, 300, 1));
+        let holders = queue.holders.iter();
+        let holders: Vec<_> = holders
+            .map(|holder| (holder.function.as_deref(), holder.waits, holder.share))
+            .collect();
+        assert_eq!(holders, [(Some("app::flush"), 1, 0.75), (None, 1, 0.25)]);
+        assert_eq!((condition.name.as_str(), condition.total_ns), ("0x40", 50));
+        assert_eq!(
+            (condition.reason.as_str(), condition.holders.len()),
+            ("condition", 0)
+        );
+        assert_eq!(found.open, []);
+        let one = rows(&waits, Some(1), None);
+        assert_eq!((one.rows.len(), one.hidden), (1, 1));
+        assert_eq!(rows(&waits, None, Some("0x*")).rows.len(), 1);
+    }
+
+    #[test]
+    fn a_thread_waits_until_its_last_state_says_otherwise() {
+        let (mut waits, mut later) = (Waits::default(), Waits::default());
+        note(&mut waits, 1010, BLOCKED, reason::LOCK, 1, 2);
+        let open = OpenWait {
+            thread: 7,
+            thread_name: String::new(),
+            name: "queue".to_owned(),
+            reason: "lock".to_owned(),
+            waiting_ns: 4000,
+            holder: Some(8),
+            holder_name: Some(String::new()),
+            holder_function: Some("app::flush".to_owned()),
+        };
+        assert_eq!(rows(&waits, None, None).open, [open]);
+        // The later part of the thread decides, whichever comes first.
+        note(&mut later, 1300, RUNNING, reason::LOCK, 1, 2);
+        let mut joined = later.clone();
+        joined.join(&waits);
+        assert_eq!(rows(&joined, None, None).open, []);
+        waits.join(&later);
+        assert_eq!(rows(&waits, None, None).open, []);
+    }
+}
