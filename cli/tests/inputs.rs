@@ -216,6 +216,7 @@ fn json_has_the_documented_shape() {
     let record = documents(&["records", "--json", "-n", "1", "--offset", "0x40", &trace]);
     let report = json(&["report", "--json", "--per-thread", &trace]);
     let state = json(&["state", "--json", &trace]);
+    let slow = json(&["slow", "--json", "--over", "1ns", &trace]);
     let broken = json_of_failure(&["verify", "--json", &common::golden("v3-trunc.fdr")]);
     for value in [
         &info,
@@ -233,6 +234,10 @@ fn json_has_the_documented_shape() {
         &report["balance"],
         &state,
         &state["attributes"][0],
+        &slow,
+        &slow["calls"][0],
+        &slow["calls"][0]["usual"],
+        &slow["calls"][0]["path"][0],
     ] {
         for field in fields(value) {
             assert!(
@@ -269,6 +274,13 @@ fn json_has_the_documented_shape() {
             json!(["Exit", "app::run", 1000, 2000])
         ]
     );
+    // Times count from the first call of the whole trace: --since takes what the records say.
+    let last = documents(&["records", "--json", "--since", "1us", &trace]);
+    let times: Vec<i64> = last
+        .iter()
+        .filter_map(|record| record["since_first_ns"].as_i64())
+        .collect();
+    assert!(times.contains(&1000), "{times:?}");
     assert_eq!(
         json(&["rings", "--json", folder.path().to_str().unwrap()]),
         json!([])

@@ -15,12 +15,12 @@ use serde_json::Value;
 use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::json;
-use crate::selection::{Filtering, Selection};
+use crate::selection::{self, Filtering, Selection};
 use crate::{trace, ui};
 
 const HELP: &str = "\
-Columns: byte offset, size, thread, time since the first record that has a
-time, kind, fields.
+Columns: byte offset, size, thread, time since the first call as in fdr info,
+kind, fields. The recorder's own records may stand before the first call.
 
 Examples:
   fdr records app.fdr | less
@@ -69,7 +69,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
-    let mut origin = None;
+    let mut origin = selection::begin(&*source)?;
     let width = ui::columns().filter(|_| !options.json);
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
