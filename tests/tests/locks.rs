@@ -6,6 +6,7 @@ use std::path::Path;
 
 use fdr_formats::FunctionId;
 use fdr_formats::notes::{Note, reason, thread_state};
+use fdr_tests::plugin;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
@@ -335,6 +336,70 @@ fn locks_that_nobody_waits_for_leave_nothing() {
     let outcome = program(&folder, "", "quiet").run().ok();
     assert_eq!(outcome.stdout.trim(), "1000");
     assert_eq!(folder.names(), Vec::<String>::new());
+}
+
+#[test]
+fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
+    let wanted = "1200 1200\n1200\n[true, true, true] true\n";
+    for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
+        let folder = Folder::new("locks-busy");
+        let outcome = program(&folder, variables, "busy").run().ok();
+        assert_eq!(outcome.stdout, wanted, "{variables}");
+        if variables.is_empty() {
+            assert_eq!(folder.names(), Vec::<String>::new());
+            continue;
+        }
+        let path = folder.only_trace();
+        verify(&path);
+        let trace = Trace::read(&path);
+        for lane in &trace.threads {
+            let mut states = states(&trace, lane).into_iter();
+            // The first note of a ring may be the second one of a wait.
+            let first = states.as_slice().first();
+            if first.is_some_and(|(state, _)| state.state == thread_state::RUNNING) {
+                assert!(variables.contains("128K"));
+                states.next();
+            }
+            while let Some((begin, _)) = states.next() {
+                let (end, waited) = states.next().expect("each wait has ended");
+                assert_eq!(
+                    (begin.state, end.state),
+                    (thread_state::BLOCKED, thread_state::RUNNING)
+                );
+                assert_eq!((begin.name, begin.reason), (end.name, end.reason));
+                assert!(waited > 0);
+                // The holder is in no traced function while it has a lock.
+                assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_waits_of_a_plug_in_are_recorded_by_its_host() {
+    let hosts = [
+        env!("CARGO_BIN_EXE_traced_host"),
+        env!("CARGO_BIN_EXE_bare_host"),
+    ];
+    for host in hosts {
+        let folder = Folder::new("locks-plugin");
+        let open = format!("open:{}", plugin().display());
+        let program = Program::new(host, &folder).set("FDR=1");
+        let outcome = program.args(&[&open, "work", "wait"]).run().ok();
+        assert!(outcome.stdout.contains("done\n"), "{outcome:?}");
+        let path = folder.only_trace();
+        verify(&path);
+        let report = said(&["report", "--json"], &path);
+        let row = &report["waits"][0];
+        assert_eq!(
+            (&row["name"], &row["waits"]),
+            (&json!("of the plug-in"), &json!(1))
+        );
+        assert_eq!(
+            row["holders"][0]["function"], "recorded_plugin::holds",
+            "{host}"
+        );
+    }
 }
 
 #[test]

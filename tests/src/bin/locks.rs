@@ -1,63 +1,24 @@
 //! Waits for locks, conditions and channels whose holders are known in advance. Tests record it and look at the trace.
 //!
 //! ```text
-//! locks mutex|rwlock|condition|channel|deadlock|itself|quiet
+//! locks mutex|rwlock|condition|channel|deadlock|itself|quiet|busy
 //! ```
 //! A thread that is to be waited for goes on only when the kernel says that the other thread sleeps. So each wait is
 //! longer than the threshold, and its holder is where it is planned. `deadlock` and `itself` never end by themselves:
-//! they end with their standard input. `quiet` has no wait.
+//! they end with their standard input. `quiet` has no wait, and `busy`
+//! has as many as come.
 #![forbid(unsafe_code)]
 
-use std::fs;
 use std::io::stdin;
 use std::process::exit;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{self, Builder, JoinHandle};
+use std::thread::{Builder, JoinHandle};
 
 use fdr::sync::mpsc;
 use fdr::sync::{Arc, Condvar, Mutex, RwLock};
+use fdr_tests::support::waiter::Waiter;
 
 static QUEUE: Mutex<u64> = Mutex::named("queue", 0);
 static ROUTES: RwLock<u64> = RwLock::named("routes", 0);
-
-/// The thread that is about to wait, by the kernel's id. Before that: whether it may.
-#[derive(Clone, Default)]
-struct Waiter(Arc<AtomicU64>);
-
-/// It may not yet, and it may.
-const NOT_YET: u64 = 0;
-const NOW: u64 = u64::MAX;
-
-impl Waiter {
-    /// The calling thread is about to wait, once another thread is where it is to be.
-    fn begins(&self) {
-        while self.0.load(Ordering::Acquire) == NOT_YET {
-            thread::yield_now();
-        }
-        let link = fs::read_link("/proc/thread-self").expect("proc(5)");
-        let id = link.file_name().and_then(|name| name.to_str());
-        let id = id.and_then(|name| name.parse().ok()).expect("a thread");
-        self.0.store(id, Ordering::Release);
-    }
-
-    /// Lets the thread wait, and returns when it sleeps.
-    fn sleeps(&self) {
-        self.0.store(NOW, Ordering::Release);
-        loop {
-            let id = self.0.load(Ordering::Acquire);
-            let stat = fs::read_to_string(format!("/proc/self/task/{id}/stat"));
-            let state = stat.ok().and_then(|stat| {
-                let (_, behind) = stat.rsplit_once(") ")?;
-                behind.chars().next()
-            });
-            if id != NOW && state == Some('S') {
-                self.0.store(NOT_YET, Ordering::Release);
-                return;
-            }
-            thread::yield_now();
-        }
-    }
-}
 
 #[fdr::traced]
 fn flush(waiter: &Waiter) {
@@ -230,6 +191,51 @@ fn quiet() {
     println!("{}", *QUEUE.lock().expect("no panic"));
 }
 
+/// Threads that are in each other's way all the time: nothing is lost, and a panic poisons.
+fn busy() {
+    const EACH: u64 = 400;
+    let shared = Arc::new((Mutex::new(0_u64), RwLock::new(0_u64), Condvar::new()));
+    let (jobs, queue) = mpsc::sync_channel::<u64>(2);
+    let workers: Vec<_> = (0..3)
+        .map(|_| {
+            let (shared, jobs) = (Arc::clone(&shared), jobs.clone());
+            spawn("busy", move || {
+                for number in 0..EACH {
+                    short();
+                    *shared.0.lock().expect("no panic") += 1;
+                    *shared.1.write().expect("no panic") += 1;
+                    assert!(*shared.1.read().expect("no panic") > number);
+                    jobs.send(1).expect("a receiver");
+                }
+                shared.2.notify_all();
+            })
+        })
+        .collect();
+    drop(jobs);
+    let received: u64 = queue.iter().sum();
+    let done = shared
+        .2
+        .wait_while(shared.0.lock().expect("no panic"), |count| {
+            *count < 3 * EACH
+        });
+    println!("{received} {}", *done.expect("no panic"));
+    workers
+        .into_iter()
+        .for_each(|worker| worker.join().expect("no panic"));
+    println!("{}", *shared.1.read().expect("no panic"));
+    let theirs = Arc::clone(&shared);
+    let panics = spawn("panics", move || {
+        let _both = (theirs.0.lock(), theirs.1.write());
+        panic!("planned");
+    });
+    assert!(panics.join().is_err());
+    // One after the other, because an error has the lock.
+    let mutex = shared.0.lock().is_err();
+    let read = shared.1.read().is_err();
+    let is_poisoned = [mutex, read, shared.1.write().is_err()];
+    println!("{is_poisoned:?} {:?}", shared.0.try_lock().is_err());
+}
+
 /// Says that all threads are where they are to be, and ends the program when its input says so.
 fn until_told() -> ! {
     println!("ready");
@@ -246,6 +252,7 @@ fn main() {
         Some("deadlock") => deadlock(),
         Some("itself") => itself(),
         Some("quiet") => quiet(),
+        Some("busy") => busy(),
         _ => exit(2),
     }
 }
