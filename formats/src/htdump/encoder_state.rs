@@ -398,7 +398,7 @@ impl Encoder {
         let record = self.begin(out, klass::FUNCTION, 0);
         let record = record.u64(id.0.into()).u32(id.0).u32(0);
         let _ = record.text("").text("").u32(0);
-        self.mapping(out, id, &id.to_string());
+        self.mapping(out, id, &format!("{id}"));
     }
 
     fn mapping(&mut self, out: &mut Vec<u8>, id: FunctionId, label: &str) {

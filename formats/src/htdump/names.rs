@@ -10,7 +10,7 @@ use crate::model::{Function, FunctionId};
 /// The label of a function.
 pub(super) fn label_of(function: &Function) -> String {
     if function.name.is_empty() {
-        function.id.to_string()
+        format!("{}", function.id)
     } else {
         label(&function.name).into_owned()
     }

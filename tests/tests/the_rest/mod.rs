@@ -17,6 +17,7 @@ mod hawktracer_live;
 mod memory;
 mod off;
 mod stacks;
+mod tokio_spans;
 mod tokio_tasks;
 mod traced_counts;
 mod traced_frames;
