@@ -6,6 +6,7 @@
 mod hawktracer_support;
 mod memory_support;
 
+mod async_programs;
 mod builds;
 mod clang_xray;
 mod compiled_out;
@@ -17,7 +18,6 @@ mod hawktracer_live;
 mod memory;
 mod off;
 mod stacks;
-mod tokio_tasks;
 mod traced_counts;
 mod traced_frames;
 mod ui;
