@@ -16,6 +16,7 @@ mod features;
 mod hawktracer;
 mod hawktracer_live;
 mod memory;
+mod mini_redis;
 mod off;
 mod stacks;
 mod traced_counts;
