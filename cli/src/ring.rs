@@ -124,14 +124,29 @@ pub(crate) fn regular(path: &Path) -> anyhow::Result<File> {
 /// # Errors
 /// Where it can't be read, is no ring, or was never finished.
 pub(crate) fn open(path: &Path, file: File) -> anyhow::Result<ring::Ring> {
-    let mut head = [0; 8];
     let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
-    let read = fdr_formats::bytes::ReadAt::read_at(&bytes, 0, &mut head);
-    let read = read.with_context(|| ui::path(path))?;
+    let (head, read) = head(path, &bytes)?;
     if head != layout::MAGIC {
         bail!("{}: {}", ui::path(path), no_ring(&head[..read]));
     }
     ring::Ring::open(Box::new(bytes)).map_err(|error| trace::about(path, error))
+}
+
+/// Whether a file, whose owner runs, is a ring that its owner has only begun to make: the magic is written last.
+///
+/// # Errors
+/// Where it can't be read.
+fn is_empty(path: &Path, file: File) -> anyhow::Result<bool> {
+    let bytes = FileBytes::new(file).with_context(|| ui::path(path))?;
+    Ok(head(path, &bytes)?.0 == [0; 8])
+}
+
+/// The first bytes of a file, and how many it has of them.
+fn head(path: &Path, bytes: &FileBytes) -> anyhow::Result<([u8; 8], usize)> {
+    let mut head = [0; 8];
+    let read = fdr_formats::bytes::ReadAt::read_at(bytes, 0, &mut head);
+    let read = read.with_context(|| ui::path(path))?;
+    Ok((head, read))
 }
 
 /// What a file is that should be a ring.

@@ -146,15 +146,15 @@ fn records_have_names_and_values() {
         let time = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
         lines.into_iter().map(time).collect()
     };
-    assert_eq!(times(&["-f", "app::accepted"]), ["+0", "+2000", "+9000"]);
+    assert_eq!(times(&["-f", "app::accepted"]), ["+1000", "+3000", "+10000"]);
     assert_eq!(
         times(&["-f", "app::accepted", "-t", "main"]),
-        ["+0", "+2000"]
+        ["+1000", "+3000"]
     );
     assert_eq!(times(&["-f", "app::run"]), ["+0", "+8000"]);
     assert_eq!(
         times(&["-f", "app::accepted", "--since", "+2us"]),
-        ["+0", "+7000"]
+        ["+3000", "+10000"]
     );
 }
 

@@ -269,6 +269,13 @@ fn json_has_the_documented_shape() {
             json!(["Exit", "app::run", 1000, 2000])
         ]
     );
+    // Times count from the first call of the whole trace: --since takes what the records say.
+    let last = documents(&["records", "--json", "--since", "1us", &trace]);
+    let times: Vec<i64> = last
+        .iter()
+        .filter_map(|record| record["since_first_ns"].as_i64())
+        .collect();
+    assert!(times.contains(&1000), "{times:?}");
     assert_eq!(
         json(&["rings", "--json", folder.path().to_str().unwrap()]),
         json!([])

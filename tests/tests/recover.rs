@@ -196,6 +196,34 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
 }
 
 #[test]
+fn a_process_that_is_being_started_is_waited_for() {
+    let folder = Folder::new("snapshot-starting");
+    let program = start(&folder, 100, "FDR_BUFFER=512K");
+    let pid = program.id().to_string();
+    let ring = fs::OpenOptions::new()
+        .write(true)
+        .read(true)
+        .open(only_ring(&folder));
+    let ring = ring.expect("the ring");
+    let mut magic = [0; 8];
+    ring.read_exact_at(&mut magic, 0).expect("a head");
+    // The magic is what a new ring gets last.
+    ring.write_all_at(&[0; 8], 0).expect("it is ours");
+    let words = ["snapshot", &pid, "--quiet", "-o", "now.fdr"].map(OsStr::new);
+    let output = run(&folder, &words);
+    assert_eq!(output.status.code(), Some(2));
+    let starting = format!("process {pid} has only begun to make its ring");
+    assert!(said(&output).contains(&starting), "{output:?}");
+    let mut waits = Command::new(tool());
+    let waits = waits.args(words).current_dir(folder.path()).spawn();
+    ring.write_all_at(&magic, 0).expect("it is ours");
+    let status = waits.and_then(|mut waits| waits.wait()).expect("fdr runs");
+    assert!(status.success(), "{status}");
+    verify(&folder.join("now.fdr"));
+    kill(program);
+}
+
+#[test]
 fn a_ring_that_is_in_memory_only_can_not_be_had() {
     let _ = tool();
     let folder = Folder::new("snapshot-memory");

@@ -8,6 +8,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use fdr_formats::ring::Ring;
@@ -17,6 +19,8 @@ use super::{END, mapped};
 
 /// What the system puts behind the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
+/// How long a process may take to make its ring.
+const START: Duration = Duration::from_secs(1);
 /// The recorder's own thread.
 const DUMPER: &str = "fdr-dumper";
 
@@ -44,22 +48,40 @@ struct Mapping {
     path: Vec<u8>,
 }
 
-/// The rings that the process records into.
+/// The rings that the process records into. A process that is being started is waited for, a second at most.
 ///
 /// # Errors
 /// Where there is no such process, it may not be looked into, or it does not record.
 pub(crate) fn rings(process: u32, what: For) -> anyhow::Result<Vec<Mapped>> {
+    let since = Instant::now();
+    loop {
+        if let Some(found) = begun(process, what)? {
+            return Ok(found);
+        }
+        if since.elapsed() > START {
+            bail!("process {process} has only begun to make its ring: try again");
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The same; `None` if the process has only begun to make its ring.
+fn begun(process: u32, what: For) -> anyhow::Result<Option<Vec<Mapped>>> {
     let (folder, maps) = mapped::maps(process).map_err(|error| why(process, &error))?;
     if maps.is_empty() {
         bail!("process {process} has ended already, or is a part of the kernel");
     }
     let (mut found, mut others, mut refused) = (Vec::new(), None, None);
+    let mut is_starting = false;
     let numbers = mapped::numbers(process);
     for mapping in mappings(&maps) {
         let path = PathBuf::from(OsString::from_vec(unescaped(&mapping.path)));
         let file = open(process, &folder, &mapping, what).map_err(|error| why(process, &error));
         // One that is in the making is no reason to do without the others.
-        let opened = file.and_then(|file| Ok((super::open(&path, file.try_clone()?)?, file)));
+        let opened = file.and_then(|file| {
+            is_starting |= super::is_empty(&path, file.try_clone()?)?;
+            Ok((super::open(&path, file.try_clone()?)?, file))
+        });
         let (ring, file) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -75,7 +97,8 @@ pub(crate) fn rings(process: u32, what: For) -> anyhow::Result<Vec<Mapped>> {
         }
     }
     match (found.is_empty(), refused, others) {
-        (false, ..) => Ok(found),
+        (false, ..) => Ok(Some(found)),
+        (true, Some(_), _) if is_starting => Ok(None),
         (true, Some(error), _) => Err(error),
         (true, None, Some(parent)) => bail!(
             "process {process} does not record: it has only the ring of process {parent}, from \

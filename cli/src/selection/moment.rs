@@ -186,14 +186,19 @@ impl Span {
     /// First and last entry or exit of a trace; of a trace without any, first and last note. `None`: it has neither.
     pub(crate) fn of(tally: &Tally, clock: &Clock) -> Option<Span> {
         let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
-        let seen = tally.threads();
-        let calls = seen.filter_map(|seen| Some((seen.first?, seen.last)));
-        let calls = calls.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
-        let (start, end) = calls.or_else(|| tally.times())?;
+        let (start, end) = Span::ticks(tally)?;
         Some(Span {
             start: nanos(start),
             end: nanos(end),
         })
+    }
+
+    /// The same in ticks.
+    pub(crate) fn ticks(tally: &Tally) -> Option<(Ticks, Ticks)> {
+        let seen = tally.threads();
+        let calls = seen.filter_map(|seen| Some((seen.first?, seen.last)));
+        let calls = calls.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)));
+        calls.or_else(|| tally.times())
     }
 
     /// The moment in ns of the trace's clock, which must be in the trace.
