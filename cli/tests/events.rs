@@ -146,7 +146,10 @@ fn records_have_names_and_values() {
         let time = |line: String| line.split(' ').next().unwrap_or_default().to_owned();
         lines.into_iter().map(time).collect()
     };
-    assert_eq!(times(&["-f", "app::accepted"]), ["+1000", "+3000", "+10000"]);
+    assert_eq!(
+        times(&["-f", "app::accepted"]),
+        ["+1000", "+3000", "+10000"]
+    );
     assert_eq!(
         times(&["-f", "app::accepted", "-t", "main"]),
         ["+1000", "+3000"]

@@ -231,6 +231,12 @@ fn tasks_have_names_parents_polls_and_ends() {
             "{variables}"
         );
         assert_eq!(row("left_open"), [0, 0, 1], "{variables}");
+        let trace = folder.only_trace();
+        let table = fdr(&["report".as_ref(), "--tasks".as_ref(), trace.as_os_str()]);
+        assert!(
+            table.contains("3 tasks never polled: 1 of tasks::"),
+            "{table}"
+        );
         // What is counted of tasks is no function of the other report.
         let table = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
         assert!(
