@@ -37,7 +37,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     Status, convert, ctl, flame, generate, info, listen, map, pack, record, records, recover,
-    report as report_command, rings, snapshot, state, unpack, verify,
+    report as report_command, rings, slow, snapshot, state, unpack, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -57,6 +57,7 @@ Examples:
   fdr record ./my_app --fast          record the traced functions of a program
   fdr report my_app.1234.1.fdr        where the time went, per function
   fdr report --last 2s app.fdr        only the last two seconds
+  fdr slow my_app.1234.1.fdr          the slowest calls, and why
   fdr flame my_app.1234.1.fdr         time by path of calls, for flame graphs
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
@@ -98,6 +99,7 @@ enum Command {
     Record(record::Options),
     Info(info::Options),
     Report(report_command::Options),
+    Slow(slow::Options),
     Flame(flame::Options),
     Records(records::Options),
     Verify(verify::Options),
@@ -119,10 +121,10 @@ enum Command {
 impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
-        use Command::{Flame, Info, Records, Report, Rings, State, Verify};
+        use Command::{Flame, Info, Records, Report, Rings, Slow, State, Verify};
         matches!(
             self,
-            Flame(_) | Info(_) | Records(_) | Report(_) | Rings(_) | State(_) | Verify(_)
+            Flame(_) | Info(_) | Records(_) | Report(_) | Rings(_) | Slow(_) | State(_) | Verify(_)
         )
     }
 }
@@ -164,6 +166,7 @@ fn main() -> ExitCode {
         Command::Record(options) => record::run(&options),
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
+        Command::Slow(options) => slow::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),

@@ -216,6 +216,7 @@ fn json_has_the_documented_shape() {
     let record = documents(&["records", "--json", "-n", "1", "--offset", "0x40", &trace]);
     let report = json(&["report", "--json", "--per-thread", &trace]);
     let state = json(&["state", "--json", &trace]);
+    let slow = json(&["slow", "--json", "--over", "1ns", &trace]);
     let broken = json_of_failure(&["verify", "--json", &common::golden("v3-trunc.fdr")]);
     for value in [
         &info,
@@ -233,6 +234,10 @@ fn json_has_the_documented_shape() {
         &report["balance"],
         &state,
         &state["attributes"][0],
+        &slow,
+        &slow["calls"][0],
+        &slow["calls"][0]["usual"],
+        &slow["calls"][0]["path"][0],
     ] {
         for field in fields(value) {
             assert!(

@@ -175,7 +175,9 @@ fn threads_are_numbers_or_globs_in_every_command() {
     assert!(!answer(&["records", "-t", "8", &trace]).contains("app::run"));
     let state = answer(&["state", "-t", "8", &trace]);
     assert!(!state.lines().any(is_of_main), "{state}");
-    for command in ["report", "flame", "verify", "info", "records", "state"] {
+    for command in [
+        "report", "slow", "flame", "verify", "info", "records", "state",
+    ] {
         let output = fdr(&[command, "-t", "worke", &trace]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let said =

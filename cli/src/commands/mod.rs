@@ -13,6 +13,7 @@ pub(crate) mod records;
 pub(crate) mod recover;
 pub(crate) mod report;
 pub(crate) mod rings;
+pub(crate) mod slow;
 pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod unpack;

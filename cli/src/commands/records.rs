@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fdr_formats::note_words;
 use fdr_formats::notes::{Field, FieldValue, Note};
-use fdr_formats::source::{Record, Source};
+use fdr_formats::source::Record;
 use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
 use serde_json::Value;
@@ -15,10 +15,7 @@ use serde_json::Value;
 use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::json;
-use crate::selection::moment::Span;
-use crate::selection::{Filtering, Selection};
-use crate::tally::Tally;
-use crate::ui::Progress;
+use crate::selection::{self, Filtering, Selection};
 use crate::{trace, ui};
 
 const HELP: &str = "\
@@ -72,7 +69,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
-    let mut origin = origin(&*source)?;
+    let mut origin = selection::begin(&*source)?;
     let width = ui::columns().filter(|_| !options.json);
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
@@ -112,20 +109,6 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         ui::complain(&format!("{}: {diagnostic}", ui::path(trace)));
     }
     Ok(Status::Done)
-}
-
-/// Where the trace begins, from which all commands count. A selection does not move it.
-///
-/// # Errors
-/// Where the trace can't be read.
-fn origin(source: &dyn Source) -> anyhow::Result<Option<Ticks>> {
-    let mut whole = source;
-    while let Some(inner) = whole.inner() {
-        whole = inner;
-    }
-    let progress = Progress::new(whole);
-    let tally = Tally::of(whole, &|bytes| progress.add(bytes))?;
-    Ok(Span::ticks(&tally).map(|(first, _)| first))
 }
 
 /// A record as JSON: see docs/json.md.

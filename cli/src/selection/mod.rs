@@ -281,8 +281,22 @@ impl Selection {
     }
 }
 
+/// Where the trace begins, from which all commands count. A selection does not move it.
+///
+/// # Errors
+/// Where the trace can't be read.
+pub(crate) fn begin(source: &dyn Source) -> anyhow::Result<Option<Ticks>> {
+    let mut whole = source;
+    while let Some(inner) = whole.inner() {
+        whole = inner;
+    }
+    let progress = Progress::new(whole);
+    let tally = Tally::of(whole, &|bytes| progress.add(bytes))?;
+    Ok(Span::ticks(&tally).map(|(first, _)| first))
+}
+
 /// The first tick that is at that time, in ns of the clock, or later.
-fn first_tick(nanos: i128, clock: &Clock) -> Ticks {
+pub(crate) fn first_tick(nanos: i128, clock: &Clock) -> Ticks {
     let (mut low, mut high) = (0, u64::MAX);
     while low < high {
         let middle = low + (high - low) / 2;

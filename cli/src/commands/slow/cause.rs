@@ -1,0 +1,273 @@
+//! Why a call was slow: its excess over what is usual is divided among the calls inside, and followed inwards for as long
+//! as one of them has most of it. Must never name a cause that has less than half of the excess.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use fdr_formats::{FunctionId, ThreadId};
+
+use super::others::Seen;
+use super::tree::Tree;
+
+/// The part of the excess that a cause has at least.
+const MOST: f64 = 0.5;
+/// Usual calls with records from which their parts are told.
+const ENOUGH: u64 = 5;
+/// A function was called too often if it was called so many times as often as usual.
+const TOO_OFTEN: f64 = 3.0;
+/// What another thread did is told if it takes that part of the time of the slow call, and that much more than usual.
+const PRESENT: f64 = 0.5;
+const MORE: f64 = 0.3;
+/// Calls inside that are named where none has most of the excess.
+const NAMED: usize = 3;
+
+/// What is usual for a function, whoever calls it. Times are ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usual {
+    pub(super) calls: u64,
+    pub(super) p50: u64,
+    pub(super) p90: u64,
+    pub(super) p99: u64,
+    pub(super) total: u64,
+}
+
+/// All calls on one path of a slow call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Step {
+    pub(super) function: FunctionId,
+    pub(super) calls: u64,
+    /// Times in ns. What is usual is that of one usual call of the outermost function.
+    pub(super) total: f64,
+    pub(super) usual: f64,
+    pub(super) usual_calls: f64,
+    own: f64,
+    usual_own: f64,
+    short: f64,
+    usual_short: f64,
+}
+
+impl Step {
+    fn excess(&self) -> f64 {
+        self.total - self.usual
+    }
+}
+
+/// Where the excess is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Cause {
+    /// There is none: the call took no longer than usual.
+    None,
+    /// In the last function itself: not in traced calls that it made.
+    Itself,
+    /// The last function was called more often than usual.
+    TooOften,
+    /// In calls of the last function that left no records.
+    ShortCalls,
+    /// No call has most of it.
+    Spread,
+}
+
+/// What is found of a slow call.
+#[derive(Clone, Debug)]
+pub(super) struct Explained {
+    /// From the function inwards.
+    pub(super) path: Vec<Step>,
+    /// The calls inside of the last step that have the most of the excess, where none has most of it.
+    pub(super) spread: Vec<Step>,
+    pub(super) cause: Cause,
+    /// The part of the excess that the cause has.
+    pub(super) share: f64,
+}
+
+/// The usual parts of a call: those of usual calls with records, or an estimate where there are too few of them.
+pub(super) struct Parts<'a> {
+    pub(super) tree: &'a Tree,
+    pub(super) calls: u64,
+    pub(super) of: &'a HashMap<FunctionId, Usual>,
+    /// Ns for a tick.
+    pub(super) scale: f64,
+}
+
+impl Parts<'_> {
+    fn is_measured(&self) -> bool {
+        self.calls >= ENOUGH
+    }
+
+    /// A path of the slow call, with what is usual for it. `known`: its place among the usual paths.
+    fn step(&self, slow: &Tree, at: u32, known: Option<u32>, root: FunctionId) -> Step {
+        let node = &slow.nodes[at as usize];
+        let ns = |ticks: u64| ticks as f64 * self.scale;
+        let mut step = Step {
+            function: node.function,
+            calls: node.calls,
+            total: ns(node.total),
+            own: ns(node.own),
+            short: ns(node.short),
+            usual: 0.0,
+            usual_calls: 0.0,
+            usual_own: 0.0,
+            usual_short: 0.0,
+        };
+        if self.is_measured() {
+            if let Some(usual) = known.and_then(|place| self.tree.nodes.get(place as usize)) {
+                let mean = |ticks: u64| ns(ticks) / self.calls as f64;
+                step.usual = mean(usual.total);
+                step.usual_own = mean(usual.own);
+                step.usual_short = mean(usual.short);
+                step.usual_calls = usual.calls as f64 / self.calls as f64;
+            }
+            return step;
+        }
+        // A function that is called from elsewhere, too, would look as if it were called more often here.
+        let of = |function| self.of.get(&function).copied().unwrap_or_default();
+        let (root, usual) = (of(root), of(node.function));
+        let calls = usual.calls as f64 / root.calls.max(1) as f64;
+        step.usual_calls = calls.max(1.0);
+        step.usual = (usual.p50 as f64 * step.usual_calls).min(root.p50 as f64);
+        step.usual_own = step.usual.min(step.own);
+        step
+    }
+}
+
+/// Divides the excess of a slow call.
+pub(super) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
+    let root = slow.nodes[0].function;
+    let mut known = Some(0);
+    let mut at = 0;
+    let mut path = vec![parts.step(slow, at, known, root)];
+    let excess = path[0].excess();
+    let mut found = Explained {
+        path: Vec::new(),
+        spread: Vec::new(),
+        cause: Cause::None,
+        share: 0.0,
+    };
+    if excess <= 0.0 {
+        found.path = path;
+        return found;
+    }
+    loop {
+        let mut inside: Vec<(Step, u32, Option<u32>)> = Vec::new();
+        for &place in &slow.nodes[at as usize].inside {
+            let function = slow.nodes[place as usize].function;
+            let usual = known.and_then(|known| parts.tree.find(known, function));
+            inside.push((parts.step(slow, place, usual, root), place, usual));
+        }
+        inside.sort_by(|one, other| other.0.excess().total_cmp(&one.0.excess()));
+        let last = path[path.len() - 1];
+        match inside.first() {
+            Some((step, place, usual)) if step.excess() >= MOST * excess => {
+                path.push(*step);
+                (at, known) = (*place, *usual);
+                if is_too_often(step) {
+                    found.cause = Cause::TooOften;
+                    found.share = step.excess() / excess;
+                    break;
+                }
+            }
+            _ => {
+                let own = last.own - last.usual_own;
+                let short = last.short - last.usual_short;
+                (found.cause, found.share) = if own >= MOST * excess {
+                    (Cause::Itself, own / excess)
+                } else if short >= MOST * excess {
+                    (Cause::ShortCalls, short / excess)
+                } else {
+                    let inside = inside.iter().map(|(step, ..)| *step);
+                    found.spread = inside
+                        .filter(|step| step.excess() > 0.0)
+                        .take(NAMED)
+                        .collect();
+                    (Cause::Spread, last.excess() / excess)
+                };
+                break;
+            }
+        }
+    }
+    found.path = path;
+    found
+}
+
+/// Whether the calls of a step are about as long as usual, but many more.
+fn is_too_often(step: &Step) -> bool {
+    if step.usual_calls == 0.0 || step.usual == 0.0 {
+        return false;
+    }
+    let each = step.total / step.calls.max(1) as f64;
+    step.calls as f64 >= TOO_OFTEN * step.usual_calls.max(1.0)
+        && each <= TOO_OFTEN * step.usual / step.usual_calls
+}
+
+/// What another thread did during a slow call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Meanwhile {
+    pub(super) thread: ThreadId,
+    pub(super) function: FunctionId,
+    /// Ticks of the slow call.
+    pub(super) ticks: u64,
+    /// The part of a usual call during which some thread does that.
+    pub(super) usual: f64,
+}
+
+/// The stretches that are compared: places in the list of stretches, with their lengths in ticks.
+pub(super) struct Compared<'a> {
+    pub(super) slow: (usize, u64),
+    pub(super) usual: &'a [(usize, u64)],
+    /// Functions of the slow call's own path: a thread that waits in the same function explains nothing.
+    pub(super) own: &'a [Step],
+    /// The part of all time during which a function is open on some thread.
+    pub(super) always: &'a dyn Fn(FunctionId) -> f64,
+}
+
+/// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
+pub(super) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhile> {
+    let part = |place: usize, length: u64, thread, function| -> f64 {
+        let presence = seen.get(&(place, thread, function));
+        let ticks = presence.map_or(0, |presence| presence.ticks.min(length));
+        ticks as f64 / length.max(1) as f64
+    };
+    let mut threads: Vec<ThreadId> = seen.keys().map(|&(_, thread, _)| thread).collect();
+    threads.sort_unstable();
+    threads.dedup();
+    let usual = |function| -> f64 {
+        if (compared.usual.len() as u64) < ENOUGH {
+            return (compared.always)(function);
+        }
+        let most = |&(place, length): &(usize, u64)| {
+            let parts = threads
+                .iter()
+                .map(|&thread| part(place, length, thread, function));
+            parts.fold(0.0, f64::max)
+        };
+        compared.usual.iter().map(most).sum::<f64>() / compared.usual.len() as f64
+    };
+    let (slow, length) = compared.slow;
+    let here = seen.iter().filter(|((place, ..), _)| *place == slow);
+    let mut found: Vec<(f64, usize, Meanwhile)> = Vec::new();
+    for (&(_, thread, function), presence) in here {
+        let present = part(slow, length, thread, function);
+        let is_own = compared.own.iter().any(|step| step.function == function);
+        if present < PRESENT || is_own {
+            continue;
+        }
+        let usual = usual(function);
+        if present - usual >= MORE {
+            let ticks = presence.ticks.min(length);
+            let what = Meanwhile {
+                thread,
+                function,
+                ticks,
+                usual,
+            };
+            found.push((present - usual, presence.depth, what));
+        }
+    }
+    let best = found.iter().map(|(score, ..)| *score).fold(0.0, f64::max);
+    let near = found.into_iter().filter(|(score, ..)| *score >= 0.9 * best);
+    let order = |one: &(f64, usize, Meanwhile), other: &(f64, usize, Meanwhile)| -> Ordering {
+        let by_depth = one.1.cmp(&other.1).then(one.0.total_cmp(&other.0));
+        let ids = |meanwhile: &Meanwhile| (meanwhile.thread, meanwhile.function.0);
+        by_depth.then_with(|| ids(&other.2).cmp(&ids(&one.2)))
+    };
+    near.max_by(order).map(|(.., what)| what)
+}

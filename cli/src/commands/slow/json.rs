@@ -1,0 +1,151 @@
+//! The slowest calls as JSON: see docs/json.md.
+
+use std::io::Write;
+
+use fdr_formats::{Ticks, TraceInfo};
+use serde::Serialize;
+
+use super::cause::{Cause, Step};
+use super::{Finding, Findings, sentence};
+use crate::report::json::{self, Identity};
+use crate::report::rows::name_of;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    identity: Identity<'a>,
+    is_whole_run: bool,
+    calls: Vec<Call>,
+}
+
+#[derive(Serialize)]
+struct Call {
+    function: String,
+    id: u32,
+    thread: u64,
+    thread_name: String,
+    start_ns: u64,
+    since_first_ns: Option<u64>,
+    begin_unix_ns: Option<u64>,
+    total_ns: u64,
+    returned: bool,
+    slow_calls: u64,
+    usual: Usual,
+    excess_ns: u64,
+    path: Vec<Part>,
+    spread: Vec<Part>,
+    cause: &'static str,
+    share: f64,
+    meanwhile: Option<Meanwhile>,
+    sentence: String,
+}
+
+#[derive(Serialize)]
+struct Usual {
+    calls: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Part {
+    function: String,
+    calls: u64,
+    total_ns: u64,
+    usual_ns: u64,
+    usual_calls: f64,
+}
+
+#[derive(Serialize)]
+struct Meanwhile {
+    thread: u64,
+    thread_name: String,
+    function: String,
+    ns: u64,
+    usual_share: f64,
+}
+
+/// Writes all findings.
+pub(super) fn write(
+    out: &mut dyn Write,
+    file: &str,
+    info: &TraceInfo,
+    found: &Findings,
+) -> anyhow::Result<()> {
+    let calls = found.list.iter().map(|finding| call(info, found, finding));
+    json::print(
+        out,
+        &Document {
+            file,
+            format: &info.format,
+            program: &info.program,
+            process: info.process,
+            identity: Identity::of(&info.identity),
+            is_whole_run: found.is_whole_run,
+            calls: calls.collect(),
+        },
+    )
+}
+
+fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
+    let clock = &info.clock;
+    let nanos = |ticks: u64| clock.nanos(Ticks(ticks)).0;
+    let (call, usual) = (&finding.call, &finding.usual);
+    let explained = &finding.explained;
+    let part = |step: &Step| Part {
+        function: name_of(info, step.function),
+        calls: step.calls,
+        total_ns: step.total as u64,
+        usual_ns: step.usual as u64,
+        usual_calls: step.usual_calls,
+    };
+    let total_ns = nanos(call.total);
+    Call {
+        function: name_of(info, call.function),
+        id: call.function.0,
+        thread: call.thread.0,
+        thread_name: name(info, call.thread),
+        start_ns: clock.nanos(call.start).0,
+        since_first_ns: found
+            .begin
+            .map(|begin| clock.nanos(call.start.since(begin)).0),
+        begin_unix_ns: clock.unix_nanos(call.start),
+        total_ns,
+        returned: !call.is_open,
+        slow_calls: finding.slow_calls,
+        usual: Usual {
+            calls: usual.calls,
+            p50_ns: usual.p50,
+            p90_ns: usual.p90,
+            p99_ns: usual.p99,
+        },
+        excess_ns: total_ns.saturating_sub(usual.p50),
+        path: explained.path.iter().map(part).collect(),
+        spread: explained.spread.iter().map(part).collect(),
+        cause: match explained.cause {
+            Cause::None => "none",
+            Cause::Itself => "itself",
+            Cause::TooOften => "calls",
+            Cause::ShortCalls => "short_calls",
+            Cause::Spread => "spread",
+        },
+        share: explained.share,
+        meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
+            thread: meanwhile.thread.0,
+            thread_name: name(info, meanwhile.thread),
+            function: name_of(info, meanwhile.function),
+            ns: nanos(meanwhile.ticks),
+            usual_share: meanwhile.usual,
+        }),
+        sentence: sentence(info, finding),
+    }
+}
+
+fn name(info: &TraceInfo, id: fdr_formats::ThreadId) -> String {
+    let thread = info.threads.iter().find(|thread| thread.id == id);
+    thread.map_or_else(String::new, |thread| thread.name.clone())
+}

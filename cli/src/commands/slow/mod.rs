@@ -1,0 +1,396 @@
+//! `fdr slow`: the slowest calls, and where their time went that a usual call does not take.
+
+mod cause;
+mod json;
+mod others;
+mod show;
+mod slowest;
+mod stacks;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context;
+use fdr_formats::filter::Filter;
+use fdr_formats::pieces::{self, Division};
+use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
+
+use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
+use self::others::{Others, Seen, Stretch, Stretches};
+use self::slowest::{SlowCall, Slowest};
+use self::tree::{Grow, Trees};
+use super::{Headings, Status, Traces};
+use crate::report::engine::{Engine, gather};
+use crate::report::rows::{self, Key, Report, Row, name_of};
+use crate::selection::moment::seconds;
+use crate::selection::{self, Filtering, Selection};
+use crate::ui::{self, Progress};
+use crate::{memory, trace};
+
+const HELP: &str = "\
+A call is slow if it took over ten times the p50 and over five times the p90 of
+its function. Functions with fewer than 20 calls have no usual call. With
+--filter, the slowest calls of these functions are shown, slow or not.
+A slow call inside of another slow call is not shown by itself. At most two
+calls of a function are shown, unless you say which calls, or how many.
+
+The excess of a call is its time less the p50 of its function. The path below a
+call follows the excess inwards, for as long as one function has half of it or
+more. The usual time of a function on the path is its mean in usual calls: those
+up to the p90. If fewer than five of these have records, the time is estimated
+from the p50 of the function.
+
+meanwhile: what another thread was in for at least half of the call, and no
+thread is as long during usual calls. It is a hint, and no proof. A call that is
+open lasts until the trace was written.
+
+Examples:
+  fdr slow app.fdr                      the slowest calls of all functions
+  fdr slow -f app::handle app.fdr       of this function
+  fdr slow --over 50ms app.fdr          of those that took longer
+  fdr slow --json app.fdr | jq -r '.calls[].sentence'";
+
+/// Calls that are shown unless the user says otherwise: in all, and of one function.
+const SHOWN: usize = 5;
+const SHOWN_OF_EACH: usize = 2;
+/// Calls of a function from which it has a usual call.
+const ENOUGH_CALLS: u64 = 20;
+/// A slow call takes so many times the p50, so many times the p90, and so many ns at least.
+const TIMES_P50: u64 = 10;
+const TIMES_P90: u64 = 5;
+const LEAST_NS: u64 = 10_000;
+
+/// Show the slowest calls, and where their time went
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    traces: Traces,
+    /// Calls that took at least TIME, as 50ms, instead of those far above the usual
+    #[arg(long, value_name = "TIME", value_parser = seconds)]
+    over: Option<Duration>,
+    /// Show at most N calls [default: 5]
+    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one, hide_default_value = true)]
+    limit: Option<NonZeroUsize>,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+/// What is asked of a trace.
+struct Asked<'a> {
+    /// The functions whose calls are shown.
+    filter: Option<&'a Filter>,
+    /// The shortest call that is shown, ns.
+    over: Option<u64>,
+    /// Calls that are shown: in all, and of one function.
+    most: usize,
+    of_each: usize,
+    /// What is usual may be that of the whole run.
+    may_be_whole: bool,
+}
+
+impl<'a> Asked<'a> {
+    fn of(options: &'a Options) -> Asked<'a> {
+        let over = options.over;
+        let most = options.limit.map(NonZeroUsize::get);
+        let all = options.selection.filter().is_some() || over.is_some() || most.is_some();
+        let most = most.unwrap_or(SHOWN);
+        Asked {
+            filter: options.selection.filter(),
+            over: over.map(|over| u64::try_from(over.as_nanos()).unwrap_or(u64::MAX)),
+            most,
+            of_each: if all { most } else { SHOWN_OF_EACH },
+            may_be_whole: options.selection.is_of_whole_trace(),
+        }
+    }
+
+    /// The ns from which a call of a function is shown. `None`: no call is.
+    fn threshold(&self, row: &Row, usual: Option<&Usual>) -> Option<u64> {
+        let is_chosen = self.filter.is_none_or(|filter| filter.matches(&row.name));
+        if !is_chosen || row.untimed {
+            return None;
+        }
+        if self.over.is_some() || self.filter.is_some() {
+            return Some(self.over.unwrap_or(0));
+        }
+        let usual = usual.filter(|usual| usual.calls >= ENOUGH_CALLS)?;
+        let p50 = usual.p50.saturating_mul(TIMES_P50);
+        Some(LEAST_NS.max(p50).max(usual.p90.saturating_mul(TIMES_P90)))
+    }
+}
+
+/// A slow call, and what was found of it.
+struct Finding {
+    call: SlowCall,
+    /// Calls of the function that are as slow or slower than the threshold.
+    slow_calls: u64,
+    usual: Usual,
+    explained: Explained,
+    meanwhile: Option<Meanwhile>,
+}
+
+/// What was found in a trace.
+struct Findings {
+    list: Vec<Finding>,
+    /// The trace's first record, from which times count.
+    begin: Option<Ticks>,
+    /// What is usual is that of the whole run, not of the records alone.
+    is_whole_run: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let mut headings = None;
+    options.traces.each(|trace, several| {
+        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
+        one(options, trace, headings)
+    })
+}
+
+fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Shown)?;
+    let source = &*source;
+    if trace::is_timeless(source.info()) {
+        anyhow::bail!("{}: the calls of this trace have no times", ui::path(trace));
+    }
+    memory::grows("the slowest calls");
+    let found = find(&Asked::of(options), trace, source)?;
+    let info = source.info();
+    ui::print(|out| {
+        out.write_all(headings.next(trace).as_bytes())?;
+        match options.json {
+            true => json::write(out, &trace.to_string_lossy(), info, &found),
+            false => show::write(out, info, &found),
+        }
+    })?;
+    Ok(Status::Done)
+}
+
+fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<Findings> {
+    let report = report(trace, source)?;
+    let clock = &source.info().clock;
+    let (rows, is_whole_run) = match &report.whole {
+        Some(whole) if asked.may_be_whole => (&whole.rows, true),
+        _ => (&report.rows, false),
+    };
+    let usual: HashMap<FunctionId, Usual> = rows.iter().filter_map(usual_of).collect();
+    let mut thresholds = HashMap::new();
+    for row in rows {
+        let id = FunctionId(row.id);
+        if let Some(least) = asked.threshold(row, usual.get(&id)) {
+            thresholds.insert(id, ticks(clock, least));
+        }
+    }
+    if let Some(filter) = asked.filter.filter(|_| thresholds.is_empty()) {
+        let called: Vec<&str> = rows.iter().map(|row| row.name.as_str()).collect();
+        selection::complain_of_none("--filter", filter, &called, "called function");
+    }
+    let about = |error| trace::about(trace, error);
+    let passes = stacks::run(source, || Slowest::new(&thresholds, asked.of_each)).map_err(about)?;
+    let (calls, counts) = Slowest::gather(passes);
+    let p50 = |function| {
+        usual
+            .get(&function)
+            .map_or(0, |usual| ticks(clock, usual.p50))
+    };
+    let chosen = slowest::choose(calls, asked.most, asked.of_each, p50);
+    let mut list = explain(trace, source, chosen, &usual, report.duration_ns)?;
+    for finding in &mut list {
+        finding.slow_calls = counts.get(&finding.call.function).copied().unwrap_or(1);
+    }
+    Ok(Findings {
+        list,
+        begin: selection::begin(source)?,
+        is_whole_run,
+    })
+}
+
+/// The ticks of a duration.
+fn ticks(clock: &Clock, ns: u64) -> u64 {
+    selection::first_tick(i128::from(ns), clock).0
+}
+
+/// The figures of all functions, whatever the filter says: the parts of a call are compared with them.
+fn report(trace: &Path, source: &dyn Source) -> anyhow::Result<Report> {
+    let progress = Progress::new(source);
+    let make = |share| Engine::new(source, false, share);
+    let division = Division::of(source, ui::jobs());
+    let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
+    drop(progress);
+    let engines = engines.map_err(|error| trace::about(trace, error))?;
+    let figures = gather(engines, false).with_context(|| ui::path(trace))?;
+    let all = rows::Selection {
+        filter: None,
+        sort: Key::Own,
+        reverse: false,
+        limit: None,
+        per_thread: false,
+    };
+    let report = Report::new(source.info(), figures, &all).with_context(|| ui::path(trace))?;
+    let mut diagnostics = source.diagnostics().to_vec();
+    diagnostics.extend_from_slice(&report.diagnostics);
+    diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
+    trace::warn_of_damage(trace, &diagnostics, report.more_diagnostics);
+    Ok(report)
+}
+
+fn usual_of(row: &Row) -> Option<(FunctionId, Usual)> {
+    let usual = Usual {
+        calls: row.calls,
+        p50: row.p50_ns?,
+        p90: row.p90_ns?,
+        p99: row.p99_ns?,
+        total: row.total_ns,
+    };
+    Some((FunctionId(row.id), usual))
+}
+
+/// Looks at the slow calls of each function, and at what other threads did.
+fn explain(
+    trace: &Path,
+    source: &dyn Source,
+    slow: Vec<SlowCall>,
+    usual: &HashMap<FunctionId, Usual>,
+    duration_ns: u64,
+) -> anyhow::Result<Vec<Finding>> {
+    let about = |error| trace::about(trace, error);
+    let clock = &source.info().clock;
+    let stretch = |thread, start, end| Stretch { thread, start, end };
+    let mut functions: Vec<FunctionId> = slow.iter().map(|call| call.function).collect();
+    functions.sort_unstable();
+    functions.dedup();
+    let mut trees: HashMap<FunctionId, Trees> = HashMap::new();
+    for function in functions {
+        let of = slow.iter().filter(|call| call.function == function);
+        let of = of
+            .map(|call| (stretch(call.thread, call.start, call.end), *call))
+            .collect();
+        let most = usual
+            .get(&function)
+            .map_or(0, |usual| ticks(clock, usual.p90));
+        let workers = stacks::run(source, || Grow::new(function, &of, most)).map_err(about)?;
+        trees.insert(function, Grow::gather(function, workers));
+    }
+    let of_slow = slow
+        .iter()
+        .map(|call| stretch(call.thread, call.start, call.end));
+    let samples = trees.values().flat_map(|trees| &trees.sample);
+    let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
+    let stretches = Stretches::new(of_slow.chain(of_usual).collect());
+    let mut seen = Seen::new();
+    for others in stacks::run(source, || Others::new(&stretches)).map_err(about)? {
+        for (key, more) in others.seen {
+            let sum = seen.entry(key).or_default();
+            sum.ticks = sum.ticks.saturating_add(more.ticks);
+            sum.depth = sum.depth.max(more.depth);
+        }
+    }
+    let always = |function: FunctionId| {
+        let total = usual.get(&function).map_or(0, |usual| usual.total);
+        (total as f64 / duration_ns.max(1) as f64).min(1.0)
+    };
+    let place = |thread, start: Ticks, end: Ticks| {
+        let place = stretches.place(&stretch(thread, start, end))?;
+        Some((place, end.since(start).0))
+    };
+    let mut list = Vec::new();
+    for call in slow {
+        let Some(trees) = trees.get(&call.function) else {
+            continue;
+        };
+        let Some((_, tree)) = trees.slow.iter().find(|(slow, _)| *slow == call) else {
+            continue;
+        };
+        let parts = Parts {
+            tree: &trees.usual,
+            calls: trees.usual_calls,
+            of: usual,
+            scale: clock.nanos(Ticks(call.total)).0 as f64 / call.total.max(1) as f64,
+        };
+        let sample = trees.sample.iter();
+        let sample: Vec<(usize, u64)> = sample
+            .filter_map(|&(thread, start, end)| place(thread, start, end))
+            .collect();
+        let mut explained = cause::explain(tree, &parts);
+        let usual = usual.get(&call.function).copied().unwrap_or_default();
+        if explained.path.len() == 1 {
+            // What is usual for the function itself is its p50, which all commands show.
+            explained.path[0].usual = usual.p50 as f64;
+        }
+        let slow = place(call.thread, call.start, call.end);
+        let slow = slow.filter(|_| explained.cause != Cause::None);
+        let meanwhile = slow.and_then(|slow| {
+            let compared = Compared {
+                slow,
+                usual: &sample,
+                own: &explained.path,
+                always: &always,
+            };
+            cause::meanwhile(&seen, &compared)
+        });
+        list.push(Finding {
+            call,
+            slow_calls: 1,
+            usual,
+            meanwhile,
+            explained,
+        });
+    }
+    Ok(list)
+}
+
+/// The name of a thread, for people.
+fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
+    let thread = info.threads.iter().find(|thread| thread.id == id);
+    match thread.map(|thread| ui::clean(&thread.name)) {
+        Some(name) if !name.is_empty() => format!("{name} ({id})"),
+        _ => id.to_string(),
+    }
+}
+
+/// What was found of a call, in a sentence.
+fn sentence(info: &TraceInfo, finding: &Finding) -> String {
+    let explained = &finding.explained;
+    let Some(last) = explained.path.last() else {
+        return String::new();
+    };
+    let name = ui::clean(&name_of(info, last.function)).into_owned();
+    let share = percent(explained.share);
+    let mut words = match explained.cause {
+        Cause::None => return "The call took no longer than usual.".to_owned(),
+        Cause::Itself => format!("{share} of the excess is in {name} itself"),
+        Cause::TooOften => format!(
+            "{share} of the excess is in {name}, which was called {}, and usually {}",
+            ui::things(last.calls, "time"),
+            ui::things(last.usual_calls.round() as u64, "time"),
+        ),
+        Cause::ShortCalls => {
+            format!("{share} of the excess is in short calls of {name}, which left no records")
+        }
+        Cause::Spread if explained.path.len() == 1 => {
+            "No call inside has most of the excess".to_owned()
+        }
+        Cause::Spread => {
+            format!("{share} of the excess is in {name}, and no call inside has most of it")
+        }
+    };
+    if let Some(meanwhile) = &finding.meanwhile {
+        let thread = thread_name(info, meanwhile.thread);
+        let function = name_of(info, meanwhile.function);
+        words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));
+    }
+    words.push('.');
+    words
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share.min(1.0))
+}

@@ -1,0 +1,139 @@
+//! What other threads did during slow calls, and during usual ones. Must never keep an event: it adds up how long each
+//! function was open on each thread during each of a few stretches of time.
+
+use std::collections::HashMap;
+
+use fdr_formats::calls::Ended;
+use fdr_formats::{FunctionId, ThreadId, Ticks};
+
+use super::stacks::Pass;
+
+/// A stretch of time, and the thread that is looked at in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Stretch {
+    pub(super) thread: ThreadId,
+    pub(super) start: Ticks,
+    pub(super) end: Ticks,
+}
+
+/// Stretches in the order of their beginnings, which may overlap.
+#[derive(Debug, Default)]
+pub(super) struct Stretches {
+    list: Vec<Stretch>,
+    /// For each of them, the latest end up to there.
+    ends: Vec<Ticks>,
+}
+
+impl Stretches {
+    pub(super) fn new(mut list: Vec<Stretch>) -> Stretches {
+        list.sort_by_key(|stretch| (stretch.start, stretch.end, stretch.thread));
+        let mut latest = Ticks(0);
+        let ends = list.iter().map(|stretch| {
+            latest = latest.max(stretch.end);
+            latest
+        });
+        Stretches {
+            ends: ends.collect(),
+            list,
+        }
+    }
+
+    /// The place of a stretch.
+    pub(super) fn place(&self, wanted: &Stretch) -> Option<usize> {
+        let key = |stretch: &Stretch| (stretch.start, stretch.end, stretch.thread);
+        self.list.binary_search_by_key(&key(wanted), key).ok()
+    }
+
+    /// Places of the stretches of other threads that a call overlaps, with the ticks that they share.
+    fn overlaps(
+        &self,
+        thread: ThreadId,
+        start: Ticks,
+        end: Ticks,
+    ) -> impl Iterator<Item = (usize, u64)> {
+        let last = self.list.partition_point(|stretch| stretch.start < end);
+        let places = (0..last).rev().take_while(move |&at| self.ends[at] > start);
+        places.filter_map(move |at| {
+            let stretch = self.list[at];
+            let shared = end.min(stretch.end).since(start.max(stretch.start)).0;
+            (stretch.thread != thread && shared > 0).then_some((at, shared))
+        })
+    }
+}
+
+/// How long a function was open on a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Presence {
+    /// Ticks; of a function that calls itself, of all these calls together.
+    pub(super) ticks: u64,
+    /// Open calls around it, at most.
+    pub(super) depth: usize,
+}
+
+/// By place of the stretch, thread and function.
+pub(super) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
+
+/// The pass.
+pub(super) struct Others<'a> {
+    stretches: &'a Stretches,
+    thread: ThreadId,
+    pub(super) seen: Seen,
+}
+
+impl<'a> Others<'a> {
+    pub(super) fn new(stretches: &'a Stretches) -> Others<'a> {
+        Others {
+            stretches,
+            thread: ThreadId::default(),
+            seen: HashMap::new(),
+        }
+    }
+}
+
+impl Pass for Others<'_> {
+    type Data = ();
+
+    fn thread(&mut self, thread: ThreadId) {
+        self.thread = thread;
+    }
+
+    fn entered(&mut self, _: FunctionId, (): ()) {}
+
+    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+        if ended.untimed {
+            return;
+        }
+        let (start, end) = (ended.call.start, ended.end);
+        for (place, ticks) in self.stretches.overlaps(self.thread, start, end) {
+            let seen = self.seen.entry((place, self.thread, ended.call.function));
+            let seen = seen.or_default();
+            seen.ticks = seen.ticks.saturating_add(ticks);
+            seen.depth = seen.depth.max(ended.depth);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_overlaps_the_stretches_of_other_threads() {
+        let stretch = |thread, start, end| Stretch {
+            thread: ThreadId(thread),
+            start: Ticks(start),
+            end: Ticks(end),
+        };
+        let all = [stretch(1, 0, 100), stretch(1, 10, 20), stretch(2, 50, 60)];
+        let stretches = Stretches::new(all.to_vec());
+        let overlaps = |thread, start, end| -> Vec<(usize, u64)> {
+            let found = stretches.overlaps(ThreadId(thread), Ticks(start), Ticks(end));
+            found.collect()
+        };
+        assert_eq!(overlaps(3, 15, 55), [(2, 5), (1, 5), (0, 40)]);
+        assert_eq!(overlaps(1, 15, 55), [(2, 5)]);
+        assert_eq!(overlaps(2, 90, 300), [(0, 10)]);
+        assert_eq!(overlaps(3, 100, 200), []);
+        assert_eq!(stretches.place(&all[2]), Some(2));
+    }
+}

@@ -1,0 +1,158 @@
+//! The slowest calls as text for people. Must never let a name break a line.
+
+use std::io::Write;
+
+use fdr_formats::TraceInfo;
+
+use super::cause::{Cause, Step};
+use super::{Finding, Findings, percent, sentence, thread_name};
+use crate::report::rows::name_of;
+use crate::ui;
+
+pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyhow::Result<()> {
+    if found.list.is_empty() {
+        writeln!(
+            out,
+            "nothing stands out: no function has calls far above its usual ones"
+        )?;
+        return Ok(());
+    }
+    for (at, finding) in found.list.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        call(out, info, found, at, finding)?;
+    }
+    Ok(())
+}
+
+fn call(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    found: &Findings,
+    at: usize,
+    finding: &Finding,
+) -> anyhow::Result<()> {
+    let (call, usual) = (&finding.call, &finding.usual);
+    let clock = &info.clock;
+    let width = ui::columns().unwrap_or(usize::MAX);
+    let mut words = vec![
+        format!("#{}", at + 1),
+        ui::duration(clock.nanos(fdr_formats::Ticks(call.total)).0),
+    ];
+    words.push(ui::clean(&name_of(info, call.function)).into_owned());
+    words.push(format!("thread {}", thread_name(info, call.thread)));
+    if let Some(begin) = found.begin {
+        words.push(format!(
+            "at +{}",
+            ui::duration(clock.nanos(call.start.since(begin)).0)
+        ));
+    }
+    if let Some(unix) = clock.unix_nanos(call.start) {
+        words.push(ui::utc(unix));
+    }
+    if call.is_open {
+        words.push("had not returned".to_owned());
+    }
+    writeln!(out, "{}", ui::wrap_facts(&words.join(" \u{b7} "), width, 4))?;
+    let which = if found.is_whole_run {
+        "of the whole run"
+    } else {
+        "in the trace"
+    };
+    let mut usual = format!(
+        "usual {} (p50 of {} {which}), p99 {}",
+        ui::duration(usual.p50),
+        ui::things(usual.calls, "call"),
+        ui::duration(usual.p99),
+    );
+    if finding.slow_calls > 1 {
+        usual.push_str(&format!(
+            "; one of {} that are slow",
+            ui::things(finding.slow_calls, "call")
+        ));
+    }
+    writeln!(out, "    {}", ui::wrap(&usual, width.saturating_sub(4), 4))?;
+    let explained = &finding.explained;
+    let last = explained.path.len() - 1;
+    let mut rows: Vec<Line> = Vec::new();
+    for (depth, step) in explained.path.iter().enumerate() {
+        let mut line = Line::of(info, depth, step);
+        if depth == last && !matches!(explained.cause, Cause::None | Cause::Spread) {
+            line.note = format!("  <- {} of the excess", percent(explained.share));
+        }
+        rows.push(line);
+    }
+    rows.extend(
+        explained
+            .spread
+            .iter()
+            .map(|step| Line::of(info, last + 1, step)),
+    );
+    table(out, &rows, width)?;
+    let words = sentence(info, finding);
+    writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 4))?;
+    if let Some(meanwhile) = &finding.meanwhile {
+        let here = ui::duration(clock.nanos(fdr_formats::Ticks(meanwhile.ticks)).0);
+        let words = format!(
+            "meanwhile  {} was in {} for {here}; during usual calls: {} of the time",
+            thread_name(info, meanwhile.thread),
+            ui::clean(&name_of(info, meanwhile.function)),
+            percent(meanwhile.usual),
+        );
+        writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 6))?;
+    }
+    Ok(())
+}
+
+/// A line of the path.
+struct Line {
+    name: String,
+    total: String,
+    usual: String,
+    note: String,
+}
+
+impl Line {
+    fn of(info: &TraceInfo, depth: usize, step: &Step) -> Line {
+        let name = ui::clean(&name_of(info, step.function)).into_owned();
+        let branch = match depth {
+            0 => String::new(),
+            depth => format!("{}\u{2514} ", "  ".repeat(depth - 1)),
+        };
+        let calls = match step.calls {
+            1 => String::new(),
+            calls => format!(" \u{d7} {}", ui::count(calls)),
+        };
+        Line {
+            name: format!("{branch}{name}{calls}"),
+            total: ui::duration(step.total as u64),
+            usual: format!("usual {}", ui::duration(step.usual as u64)),
+            note: String::new(),
+        }
+    }
+}
+
+/// The lines with their times one below the other. A name that does not fit loses its middle.
+fn table(out: &mut dyn Write, lines: &[Line], width: usize) -> anyhow::Result<()> {
+    let longest = |text: fn(&Line) -> &str| {
+        let lengths = lines.iter().map(|line| text(line).chars().count());
+        lengths.max().unwrap_or(0)
+    };
+    let (total, usual) = (longest(|line| &line.total), longest(|line| &line.usual));
+    let note = longest(|line| &line.note);
+    let room = width
+        .saturating_sub(4 + 2 + total + 2 + usual + note)
+        .max(16);
+    let names = longest(|line| &line.name).min(room);
+    for line in lines {
+        let name = ui::shorten(&line.name, room);
+        let gap = " ".repeat(names.saturating_sub(name.chars().count()));
+        let text = format!(
+            "    {name}{gap}  {:>total$}  {:<usual$}{}",
+            line.total, line.usual, line.note
+        );
+        writeln!(out, "{}", text.trim_end())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! What is found in traces of a few hundred calls with a planted cause. 1 tick = 1 ns.
+
+use fdr_formats::{Call, Function};
+
+use super::*;
+use crate::testing::{MemoryTrace, entry, exit, synthetic};
+
+const HANDLE: u32 = 1;
+const PUT: u32 = 2;
+const LOCK: u32 = 3;
+const RENDER: u32 = 4;
+const COMPACT: u32 = 5;
+const SERVE: u32 = 6;
+
+const NAMES: [(u32, &str); 6] = [
+    (HANDLE, "app::handle"),
+    (PUT, "app::put"),
+    (LOCK, "app::lock"),
+    (RENDER, "app::render"),
+    (COMPACT, "app::compact"),
+    (SERVE, "app::serve"),
+];
+
+const ALL: Asked<'_> = Asked {
+    filter: None,
+    over: None,
+    most: SHOWN,
+    of_each: SHOWN_OF_EACH,
+    may_be_whole: true,
+};
+
+/// The calls of a thread, one after the other.
+#[derive(Default)]
+struct Script {
+    now: u64,
+    calls: Vec<Call>,
+}
+
+impl Script {
+    fn call(&mut self, function: u32, inside: impl FnOnce(&mut Script)) {
+        self.calls.push(entry(self.now, function));
+        inside(self);
+        self.calls.push(exit(self.now, function));
+    }
+
+    fn pass(&mut self, ns: u64) {
+        self.now += ns;
+    }
+
+    /// A request whose parts take that long, and that renders so many times.
+    fn request(&mut self, lock: u64, renders: u32) {
+        self.call(HANDLE, |script| {
+            script.pass(100);
+            script.call(PUT, |script| {
+                script.pass(200);
+                script.call(LOCK, |script| script.pass(lock));
+            });
+            for _ in 0..renders {
+                script.call(RENDER, |script| script.pass(300));
+            }
+        });
+        self.pass(50);
+    }
+
+    fn usual(&mut self, requests: u32) {
+        (0..requests).for_each(|_| self.request(20, 2));
+    }
+}
+
+fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
+    let mut trace = MemoryTrace::new(threads);
+    trace.info.clock.frequency = 1_000_000_000;
+    trace.info.functions = NAMES
+        .iter()
+        .map(|&(id, name)| Function {
+            name: name.to_owned(),
+            id: FunctionId(id),
+            ..Function::default()
+        })
+        .collect();
+    trace
+}
+
+fn found(trace: &MemoryTrace, asked: &Asked<'_>) -> Findings {
+    find(asked, Path::new("memory"), trace).expect("in memory")
+}
+
+fn sentences(trace: &MemoryTrace, asked: &Asked<'_>) -> Vec<String> {
+    let found = found(trace, asked);
+    let list = found.list.iter();
+    list.map(|finding| sentence(&trace.info, finding)).collect()
+}
+
+#[test]
+fn a_wait_is_followed_inwards_and_another_thread_is_named() {
+    let mut worker = Script::default();
+    worker.usual(50);
+    let slow = worker.now;
+    worker.request(1_000_000, 2);
+    worker.usual(50);
+    let mut other = Script::default();
+    other.call(SERVE, |other| {
+        other.pass(slow - 1000);
+        other.call(COMPACT, |other| other.pass(900_000));
+        other.pass(worker.now);
+    });
+    let trace = trace(&[(7, &worker.calls), (8, &other.calls)]);
+    let found = found(&trace, &ALL);
+    assert_eq!(found.list.len(), 1, "a slow call inside of it is not shown");
+    let finding = &found.list[0];
+    let names = finding.explained.path.iter().map(|step| step.function.0);
+    assert_eq!(names.collect::<Vec<_>>(), [HANDLE, PUT, LOCK]);
+    assert_eq!((finding.call.thread.0, finding.call.start.0), (7, slow));
+    assert_eq!((finding.usual.p50, finding.usual.calls), (923, 101));
+    let lock = finding.explained.path[2];
+    assert_eq!((lock.total, lock.usual), (1_000_000.0, 20.0));
+    let told = sentence(&trace.info, finding);
+    let wanted = "100.0 % of the excess is in app::lock itself, while 8 was in app::compact.";
+    assert_eq!(told, wanted);
+}
+
+#[test]
+fn many_calls_of_usual_length_are_told() {
+    let mut worker = Script::default();
+    worker.usual(60);
+    worker.request(20, 9000);
+    let sentences = sentences(&trace(&[(7, &worker.calls)]), &ALL);
+    let wanted = "100.0 % of the excess is in app::render, which was called 9,000 times, and usually 2 times.";
+    assert_eq!(sentences, [wanted]);
+}
+
+#[test]
+fn an_excess_without_a_place_is_spread() {
+    let mut worker = Script::default();
+    worker.usual(60);
+    worker.call(HANDLE, |script| {
+        script.pass(33_000);
+        script.call(PUT, |script| script.pass(33_000));
+        script.call(RENDER, |script| script.pass(33_000));
+    });
+    let trace = trace(&[(7, &worker.calls)]);
+    assert_eq!(
+        sentences(&trace, &ALL),
+        ["No call inside has most of the excess."]
+    );
+    let found = found(&trace, &ALL);
+    let spread = found.list[0].explained.spread.iter();
+    let spread: Vec<u32> = spread.map(|step| step.function.0).collect();
+    assert_eq!(spread, [PUT, RENDER]);
+}
+
+#[test]
+fn nothing_stands_out_where_all_calls_are_alike() {
+    let mut worker = Script::default();
+    worker.usual(200);
+    let trace = trace(&[(7, &worker.calls)]);
+    assert_eq!(found(&trace, &ALL).list.len(), 0);
+    // Calls that are asked for are shown, and are as usual.
+    let filter = Filter::parse("app::handle").expect("a glob");
+    let asked = Asked {
+        filter: Some(&filter),
+        of_each: 3,
+        ..ALL
+    };
+    let told = sentences(&trace, &asked);
+    assert_eq!(told.len(), 3);
+    assert_eq!(told[0], "The call took no longer than usual.");
+}
+
+#[test]
+fn a_call_that_has_not_returned_lasts_until_the_trace_was_written() {
+    let mut worker = Script::default();
+    worker.usual(60);
+    let since = worker.now;
+    worker.calls.push(entry(since, HANDLE));
+    worker.calls.push(entry(since + 100, LOCK));
+    let end = since + 5_000_000;
+    worker.calls.push(synthetic(exit(end, LOCK)));
+    worker.calls.push(synthetic(exit(end, HANDLE)));
+    let mut trace = trace(&[(7, &worker.calls)]);
+    trace.info.end = Some(Ticks(end));
+    let found = found(&trace, &ALL);
+    let call = &found.list[0].call;
+    assert!(call.is_open);
+    assert_eq!((call.function.0, call.total), (HANDLE, 5_000_000));
+    let told = sentence(&trace.info, &found.list[0]);
+    assert_eq!(told, "100.0 % of the excess is in app::lock itself.");
+}
+
+#[test]
+fn only_calls_over_a_time_are_shown_where_one_is_given() {
+    let mut worker = Script::default();
+    worker.usual(30);
+    worker.request(5_000, 2);
+    let trace = trace(&[(7, &worker.calls)]);
+    assert_eq!(found(&trace, &ALL).list.len(), 0, "5 times the usual");
+    let over = |ns| Asked {
+        over: Some(ns),
+        of_each: SHOWN,
+        ..ALL
+    };
+    assert_eq!(found(&trace, &over(5_900)).list.len(), 1);
+    assert_eq!(found(&trace, &over(5_901)).list.len(), 0);
+}
+
+#[test]
+fn the_answer_is_the_same_on_any_number_of_lanes() {
+    let mut one = Script::default();
+    one.usual(80);
+    one.request(700_000, 2);
+    let mut two = Script::default();
+    two.usual(80);
+    two.request(20, 4000);
+    let lanes = trace(&[(7, &one.calls), (8, &two.calls)]);
+    let text = |trace: &MemoryTrace| {
+        let mut out = Vec::new();
+        show::write(&mut out, &trace.info, &found(trace, &ALL)).expect("memory");
+        String::from_utf8(out).expect("UTF-8")
+    };
+    let wanted = text(&lanes);
+    assert!(wanted.contains("#2 · "), "{wanted}");
+    // The same calls in the order of their times, in many small lanes.
+    let mut all: Vec<(u64, Call)> = Vec::new();
+    all.extend(one.calls.iter().map(|call| (7, *call)));
+    all.extend(two.calls.iter().map(|call| (8, *call)));
+    all.sort_by_key(|(thread, call)| (call.time, *thread));
+    let one_by_one: Vec<(u64, &[Call])> = all
+        .iter()
+        .map(|(thread, call)| (*thread, std::slice::from_ref(call)))
+        .collect();
+    let mixed = MixedTrace(trace(&one_by_one));
+    let mut out = Vec::new();
+    let found = find(&ALL, Path::new("memory"), &mixed).expect("in memory");
+    show::write(&mut out, mixed.info(), &found).expect("memory");
+    assert_eq!(String::from_utf8(out).expect("UTF-8"), wanted);
+}
+
+/// All threads in one lane.
+struct MixedTrace(MemoryTrace);
+
+impl Source for MixedTrace {
+    fn info(&self) -> &TraceInfo {
+        self.0.info()
+    }
+
+    fn decode(
+        &self,
+        _: usize,
+        sink: &mut dyn fdr_formats::Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), fdr_formats::Error> {
+        (0..self.0.lanes()).try_for_each(|lane| self.0.decode(lane, sink, progress))
+    }
+
+    fn records(
+        &self,
+        visit: &mut dyn FnMut(&fdr_formats::source::Record<'_>) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), fdr_formats::Error> {
+        self.0.records(visit)
+    }
+}

@@ -1,0 +1,254 @@
+//! What the slow calls of one function consisted of, and what its usual calls consist of: trees of the calls inside.
+//! Must never let one call with many different calls inside take unbounded memory.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use fdr_formats::calls::Ended;
+use fdr_formats::{FunctionId, ThreadId, Ticks};
+
+use super::others::Stretch;
+use super::slowest::SlowCall;
+use super::stacks::Pass;
+
+/// Paths inside of one call that are told apart.
+const NODES: usize = 1 << 12;
+/// Usual calls that slow ones are compared with, as to what other threads did.
+pub(super) const SAMPLE: usize = 64;
+/// The place of a path without room.
+const NO_ROOM: u32 = u32::MAX;
+
+/// All calls on one path, from the function that is looked at inwards.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Node {
+    pub(super) function: FunctionId,
+    pub(super) calls: u64,
+    /// Ticks.
+    pub(super) total: u64,
+    /// The part of them outside of the calls inside.
+    pub(super) own: u64,
+    /// Calls that left no records, which these calls made, and their ticks.
+    pub(super) short_calls: u64,
+    pub(super) short: u64,
+    /// Places of the paths that are one call longer.
+    pub(super) inside: Vec<u32>,
+}
+
+/// The paths of one call, or of several calls together. The function itself is at place 0.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<Node>,
+    places: HashMap<(u32, FunctionId), u32>,
+}
+
+impl Tree {
+    fn of(function: FunctionId) -> Tree {
+        let root = Node {
+            function,
+            ..Node::default()
+        };
+        Tree {
+            nodes: vec![root],
+            places: HashMap::new(),
+        }
+    }
+
+    fn clear(&mut self) {
+        self.nodes.truncate(1);
+        let function = self.nodes[0].function;
+        self.nodes[0] = Node {
+            function,
+            ..Node::default()
+        };
+        self.places.clear();
+    }
+
+    /// The place of the path that is longer by a call of `function`.
+    fn inside(&mut self, place: u32, function: FunctionId) -> u32 {
+        if place == NO_ROOM {
+            return NO_ROOM;
+        }
+        if let Some(known) = self.places.get(&(place, function)) {
+            return *known;
+        }
+        if self.nodes.len() >= NODES {
+            return NO_ROOM;
+        }
+        let new = self.nodes.len() as u32;
+        self.places.insert((place, function), new);
+        self.nodes[place as usize].inside.push(new);
+        self.nodes.push(Node {
+            function,
+            ..Node::default()
+        });
+        new
+    }
+
+    /// The path at `place` with a call of `function`, if there is one.
+    pub(super) fn find(&self, place: u32, function: FunctionId) -> Option<u32> {
+        self.places.get(&(place, function)).copied()
+    }
+
+    /// Adds the calls of another tree of the same function.
+    fn add(&mut self, more: &Tree) {
+        // A path stands behind the path that it continues.
+        let mut places = vec![0; more.nodes.len()];
+        for (at, node) in more.nodes.iter().enumerate() {
+            let place = places[at];
+            for &inside in &node.inside {
+                places[inside as usize] = self.inside(place, more.nodes[inside as usize].function);
+            }
+            if let Some(sum) = self.nodes.get_mut(place as usize) {
+                sum.calls += node.calls;
+                sum.total = sum.total.saturating_add(node.total);
+                sum.own = sum.own.saturating_add(node.own);
+                sum.short_calls += node.short_calls;
+                sum.short = sum.short.saturating_add(node.short);
+            }
+        }
+    }
+}
+
+/// Where an open call is: outside of calls of the function, or at a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct At(Option<u32>);
+
+/// What the pass found.
+#[derive(Debug)]
+pub(super) struct Trees {
+    /// Those of the slow calls that were found.
+    pub(super) slow: Vec<(SlowCall, Tree)>,
+    /// All usual calls together, and how many they are.
+    pub(super) usual: Tree,
+    pub(super) usual_calls: u64,
+    /// Some of the usual calls, by chance: thread, entry, exit.
+    pub(super) sample: Vec<(ThreadId, Ticks, Ticks)>,
+}
+
+/// The pass.
+pub(super) struct Grow<'a> {
+    function: FunctionId,
+    /// The slow calls of the function.
+    slow: &'a HashMap<Stretch, SlowCall>,
+    /// A call of at most so many ticks is usual.
+    usual: u64,
+    thread: ThreadId,
+    /// The call of each thread that is open.
+    open: HashMap<ThreadId, Tree>,
+    trees: Trees,
+    /// The same as `trees.sample`, the largest hash on top.
+    sample: BinaryHeap<(u64, ThreadId, Ticks, Ticks)>,
+}
+
+impl<'a> Grow<'a> {
+    pub(super) fn new(
+        function: FunctionId,
+        slow: &'a HashMap<Stretch, SlowCall>,
+        usual: u64,
+    ) -> Grow<'a> {
+        Grow {
+            function,
+            slow,
+            usual,
+            thread: ThreadId::default(),
+            open: HashMap::new(),
+            trees: Trees {
+                slow: Vec::new(),
+                usual: Tree::of(function),
+                usual_calls: 0,
+                sample: Vec::new(),
+            },
+            sample: BinaryHeap::new(),
+        }
+    }
+
+    /// What all workers found together.
+    pub(super) fn gather(function: FunctionId, workers: Vec<Grow<'_>>) -> Trees {
+        let none = HashMap::new();
+        let mut all = Grow::new(function, &none, 0);
+        for worker in workers {
+            all.trees.slow.extend(worker.trees.slow);
+            all.trees.usual.add(&worker.trees.usual);
+            all.trees.usual_calls += worker.trees.usual_calls;
+            for (hash, thread, start, end) in worker.sample {
+                all.choose(hash, thread, start, end);
+            }
+        }
+        let mut trees = all.trees;
+        let sample = all.sample.into_sorted_vec();
+        trees.sample = sample
+            .into_iter()
+            .map(|(_, thread, start, end)| (thread, start, end))
+            .collect();
+        trees
+    }
+
+    /// Keeps a call in the sample if its hash is among the smallest: so the sample is the same on any number of cores.
+    fn choose(&mut self, hash: u64, thread: ThreadId, start: Ticks, end: Ticks) {
+        self.sample.push((hash, thread, start, end));
+        if self.sample.len() > SAMPLE {
+            self.sample.pop();
+        }
+    }
+}
+
+/// Spreads numbers (the finalizer of SplitMix64).
+fn hash(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+impl Pass for Grow<'_> {
+    type Data = At;
+
+    fn thread(&mut self, thread: ThreadId) {
+        self.thread = thread;
+    }
+
+    fn entered(&mut self, function: FunctionId, caller: At) -> At {
+        let Some(place) = caller.0 else {
+            if function != self.function {
+                return At(None);
+            }
+            let tree = self.open.entry(self.thread);
+            tree.or_insert_with(|| Tree::of(function)).clear();
+            return At(Some(0));
+        };
+        let tree = self.open.get_mut(&self.thread);
+        At(Some(
+            tree.map_or(NO_ROOM, |tree| tree.inside(place, function)),
+        ))
+    }
+
+    fn ended(&mut self, ended: &Ended<At>, _: bool) {
+        let (Some(place), Some(tree)) = (ended.call.data.0, self.open.get_mut(&self.thread)) else {
+            return;
+        };
+        if let Some(node) = tree.nodes.get_mut(place as usize) {
+            node.calls += 1;
+            node.total = node.total.saturating_add(ended.total());
+            node.own = node.own.saturating_add(ended.own());
+        }
+        if place != 0 {
+            return;
+        }
+        let (thread, start, end) = (self.thread, ended.call.start, ended.end);
+        if let Some(slow) = self.slow.get(&Stretch { thread, start, end }) {
+            self.trees.slow.push((*slow, tree.clone()));
+        } else if !ended.clipped && ended.total() <= self.usual {
+            self.trees.usual.add(tree);
+            self.trees.usual_calls += 1;
+            self.choose(hash(start.0 ^ hash(thread.0)), thread, start, end);
+        }
+    }
+
+    fn short_calls(&mut self, caller: At, calls: u64, ticks: u64) {
+        let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
+            return;
+        };
+        if let Some(node) = tree.nodes.get_mut(place as usize) {
+            node.short_calls += calls;
+            node.short = node.short.saturating_add(ticks);
+        }
+    }
+}
