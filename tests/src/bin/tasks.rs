@@ -204,7 +204,9 @@ fn makes(times: u32) -> impl Future<Output = u32> {
 
 #[fdr::traced(untimed)]
 fn makes_untimed() -> impl Future<Output = ()> {
-    async { Waits(1).await }
+    async {
+        Waits(1).await;
+    }
 }
 
 #[fdr::traced]
