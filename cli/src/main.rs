@@ -36,7 +36,7 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    Status, convert, ctl, flame, generate, info, listen, map, pack, record, records, recover,
+    Status, convert, ctl, diff, flame, generate, info, listen, map, pack, record, records, recover,
     report as report_command, rings, slow, snapshot, state, unpack, verify,
 };
 
@@ -45,8 +45,9 @@ Exit codes:
   0    done. A damaged trace is no failure: info, report, flame, records, map,
        state, convert and recover show what can be read, and say so on stderr.
        Only verify judges. An output whose reader went away is no failure
-  1    fdr verify found a violation; fdr listen or fdr unpack kept a trace
-       that is damaged or cut off
+  1    fdr verify found a violation; fdr diff --fail-over found a slower
+       function; fdr listen or fdr unpack kept a trace that is damaged or cut
+       off
   2    wrong usage; a file that can't be read or written; a trace that needs
        more memory than --max-memory
   fdr record ends as its command does: with its exit code, or by the signal
@@ -58,6 +59,7 @@ Examples:
   fdr report my_app.1234.1.fdr        where the time went, per function
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
+  fdr diff before/ after/             what changed between two builds
   fdr flame my_app.1234.1.fdr         time by path of calls, for flame graphs
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
@@ -100,6 +102,7 @@ enum Command {
     Info(info::Options),
     Report(report_command::Options),
     Slow(slow::Options),
+    Diff(diff::Options),
     Flame(flame::Options),
     Records(records::Options),
     Verify(verify::Options),
@@ -121,10 +124,18 @@ enum Command {
 impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
-        use Command::{Flame, Info, Records, Report, Rings, Slow, State, Verify};
+        use Command::{Diff, Flame, Info, Records, Report, Rings, Slow, State, Verify};
         matches!(
             self,
-            Flame(_) | Info(_) | Records(_) | Report(_) | Rings(_) | Slow(_) | State(_) | Verify(_)
+            Diff(_)
+                | Flame(_)
+                | Info(_)
+                | Records(_)
+                | Report(_)
+                | Rings(_)
+                | Slow(_)
+                | State(_)
+                | Verify(_)
         )
     }
 }
@@ -167,6 +178,7 @@ fn main() -> ExitCode {
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
         Command::Slow(options) => slow::run(&options),
+        Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),

@@ -9,7 +9,7 @@ use crate::common::{
     self, Folder, answer, calls, command, contents, fdr, functions, json, small, stderr, stdout,
     write,
 };
-use fdr_formats::{Thread, ThreadId, TraceInfo};
+use fdr_formats::{Clock, Thread, ThreadId, TraceInfo};
 use serde_json::{Value, json};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
@@ -217,6 +217,7 @@ fn json_has_the_documented_shape() {
     let report = json(&["report", "--json", "--per-thread", &trace]);
     let state = json(&["state", "--json", &trace]);
     let slow = json(&["slow", "--json", "--over", "1ns", &trace]);
+    let diff = json(&["diff", "--json", &trace, &trace]);
     let broken = json_of_failure(&["verify", "--json", &common::golden("v3-trunc.fdr")]);
     for value in [
         &info,
@@ -238,6 +239,9 @@ fn json_has_the_documented_shape() {
         &slow["calls"][0],
         &slow["calls"][0]["usual"],
         &slow["calls"][0]["path"][0],
+        &diff,
+        &diff["functions"][0],
+        &diff["functions"][0]["before"],
     ] {
         for field in fields(value) {
             assert!(
@@ -402,4 +406,60 @@ fn a_trace_with_an_archives_mark_in_it_is_no_archive() {
         assert_eq!(fs::read(&trace).unwrap(), bytes);
     }
     assert_eq!(marked, 1, "one of them has the mark");
+}
+
+#[test]
+fn two_folders_of_runs_are_compared() {
+    let folder = Folder::new("diff");
+    let run = |side: &str, number: u64, step: u64| {
+        let path = folder.path().join(side);
+        fs::create_dir_all(&path).unwrap();
+        let path = path.join(format!("run-{number}.fdr"));
+        let call = |at: u64| {
+            let start = at * 100_000;
+            let step_at = start + 1000 + number;
+            [
+                (start, 1),
+                (step_at, 2),
+                (step_at + step, -2),
+                (start + 3000 + step, -1),
+            ]
+        };
+        let edges: Vec<(u64, i64)> = (0..50).flat_map(call).collect();
+        let info = TraceInfo {
+            functions: functions(NAMES),
+            clock: Clock {
+                frequency: 1_000_000_000,
+                ..Clock::default()
+            },
+            ..TraceInfo::default()
+        };
+        write(
+            path.to_str().unwrap(),
+            &info,
+            &[(Thread::default(), calls(&edges))],
+        );
+    };
+    for number in 0..3 {
+        run("before", number, 5000 + number);
+        run("after", number, 5500 + number);
+    }
+    let sides = ["before", "after"].map(|side| folder.path().join(side).display().to_string());
+    let said = answer(&["diff", &sides[0], &sides[1]]);
+    let step = said.lines().find(|line| line.ends_with("app::step"));
+    let step = step.expect("a row");
+    assert!(
+        step.contains("+10.0 %") && step.contains("slower"),
+        "{said}"
+    );
+    assert!(said.contains("1 function slower, 0 faster"), "{said}");
+    let output = fdr(&["diff", "--fail-over", "5%", &sides[0], &sides[1]]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(stderr(&output).contains("1 function slower by more than 5 %: app::step"));
+    let output = fdr(&["diff", "--fail-over", "20%", &sides[0], &sides[1]]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let one = folder.path().join("before/run-0.fdr").display().to_string();
+    let output = fdr(&["diff", "--fail-over", "5%", &one, &sides[1]]);
+    assert_eq!(output.status.code(), Some(2), "{output:?}");
+    assert!(stderr(&output).contains("needs two runs or more on each side"));
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod convert;
 pub(crate) mod ctl;
+pub(crate) mod diff;
 pub(crate) mod flame;
 pub(crate) mod generate;
 pub(crate) mod info;

@@ -10,11 +10,13 @@
 //! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
+//! | `all` | the figures of all functions, for commands that compare with them |
 //! | [`tasks`] | figures of tasks, which have a table of their own |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
+mod all;
 pub(crate) mod csv;
 pub(crate) mod engine;
 mod event_table;

@@ -15,9 +15,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::Context;
 use fdr_formats::filter::Filter;
-use fdr_formats::pieces::{self, Division};
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
@@ -25,11 +23,10 @@ use self::others::{Others, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, Slowest};
 use self::tree::{Grow, Trees};
 use super::{Headings, Status, Traces};
-use crate::report::engine::{Engine, gather};
-use crate::report::rows::{self, Key, Report, Row, name_of};
+use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
 use crate::selection::{self, Filtering, Selection};
-use crate::ui::{self, Progress};
+use crate::ui;
 use crate::{memory, trace};
 
 const HELP: &str = "\
@@ -175,7 +172,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
 }
 
 fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<Findings> {
-    let report = report(trace, source)?;
+    let report = Report::of_all(trace, source)?;
     let clock = &source.info().clock;
     let (rows, is_whole_run) = match &report.whole {
         Some(whole) if asked.may_be_whole => (&whole.rows, true),
@@ -216,30 +213,6 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
 /// The ticks of a duration.
 fn ticks(clock: &Clock, ns: u64) -> u64 {
     selection::first_tick(i128::from(ns), clock).0
-}
-
-/// The figures of all functions, whatever the filter says: the parts of a call are compared with them.
-fn report(trace: &Path, source: &dyn Source) -> anyhow::Result<Report> {
-    let progress = Progress::new(source);
-    let make = |share| Engine::new(source, false, share);
-    let division = Division::of(source, ui::jobs());
-    let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
-    drop(progress);
-    let engines = engines.map_err(|error| trace::about(trace, error))?;
-    let figures = gather(engines, false).with_context(|| ui::path(trace))?;
-    let all = rows::Selection {
-        filter: None,
-        sort: Key::Own,
-        reverse: false,
-        limit: None,
-        per_thread: false,
-    };
-    let report = Report::new(source.info(), figures, &all).with_context(|| ui::path(trace))?;
-    let mut diagnostics = source.diagnostics().to_vec();
-    diagnostics.extend_from_slice(&report.diagnostics);
-    diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
-    trace::warn_of_damage(trace, &diagnostics, report.more_diagnostics);
-    Ok(report)
 }
 
 fn usual_of(row: &Row) -> Option<(FunctionId, Usual)> {

@@ -1,0 +1,166 @@
+//! A comparison as a table, and as Markdown. Must never compute a figure.
+
+use std::io::Write;
+use std::num::NonZeroUsize;
+
+use super::compare::{Comparison, Line, Side, Verdict};
+use crate::columns::Columns;
+use crate::ui;
+
+const HEAD: [&str; 11] = [
+    "calls", "after", "self", "after", "change", "p50", "after", "p99", "after", "verdict",
+    "function",
+];
+/// What a narrow terminal does without, in this order.
+const SPARE: [&str; 4] = ["p50", "p99", "calls", "after"];
+
+fn verdict(line: &Line) -> &'static str {
+    match line.verdict {
+        Verdict::Slower => "slower",
+        Verdict::Faster => "faster",
+        Verdict::NotShown => "-",
+        Verdict::NotTested => "",
+        Verdict::New => "new",
+        Verdict::Gone => "gone",
+    }
+}
+
+fn cells(line: &Line) -> Vec<String> {
+    let of = |side: &Option<Side>, figure: fn(&Side) -> Option<String>| {
+        side.as_ref()
+            .and_then(figure)
+            .unwrap_or_else(|| "-".to_owned())
+    };
+    let calls: fn(&Side) -> Option<String> = |side| Some(ui::count(side.calls.round() as u64));
+    let own: fn(&Side) -> Option<String> = |side| Some(duration(side.own));
+    let p50: fn(&Side) -> Option<String> = |side| side.p50.map(duration);
+    let p99: fn(&Side) -> Option<String> = |side| side.p99.map(duration);
+    let mut cells = vec![
+        of(&line.before, calls),
+        of(&line.after, calls),
+        of(&line.before, own),
+        of(&line.after, own),
+        line.change.map_or_else(
+            || "-".to_owned(),
+            |change| format!("{:+.1} %", 100.0 * change),
+        ),
+        of(&line.before, p50),
+        of(&line.after, p50),
+        of(&line.before, p99),
+        of(&line.after, p99),
+        verdict(line).to_owned(),
+    ];
+    let name = ui::clean(&line.name);
+    cells.push(match &line.was {
+        Some(was) => format!("{name} (was {})", ui::clean(was)),
+        None => name.into_owned(),
+    });
+    cells
+}
+
+fn duration(ns: f64) -> String {
+    ui::duration(ns.round() as u64)
+}
+
+fn shown(comparison: &Comparison, limit: Option<NonZeroUsize>) -> &[Line] {
+    let most = limit.map_or(usize::MAX, NonZeroUsize::get);
+    &comparison.lines[..comparison.lines.len().min(most)]
+}
+
+/// What the comparison shows, in words.
+fn summary(comparison: &Comparison) -> String {
+    let (before, after) = comparison.runs;
+    if before < 2 || after < 2 {
+        return format!(
+            "{} before, {} after: one run on a side shows no change, because nothing is known of chance",
+            ui::things(before as u64, "run"),
+            ui::things(after as u64, "run"),
+        );
+    }
+    let count = |wanted| {
+        let lines = comparison.lines.iter();
+        lines.filter(|line| line.verdict == wanted).count() as u64
+    };
+    format!(
+        "{} slower, {} faster, of {} tested; {} before, {} after; the chance of any false alarm is below 1 %",
+        ui::things(count(Verdict::Slower), "function"),
+        ui::count(count(Verdict::Faster)),
+        ui::count(comparison.tested as u64),
+        ui::things(before as u64, "run"),
+        ui::things(after as u64, "run"),
+    )
+}
+
+fn hidden(comparison: &Comparison, limit: Option<NonZeroUsize>) -> Option<String> {
+    let hidden = comparison.lines.len() - shown(comparison, limit).len();
+    (hidden > 0).then(|| {
+        format!(
+            "{} not shown (--limit)",
+            ui::things(hidden as u64, "function")
+        )
+    })
+}
+
+pub(super) fn table(
+    out: &mut dyn Write,
+    comparison: &Comparison,
+    limit: Option<NonZeroUsize>,
+) -> anyhow::Result<()> {
+    let width = ui::columns();
+    let columns = Columns {
+        head: &HEAD,
+        right: 9,
+        colour: ui::colour(),
+        width,
+        text: 24,
+        spare: &SPARE,
+        ..Columns::default()
+    };
+    let lines = shown(comparison, limit);
+    let left_out = columns.write(out, || lines.iter().map(cells))?;
+    if !left_out.is_empty() {
+        let left_out = left_out.join(", ");
+        let words = format!("no room for {left_out}: a wider terminal, a pipe or --json has them");
+        writeln!(out, "{}", ui::paragraph(&words, 2))?;
+    }
+    if let Some(words) = hidden(comparison, limit) {
+        writeln!(out, "{words}")?;
+    }
+    writeln!(out, "{}", ui::paragraph(&summary(comparison), 2))?;
+    Ok(())
+}
+
+pub(super) fn markdown(
+    out: &mut dyn Write,
+    comparison: &Comparison,
+    limit: Option<NonZeroUsize>,
+) -> anyhow::Result<()> {
+    let heads = [
+        "calls",
+        "calls after",
+        "self",
+        "self after",
+        "change",
+        "p50",
+        "p50 after",
+        "p99",
+        "p99 after",
+        "verdict",
+        "function",
+    ];
+    writeln!(out, "| {} |", heads.join(" | "))?;
+    writeln!(out, "|{}{}", " ---: |".repeat(9), " --- |".repeat(2))?;
+    for line in shown(comparison, limit) {
+        let mut cells = cells(line);
+        if let Some(name) = cells.last_mut() {
+            *name = format!("`{}`", name.replace('`', "'").replace('|', "\\|"));
+        }
+        writeln!(out, "| {} |", cells.join(" | "))?;
+    }
+    writeln!(out)?;
+    if let Some(words) = hidden(comparison, limit) {
+        writeln!(out, "{words}.")?;
+    }
+    writeln!(out, "{}.", summary(comparison))?;
+    Ok(())
+}
