@@ -44,6 +44,7 @@
 //! | `dump` | from the ring to a trace file |
 //! | `crash` | the same in the handler of a signal that ends the process |
 //! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
+//! | `dynamic` | sites that are made at run time, for the crate `fdr-tracing` |
 //! | `load` | the function that the loader calls before `main` |
 #![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
 
@@ -80,6 +81,9 @@ mod site;
 #[cfg(feature = "record")]
 mod sys;
 
+#[cfg(feature = "record")]
+#[doc(hidden)]
+pub mod dynamic;
 #[cfg(feature = "record")]
 #[doc(hidden)]
 pub mod private;

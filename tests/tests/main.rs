@@ -59,6 +59,7 @@ mod streams_faults;
 mod syscalls;
 mod tasks;
 mod threads;
+mod tracing_spans;
 mod triggers;
 mod triggers_others;
 mod untimed;

@@ -174,7 +174,7 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
 }
 
 /// Packages of `tests/programs` that use crates which the workspace does not use. Tests build them without the network.
-const OF_OTHERS: [&str; 2] = ["combinators", "tokio_tasks"];
+const OF_OTHERS: [&str; 3] = ["combinators", "tokio_spans", "tokio_tasks"];
 
 /// Fetches what these packages need, in copies of them. What cannot be fetched is skipped by its test.
 fn fetch_sources() -> Result<()> {

@@ -7,6 +7,8 @@
 //!
 //! - The first number is the change. Bits 0 and 1 are 0 for a push, 1 for a pop or a sign of life, 2 for a
 //!   CPU. The higher bits are: of a push, the function; of a sign of life, 1; of a CPU, its number.
+//!   1 with bit 3 is a counter: the higher bits are 1 for a number with a fraction, and its name. Its value is a third
+//!   number.
 //! - The second number is the ns since the thread's previous change. For the first change, it is the ns
 //!   since -1, the earliest time.
 //!
@@ -14,7 +16,7 @@
 
 use std::io;
 
-use super::thread_encoder::Op;
+use super::thread_encoder::{Number, Op};
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
 use crate::tournament::Tournament;
@@ -25,6 +27,8 @@ const BUFFER: usize = 16 * 1024;
 const BATCH: usize = 4096;
 /// Bytes of the largest change.
 const LARGEST: usize = 2 * 10;
+/// A bit of a change that is a counter, above its lowest two bits.
+const COUNTER: u64 = 2;
 
 /// The spooled changes of all threads.
 #[derive(Debug, Default)]
@@ -63,9 +67,15 @@ impl Changes {
             Op::Pop => 1,
             Op::Seen => 1 << 2 | 1,
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
+            Op::Counter(FunctionId(name), number) => {
+                u64::from(name) << 5 | u64::from(number.is_double) << 4 | COUNTER << 2 | 1
+            }
         };
         let last = std::mem::replace(&mut self.last[thread], time);
         self.numbers([what, time.wrapping_sub(last) as u64]);
+        if let Op::Counter(_, number) = op {
+            self.numbers([number.bits(), 0]);
+        }
         Ok(())
     }
 
@@ -162,7 +172,7 @@ impl<'a> Strand<'a> {
     #[inline]
     fn read(&mut self) -> io::Result<bool> {
         loop {
-            if self.buffer.len() - self.at < LARGEST {
+            if self.buffer.len() - self.at < 2 * LARGEST {
                 self.fill()?;
             }
             if self.at == self.buffer.len() {
@@ -174,6 +184,7 @@ impl<'a> Strand<'a> {
             self.op = match what & 3 {
                 0 => Op::Push(FunctionId(payload as u32)),
                 1 if payload == 0 => Op::Pop,
+                1 if payload & COUNTER != 0 => self.counter(payload),
                 1 => Op::Seen,
                 2 => Op::Cpu(payload as u32),
                 _ => {
@@ -184,6 +195,14 @@ impl<'a> Strand<'a> {
             self.time = self.time.wrapping_add(delta);
             return Ok(true);
         }
+    }
+
+    #[cold]
+    fn counter(&mut self, payload: u64) -> Op {
+        let value = self.number();
+        self.number();
+        let number = Number::new(payload & 4 != 0, value);
+        Op::Counter(FunctionId((payload >> 3) as u32), number)
     }
 
     #[inline]
@@ -231,9 +250,11 @@ mod tests {
                 // Some changes are at the same time, some are far apart, and one is far beyond 32 bits.
                 let far = if nth == 49_999 { i64::MAX / 2 } else { 0 };
                 let time = -1 + nth / 2 * (3 - thread as i64) * 1000 + far;
-                let op = match nth % 3 {
+                let op = match nth % 5 {
                     0 => Op::Push(FunctionId(u32::MAX - nth as u32)),
                     1 => Op::Pop,
+                    2 => Op::Counter(FunctionId(u32::MAX), Number::new(false, -nth as u64)),
+                    3 => Op::Counter(FunctionId(nth as u32), Number::new(true, u64::MAX)),
                     _ => Op::Cpu(nth as u32),
                 };
                 changes

@@ -19,6 +19,7 @@ mod memory;
 mod mini_redis;
 mod off;
 mod stacks;
+mod tokio_spans;
 mod traced_counts;
 mod traced_frames;
 mod ui;
