@@ -5,6 +5,7 @@
 //! ```text
 //! fdr-bench measure BODY VARIANT THREADS STEPS   -> key=value words, all in ns per call
 //! fdr-bench calls BODY VARIANT COUNT STEPS       makes that many calls (for counting instructions)
+//! fdr-bench lock LIBRARY COUNT                   locks and unlocks so often: std or fdr
 //! fdr-bench steps                                -> multiplies that take about 50 ns
 //! fdr-bench tail VARIANT SECONDS                  -> ns of single calls, in several situations
 //! fdr-bench flush THREADS CALLS                   -> a line for each dump of rings filled so
@@ -19,6 +20,7 @@
 mod floor;
 mod flush;
 mod loader;
+mod lock;
 mod measure;
 mod rss;
 mod scale;
@@ -33,7 +35,7 @@ use std::time::Duration;
 use work::{Body, Variant};
 
 const USAGE: &str = "usage: fdr-bench measure BODY VARIANT THREADS STEPS | calls BODY VARIANT COUNT \
-STEPS | steps | tail VARIANT SECONDS | flush THREADS CALLS | scale FLOOR THREADS | \
+STEPS | lock LIBRARY COUNT | steps | tail VARIANT SECONDS | flush THREADS CALLS | scale FLOOR THREADS | \
 pair FLOOR kept/dropped | library PATH BODY VARIANT THREADS STEPS | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed \
 floor-rdtscp floor-rdtsc";
 
@@ -56,6 +58,7 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
                 work::Caller::new(body, variant)?.call(count.parse()?)
             );
         }
+        ["lock", library, count] => println!("locks={}", lock::lock(library, count.parse()?)?),
         ["steps"] => println!("steps={}", measure::steps_of_50_ns()?),
         ["tail", variant, seconds] => {
             let each = Duration::from_secs(seconds.parse()?);

@@ -83,6 +83,8 @@ fn trace(folder: &Folder) -> String {
         name: 0,
         state: 2,
         reason: 1,
+        function: 0,
+        waited: 0,
     };
     let main = vec![
         Item::Call(1000, RUN),

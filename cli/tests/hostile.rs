@@ -124,6 +124,8 @@ fn trace(path: &str, file: &str) {
             name: field,
             state: 2,
             reason: 1,
+            function: 2,
+            waited: 3,
         };
         // Each function calls every other one once, or is open at the end.
         (

@@ -241,6 +241,8 @@ fn with_notes(trace: &str, version: Version) {
             name: 0,
             state: 2,
             reason: 1,
+            function: 2,
+            waited: 3,
         },
     ];
     let mut options = OpenOptions::new();
@@ -289,7 +291,7 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
                 "fdr event: app::outer (info)  app::inner=\"a text\" app::inner=\"a text\" app::inner=\"a text\"\n",
                 "fdr task: 1 app::inner running  polls=1 busy=2 ticks elapsed=3 ticks\n",
                 "fdr arguments: app::inner  app::inner=\"a text\"\n",
-                "fdr thread state: blocked (lock)  object=0x10  holder=8\n",
+                "fdr thread state: blocked (lock)  object=0x10  holder=8 in app::inner  waited=3 ticks\n",
             ] {
                 assert!(records.contains(note), "{note}: {records}");
             }

@@ -101,6 +101,11 @@ fn queue() {
 }
 
 #[test]
+fn locks() {
+    same_output("locks", "served 400 requests, 400 lines in all\n");
+}
+
+#[test]
 fn sleeper() {
     same_output("sleeper", "slept 100 times 10 ms\n");
 }

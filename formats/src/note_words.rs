@@ -40,6 +40,12 @@ pub fn form(number: u8) -> Cow<'static, str> {
     word(&FORMS, number)
 }
 
+/// The word of why a thread waits.
+#[must_use]
+pub fn reason(number: u8) -> Cow<'static, str> {
+    word(&REASONS, number)
+}
+
 /// The word of a level. `None`: the level is not known.
 #[must_use]
 pub fn level(number: u8) -> Option<Cow<'static, str>> {
@@ -209,6 +215,8 @@ impl fmt::Display for Words<'_, Note<'_>> {
                 name: id,
                 state,
                 reason,
+                function,
+                waited,
             } => {
                 f.write_str(&word(&THREAD_STATES, *state))?;
                 if *reason > 0 {
@@ -222,6 +230,12 @@ impl fmt::Display for Words<'_, Note<'_>> {
                 }
                 if *holder > 0 {
                     write!(f, "  holder={holder}")?;
+                }
+                if *function > 0 {
+                    write!(f, " in {}", name(info, *function))?;
+                }
+                if *waited > 0 {
+                    write!(f, "  waited={waited} ticks")?;
                 }
                 Ok(())
             }

@@ -37,6 +37,13 @@
 //! | | 20 | 1 | state from here on: 0 running, 1 waiting for a CPU, 2 blocked |
 //! | | 21 | 1 | reason: 0 not known, 1 lock, 2 condition, 3 input or output, 4 sleep, 5 end of a thread, 6 channel, 7 parked, 8 page fault, 9 taken from its CPU |
 //! | | 22 | 2 | zero |
+//! | | 24 | 4 | function that the holder was in when the wait began; 0 = not known |
+//! | | 28 | 4 | zero |
+//! | | 32 | 8 | ticks of the wait so far |
+//!
+//! A thread state may end behind its 24th byte. Then the function and the ticks are 0. The state that follows a wait
+//! has the object, the name and the reason of that wait. The holder is then who let the thread go on, if the reason is
+//! a condition.
 //!
 //! A field:
 //!
@@ -70,6 +77,24 @@ pub mod task_state {
     pub const FINISHED: u8 = 4;
     /// It was dropped before, or panicked.
     pub const DROPPED: u8 = 5;
+}
+
+/// The states of a thread that the recorder writes.
+pub mod thread_state {
+    /// It runs.
+    pub const RUNNING: u8 = 0;
+    /// It waits for something.
+    pub const BLOCKED: u8 = 2;
+}
+
+/// What the recorder writes of why a thread waits.
+pub mod reason {
+    /// For a lock.
+    pub const LOCK: u8 = 1;
+    /// For a condition.
+    pub const CONDITION: u8 = 2;
+    /// For a message of a channel, or for room in it.
+    pub const CHANNEL: u8 = 6;
 }
 
 /// The kind of a note, as files have it.
@@ -229,6 +254,10 @@ pub enum Note<'a> {
         state: u8,
         /// Why.
         reason: u8,
+        /// What the holder was in when the wait began.
+        function: u32,
+        /// Ticks of the wait so far.
+        waited: u64,
     },
 }
 
@@ -314,10 +343,13 @@ impl<'a> Note<'a> {
                 name,
                 state,
                 reason,
+                function,
+                waited,
             } => {
                 long(&mut body, &[*object, *holder]);
                 body.extend(name.to_le_bytes());
                 body.extend([*state, *reason, 0, 0]);
+                long(&mut body, &[u64::from(*function), *waited]);
             }
         }
         (body.len() <= MOST_BYTES).then_some(body)
@@ -365,12 +397,16 @@ impl<'a> Note<'a> {
                 let (object, holder) = (bytes.u64()?, bytes.u64()?);
                 let (name, state, reason) = (bytes.u32()?, bytes.u8()?, bytes.u8()?);
                 bytes.u16()?;
+                let function = bytes.u32().unwrap_or_default();
+                let _zero = bytes.u32();
                 Note::ThreadState {
                     object,
                     holder,
                     name,
                     state,
                     reason,
+                    function,
+                    waited: bytes.u64().unwrap_or_default(),
                 }
             }
         };

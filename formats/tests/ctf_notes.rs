@@ -210,6 +210,8 @@ fn no_name_breaks_the_metadata_or_passes_for_another_event() {
             name: 2 + nth,
             state: 77,
             reason: 88,
+            function: 2,
+            waited: 3,
         });
     }
     comes_back(&info, &around(&notes));

@@ -109,10 +109,27 @@ fn each_kind_typed_by_hand() {
         name: 6,
         state: 2,
         reason: 1,
+        function: 3,
+        waited: 0x1234,
     };
     is(
         &state,
-        "66647200 01 10 0000 1000000000000000 1147000000000000 06000000 02 01 0000",
+        "66647200 01 10 0000 1000000000000000 1147000000000000 06000000 02 01 0000 \
+         03000000 00000000 3412000000000000",
+    );
+    let body = state.encode().expect("a note");
+    let short = Note::ThreadState {
+        object: 0x10,
+        holder: 0x4711,
+        name: 6,
+        state: 2,
+        reason: 1,
+        function: 0,
+        waited: 0,
+    };
+    assert_eq!(
+        Note::decode(NoteKind::ThreadState, &body[..24]),
+        Some(short)
     );
     // Names of the table, and numbers where it has none. A name that could be taken for another thing is a text.
     let functions = [(3, "id"), (4, "a task"), (5, "a b"), (6, "app::LOCK")];
@@ -133,7 +150,7 @@ fn each_kind_typed_by_hand() {
              #7=\"abc\" #8=0x0102030405060708 (of 256 bytes) #9=0x7f00",
             "1 a task dropped  parent=2  by=3  polls=8 busy=7 ticks elapsed=6 ticks",
             "#258  id=4660 result=\"ü\" (of 9 bytes) error=false",
-            "blocked (lock)  app::LOCK  object=0x10  holder=18193",
+            "blocked (lock)  app::LOCK  object=0x10  holder=18193 in id  waited=4660 ticks",
         ]
     );
 }
@@ -194,6 +211,8 @@ pub(crate) fn random_note<'a>(random: &mut Random, bytes: &'a [u8]) -> Note<'a> 
             name: short,
             state: one,
             reason: two,
+            function: short,
+            waited: other,
         },
     }
 }

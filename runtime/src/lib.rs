@@ -41,6 +41,7 @@
 //! | `site` | one static per traced function, and how copies of the crate find each other |
 //! | `recorder` | the hot path: async-signal-safe, allocation-free |
 //! | `events` | events, counters and spans: macros, and the bytes of their values |
+//! | `sync` | locks, conditions and channels whose waits are recorded |
 //! | `dump` | from the ring to a trace file |
 //! | `crash` | the same in the handler of a signal that ends the process |
 //! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
@@ -78,6 +79,7 @@ mod ring;
 mod shell;
 #[cfg(feature = "record")]
 mod site;
+pub mod sync;
 #[cfg(feature = "record")]
 mod sys;
 

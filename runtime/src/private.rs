@@ -34,7 +34,7 @@ macro_rules! __fdr_site {
     ($file:expr, $line:expr $(, $said:ident $(= $value:literal)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_11")]
+        #[unsafe(link_section = "fdr_sites_12")]
         static SITE: $crate::private::CallSite =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*;
         &SITE
@@ -48,7 +48,7 @@ macro_rules! __fdr_task_sites {
     ($file:expr, $line:expr $(, $said:ident $(= $value:expr)?)*) => {{
         enum __FdrHere {}
         #[used]
-        #[unsafe(link_section = "fdr_sites_11")]
+        #[unsafe(link_section = "fdr_sites_12")]
         static SITES: $crate::private::TaskSites =
             $crate::private::CallSite::new::<__FdrHere>($file, $line)$(.$said($(&$value)?))*.with_tasks();
         &SITES

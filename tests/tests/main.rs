@@ -36,6 +36,7 @@ mod lifecycle_fork_odd;
 mod lifecycle_kill;
 mod llvm_xray;
 mod llvm_xray_formats;
+mod locks;
 mod lost_ring;
 mod mappings;
 mod moments;

@@ -202,13 +202,16 @@ type Variables<'a> = &'a [(&'static str, &'static str)];
 const EACH: Variables<'_> = &[("FDR_KEEP", "0")];
 /// Calls leave none once the ring has been full a few times. None are only counted.
 const SHORT: Variables<'_> = &[("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
+/// Recording is on, and the program makes one call.
+const ON: Variables<'_> = &[("FDR_KEEP", "10s")];
 /// All but the first call are left out.
 const SAMPLE: Variables<'_> = &[("FDR_KEEP", "0"), ("FDR_SAMPLE", "1/4000000000")];
 
-/// A leaf's calls, recorded and off, beyond those of its untraced twin.
+/// A leaf's calls, recorded and off, beyond those of its untraced twin. Locks and unlocks beyond those of the standard
+/// library.
 fn calls() -> Result<Vec<(String, f64)>> {
     let program = Program::build()?;
-    let counted = |twin: &str, calls: u32, variables: Option<Variables<'_>>| -> Result<f64> {
+    let counted = |words: &[&str], calls: u32, variables: Option<Variables<'_>>| -> Result<f64> {
         let folder = program.folder()?;
         let out = folder.path().join("");
         let out = out.to_str().ok_or("the target folder's name is no text")?;
@@ -220,17 +223,31 @@ fn calls() -> Result<Vec<(String, f64)>> {
             ("FDR_OUT", out),
         ];
         let all = variables.map(|variables| [&common, variables].concat());
-        let words = ["calls", "leaf", twin, &calls.to_string(), "1"];
         let all = all.unwrap_or_default();
-        let (events, log) = callgrind(&program.path, &words, &[], &all)?;
+        let (events, log) = callgrind(&program.path, words, &[], &all)?;
         if variables == Some(EACH) && recorded(&log) != Some(u64::from(calls) * 2) {
             return Err(format!("{calls} calls were not all recorded:\n{log}").into());
         }
         Ok(events["Ir"])
     };
-    let per_call = |twin: &str, variables: Option<Variables<'_>>| -> Result<f64> {
-        let more = counted(twin, 2 * CALLS, variables)? - counted(twin, CALLS, variables)?;
-        Ok(more / f64::from(CALLS))
+    let twice = |words: &dyn Fn(u32) -> Vec<String>,
+                 variables: Option<Variables<'static>>|
+     -> Result<f64> {
+        let counted = |calls| {
+            let words = words(calls);
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            counted(&words, calls, variables)
+        };
+        Ok((counted(2 * CALLS)? - counted(CALLS)?) / f64::from(CALLS))
+    };
+    let per_call = |twin: &str, variables: Option<Variables<'static>>| {
+        let words =
+            |calls: u32| ["calls", "leaf", twin, &calls.to_string(), "1"].map(str::to_owned);
+        twice(&|calls| words(calls).to_vec(), variables)
+    };
+    let per_lock = |library: &str, variables: Option<Variables<'static>>| {
+        let words = |calls: u32| ["lock", library, &calls.to_string()].map(str::to_owned);
+        twice(&|calls| words(calls).to_vec(), variables)
     };
     let untraced = per_call("untraced", None)?;
     let rows = [
@@ -242,7 +259,12 @@ fn calls() -> Result<Vec<(String, f64)>> {
     ];
     let row =
         |(name, twin, variables)| Ok((String::from(name), per_call(twin, variables)? - untraced));
-    rows.into_iter().map(row).collect()
+    let mut rows = rows.into_iter().map(row).collect::<Result<Vec<_>>>()?;
+    let bare = per_lock("std", None)?;
+    for (name, variables) in [("lock, off", None), ("lock, on", Some(ON))] {
+        rows.push((name.to_owned(), per_lock("fdr", variables)? - bare));
+    }
+    Ok(rows)
 }
 
 /// Records that were made, by the recorder's line about its dump: `… 16384 records of 1 thread, 100 overwritten, 0

@@ -219,6 +219,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
     }
     if report.rows.is_empty()
         && report.events.is_empty()
+        && report.waits.is_empty()
         && let Some(filter) = options.selection.filter()
     {
         let called: Vec<&str> = called.iter().map(String::as_str).collect();

@@ -17,6 +17,7 @@ use super::events::Events;
 use super::open::{self, Ends, OpenCall};
 use super::stack::{Batch, Flaws, ShortCalls, Stack};
 use super::stats::{Stats, Table};
+use super::waits::Waits;
 use crate::damage::Damage;
 use crate::{memory, trace};
 
@@ -46,6 +47,7 @@ pub(crate) struct Engine {
     recent: [usize; RECENT],
     current: usize,
     events: Events,
+    waits: Waits,
     /// Notes of tasks.
     task_notes: u64,
     damage: Damage,
@@ -79,6 +81,7 @@ pub(crate) struct Figures {
     pub(crate) threads: Vec<ThreadPart>,
     pub(crate) flaws: Flaws,
     pub(crate) events: Events,
+    pub(crate) waits: Waits,
     /// Notes of tasks.
     pub(crate) task_notes: u64,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
@@ -193,6 +196,7 @@ impl Sink for Engine {
             Mark::Note { time, kind, body } => {
                 self.task_notes += u64::from(*kind == NoteKind::Task);
                 self.events.see(thread.id, *time, *kind, body);
+                self.waits.see(thread.id, *time, *kind, body);
             }
             Mark::Lost { records } => stack.lose(*records),
             Mark::Break { .. } => stack.break_off(),
@@ -229,6 +233,7 @@ impl Join for Engine {
             self.task_notes += piece.task_notes;
             *own_ends = joined;
             self.events.join(&piece.events);
+            self.waits.join(&piece.waits);
         }
         told
     }
@@ -268,6 +273,7 @@ pub(crate) fn gather(engines: Vec<Engine>, per_thread: bool) -> io::Result<Figur
             add(&mut figures.functions, table.into_functions());
         }
         figures.events.join(&engine.events);
+        figures.waits.join(&engine.waits);
         damage.join(engine.damage);
         figures.task_notes += engine.task_notes;
     }

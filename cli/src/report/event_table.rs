@@ -76,7 +76,11 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
 }
 
 /// Names the columns for which there was no room.
-fn tell_left_out(out: &mut dyn Write, left_out: &[&str], look: Look) -> anyhow::Result<()> {
+pub(super) fn tell_left_out(
+    out: &mut dyn Write,
+    left_out: &[&str],
+    look: Look,
+) -> anyhow::Result<()> {
     if left_out.is_empty() {
         return Ok(());
     }

@@ -18,6 +18,7 @@ use serde::{Serialize, Serializer};
 use super::events::{CounterRow, EventRow};
 use super::moments::Moment;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
+use super::waits::{OpenWait, WaitRow};
 use crate::ui;
 
 /// Indented JSON in which nothing but printable characters occurs.
@@ -63,6 +64,9 @@ struct Document<'a> {
     events: &'a [EventRow],
     counters: &'a [CounterRow],
     events_not_shown: usize,
+    waits: &'a [WaitRow],
+    waits_not_shown: usize,
+    waiting: &'a [OpenWait],
     failed_thread: Option<u64>,
     trigger: Option<Trigger<'a>>,
     open_calls: Vec<OpenCall<'a>>,
@@ -157,6 +161,9 @@ impl<'a> Document<'a> {
             events: &report.events.events,
             counters: &report.events.counters,
             events_not_shown: report.events.hidden,
+            waits: &report.waits.rows,
+            waits_not_shown: report.waits.hidden,
+            waiting: &report.waits.open,
             failed_thread: info.failed_thread().map(|thread| thread.0),
             trigger: info.trigger().map(Trigger::of),
             open_calls: report.open.iter().map(OpenCall::of).collect(),

@@ -12,6 +12,7 @@
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
 //! | `all` | the figures of all functions, for commands that compare with them |
 //! | [`tasks`] | figures of tasks, which have a table of their own |
+//! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
 //! | [`table`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
@@ -31,6 +32,8 @@ mod stack;
 mod stats;
 pub(crate) mod table;
 pub(crate) mod tasks;
+pub(crate) mod wait_table;
+pub(crate) mod waits;
 pub(crate) mod whole;
 
 #[cfg(test)]

@@ -17,6 +17,7 @@ use super::moments::Moments;
 use super::stack::Flaws;
 use super::stats::{OTHERS, Stats};
 use super::tasks::rows::counted;
+use super::waits::WaitRows;
 use super::whole::Whole;
 use crate::clock::notes as clock_notes;
 use crate::memory;
@@ -138,6 +139,8 @@ pub(crate) struct Report {
     pub(crate) moments: Moments,
     /// Events and counters.
     pub(crate) events: EventRows,
+    /// Waits for locks, conditions and channels.
+    pub(crate) waits: WaitRows,
     /// That windows differ, in words.
     pub(crate) window_note: Option<String>,
     pub(crate) duration_ns: u64,
@@ -184,6 +187,11 @@ impl Report {
             .fold(0_u64, |sum, stats| sum.saturating_add(stats.own));
         let (rows, hidden) = rows(info, &figures.functions, selection)?;
         let events = EventRows::new(info, &figures.events, first.zip(last), selection)?;
+        let end = info.end.into_iter().chain(last).max().unwrap_or_default();
+        let threads = figures.threads.iter().map(|part| &part.thread);
+        let since = |begin: Ticks| clock.nanos(end.since(begin)).0;
+        let waiting = figures.waits.open(info, threads, since);
+        let waits = WaitRows::new(info, &figures.waits, waiting, selection)?;
         let seen = figures.threads.iter();
         let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
         let windows = windows.filter(|_| !is_timeless(info));
@@ -200,6 +208,7 @@ impl Report {
             open,
             moments: Moments::of(info, first),
             events,
+            waits,
             window_note: windows.and_then(|windows| windows.note(clock)),
             rows,
             hidden,

@@ -9,6 +9,7 @@ use fdr_formats::identity::Part;
 use super::event_table;
 use super::notes::notes;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
+use super::wait_table;
 use crate::columns::Columns;
 use crate::{trace, ui};
 
@@ -72,6 +73,9 @@ pub(crate) fn write(
     if let Some(line) = open_in_words(info, &report.open, look.ends_early, look.columns) {
         writeln!(out, "{}", fitting(line))?;
     }
+    if let Some(line) = wait_table::open_in_words(info, &report.waits.open, look.ends_early) {
+        writeln!(out, "{}", fitting(line))?;
+    }
     if report.is_whole {
         let line = "figures of the whole run (--window: figures of the records)";
         writeln!(out, "{}", fitting(line.to_owned()))?;
@@ -93,7 +97,8 @@ pub(crate) fn write(
     for note in told {
         writeln!(out, "{}", fitting(note))?;
     }
-    event_table::write(out, &report.events, look)
+    event_table::write(out, &report.events, look)?;
+    wait_table::write(out, &report.waits, look)
 }
 
 fn headline(info: &TraceInfo, report: &Report) -> String {
@@ -151,6 +156,19 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
     parts.join(" · ")
 }
 
+/// When the trace was written, or the part of it ends.
+pub(super) fn when(info: &TraceInfo, ends_early: bool) -> &'static str {
+    match info.reason.as_str() {
+        _ if ends_early => "at the end of the window",
+        "exit" => "at exit",
+        "killed" => "when it was killed",
+        reason if reason.starts_with("crash: ") => "when it crashed",
+        reason if reason.starts_with("panic") => "at the panic",
+        "signal" | "call" | "control" | "snapshot" => "when it was dumped",
+        _ => "at the end",
+    }
+}
+
 /// Characters of a name in a line of words: half of a terminal.
 fn most_of_a_name(columns: Option<usize>) -> usize {
     columns.map_or(usize::MAX, |columns| (columns / 2).max(NAME))
@@ -167,15 +185,7 @@ pub(crate) fn open_in_words(
     if open.is_empty() || trace::is_timeless(info) {
         return None;
     }
-    let when = match info.reason.as_str() {
-        _ if ends_early => "at the end of the window",
-        "exit" => "at exit",
-        "killed" => "when it was killed",
-        reason if reason.starts_with("crash: ") => "when it crashed",
-        reason if reason.starts_with("panic") => "at the panic",
-        "signal" | "call" | "control" | "snapshot" => "when it was dumped",
-        _ => "at the end",
-    };
+    let when = when(info, ends_early);
     let most = most_of_a_name(columns);
     let row = |row: &OpenRow| {
         let thread = match ui::clean(&row.thread_name) {

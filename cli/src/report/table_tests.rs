@@ -44,6 +44,7 @@ fn report(names: &[&str]) -> Report {
         open: Vec::new(),
         moments: Default::default(),
         events: Default::default(),
+        waits: Default::default(),
         window_note: None,
         clock_notes: Vec::new(),
         sample: String::new(),

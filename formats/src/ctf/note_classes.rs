@@ -4,7 +4,7 @@
 //! | stream | class | name | fields |
 //! | --- | --- | --- | --- |
 //! | 0 | 8 | `fdr:task` | u64 id, u64 parent, u64 who woke it, u8 state, u32 number of the name, string name |
-//! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u8 state, u8 reason, u32 number of the name, string name |
+//! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u64 ticks waited, u32 function of the holder, u8 state, u8 reason, u32 number of the name, string name |
 //! | 0 | 10 | `fdr:note` | u8 kind, u32 size, size bytes: a note that no other class holds |
 //! | 0 | 11 to 255 | the event's name, `fdr:arguments`, `fdr:result`, `fdr:error` | with bit 24 of the description: u64 span; then the fields |
 //! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
@@ -63,6 +63,8 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
         &[
             "value_t object",
             "uint64_t holder",
+            "uint64_t waited",
+            "uint32_t function_id",
             "uint8_t state",
             "uint8_t reason",
             "uint32_t name_id",
@@ -289,10 +291,13 @@ fn put(note: &Note<'_>, info: &TraceInfo, out: &mut Vec<u8>) {
             name: id,
             state,
             reason,
+            function,
+            waited,
         } => {
-            [*object, *holder]
+            [*object, *holder, *waited]
                 .iter()
                 .for_each(|number| long(out, *number));
+            out.extend(function.to_le_bytes());
             out.extend([*state, *reason]);
             name(out, *id);
         }

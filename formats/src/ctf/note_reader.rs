@@ -132,6 +132,8 @@ fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> Read {
             name,
             state,
             reason: number("reason") as u8,
+            function: number("function_id") as u32,
+            waited: number("waited"),
         },
     };
     Ok(encoded(&note))

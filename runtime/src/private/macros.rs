@@ -202,7 +202,7 @@ macro_rules! __fdr_name {
 macro_rules! __fdr_static {
     ($site:expr) => {{
         #[used]
-        #[unsafe(link_section = "fdr_sites_11")]
+        #[unsafe(link_section = "fdr_sites_12")]
         static SITE: $crate::private::CallSite = $site;
         &SITE
     }};

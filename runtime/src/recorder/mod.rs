@@ -14,6 +14,7 @@ pub(crate) mod sample;
 mod stub;
 pub(crate) mod task;
 mod tls;
+pub(crate) mod wait;
 pub(crate) mod watch;
 pub(crate) mod writer;
 

@@ -37,7 +37,7 @@ pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
 /// The most bytes of a thread's totals with their rows.
 const MOST_TOTALS: usize = 64 << 20;
 /// Two cache lines, because processors fetch lines in pairs. No two threads may share a pair.
-const SLOT_ALIGN: usize = 128;
+pub(crate) const SLOT_ALIGN: usize = 128;
 /// The page size of the layout, also on machines with larger pages.
 const PAGE: usize = 4096;
 /// How many CPUs have a counter of their own for records of threads without a region. A power of two.

@@ -329,6 +329,17 @@ impl Ring {
         self.has(slot).then_some(behind / self.layout.slot_stride)
     }
 
+    /// The slot at a place that [`place_of`] gave. `None` if it is not one of this ring's.
+    pub(crate) fn slot_at(&self, place: u32) -> Option<&'static Slot> {
+        let first = (self.base.addr() + self.layout.slots) / PLACES;
+        let behind = place.wrapping_sub(first as u32) as usize * PLACES;
+        let index = behind / self.layout.slot_stride;
+        let is_one = place != 0 && behind % self.layout.slot_stride == 0;
+        let made = self.header().made.load(Ordering::Relaxed) as usize;
+        is_one.then_some(index).filter(|&index| index < made)?;
+        self.slot(index)
+    }
+
     /// The counter for records of threads without a slot on that CPU.
     fn counter(&self, cpu: u32) -> &AtomicU64 {
         // SAFETY: the place is inside the head of the mapping, which has its space since `create`. It is
@@ -354,6 +365,15 @@ impl Ring {
         (index < self.layout.capacity)
             .then(|| unsafe { &*self.base.add(self.layout.slot(index)).cast::<Slot>() })
     }
+}
+
+/// Bytes from place to place: slots are aligned to them.
+const PLACES: usize = layout::SLOT_ALIGN;
+
+/// The place of a slot as a number: with the ring, it gives the slot again. Async-signal-safe.
+#[inline]
+pub(crate) fn place_of(slot: &Slot) -> u32 {
+    (core::ptr::from_ref(slot).addr() / PLACES) as u32
 }
 
 /// Keeps a name in a slot.

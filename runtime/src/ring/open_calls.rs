@@ -153,6 +153,25 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
     None
 }
 
+/// The function of the innermost open call: 0 if none is open, or that call has no frame. `None` if the thread changes
+/// its calls meanwhile, or `still` says that this is of no use. Async-signal-safe.
+pub(crate) fn innermost(slot: &Slot, calls: &OpenCalls, still: impl Fn() -> bool) -> Option<u32> {
+    // Acquire, both: as in `copy`.
+    let open = calls.open.load(Ordering::Acquire);
+    let cursor = slot.cursor.load(Ordering::Acquire);
+    let deeper = calls.deeper.load(Ordering::Relaxed);
+    let (depth, _) = depths(open);
+    let frame = calls.frames.get(depth).filter(|_| depth > 0 && deeper == 0);
+    let word = frame.map_or(0, |frame| frame.word.load(Ordering::Relaxed));
+    let is_still = still();
+    // Acquire: pairs with the Release fences of `recorder::open_calls`.
+    fence(Ordering::Acquire);
+    let is_same = calls.open.load(Ordering::Relaxed) == open
+        && slot.cursor.load(Ordering::Relaxed) == cursor
+        && calls.deeper.load(Ordering::Relaxed) == deeper;
+    (is_same && is_still).then_some(word >> 4)
+}
+
 /// The offsets of the words with the announced state, and of the frames.
 const NEXT_AT: usize = core::mem::offset_of!(OpenCalls, next);
 const FRAMES_AT: usize = core::mem::offset_of!(OpenCalls, frames);

@@ -18,6 +18,7 @@ use super::skew::Skew;
 use super::stream::Address;
 use super::{
     connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream, triggers,
+    waits,
 };
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
@@ -202,6 +203,7 @@ fn bring_up(config: Settings) -> Result<(), Failure> {
                 "atexit is full: there will be no dump at exit"
             ));
         }
+        waits::begin();
         // This comes last, so a child that is forked meanwhile does all of it again.
         STATE.set(State {
             childrens_output: config.output.clone().of_children(),

@@ -28,6 +28,7 @@ pub(crate) mod skew;
 pub(crate) mod stream;
 mod threads;
 pub(crate) mod triggers;
+mod waits;
 
 #[cfg(not(feature = "stream"))]
 use no_stream::{self as connection, self as stream};

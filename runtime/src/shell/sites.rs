@@ -11,8 +11,8 @@ use fdr_formats::{tasks, text};
 use super::install;
 use super::names::person_name;
 use crate::crash::names;
-use crate::recorder::Bits;
 use crate::recorder::watch::{self, Watched};
+use crate::recorder::{self, Bits};
 use crate::ring::Ring;
 use crate::ring::functions::Entry;
 use crate::site::unit::{UNIT, Unit};
@@ -22,6 +22,8 @@ use crate::sys::signal::Mask;
 
 /// An id has 28 bits in the records, and 0 is no id.
 const LARGEST_ID: usize = (1 << 28) - 1;
+/// Names are never freed. A program may make them as it runs.
+const MOST_NAMES: usize = 1 << 16;
 
 /// Every registered site. Its place in the list is its id - 1. Sites of one name share a place.
 #[derive(Default)]
@@ -30,6 +32,8 @@ pub(crate) struct Table {
     units: Vec<&'static Unit>,
     /// The names that are neither functions nor events, in order, with their ids.
     names: Vec<(&'static str, u32)>,
+    /// The switches of waits, one for each copy.
+    waits: Vec<&'static CallSite>,
     /// How many functions are in the ring's own table.
     in_ring: usize,
     /// The functions that are recorded while recording is on. `None` if nobody has set a filter.
@@ -71,6 +75,7 @@ pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
     names: Vec::new(),
+    waits: Vec::new(),
     in_ring: 0,
     filter: None,
     enabled: false,
@@ -102,6 +107,15 @@ pub(crate) fn table() -> Held {
         table: TABLE.lock(),
         _signals: signals,
     }
+}
+
+/// The same if no thread holds the table.
+pub(crate) fn try_table() -> Option<Held> {
+    let signals = HeldBack(Mask::hold());
+    Some(Held {
+        table: TABLE.try_lock()?,
+        _signals: signals,
+    })
 }
 
 /// Whether the calling thread holds the table. Only a handler of a fault can see this, because other signals
@@ -157,6 +171,11 @@ impl Table {
             if self.functions.len() >= LARGEST_ID {
                 break;
             }
+            if site.what() == What::Waits {
+                site.set_id(1);
+                self.waits.push(site);
+                continue;
+            }
             let id = self.functions.len() as u32 + 1;
             let mut name = if site.name().is_empty() {
                 person_name(site.path())
@@ -166,7 +185,7 @@ impl Table {
                 name.strip_prefix("r#").unwrap_or(name).to_owned()
             };
             name.push_str(match site.what() {
-                What::Calls | What::Event | What::Name => "",
+                What::Calls | What::Event | What::Name | What::Waits => "",
                 What::Finished => tasks::FINISHED,
                 What::Dropped => tasks::DROPPED,
                 What::Busy => tasks::BUSY,
@@ -288,9 +307,12 @@ impl Table {
         self.apply_from(0)
     }
 
-    /// Switches the sites behind the first ones. Returns how many of them the filter names.
+    /// Switches the sites behind the first ones, and all waits. Returns how many of the sites the filter names.
     #[inline(never)]
     fn apply_from(&mut self, first: usize) -> usize {
+        // Whatever functions the filter names.
+        let waits = self.enabled && self.filter.is_some();
+        self.waits.iter().for_each(|site| site.switch(waits, 0));
         let mut named = 0;
         let functions = self.functions.iter().skip(first);
         for function in functions.filter(|function| function.is_switched()) {
@@ -303,6 +325,34 @@ impl Table {
             function.site.switch(wanted && self.enabled, bits);
         }
         named
+    }
+
+    /// The id of a name that came while the program runs. 0: there are too many.
+    pub(crate) fn id_of_name(&mut self, name: String, file: &'static str, line: u32) -> u32 {
+        if let Some(&known) = self.names.get(name.as_str()) {
+            return known;
+        }
+        if self.functions.len() >= LARGEST_ID || self.names.len() >= MOST_NAMES {
+            return 0;
+        }
+        let id = self.functions.len() as u32 + 1;
+        let text: &'static str = name.clone().leak();
+        let site = CallSite::new::<()>(file, line).only_name();
+        let site = Box::leak(Box::new(site.named(Box::leak(Box::new(text)))));
+        site.set_id(id);
+        self.names.insert(text, id);
+        self.functions.push(Function {
+            site,
+            own: true,
+            counted: false,
+            timed_for_a_moment: false,
+            watched: false,
+            name,
+        });
+        if let Some(ring) = recorder::ring() {
+            self.publish(ring);
+        }
+        id
     }
 
     /// The bits of the function's word, besides its id.

@@ -4,6 +4,7 @@
 pub(crate) mod slot_access;
 pub(crate) mod task;
 pub(crate) mod unit;
+pub(crate) mod wait;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,6 +24,8 @@ pub(crate) enum What {
     Dropped = 4,
     /// How long they were polled.
     Busy = 5,
+    /// The waits of the threads ([`wait::WAITS`]): on while anything is. It has no id of its own.
+    Waits = 6,
 }
 
 /// The sites of a function whose calls are polls of tasks: the function, and what is counted of its tasks.
@@ -97,6 +100,12 @@ impl CallSite {
     #[must_use]
     pub const fn only_name(mut self) -> CallSite {
         self.what = What::Name;
+        self
+    }
+
+    /// The switch of [`wait::WAITS`].
+    pub(crate) const fn waits(mut self) -> CallSite {
+        self.what = What::Waits;
         self
     }
 

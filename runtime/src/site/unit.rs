@@ -19,6 +19,7 @@ use std::sync::Mutex;
 use super::CallSite;
 use super::slot_access::SlotAccess;
 use super::task::{Begun, End, Task};
+use super::wait::{Holders, Wait};
 use crate::ring::layout::{CHUNK, Slot};
 use crate::sys::{self, notes::Note};
 
@@ -26,18 +27,19 @@ use crate::sys::{self, notes::Note};
 /// convention of `recorder::stub`, and the way a record is put into a slot. A change of sizes or offsets
 /// changes [`VERSION`] by itself. The number is part of the link section's name, because the linker puts the
 /// sections of all copies in a unit side by side. So a change of `CallSite` raises it, too.
-const PROTOCOL: u32 = 11;
+const PROTOCOL: u32 = 12;
 /// Copies of different versions ignore each other.
 pub(crate) const VERSION: u32 = PROTOCOL << 24 | hash(&SHAPES) >> 8;
 
 /// Sizes and offsets that copies share.
-const SHAPES: [usize; 11] = [
+const SHAPES: [usize; 12] = [
     size_of::<Unit>(),
     size_of::<Host>(),
     size_of::<CallSite>(),
     size_of::<SlotAccess>(),
     size_of::<Task>(),
     size_of::<End>(),
+    size_of::<Wait>(),
     CHUNK,
     offset_of!(Slot, cursor),
     offset_of!(Slot, last_low),
@@ -107,6 +109,17 @@ pub(crate) struct Host {
     pub(crate) task_current: extern "C" fn() -> u64,
     /// Replaces that id, and returns the one before.
     pub(crate) task_enter: extern "C" fn(task: u64) -> u64,
+    /// The thread as locks have it, the begin of a wait, and a note of it.
+    pub(crate) wait_me: extern "C" fn() -> u64,
+    pub(crate) wait_begin: extern "C" fn(wait: &mut Wait, holders: &Holders<'_>),
+    pub(crate) wait_tell: extern "C" fn(wait: &Wait, state: u32),
+    /// Gives an id to the name of what threads wait for.
+    pub(crate) wait_name: extern "C" fn(
+        name: &Text<'static>,
+        of: &Text<'static>,
+        file: &Text<'static>,
+        line: u32,
+    ) -> u32,
     /// The numbers by which guests make common records themselves.
     pub(crate) slot_access: &'static SlotAccess,
     /// Takes the sites of a unit into the host's table.
@@ -197,15 +210,15 @@ impl<'a> Reply<'a> {
 
 unsafe extern "C" {
     // The linker defines these two symbols for every section with such a name, in each unit.
-    #[link_name = "__start_fdr_sites_11"]
+    #[link_name = "__start_fdr_sites_12"]
     static SITES: u8;
-    #[link_name = "__stop_fdr_sites_11"]
+    #[link_name = "__stop_fdr_sites_12"]
     static SITES_END: u8;
 }
 
 /// Makes the section exist if nothing is traced.
 #[used]
-#[unsafe(link_section = "fdr_sites_11")]
+#[unsafe(link_section = "fdr_sites_12")]
 static NO_SITE: [CallSite; 0] = [];
 
 /// This copy.

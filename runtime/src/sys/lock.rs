@@ -48,6 +48,17 @@ impl<T> Lock<T> {
         }
     }
 
+    /// Locks the value if no thread holds it.
+    pub(crate) fn try_lock(&'static self) -> Option<Guard<T>> {
+        let me = me();
+        let holder = self.holder.load(Ordering::Relaxed);
+        let is_free = holder == 0 || holder >> 32 != me >> 32;
+        (is_free && self.swap(holder, me)).then_some(Guard {
+            lock: self,
+            not_send: PhantomData,
+        })
+    }
+
     /// Whether the calling thread holds the lock. Async-signal-safe.
     pub(crate) fn is_mine(&self) -> bool {
         // Relaxed: only this thread stores its own number.

@@ -16,3 +16,4 @@ pub mod tally;
 pub mod trace;
 pub mod truth;
 pub mod wait;
+pub mod waiter;

@@ -244,8 +244,8 @@ fn two_versions_of_the_recorder_in_one_program() {
     let same = |text: String| text;
     // What a version does that changed what copies share.
     let other = |text: String| {
-        text.replace("PROTOCOL: u32 = 11;", "PROTOCOL: u32 = 12;")
-            .replace("fdr_sites_11\"", "fdr_sites_12\"")
+        text.replace("PROTOCOL: u32 = 12;", "PROTOCOL: u32 = 13;")
+            .replace("fdr_sites_12\"", "fdr_sites_13\"")
             .replace("MAGIC: u32 = 0xFD12_517E", "MAGIC: u32 = 0xFD12_517F")
     };
     let versions: [(&dyn Fn(String) -> String, usize); 2] = [(&same, 1), (&other, 2)];

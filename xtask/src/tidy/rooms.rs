@@ -24,6 +24,7 @@ const RUNTIME: [Row; 18] = [
     ("recorder", &["clock", "primitive", "ring", "site", "sys"]),
     ("events", &["recorder", "site"]),
     ("private", &["events", "recorder", "site"]),
+    ("sync", &["recorder", "site"]),
     ("dump", &["primitive", "ring", "sys"]),
     (
         "crash",

@@ -3,19 +3,21 @@
 //! A state history is looked up; of any other trace all events are read, in constant memory.
 
 mod show;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use fdr_formats::tcstate::state::{At, State};
+use fdr_formats::tcstate::state::State;
 use fdr_formats::tcstate::{self, TcstateSource};
 use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::place::Pending;
+use crate::report::waits::OpenWait;
 use crate::selection::moment::{self, Span, When};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
@@ -23,6 +25,7 @@ use crate::trace;
 use crate::ui::{self, Progress};
 use crate::windows::is_cut;
 use crate::{clock, input};
+use waiting::Both;
 
 const HELP: &str = "\
 An event at exactly that time has happened.
@@ -31,8 +34,9 @@ Of each thread you see the open calls, outermost first, with the time since
 their entry. It is at least that time if the entry is overwritten. If the
 thread's records of that moment are overwritten, fdr says so.
 Of each CPU you see the thread that ran there last. A call that the recorder
-had to close at the end of the trace is still open there. Of a state history
-you see all other attributes, too.
+had to close at the end of the trace is still open there. If a thread waited
+for a lock of fdr::sync, you see the lock, and who held it when the wait began.
+Of a state history you see all other attributes, too.
 
 --snapshot writes Trace Compass's own format. Trace Compass starts its analysis
 from the file TRACE/.tc-states/NAME.snapshot.json.
@@ -75,6 +79,8 @@ struct Answer<'a> {
     state: State,
     /// The threads that were asked for; `None`: all.
     threads: Option<Vec<ThreadId>>,
+    /// The threads that waited for a lock, a condition or a channel.
+    waiting: Vec<OpenWait>,
     /// Threads whose older records are overwritten, and where their records begin, in ns.
     begins: BTreeMap<u64, i64>,
 }
@@ -119,6 +125,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         let moment = Moment {
             span,
             state,
+            waiting: Vec::new(),
             begins,
         };
         return answer(options, path, &heading, source.info(), moment);
@@ -144,14 +151,16 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         );
     };
     let time = span.find(&options.at, &info.clock)?;
-    let mut sink = At::new(time, info);
+    let mut sink = Both::new(time, info);
     let progress = Progress::new(&*source);
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
     driven.map_err(|error| trace::about(path, error))?;
+    let (state, waiting) = sink.finish(info);
     let moment = Moment {
         span,
-        state: sink.finish(info),
+        state,
+        waiting,
         begins: begins(&tally, &info.clock),
     };
     answer(options, path, &headings.next(path), info, moment)
@@ -169,6 +178,7 @@ fn begins(tally: &Tally, clock: &Clock) -> BTreeMap<u64, i64> {
 struct Moment {
     span: Span,
     state: State,
+    waiting: Vec<OpenWait>,
     begins: BTreeMap<u64, i64>,
 }
 
@@ -182,6 +192,7 @@ fn answer(
     let Moment {
         span,
         state,
+        waiting,
         begins,
     } = moment;
     if let Some(file) = &options.snapshot {
@@ -195,6 +206,7 @@ fn answer(
         span,
         state,
         threads,
+        waiting,
         begins,
     };
     clock::warn(trace, &info.clock);

@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use super::Answer;
 use crate::report::json;
+use crate::report::wait_table::waited_for;
+use crate::report::waits::OpenWait;
 use crate::selection::moment::unix_of;
 use crate::{trace, ui};
 
@@ -124,6 +126,12 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
             let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(24));
             writeln!(out, "{level}{}{time}", ui::shorten(&name, most))?;
         }
+        for wait in answer.waiting.iter().filter(|wait| wait.thread == id) {
+            let time = ui::duration(wait.waiting_ns);
+            let line = format!("     waits for {time} for {}", waited_for(wait));
+            let line = columns.map_or(line.clone(), |width| ui::wrap(&line, width, 5));
+            writeln!(out, "{line}")?;
+        }
     }
     let mut first = true;
     let mut separate = |out: &mut dyn Write| match std::mem::take(&mut first) {
@@ -195,6 +203,7 @@ struct Json<'a> {
     start_ns: i64,
     end_ns: i64,
     unix_ns: Option<u64>,
+    waiting: Vec<&'a OpenWait>,
     overwritten: Vec<JsonOverwritten>,
     attributes: Vec<JsonAttribute<'a>>,
 }
@@ -231,7 +240,10 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         },
         since_ns: attribute.since,
     });
+    let waiting = answer.waiting.iter();
+    let waiting = waiting.filter(|wait| answer.wanted(ThreadId(wait.thread)));
     let document = Json {
+        waiting: waiting.collect(),
         file: answer.trace.to_string_lossy().into_owned(),
         format: &answer.info.format,
         time_ns: answer.state.time,

@@ -4,7 +4,11 @@
 #[path = "../stepped/steps.rs"]
 mod steps;
 
+use fdr::sync::Mutex;
 use fdr::traced;
+use fdr_tests::support::waiter::Waiter;
+
+static LOCK: Mutex<u64> = Mutex::named("of the plug-in", 0);
 
 #[traced(untimed)]
 fn inner(number: u64) -> u64 {
@@ -17,6 +21,31 @@ fn inner(number: u64) -> u64 {
 #[traced]
 pub extern "C" fn plugin_work(number: u64) -> u64 {
     inner(number) * 2
+}
+
+#[traced]
+fn holds(waiter: &Waiter) {
+    waiter.sleeps();
+}
+
+/// Has a thread wait for a lock that this one holds, in a traced function. Returns how often it was taken.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_wait() -> u64 {
+    let Ok(mut held) = LOCK.lock() else { return 0 };
+    let waiter = Waiter::default();
+    let theirs = waiter.clone();
+    let thread = std::thread::spawn(move || {
+        theirs.begins();
+        LOCK.lock().map_or(0, |mut count| {
+            *count += 1;
+            *count
+        })
+    });
+    holds(&waiter);
+    *held += 1;
+    drop(held);
+    thread.join().unwrap_or(0)
 }
 
 /// Dumps; returns how many records the file has, 0 for an error.

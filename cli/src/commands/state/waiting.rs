@@ -1,0 +1,66 @@
+//! What threads waited for at a moment: their last state before it. Beside the calls, which another sink takes.
+
+use fdr_formats::tcstate::state::{At, State};
+use fdr_formats::{Call, Clock, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+
+use crate::report::waits::{OpenWait, Waits};
+
+/// The calls and the waits of a trace up to a moment.
+pub(super) struct Both {
+    calls: At,
+    waits: Waits,
+    clock: Clock,
+    /// In ns of the trace's clock.
+    time: i64,
+    thread: ThreadId,
+}
+
+impl Both {
+    pub(super) fn new(time: i64, info: &TraceInfo) -> Both {
+        Both {
+            calls: At::new(time, info),
+            waits: Waits::default(),
+            clock: info.clock.clone(),
+            time,
+            thread: ThreadId::default(),
+        }
+    }
+
+    /// The state, and the threads that waited.
+    pub(super) fn finish(self, info: &TraceInfo) -> (State, Vec<OpenWait>) {
+        let since = |begin| {
+            let ns = self.time.saturating_sub(nanos(&self.clock, begin));
+            u64::try_from(ns).unwrap_or(0)
+        };
+        let waiting = self.waits.open(info, info.threads.iter(), since);
+        (self.calls.finish(info), waiting)
+    }
+}
+
+impl Sink for Both {
+    fn thread(&mut self, thread: &Thread) {
+        self.thread = thread.id;
+        self.calls.thread(thread);
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        self.calls.calls(calls);
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if let Mark::Note { time, kind, body } = mark
+            && nanos(&self.clock, *time) <= self.time
+        {
+            self.waits.see(self.thread, *time, *kind, body);
+        }
+        self.calls.mark(mark);
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.calls.diagnostic(diagnostic);
+    }
+}
+
+fn nanos(clock: &Clock, ticks: Ticks) -> i64 {
+    i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX)
+}

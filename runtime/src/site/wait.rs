@@ -1,0 +1,44 @@
+//! What copies of the crate tell each other of a wait, and the switch of all waits. Plain numbers, because the waits of
+//! a guest are recorded by its host. This file must never look at a clock or a thread.
+
+use core::sync::atomic::AtomicU64;
+
+use super::CallSite;
+
+/// On while recording is. One load tells `sync` that a lock needs no more than the lock of the standard library.
+#[used]
+#[unsafe(link_section = "fdr_sites_12")]
+pub(crate) static WAITS: CallSite = CallSite::new::<()>("", 0).waits();
+
+/// Readers that hold a lock: how many, from this bit on. The bits below are the sum of their places.
+pub(crate) const READERS: u32 = 48;
+
+/// A thread's wait for an object.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// The address of the object.
+    pub(crate) object: u64,
+    /// The tick at which the wait began.
+    pub(crate) begin: u64,
+    /// The kernel's id of the thread that holds the object. 0 = not known.
+    pub(crate) thread: u32,
+    /// The function that this thread was in. 0 = not known.
+    pub(crate) function: u32,
+    /// The id of the object's name. 0 = it has none yet.
+    pub(crate) name: u32,
+    /// One of `fdr_formats::notes::reason`.
+    pub(crate) reason: u32,
+}
+
+const _: () = assert!(size_of::<Wait>() == 32);
+
+/// Who holds an object: the words in which its holders leave themselves. An object without such words has no holder.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Holders<'a> {
+    /// The one thread that holds it alone (`recorder::wait::me`). 0 = nobody does, or it is not known.
+    pub(crate) owner: Option<&'a AtomicU64>,
+    /// The threads that share it, see [`READERS`].
+    pub(crate) readers: Option<&'a AtomicU64>,
+}

@@ -1,0 +1,97 @@
+//! The locks, conditions and channels of `std::sync`, whose waits are recorded: for how long a thread waited, which
+//! thread held the lock, and what that thread was in.
+//!
+//! The types have the methods of those in `std::sync`. So a program changes the path of its `use`, and nothing else.
+//! What is not here is a type of `std::sync` itself, under the same name.
+//!
+//! While recording is off, an operation is that of `std::sync` after one load and one branch. While recording is on, a
+//! wait leaves two [notes](https://docs.rs/fdr): one before the thread blocks, and one when it goes on. A lock that
+//! is free again within 10 µs leaves none. These functions may allocate and block, so no signal handler may call them.
+//!
+//! # Examples
+//! ```
+//! use fdr::sync::{Arc, Condvar, Mutex};
+//!
+//! let queue = Arc::new((Mutex::named("queue", Vec::new()), Condvar::new()));
+//! let jobs = queue.clone();
+//! let worker = std::thread::spawn(move || {
+//!     let (queue, filled) = &*jobs;
+//!     let mut queue = filled.wait_while(queue.lock().unwrap(), |queue| queue.is_empty()).unwrap();
+//!     queue.pop()
+//! });
+//! queue.0.lock().unwrap().push(7);
+//! queue.1.notify_one();
+//! assert_eq!(worker.join().unwrap(), Some(7));
+//! ```
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `mutex`, `rwlock`, `condvar`, [`mpsc`] | the types |
+//! | `watch` | who holds a lock, and the notes of a wait |
+//! | `no_watch` | the same without the recorder: nothing |
+
+mod condvar;
+pub mod mpsc;
+mod mutex;
+#[cfg(not(feature = "record"))]
+mod no_watch;
+mod rwlock;
+#[cfg(feature = "record")]
+mod watch;
+
+pub use std::sync::{
+    Arc, Barrier, BarrierWaitResult, LazyLock, LockResult, Once, OnceLock, OnceState, PoisonError,
+    TryLockError, TryLockResult, WaitTimeoutResult, Weak, atomic,
+};
+
+pub use condvar::Condvar;
+pub use mutex::{Mutex, MutexGuard};
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+#[cfg(not(feature = "record"))]
+use no_watch as watch;
+
+/// The same result with another guard.
+fn map<G, H>(result: LockResult<G>, make: impl FnOnce(G) -> H) -> LockResult<H> {
+    match result {
+        Ok(guard) => Ok(make(guard)),
+        Err(poisoned) => Err(PoisonError::new(make(poisoned.into_inner()))),
+    }
+}
+
+/// Whether the lock is poisoned, and its guard. A result of a call that is not inlined would be in memory, and then the
+/// compiler puts that of the usual way there, too.
+#[inline(always)]
+fn apart<G>(result: LockResult<G>) -> (bool, G) {
+    match result {
+        Ok(guard) => (false, guard),
+        Err(poisoned) => (true, poisoned.into_inner()),
+    }
+}
+
+#[inline(always)]
+fn together<G>(is_poisoned: bool, guard: G) -> LockResult<G> {
+    match is_poisoned {
+        false => Ok(guard),
+        true => Err(PoisonError::new(guard)),
+    }
+}
+
+/// The same, of an attempt. `None`: the lock is held.
+fn got<G>(result: TryLockResult<G>) -> Option<LockResult<G>> {
+    match result {
+        Ok(guard) => Some(Ok(guard)),
+        Err(TryLockError::Poisoned(poisoned)) => Some(Err(poisoned)),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
+
+fn as_attempt<G>(result: Option<LockResult<G>>) -> TryLockResult<G> {
+    match result {
+        Some(result) => Ok(result?),
+        None => Err(TryLockError::WouldBlock),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,363 @@
+//! What a lock, a condition or a channel knows for the recorder: its name, who holds it, and the wait that is under
+//! way. While recording is off, all of this is one load and one branch, and one store where a lock is given back. This
+//! file must never keep a thread waiting, but for the looks at a lock that may be free again at once.
+
+use core::panic::Location;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use fdr_formats::notes::{reason, thread_state};
+
+use crate::recorder::wait;
+use crate::site::CallSite;
+use crate::site::wait::{Holders, READERS, WAITS, Wait};
+
+/// A wait for a lock that ends earlier leaves no notes.
+const THRESHOLD: Duration = Duration::from_micros(10);
+
+/// The id of a name while a thread asks for it. That may wait for a lock, too, if the program's allocator has one.
+const ASKING: u32 = u32::MAX;
+
+/// Whether waits are recorded.
+#[inline(always)]
+pub(super) fn is_on() -> bool {
+    WAITS.state() >= CallSite::LEAST_ON
+}
+
+/// The name of an object: the given one, or its type and where it was made.
+pub(super) struct Origin {
+    named: Named,
+    /// The id of the name in the table of functions. 0 = it has none yet.
+    id: AtomicU32,
+}
+
+#[derive(Clone, Copy)]
+enum Named {
+    Here(&'static Location<'static>),
+    Name(&'static str),
+}
+
+impl Origin {
+    #[track_caller]
+    pub(super) const fn here() -> Origin {
+        Origin {
+            named: Named::Here(Location::caller()),
+            id: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) const fn named(name: &'static str) -> Origin {
+        Origin {
+            named: Named::Name(name),
+            id: AtomicU32::new(0),
+        }
+    }
+
+    /// The id of its name. 0: it can't have one now.
+    fn id(&self, of: &'static str) -> u32 {
+        match self
+            .id
+            .compare_exchange(0, ASKING, Ordering::Relaxed, Ordering::Relaxed)
+        {
+            Ok(_) => {
+                let id = match self.named {
+                    Named::Here(place) => wait::name("", of, place.file(), place.line()),
+                    Named::Name(name) => wait::name(name, of, "", 0),
+                };
+                self.id.store(id, Ordering::Relaxed);
+                id
+            }
+            Err(ASKING) => 0,
+            Err(id) => id,
+        }
+    }
+}
+
+impl Clone for Origin {
+    fn clone(&self) -> Origin {
+        Origin {
+            named: self.named,
+            id: AtomicU32::new(0),
+        }
+    }
+}
+
+/// What a lock knows: its name, and the thread that has it alone.
+pub(super) struct Watch {
+    owner: AtomicU64,
+    origin: Origin,
+}
+
+impl Watch {
+    #[inline]
+    pub(super) const fn new(origin: Origin) -> Watch {
+        Watch {
+            owner: AtomicU64::new(0),
+            origin,
+        }
+    }
+
+    /// The calling thread has the lock alone, until what this gives is dropped.
+    #[inline(always)]
+    pub(super) fn held(&self) -> Held<'_> {
+        if is_on() {
+            self.hold();
+        }
+        Held(self)
+    }
+
+    /// The same for a thread that has said so by [`Watch::hold`], or that took the lock while recording was off.
+    #[inline(always)]
+    pub(super) fn held_so(&self) -> Held<'_> {
+        Held(self)
+    }
+
+    /// The calling thread has the lock alone.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn hold(&self) {
+        self.owner.store(wait::me(), Ordering::Relaxed);
+    }
+
+    /// Whether no thread is known to have it alone.
+    pub(super) fn has_no_owner(&self) -> bool {
+        self.owner.load(Ordering::Relaxed) == 0
+    }
+
+    /// Begins a wait for the lock, a value of the type `of`.
+    pub(super) fn wait(&self, of: &'static str) -> Waiting<'_> {
+        let holders = Holders {
+            owner: Some(&self.owner),
+            readers: None,
+        };
+        Waiting::new(&self.origin, of, reason::LOCK, &holders)
+    }
+}
+
+/// The right of one thread to a lock. It is given back when this is dropped, which has to be before the lock is.
+pub(super) struct Held<'a>(&'a Watch);
+
+impl<'a> Held<'a> {
+    /// Gives the right back.
+    #[inline(always)]
+    pub(super) fn release(self) -> &'a Watch {
+        self.0
+    }
+}
+
+impl Drop for Held<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // Relaxed: a thread that waits may see an older owner for some time. It looks at the owner's calls then.
+        self.0.owner.store(0, Ordering::Relaxed);
+    }
+}
+
+/// What a lock with readers knows.
+pub(super) struct SharedWatch {
+    alone: Watch,
+    readers: AtomicU64,
+}
+
+impl SharedWatch {
+    #[inline]
+    pub(super) const fn new(origin: Origin) -> SharedWatch {
+        SharedWatch {
+            alone: Watch::new(origin),
+            readers: AtomicU64::new(0),
+        }
+    }
+
+    /// As [`Watch::held`].
+    #[inline(always)]
+    pub(super) fn held(&self) -> Held<'_> {
+        self.alone.held()
+    }
+
+    /// As [`Watch::held_so`].
+    #[inline(always)]
+    pub(super) fn held_so(&self) -> Held<'_> {
+        self.alone.held_so()
+    }
+
+    /// As [`Watch::hold`].
+    pub(super) fn hold(&self) {
+        self.alone.hold();
+    }
+
+    /// A reader that took the lock while recording was off.
+    #[inline(always)]
+    pub(super) fn shared_unseen(&self) -> Shared<'_> {
+        Shared {
+            readers: &self.readers,
+            reader: 0,
+        }
+    }
+
+    /// The calling thread is one of the readers, until what this gives is dropped.
+    #[inline(always)]
+    pub(super) fn shared(&self) -> Shared<'_> {
+        let mut shared = Shared {
+            readers: &self.readers,
+            reader: 0,
+        };
+        if is_on() {
+            shared.begin();
+        }
+        shared
+    }
+
+    pub(super) fn has_no_owner(&self) -> bool {
+        self.alone.has_no_owner()
+    }
+
+    /// Whether no thread is known to have it.
+    pub(super) fn has_no_holder(&self) -> bool {
+        self.has_no_owner() && self.readers.load(Ordering::Relaxed) == 0
+    }
+
+    /// As [`Watch::wait`].
+    pub(super) fn wait(&self, of: &'static str) -> Waiting<'_> {
+        let holders = Holders {
+            owner: Some(&self.alone.owner),
+            readers: Some(&self.readers),
+        };
+        Waiting::new(&self.alone.origin, of, reason::LOCK, &holders)
+    }
+}
+
+/// The right of a reader.
+pub(super) struct Shared<'a> {
+    readers: &'a AtomicU64,
+    /// What the reader has added. 0: recording was off.
+    reader: u64,
+}
+
+impl Shared<'_> {
+    #[cold]
+    #[inline(never)]
+    fn begin(&mut self) {
+        self.reader = 1 << READERS | u64::from(wait::me() as u32);
+        self.readers.fetch_add(self.reader, Ordering::Relaxed);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn end(&self) {
+        self.readers.fetch_sub(self.reader, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Shared<'_> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.reader != 0 {
+            self.end();
+        }
+    }
+}
+
+/// Who notified a condition last, and how often anybody did.
+pub(super) struct Notified(AtomicU64);
+
+impl Notified {
+    pub(super) const fn new() -> Notified {
+        Notified(AtomicU64::new(0))
+    }
+
+    /// The calling thread notifies.
+    #[inline(always)]
+    pub(super) fn now(&self) {
+        if is_on() {
+            self.add();
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add(&self) {
+        let thread = wait::me() >> 32 << 32;
+        let next = |word: u64| Some(thread | u64::from((word as u32).wrapping_add(1)));
+        let _ = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+
+    pub(super) fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) as u32
+    }
+
+    /// The thread that notified since that count, if it did so once and no other thread did. 0 = not known.
+    pub(super) fn since(&self, count: u32) -> u32 {
+        let word = self.0.load(Ordering::Relaxed);
+        match (word as u32).wrapping_sub(count) {
+            1 => (word >> 32) as u32,
+            _ => 0,
+        }
+    }
+}
+
+/// A wait that is under way. It ends when it is dropped, and leaves a note then if it left one before.
+pub(super) struct Waiting<'a> {
+    origin: &'a Origin,
+    of: &'static str,
+    wait: Wait,
+    since: Instant,
+    is_told: bool,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(origin: &'a Origin, of: &'static str, reason: u8, holders: &Holders<'_>) -> Waiting<'a> {
+        let mut wait = Wait {
+            object: core::ptr::from_ref(origin).addr() as u64,
+            reason: reason.into(),
+            ..Wait::default()
+        };
+        wait::begin(&mut wait, holders);
+        Waiting {
+            origin,
+            of,
+            wait,
+            since: Instant::now(),
+            is_told: false,
+        }
+    }
+
+    /// Begins a wait for a condition.
+    pub(super) fn for_condition(origin: &'a Origin, of: &'static str) -> Waiting<'a> {
+        Waiting::new(origin, of, reason::CONDITION, &Holders::default())
+    }
+
+    /// Begins a wait for a channel.
+    pub(super) fn for_channel(origin: &'a Origin, of: &'static str) -> Waiting<'a> {
+        Waiting::new(origin, of, reason::CHANNEL, &Holders::default())
+    }
+
+    /// Whether to look at the lock once more, instead of blocking.
+    pub(super) fn looks(&self) -> bool {
+        core::hint::spin_loop();
+        self.since.elapsed() < THRESHOLD
+    }
+
+    /// Writes the note that the thread is about to block.
+    pub(super) fn blocks(&mut self) {
+        self.is_told = true;
+        self.wait.name = self.origin.id(self.of);
+        wait::tell(&self.wait, thread_state::BLOCKED);
+    }
+
+    /// That thread has ended the wait. 0 = not known.
+    pub(super) fn by(&mut self, thread: u32) {
+        self.wait.thread = thread;
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.is_told {
+            // The name may have had to wait.
+            self.wait.name = self.origin.id(self.of);
+            wait::tell(&self.wait, thread_state::RUNNING);
+        }
+    }
+}

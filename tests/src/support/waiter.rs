@@ -1,0 +1,50 @@
+//! A thread that is to wait for another one, in programs that are recorded: the other one goes on only when the kernel
+//! says that the thread sleeps. Must never sleep itself.
+
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// The thread that is about to wait, by the kernel's id. Before that: whether it may.
+#[derive(Clone, Debug, Default)]
+pub struct Waiter(Arc<AtomicU64>);
+
+/// It may not yet, and it may.
+const NOT_YET: u64 = 0;
+const NOW: u64 = u64::MAX;
+
+impl Waiter {
+    /// The calling thread is about to wait, once another thread is where it is to be.
+    ///
+    /// # Panics
+    ///
+    /// If the system does not say which thread this is.
+    pub fn begins(&self) {
+        while self.0.load(Ordering::Acquire) == NOT_YET {
+            thread::yield_now();
+        }
+        let link = fs::read_link("/proc/thread-self").expect("proc(5)");
+        let id = link.file_name().and_then(|name| name.to_str());
+        let id = id.and_then(|name| name.parse().ok()).expect("a thread");
+        self.0.store(id, Ordering::Release);
+    }
+
+    /// Lets the thread wait, and returns when it sleeps.
+    pub fn sleeps(&self) {
+        self.0.store(NOW, Ordering::Release);
+        loop {
+            let id = self.0.load(Ordering::Acquire);
+            let stat = fs::read_to_string(format!("/proc/self/task/{id}/stat"));
+            let state = stat.ok().and_then(|stat| {
+                let (_, behind) = stat.rsplit_once(") ")?;
+                behind.chars().next()
+            });
+            if id != NOW && state == Some('S') {
+                self.0.store(NOT_YET, Ordering::Release);
+                return;
+            }
+            thread::yield_now();
+        }
+    }
+}

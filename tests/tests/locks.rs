@@ -1,0 +1,431 @@
+//! Waits for locks, conditions and channels: who held the lock, what that thread was in, and what a thread that still
+//! waits is shown to wait for.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use fdr_formats::FunctionId;
+use fdr_formats::notes::{Note, reason, thread_state};
+use fdr_tests::plugin;
+use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::{Lane, Trace};
+use serde_json::{Value, json};
+
+fn program(folder: &Folder, variables: &str, what: &str) -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_locks"), folder);
+    program.set(variables).args(&[what])
+}
+
+/// Runs the program, and reads its trace.
+fn record(folder: &Folder, variables: &str, what: &str) -> Trace {
+    let _ = program(folder, variables, what).run().ok();
+    let path = folder.only_trace();
+    verify(&path);
+    Trace::read(&path)
+}
+
+/// What `fdr` prints as JSON.
+fn said(words: &[&str], trace: &Path) -> Value {
+    let words = words.iter().map(OsStr::new).chain([trace.as_os_str()]);
+    let text = fdr(&words.collect::<Vec<_>>());
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// A note of a thread's state.
+#[derive(Debug, PartialEq)]
+struct State {
+    state: u8,
+    reason: u8,
+    name: String,
+    /// The thread's name.
+    holder: String,
+    function: String,
+}
+
+/// The states of a thread, and how long the waits took in ticks.
+fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
+    let name = |id: u32| match trace.info.function(FunctionId(id)) {
+        Some(function) => function.name.clone(),
+        None => String::new(),
+    };
+    let thread = |id: u64| {
+        let mut lanes = trace.threads.iter();
+        let lane = lanes.find(|lane| lane.thread.id.0 == id);
+        lane.map_or_else(String::new, |lane| lane.thread.name.clone())
+    };
+    let note = |(_, _, kind, body): &(usize, u64, _, Vec<u8>)| match Note::decode(*kind, body) {
+        Some(Note::ThreadState {
+            object,
+            holder,
+            name: id,
+            state,
+            reason,
+            function,
+            waited,
+        }) => {
+            assert_ne!(object, 0);
+            let state = State {
+                state,
+                reason,
+                name: name(id),
+                holder: thread(holder),
+                function: name(function),
+            };
+            Some((state, waited))
+        }
+        _ => None,
+    };
+    lane.notes.iter().filter_map(note).collect()
+}
+
+/// The only wait of each thread of that name, from the note at its end. The note at its beginning says the same, but
+/// for the holder of what is no lock.
+fn waits(trace: &Trace, thread: &str) -> Vec<State> {
+    let lanes = trace.threads.iter();
+    let lanes = lanes.filter(|lane| lane.thread.name == thread);
+    let wait = |lane: &Lane| {
+        let states = states(trace, lane);
+        let mut states = states.into_iter();
+        let (Some((begin, early)), Some((end, late)), None) =
+            (states.next(), states.next(), states.next())
+        else {
+            panic!("one wait has two notes");
+        };
+        assert_eq!(
+            (begin.state, end.state),
+            (thread_state::BLOCKED, thread_state::RUNNING)
+        );
+        assert_eq!((&begin.name, begin.reason), (&end.name, end.reason));
+        assert!(late > early && early > 0, "{early} {late}");
+        if end.reason == reason::LOCK {
+            assert_eq!(
+                (&begin.holder, &begin.function),
+                (&end.holder, &end.function)
+            );
+        } else {
+            assert_eq!((begin.holder.as_str(), begin.function.as_str()), ("", ""));
+        }
+        end
+    };
+    lanes.map(wait).collect()
+}
+
+fn lock(name: &str, holder: &str, function: &str) -> State {
+    State {
+        state: thread_state::RUNNING,
+        reason: reason::LOCK,
+        name: name.to_owned(),
+        holder: holder.to_owned(),
+        function: function.to_owned(),
+    }
+}
+
+#[test]
+fn a_wait_names_its_lock_the_holder_and_what_that_was_in() {
+    for variables in ["FDR=*", "FDR=* FDR_KEEP=1ns", "FDR=* FDR_CLOCK=monotonic"] {
+        let folder = Folder::new("locks-mutex");
+        let trace = record(&folder, variables, "mutex");
+        let turns = ["flush", "inner", "flush", "flush", "inner"];
+        let wanted = turns.map(|turn| lock("queue", "locks", &format!("locks::{turn}")));
+        assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
+        let report = said(&["report", "--json"], &folder.only_trace());
+        let rows = report["waits"].as_array().expect("rows");
+        let [row] = &rows[..] else {
+            panic!("one lock was waited for: {rows:?}");
+        };
+        assert_eq!(row["name"], "queue");
+        assert_eq!(row["reason"], "lock");
+        assert_eq!((&row["waits"], &row["threads"]), (&json!(5), &json!(5)));
+        let total = row["total_ns"].as_u64().expect("a time");
+        assert!(row["longest_ns"].as_u64().expect("a time") <= total);
+        let mut holders = row["holders"].as_array().expect("holders").clone();
+        holders.sort_by_key(|holder| holder["function"].as_str().map(str::to_owned));
+        let names = holders.iter();
+        let names: Vec<_> = names.map(|row| (&row["function"], &row["waits"])).collect();
+        let [flush, inner] = ["locks::flush", "locks::inner"].map(|name| json!(name));
+        assert_eq!(names, [(&flush, &json!(3)), (&inner, &json!(2))]);
+        let shares = holders.iter().map(|row| row["share"].as_f64());
+        let shares: f64 = shares.map(|share| share.expect("a share")).sum();
+        assert!((shares - 1.0).abs() < 1e-6, "{shares}");
+        assert_eq!(report["waiting"], json!([]));
+        let text = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
+        let row = text.lines().find(|line| line.contains("queue (lock)"));
+        let row = row.unwrap_or_else(|| panic!("{text}"));
+        assert!(
+            row.contains("locks::flush") && row.contains("locks::inner"),
+            "{row}"
+        );
+    }
+}
+
+#[test]
+fn without_open_calls_in_the_ring_the_function_is_not_guessed() {
+    let folder = Folder::new("locks-unkept");
+    let trace = record(&folder, "FDR=* FDR_KEEP=0", "mutex");
+    let wanted = [(); 5].map(|()| lock("queue", "locks", ""));
+    assert_eq!(waits(&trace, "waiter"), wanted);
+    let report = said(&["report", "--json"], &folder.only_trace());
+    let holders = json!([{"function": null, "waits": 5, "share": 1.0}]);
+    let mut found = report["waits"][0]["holders"].clone();
+    found[0]
+        .as_object_mut()
+        .expect("a holder")
+        .remove("total_ns");
+    assert_eq!(found, holders);
+}
+
+#[test]
+fn a_filter_of_functions_leaves_no_wait_out() {
+    let folder = Folder::new("locks-filter");
+    let trace = record(&folder, "FDR=locks::flush", "mutex");
+    let turns = ["flush", "", "flush", "flush", ""];
+    let functions = turns.map(|turn| match turn {
+        "" => String::new(),
+        turn => format!("locks::{turn}"),
+    });
+    // The thread has calls of one function, and none while it is in the others.
+    let wanted = functions.map(|function| lock("queue", "locks", &function));
+    assert_eq!(waits(&trace, "waiter"), wanted);
+}
+
+#[test]
+fn writers_and_the_only_reader_are_holders() {
+    let folder = Folder::new("locks-rwlock");
+    let trace = record(&folder, "FDR=*", "rwlock");
+    let of_reader = [lock("routes", "locks", "locks::flush")];
+    assert_eq!(waits(&trace, "reader"), of_reader);
+    // Two readers: none of them is named.
+    let of_writers = [
+        lock("routes", "locks", "locks::inner"),
+        lock("routes", "", ""),
+    ];
+    assert_eq!(waits(&trace, "writer"), of_writers);
+}
+
+#[test]
+fn conditions_know_who_notified_them_and_channels_have_names() {
+    let folder = Folder::new("locks-condition");
+    let trace = record(&folder, "FDR=*", "condition");
+    let wanted = State {
+        reason: reason::CONDITION,
+        ..lock("filled", "locks", "")
+    };
+    assert_eq!(waits(&trace, "waiter"), [wanted]);
+    let folder = Folder::new("locks-channel");
+    let trace = record(&folder, "FDR=*", "channel");
+    let channel = |name: &str| State {
+        reason: reason::CHANNEL,
+        ..lock(name, "", "")
+    };
+    assert_eq!(waits(&trace, "receiver"), [channel("jobs")]);
+    let [sender] = &waits(&trace, "sender")[..] else {
+        panic!("one sender");
+    };
+    let (name, line) = sender.name.split_once(" (").expect("a place");
+    assert_eq!((name, sender.reason), ("SyncSender<u32>", reason::CHANNEL));
+    assert!(line.contains("src/bin/locks.rs:"), "{line}");
+}
+
+/// What `fdr state` and `fdr report` say of threads that wait: thread, lock, holder, and what that is in.
+fn waiting(document: &Value) -> Vec<[String; 4]> {
+    let rows = document["waiting"].as_array().expect("rows").iter();
+    let mut rows: Vec<[String; 4]> = rows
+        .map(|row| {
+            assert!(row["waiting_ns"].as_u64().is_some_and(|ns| ns > 0), "{row}");
+            assert_eq!(row["reason"], "lock");
+            ["thread_name", "name", "holder_name", "holder_function"]
+                .map(|key| row[key].as_str().unwrap_or_default().to_owned())
+        })
+        .collect();
+    rows.sort();
+    rows
+}
+
+#[test]
+fn a_deadlock_is_seen_in_a_snapshot_in_a_dump_and_after_a_kill() {
+    for variables in ["FDR=* FDR_DIR=rings/", "FDR=* FDR_DIR=rings/ FDR_KEEP=0"] {
+        let folder = Folder::new("locks-deadlock");
+        let mut running = program(&folder, variables, "deadlock").start();
+        assert_eq!(running.line(), "ready");
+        let first = match variables.contains("KEEP=0") {
+            true => "",
+            false => "locks::first",
+        };
+        let wanted = [
+            ["audit", "accounts", "pay", first].map(str::to_owned),
+            ["pay", "journal", "audit", first].map(str::to_owned),
+        ];
+        let ring = only_ring(&folder);
+        assert_eq!(waiting(&said(&["state", "--json"], &ring)), wanted);
+        let text = fdr(&["state".as_ref(), ring.as_os_str()]);
+        let lines = text.lines().filter(|line| line.contains("     waits for "));
+        assert_eq!(lines.clone().count(), 2, "{text}");
+        let of_pay = format!("held by audit ({})", {
+            let state = said(&["state", "--json"], &ring);
+            let waits = state["waiting"].as_array().expect("rows").clone();
+            let of_audit = waits.into_iter().find(|row| row["thread_name"] == "audit");
+            of_audit.expect("a wait")["thread"].clone()
+        });
+        assert!(text.contains(&of_pay), "{text}");
+        running.signal("KILL");
+        let _ = running.end();
+        let trace = folder.join("after.fdr");
+        let _ = fdr(&[
+            &["recover", "-q", "-o"].map(OsStr::new)[..],
+            &[trace.as_os_str(), ring.as_os_str()],
+        ]
+        .concat());
+        assert_eq!(waiting(&said(&["report", "--json"], &trace)), wanted);
+        let text = fdr(&["report".as_ref(), trace.as_os_str()]);
+        assert!(text.contains("waiting when it was killed: "), "{text}");
+    }
+    let folder = Folder::new("locks-exit");
+    let mut running = program(&folder, "FDR=*", "itself").start();
+    assert_eq!(running.line(), "ready");
+    running.tell("");
+    let _ = running.end().ok();
+    let trace = folder.only_trace();
+    verify(&trace);
+    let rows = waiting(&said(&["report", "--json"], &trace));
+    let [[thread, name, holder, function]] = &rows[..] else {
+        panic!("one thread waits: {rows:?}");
+    };
+    assert!(name.starts_with("Mutex<u8> ("), "{name}");
+    assert_eq!(
+        [thread, holder, function],
+        ["once more", "once more", "locks::twice"]
+    );
+    let text = fdr(&["report".as_ref(), trace.as_os_str()]);
+    assert!(text.contains("held by itself in locks::twice"), "{text}");
+}
+
+#[test]
+fn a_moment_before_a_wait_knows_nothing_of_it() {
+    let folder = Folder::new("locks-moment");
+    let trace = record(&folder, "FDR=*", "mutex");
+    let path = folder.only_trace();
+    let before = said(&["state", "--json", "--at", "+0ns"], &path);
+    assert_eq!(before["waiting"], json!([]));
+    // The moment of the first wait's note.
+    let lanes = trace.threads.iter();
+    let mut notes = lanes.filter_map(|lane| lane.notes.first());
+    let (_, ticks, _, _) = notes.next().expect("a note");
+    let ns = trace.info.clock.nanos(fdr_formats::Ticks(*ticks)).0;
+    let within = said(&["state", "--json", "--at", &ns.to_string()], &path);
+    let rows = waiting(&within);
+    assert_eq!(rows.len(), 1, "{within}");
+}
+
+#[test]
+fn locks_that_nobody_waits_for_leave_nothing() {
+    for variables in ["FDR=*", "FDR=* FDR_KEEP=0"] {
+        let folder = Folder::new("locks-quiet");
+        let trace = record(&folder, variables, "quiet");
+        assert!(trace.threads.iter().all(|lane| lane.notes.is_empty()));
+        assert_eq!(trace.calls()["locks::short"], 1);
+        let names = trace.names();
+        assert!(
+            !names.contains(&"queue") && !names.contains(&"routes"),
+            "{names:?}"
+        );
+    }
+    // Off: no trace, and the same result.
+    let folder = Folder::new("locks-off");
+    let outcome = program(&folder, "", "quiet").run().ok();
+    assert_eq!(outcome.stdout.trim(), "1000");
+    assert_eq!(folder.names(), Vec::<String>::new());
+}
+
+#[test]
+fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
+    let wanted = "1200 1200\n1200\n[true, true, true] true\n";
+    for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
+        let folder = Folder::new("locks-busy");
+        let outcome = program(&folder, variables, "busy").run().ok();
+        assert_eq!(outcome.stdout, wanted, "{variables}");
+        if variables.is_empty() {
+            assert_eq!(folder.names(), Vec::<String>::new());
+            continue;
+        }
+        let path = folder.only_trace();
+        verify(&path);
+        let trace = Trace::read(&path);
+        for lane in &trace.threads {
+            let mut states = states(&trace, lane).into_iter();
+            // The first note of a ring may be the second one of a wait.
+            let first = states.as_slice().first();
+            if first.is_some_and(|(state, _)| state.state == thread_state::RUNNING) {
+                assert!(variables.contains("128K"));
+                states.next();
+            }
+            while let Some((begin, _)) = states.next() {
+                let (end, waited) = states.next().expect("each wait has ended");
+                assert_eq!(
+                    (begin.state, end.state),
+                    (thread_state::BLOCKED, thread_state::RUNNING)
+                );
+                assert_eq!((begin.name, begin.reason), (end.name, end.reason));
+                assert!(waited > 0);
+                // The holder is in no traced function while it has a lock.
+                assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_waits_of_a_plug_in_are_recorded_by_its_host() {
+    let hosts = [
+        env!("CARGO_BIN_EXE_traced_host"),
+        env!("CARGO_BIN_EXE_bare_host"),
+    ];
+    for host in hosts {
+        let folder = Folder::new("locks-plugin");
+        let open = format!("open:{}", plugin().display());
+        let program = Program::new(host, &folder).set("FDR=1");
+        let outcome = program.args(&[&open, "work", "wait"]).run().ok();
+        assert!(outcome.stdout.contains("done\n"), "{outcome:?}");
+        let path = folder.only_trace();
+        verify(&path);
+        let report = said(&["report", "--json"], &path);
+        let row = &report["waits"][0];
+        assert_eq!(
+            (&row["name"], &row["waits"]),
+            (&json!("of the plug-in"), &json!(1))
+        );
+        assert_eq!(
+            row["holders"][0]["function"], "recorded_plugin::holds",
+            "{host}"
+        );
+    }
+}
+
+#[test]
+fn ctf_has_the_waits_too() {
+    let folder = Folder::new("locks-ctf");
+    let _ = record(&folder, "FDR=*", "mutex");
+    let trace = folder.only_trace();
+    let ctf = folder.join("converted.ctf");
+    let _ = fdr(&[
+        &["convert", "-q", "--to", "ctf", "-o"].map(OsStr::new)[..],
+        &[ctf.as_os_str(), trace.as_os_str()],
+    ]
+    .concat());
+    let [before, after] =
+        [&trace, &ctf].map(|path| said(&["report", "--window", "--json"], path)["waits"].clone());
+    let counts = |rows: &Value| {
+        let row = &rows[0];
+        let holders = row["holders"].as_array().expect("holders").clone();
+        let functions = holders
+            .into_iter()
+            .map(|row| (row["function"].to_string(), row["waits"].to_string()));
+        (
+            row["name"].clone(),
+            row["waits"].clone(),
+            functions.collect::<Vec<_>>(),
+        )
+    };
+    assert_eq!(counts(&before), counts(&after));
+}
