@@ -119,7 +119,7 @@ impl NoteClass {
             (false, NoteKind::Task) => return Some(vec![Type::Unsigned; 8]),
             (false, NoteKind::ThreadState) => {
                 let number = Type::Unsigned;
-                return Some(vec![Type::Address, number, number, number]);
+                return Some(vec![Type::Address, number, number, number, number, number]);
             }
             (false, kind) => kind,
         };

@@ -29,7 +29,7 @@ const FILLER: [u8; 8] = [0xff; 8];
 const TASK: [&str; 8] = [
     "task", "parent", "woken_by", "elapsed", "busy", "polls", "counted", "state",
 ];
-const THREAD_STATE: [&str; 4] = ["object", "holder", "state", "reason"];
+const THREAD_STATE: [&str; 6] = ["object", "holder", "waited", "function", "state", "reason"];
 
 /// A value of a note.
 #[derive(Clone, Debug, PartialEq)]
@@ -109,8 +109,12 @@ fn of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
             name,
             state,
             reason,
+            function,
+            waited,
         } => {
-            let all = [*object, *holder, u64::from(*state), u64::from(*reason)];
+            let (state, reason) = (u64::from(*state), u64::from(*reason));
+            let function = u64::from(*function);
+            let all = [*object, *holder, *waited, function, state, reason];
             values.extend(all.map(Value::Unsigned));
             simple(*name)
         }
@@ -187,6 +191,8 @@ pub(crate) fn join(class: &NoteClass, values: &[Value<'_>]) -> Option<(NoteKind,
             Note::ThreadState {
                 object: next()?,
                 holder: next()?,
+                waited: next()?,
+                function: u32::try_from(next()?).ok()?,
                 state: u8::try_from(next()?).ok()?,
                 reason: u8::try_from(next()?).ok()?,
                 name,
@@ -195,6 +201,27 @@ pub(crate) fn join(class: &NoteClass, values: &[Value<'_>]) -> Option<(NoteKind,
     };
     let body = note.encode()?;
     values.next().is_none().then_some((kind, body))
+}
+
+/// The same for values of a stream with other numbers for names: `name` gives the number here.
+pub(crate) fn join_renamed(
+    class: &NoteClass,
+    values: &[Value<'_>],
+    name: impl Fn(u32) -> u32,
+) -> Option<(NoteKind, Vec<u8>)> {
+    let (kind, mut body) = join(&class.renamed(&name), values)?;
+    let function = body
+        .get_mut(24..28)
+        .filter(|_| kind == NoteKind::ThreadState && !class.is_body());
+    if let Some(function) = function {
+        // What the holder was in.
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(function);
+        let id = u32::from_le_bytes(bytes);
+        let id = if id == 0 { 0 } else { name(id) };
+        function.copy_from_slice(&id.to_le_bytes());
+    }
+    Some((kind, body))
 }
 
 type Rest<'v, 'a> = std::slice::Iter<'v, Value<'a>>;
@@ -318,7 +345,11 @@ impl NoteNames {
 /// A note of a trace whose clock has that frequency, with its times in nanoseconds.
 pub(crate) fn in_nanos(kind: NoteKind, body: &[u8], frequency: u64) -> Cow<'_, [u8]> {
     const NANOS_PER_SECOND: u64 = 1_000_000_000;
-    let times = body.get(32..48).filter(|_| kind == NoteKind::Task);
+    let times = match kind {
+        NoteKind::Task => body.get(32..48),
+        NoteKind::ThreadState => body.get(32..40),
+        NoteKind::Event | NoteKind::Arguments => None,
+    };
     let Some(times) = times.filter(|_| frequency != NANOS_PER_SECOND) else {
         return body.into();
     };

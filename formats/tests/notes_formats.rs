@@ -216,6 +216,8 @@ fn no_name_and_no_text_passes_for_another_thing() {
             name: 2 + nth,
             state: 77,
             reason: 88,
+            function: 1,
+            waited: 1 << 35,
         });
     }
     for target in HOLD {
@@ -310,6 +312,8 @@ pub(crate) fn few() -> (TraceInfo, Vec<Event>) {
             name: 3,
             state: 2,
             reason: 1,
+            function: 1,
+            waited: 6,
         },
     ];
     (info, around(&notes))

@@ -7,7 +7,7 @@ use super::tables::elide;
 use super::writer::Parts;
 use crate::escaped::{escape, unescape};
 use crate::note_class::{NoteClass, Type};
-use crate::note_values::{NoteNames, NoteValues, Value, join};
+use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
 use crate::notes::{MOST_BYTES, NoteKind};
 
 /// Bytes of a description. The word of a task's class and the task's number fit behind it.
@@ -127,6 +127,6 @@ impl Gathered {
             })
             .collect();
         let given = given.filter(|_| values.next().is_none())?;
-        join(&class.renamed(name), &given)
+        join_renamed(&class, &given, name)
     }
 }

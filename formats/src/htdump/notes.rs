@@ -28,7 +28,7 @@ use super::scan::Event;
 use super::schema::{Kind, Place};
 use crate::escaped::{escape, unescape};
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
-use crate::note_values::{NoteNames, NoteValues, Value, join};
+use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
 use crate::notes::NoteKind;
 use crate::text::cut;
 
@@ -171,5 +171,5 @@ pub(super) fn note(
             Type::Bytes => Value::Bytes(unescape(event.bytes(at))),
         });
     }
-    join(&class.renamed(name), &values)
+    join_renamed(&class, &values, name)
 }

@@ -51,9 +51,9 @@ impl Changes {
         self.last.push(-1);
     }
 
-    /// A change of a thread, not before its last change.
+    /// The next change is this thread's.
     #[inline]
-    pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+    fn turn(&mut self, thread: usize) -> io::Result<()> {
         if self.now != Some(thread) || self.batch.len() > BATCH {
             self.hand_over()?;
         }
@@ -62,20 +62,41 @@ impl Changes {
             self.turn += 1;
             self.numbers([self.turn << 2 | 3, 0]);
         }
+        Ok(())
+    }
+
+    /// A change of a thread, not before its last change.
+    #[inline]
+    pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+        self.turn(thread)?;
         let what = match op {
             Op::Push(FunctionId(function)) => u64::from(function) << 2,
             Op::Pop => 1,
             Op::Seen => 1 << 2 | 1,
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
-            Op::Counter(FunctionId(name), number) => {
-                u64::from(name) << 5 | u64::from(number.is_double) << 4 | COUNTER << 2 | 1
-            }
+            // It comes with its value.
+            Op::Counter(_) => return Ok(()),
         };
         let last = std::mem::replace(&mut self.last[thread], time);
         self.numbers([what, time.wrapping_sub(last) as u64]);
-        if let Op::Counter(_, number) = op {
-            self.numbers([number.bits(), 0]);
-        }
+        Ok(())
+    }
+
+    /// A counter of a thread has another value.
+    #[cfg(feature = "read")]
+    pub(super) fn counter(
+        &mut self,
+        thread: usize,
+        time: i64,
+        FunctionId(name): FunctionId,
+        number: Number,
+    ) -> io::Result<()> {
+        // It begins the thread's turn, and makes room.
+        self.turn(thread)?;
+        let what = u64::from(name) << 5 | u64::from(number.is_double) << 4 | COUNTER << 2 | 1;
+        let last = std::mem::replace(&mut self.last[thread], time);
+        self.numbers([what, time.wrapping_sub(last) as u64]);
+        self.numbers([number.bits, 0]);
         Ok(())
     }
 
@@ -110,7 +131,7 @@ impl Changes {
     /// came.
     pub(super) fn merge(
         mut self,
-        mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
+        mut take: impl FnMut(usize, i64, Op, &Number) -> io::Result<()>,
     ) -> io::Result<()> {
         self.hand_over()?;
         let (mut strands, mut turns) = (Vec::new(), Vec::new());
@@ -123,7 +144,7 @@ impl Changes {
         while tournament.earliest != NEVER {
             let (time, _, thread) = tournament.earliest;
             let strand = &mut strands[thread];
-            take(thread, time, strand.op)?;
+            take(thread, time, strand.op, &strand.number)?;
             tournament.next(thread, strand.next(thread)?);
         }
         Ok(())
@@ -145,6 +166,8 @@ struct Strand<'a> {
     turn: u64,
     time: i64,
     op: Op,
+    /// The value of a counter.
+    number: Number,
 }
 
 impl<'a> Strand<'a> {
@@ -156,6 +179,7 @@ impl<'a> Strand<'a> {
             turn: 0,
             time: -1,
             op: Op::Pop,
+            number: Number::default(),
         }
     }
 
@@ -201,8 +225,8 @@ impl<'a> Strand<'a> {
     fn counter(&mut self, payload: u64) -> Op {
         let value = self.number();
         self.number();
-        let number = Number::new(payload & 4 != 0, value);
-        Op::Counter(FunctionId((payload >> 3) as u32), number)
+        self.number = Number::new(payload & 4 != 0, value);
+        Op::Counter(FunctionId((payload >> 3) as u32))
     }
 
     #[inline]
@@ -250,34 +274,45 @@ mod tests {
                 // Some changes are at the same time, some are far apart, and one is far beyond 32 bits.
                 let far = if nth == 49_999 { i64::MAX / 2 } else { 0 };
                 let time = -1 + nth / 2 * (3 - thread as i64) * 1000 + far;
-                let op = match nth % 5 {
+                let number = Number::new(nth % 2 == 0, nth as u64 * (u64::MAX / 60_000));
+                let op = match nth % 4 {
                     0 => Op::Push(FunctionId(u32::MAX - nth as u32)),
                     1 => Op::Pop,
-                    2 => Op::Counter(FunctionId(u32::MAX), Number::new(false, -nth as u64)),
-                    3 => Op::Counter(FunctionId(nth as u32), Number::new(true, u64::MAX)),
+                    2 => Op::Counter(FunctionId(u32::MAX - nth as u32)),
                     _ => Op::Cpu(nth as u32),
                 };
-                changes
-                    .push(thread, time, op)
-                    .expect("a folder for temporary files");
-                wanted.push((time, thread, op));
+                let pushed = match op {
+                    Op::Counter(name) => changes.counter(thread, time, name, number),
+                    op => changes.push(thread, time, op),
+                };
+                pushed.expect("a folder for temporary files");
+                wanted.push((time, thread, op, number));
             }
         }
         // A second turn: among changes of one time, its change comes last.
         for (thread, time) in [(2, i64::MAX - 7), (0, i64::MAX - 7), (1, i64::MAX - 7)] {
             changes.push(thread, time, Op::Seen).expect("a file");
-            wanted.push((time, thread, Op::Seen));
+            wanted.push((time, thread, Op::Seen, Number::default()));
         }
         // Stable.
-        wanted.sort_by_key(|&(time, _, _)| time);
+        wanted.sort_by_key(|&(time, ..)| time);
         let mut found = Vec::new();
         changes
-            .merge(|thread, time, op| {
-                found.push((time, thread, op));
+            .merge(|thread, time, op, number| {
+                found.push((time, thread, op, *number));
                 Ok(())
             })
             .expect("a readable file");
         assert_eq!(found.len(), wanted.len());
+        let of_counters = |all: &mut Vec<(i64, usize, Op, Number)>| {
+            for (_, _, op, number) in all {
+                if !matches!(op, Op::Counter(_)) {
+                    *number = Number::default();
+                }
+            }
+        };
+        of_counters(&mut wanted);
+        of_counters(&mut found);
         assert!(found == wanted, "the order differs");
     }
 }

@@ -285,8 +285,7 @@ impl Known {
                 self.reached = self.reached.saturating_sub(1);
                 (self.reached, None)
             }
-            Op::Seen | Op::Cpu(_) => return,
-            Op::Counter(name, number) => return self.counter(name, number, time, until),
+            Op::Seen | Op::Cpu(_) | Op::Counter(_) => return,
         };
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Level::default());
@@ -396,14 +395,12 @@ impl Sink for At {
         match *mark {
             Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.untold),
             Mark::Note { time, kind, body } => {
-                let mut encoder = std::mem::take(&mut known.encoder);
-                let (until, untold) = (self.time, &mut self.untold);
                 let note = (time, kind, body);
-                encoder.note(note, &mut self.scale, untold, &mut |time, op| {
+                let counter = known.encoder.note(note, &mut self.scale, &mut self.untold);
+                if let Some((time, name, number)) = counter {
                     known.seen = true;
-                    known.change(op, time, until);
-                });
-                known.encoder = encoder;
+                    known.counter(name, number, time, self.time);
+                }
             }
             _ => {}
         }

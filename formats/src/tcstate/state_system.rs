@@ -299,8 +299,8 @@ impl Builder {
                 thread.place = None;
                 return;
             }
-            // It does not say where the thread runs.
-            Op::Counter(name, number) => return self.counter(thread, name, number, info),
+            // See below.
+            Op::Counter(_) => return,
             Op::Seen => {
                 let thread = &mut self.threads[thread];
                 if thread.stack == 0 {
@@ -334,8 +334,18 @@ impl Builder {
         self.seen(thread, time);
     }
 
+    /// A counter has another value. It does not say where its thread runs.
     #[cold]
-    fn counter(&mut self, thread: usize, name: FunctionId, number: Number, info: &TraceInfo) {
+    pub(super) fn counter(
+        &mut self,
+        thread: usize,
+        time: i64,
+        name: FunctionId,
+        number: Number,
+        info: &TraceInfo,
+    ) {
+        // It moves the time.
+        self.change(thread, time, Op::Counter(name), info);
         let name = info.function(name).map_or_else(|| name.to_string(), label);
         let next = self.counters.len() as u32;
         let number_of_name = *self.counter_of.entry(name.clone()).or_insert(next);
@@ -410,14 +420,9 @@ impl Builder {
 
     /// Ends the history.
     pub(super) fn finish(&mut self, end: i64) {
-        let Builder {
-            engine,
-            bytes,
-            intervals,
-            any,
-            ..
-        } = self;
-        engine.finish(end, &mut |interval| write(bytes, intervals, any, interval));
+        let (bytes, intervals, any) = (&mut self.bytes, &mut self.intervals, &self.any);
+        let mut out = |interval: &Interval| write(bytes, intervals, any, interval);
+        self.engine.finish(end, &mut out);
     }
 }
 

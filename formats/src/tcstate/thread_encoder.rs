@@ -31,34 +31,30 @@ pub(super) enum Op {
     Seen,
     /// It runs on this CPU, from the next change on.
     Cpu(u32),
-    /// The counter of that name has this value from here on.
-    Counter(FunctionId, Number),
+    /// The counter of that name has another value, which stands beside it.
+    Counter(FunctionId),
 }
 
-/// The value of a counter, in few bytes, because each change is moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+// Each change is moved.
+const _: () = assert!(size_of::<Op>() == 8);
+
+/// The value of a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Number {
     /// It has a fraction.
     pub(super) is_double: bool,
-    bits: [u32; 2],
+    pub(super) bits: u64,
 }
-
-const _: () = assert!(size_of::<Op>() == 16);
 
 impl Number {
     pub(super) fn new(is_double: bool, bits: u64) -> Number {
-        let bits = [bits as u32, (bits >> 32) as u32];
         Number { is_double, bits }
-    }
-
-    pub(super) fn bits(self) -> u64 {
-        u64::from(self.bits[0]) | u64::from(self.bits[1]) << 32
     }
 
     pub(super) fn value(self) -> Value {
         match self.is_double {
-            true => Value::Double(f64::from_bits(self.bits())),
-            false => Value::Int(self.bits() as i64),
+            true => Value::Double(f64::from_bits(self.bits)),
+            false => Value::Int(self.bits as i64),
         }
     }
 }
@@ -175,26 +171,22 @@ impl ThreadEncoder {
         }
     }
 
-    /// A note. A counter becomes a change; false: it is another note.
+    /// A note. The time, name and value of a counter; `None`: it is another note.
     #[cfg(feature = "read")]
     pub(super) fn note(
         &mut self,
         (time, kind, body): (Ticks, NoteKind, &[u8]),
         scale: &mut Scale,
         untold: &mut Untold,
-        out: &mut impl FnMut(i64, Op),
-    ) -> bool {
-        let Some((name, number)) = counter(kind, body) else {
-            return false;
-        };
+    ) -> Option<(i64, FunctionId, Number)> {
+        let (name, number) = counter(kind, body)?;
         let Nanos(nanos) = scale.nanos(time);
         let time = (nanos.min(LATEST) as i64).max(self.reached);
         let (first, _) = self.counted.unwrap_or((time, time));
         self.counted = Some((first, time));
         self.reached = time;
         untold.counters += 1;
-        out(time, Op::Counter(name, number));
-        true
+        Some((time, name, number))
     }
 
     /// Whether a frame is open.

@@ -21,7 +21,7 @@ use super::merge::Changes;
 use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
 use super::state_system::{Attribute, Builder, Name};
-use super::thread_encoder::{ThreadEncoder, Untold};
+use super::thread_encoder::{Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
@@ -105,18 +105,14 @@ impl TcstateWriter {
         let Some(known) = self.threads.get_mut(self.now) else {
             return;
         };
-        let (changes, now, failed) = (&mut self.changes, self.now, &mut self.failed);
-        let mut out = |time, op| {
-            if failed.is_none() {
-                *failed = changes.push(now, time, op).err();
+        let note = (time, kind, body);
+        match known.encoder.note(note, &mut self.scale, &mut self.untold) {
+            Some((time, name, number)) if self.failed.is_none() => {
+                let changed = self.changes.counter(self.now, time, name, number);
+                self.failed = changed.err();
             }
-        };
-        let (scale, untold) = (&mut self.scale, &mut self.untold);
-        let is_state = known
-            .encoder
-            .note((time, kind, body), scale, untold, &mut out);
-        if !is_state {
-            self.losses.add_left_out(&Mark::Note { time, kind, body });
+            Some(_) => {}
+            None => self.losses.add_left_out(&Mark::Note { time, kind, body }),
         }
     }
 
@@ -138,8 +134,11 @@ impl TcstateWriter {
         save(&self.folder, history, |out| {
             // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
-            changes.merge(|thread, time, op| {
-                builder.change(thread, time, op, info);
+            changes.merge(|thread, time, op, &number| {
+                match op {
+                    Op::Counter(name) => builder.counter(thread, time, name, number, info),
+                    op => builder.change(thread, time, op, info),
+                }
                 hand_over(&mut builder, out, CHUNK)
             })?;
             builder.finish(end);

@@ -329,9 +329,13 @@ impl Table {
 
     /// The id of a name that came while the program runs. 0: there are too many.
     pub(crate) fn id_of_name(&mut self, name: String, file: &'static str, line: u32) -> u32 {
-        if let Some(&known) = self.names.get(name.as_str()) {
-            return known;
-        }
+        let known = self
+            .names
+            .binary_search_by_key(&name.as_str(), |known| known.0);
+        let place = match known {
+            Ok(place) => return self.names[place].1,
+            Err(place) => place,
+        };
         if self.functions.len() >= LARGEST_ID || self.names.len() >= MOST_NAMES {
             return 0;
         }
@@ -340,7 +344,7 @@ impl Table {
         let site = CallSite::new::<()>(file, line).only_name();
         let site = Box::leak(Box::new(site.named(Box::leak(Box::new(text)))));
         site.set_id(id);
-        self.names.insert(text, id);
+        self.names.insert(place, (text, id));
         self.functions.push(Function {
             site,
             own: true,
