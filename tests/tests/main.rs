@@ -25,6 +25,7 @@ mod faults;
 mod flush_formats;
 mod heph_packets;
 mod hostile;
+mod http_service;
 mod identity;
 mod interrupts;
 mod last_thread;
