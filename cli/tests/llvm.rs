@@ -268,6 +268,8 @@ fn with_notes(trace: &str, version: Version) {
     assert_eq!(writer.finish().expect("a file").to_string(), "");
 }
 
+const NOTES: [&str; 4] = ["event: ", "task: ", "arguments: ", "thread state: "];
+
 #[test]
 fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
     let folder = Folder::new("notes");
@@ -294,7 +296,25 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
                 assert!(records.contains(note), "{note}: {records}");
             }
         }
-        let output = common::fdr(&["convert", &trace, "--to", "heph", "-o", &other]);
+        // There and back.
+        for format in ["htdump", "heph", "iet2"] {
+            let (there, back) = (format!("{other}.{format}"), format!("{other}.{format}.fdr"));
+            answer(&["convert", &trace, "--to", format, "-o", &there]);
+            assert_eq!(json(&["info", "--json", &there])["others"]["notes"], 4);
+            answer(&["convert", &there, "--to", target, "-o", &back]);
+            let notes = |trace: &str| {
+                let records = answer(&["records", trace]);
+                let lines = records.lines().filter_map(|line| line.split_once("fdr "));
+                let notes =
+                    lines.filter(|(_, note)| NOTES.iter().any(|kind| note.starts_with(kind)));
+                notes
+                    .map(|(_, note)| note.to_owned())
+                    .collect::<Vec<String>>()
+            };
+            assert_eq!(notes(&trace).len(), 4);
+            assert_eq!(notes(&trace), notes(&back), "{format}");
+        }
+        let output = common::fdr(&["convert", &trace, "--to", "tcstate", "-o", &other]);
         assert!(common::stderr(&output).contains("4 notes"), "{output:?}");
     }
 }

@@ -115,6 +115,22 @@ fn requests() {
     same_output("requests", "4 cancelled, 4888 in all\n");
 }
 
+/// Its clients measure times, so its lines differ.
+#[test]
+fn http_service() {
+    let folder = Folder::new("http_service");
+    for (fdr, files) in [(None, 0), (Some("1"), 1)] {
+        let said = folder.run("http_service", &["20"], fdr);
+        let routes = said
+            .lines()
+            .filter_map(|line| line.split_whitespace().last());
+        let routes: Vec<_> = routes.collect();
+        let wanted = ["route", "/item/{number}", "/search/{word}", "/digest"];
+        assert_eq!(routes, wanted, "{said}");
+        assert_eq!(folder.files().len(), files, "{:?}", folder.files());
+    }
+}
+
 #[test]
 fn slow_request() {
     same_output("slow_request", "served 1000 requests\n");

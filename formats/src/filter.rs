@@ -6,7 +6,7 @@ mod nearest;
 
 use std::str::FromStr;
 
-use crate::text::same_word;
+use crate::text::{self, same_word};
 
 pub use nearest::{near, nearest};
 
@@ -131,8 +131,7 @@ impl Filter {
         let mut words = String::new();
         for (sign, globs) in [("", &self.includes), ("-", &self.excludes)] {
             for glob in globs {
-                words.push_str(if words.is_empty() { "" } else { "," });
-                words.push_str(sign);
+                text::append(&mut words, ",", sign);
                 words.push_str(glob);
             }
         }

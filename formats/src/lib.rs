@@ -60,6 +60,7 @@ mod edges;
 #[cfg(feature = "entrace")]
 pub mod entrace;
 pub mod error;
+mod escaped;
 mod facts;
 pub mod filter;
 mod format;
@@ -75,6 +76,10 @@ pub mod lengths;
 pub mod memory;
 pub mod model;
 pub mod moments;
+#[cfg(feature = "ctf")]
+mod note_class;
+#[cfg(feature = "ctf")]
+mod note_values;
 #[cfg(feature = "read")]
 pub mod note_words;
 pub mod notes;

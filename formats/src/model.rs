@@ -9,6 +9,7 @@ use std::fmt;
 pub use crate::identity::Identity;
 pub use crate::notes::NoteKind;
 use crate::scale;
+#[cfg(feature = "read")]
 use crate::trigger;
 mod totals;
 
@@ -423,6 +424,7 @@ impl TraceInfo {
         }
     }
 
+    #[cfg(feature = "read")]
     /// The thread whose crash or panic made the recorder write, if the reason names it.
     #[must_use]
     pub fn failed_thread(&self) -> Option<ThreadId> {
@@ -444,12 +446,14 @@ impl TraceInfo {
         all.filter(|function| function.is_called())
     }
 
+    #[cfg(feature = "read")]
     /// Why a trigger made the trace. `None`: something else did.
     #[must_use]
     pub fn trigger(&self) -> Option<trigger::Reason<'_>> {
         trigger::Reason::parse(&self.reason)
     }
 
+    #[cfg(feature = "read")]
     /// The thread that the reason names: of the crash, the panic, or the slow call that a trigger waited for.
     #[must_use]
     pub fn thread_of_reason(&self) -> Option<ThreadId> {

@@ -102,6 +102,12 @@ impl Scale {
         }
     }
 
+    /// Ticks per second.
+    #[cfg(feature = "read")]
+    pub(crate) fn frequency(&self) -> u64 {
+        self.frequency
+    }
+
     /// As [`nanos`].
     #[inline]
     #[must_use]

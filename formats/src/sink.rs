@@ -61,7 +61,7 @@ impl Losses {
         count_more(&mut self.notes, what, count);
     }
 
-    /// Counts the short calls and notes, which only XRay files can hold.
+    /// Counts the short calls and notes that the target leaves out.
     pub(crate) fn add_left_out(&mut self, mark: &Mark<'_>) {
         match mark {
             Mark::ShortCalls { calls, .. } => {

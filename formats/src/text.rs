@@ -45,6 +45,15 @@ pub fn same_word(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
+/// Adds a word to a list in words, with `between` before it unless the list is empty.
+#[inline(never)]
+pub fn append(list: &mut String, between: &str, word: &str) {
+    if !list.is_empty() {
+        list.push_str(between);
+    }
+    list.push_str(word);
+}
+
 /// The decimal number that a text is.
 #[must_use]
 #[inline(never)]
@@ -92,6 +101,15 @@ mod tests {
         let lasts = [0, 3, 4, 6, 7, 9, 10, 99].map(|most| last(text, most));
         assert_eq!(lasts, ["", "", "🦀", "🦀", "関🦀", "ß関🦀", text, text]);
         assert_eq!((cut("", 3), last("", 3)), ("", ""));
+    }
+
+    #[test]
+    fn words_make_a_list() {
+        let mut list = String::new();
+        for (word, wanted) in [("a", "a"), ("bc", "a, bc"), ("", "a, bc, ")] {
+            append(&mut list, ", ", word);
+            assert_eq!(list, wanted);
+        }
     }
 
     #[test]

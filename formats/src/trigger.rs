@@ -133,8 +133,7 @@ fn one(part: &str) -> Result<Trigger, String> {
     };
     let mut text = String::new();
     for word in part.split_whitespace() {
-        text.push_str(if text.is_empty() { "" } else { " " });
-        text.push_str(word);
+        text::append(&mut text, " ", word);
     }
     Ok(Trigger {
         text,

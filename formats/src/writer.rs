@@ -152,7 +152,7 @@ pub(crate) fn tell_kept(kept: &mut Option<io::Error>) -> io::Result<()> {
         return Ok(());
     };
     // `io::Error` can't be cloned.
-    *kept = Some(io::Error::new(error.kind(), error.to_string()));
+    *kept = Some(io::Error::new(error.kind(), format!("{error}")));
     Err(error)
 }
 

@@ -1,7 +1,7 @@
 //! A function body, split where a statement can be put in front of it without a trace: behind inner
 //! attributes and leading items. It must never change or reorder a token.
 
-use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 
 use crate::items::{braces, is_punct, is_word, next_item};
 
@@ -47,6 +47,85 @@ impl Body {
     /// Whether the body says `name` where that can be a variable.
     pub(crate) fn mentions(&self, name: &Ident) -> bool {
         mentions(self.rest.clone(), name)
+    }
+}
+
+/// A future that is the value of a body: `async move {…}`, or the same in `Box::pin(…)`.
+pub(crate) struct Future {
+    /// The tokens in front of the future, without those of its box.
+    pub(crate) before: TokenStream,
+    /// `Box::pin`, and the parentheses behind it.
+    pub(crate) boxed: Option<(TokenStream, Group)>,
+    /// `async` or `async move`.
+    pub(crate) words: TokenStream,
+    pub(crate) is_move: bool,
+    pub(crate) block: Group,
+}
+
+impl Future {
+    /// The future with which the tokens of a body end.
+    pub(crate) fn at_end_of(rest: &TokenStream) -> Option<Future> {
+        let tokens: Vec<TokenTree> = rest.clone().into_iter().collect();
+        let (last, others) = tokens.split_last()?;
+        let TokenTree::Group(group) = last else {
+            return None;
+        };
+        let end = match group.delimiter() {
+            Delimiter::Parenthesis => start_of_box(others)?,
+            _ => tokens.len(),
+        };
+        let inside: Vec<TokenTree> = match group.delimiter() {
+            Delimiter::Parenthesis => group.stream().into_iter().collect(),
+            _ => tokens.clone(),
+        };
+        let (start, is_move, block) = start_of_future(&inside)?;
+        let of = |tokens: &[TokenTree]| tokens.iter().cloned().collect::<TokenStream>();
+        let words = of(&inside[start..inside.len() - 1]);
+        let (start, boxed) = match end < tokens.len() {
+            // The box holds the future and nothing else.
+            true if start > 0 => return None,
+            true => (end, Some((of(&others[end..]), group.clone()))),
+            false => (start, None),
+        };
+        ends_statement(tokens[..start].last()).then(|| Future {
+            before: of(&tokens[..start]),
+            boxed,
+            words,
+            is_move,
+            block,
+        })
+    }
+}
+
+/// Where a path begins that ends in `Box::pin`, at the end of the tokens.
+fn start_of_box(tokens: &[TokenTree]) -> Option<usize> {
+    let is_path = |token: &&TokenTree| match token {
+        TokenTree::Ident(_) => true,
+        TokenTree::Punct(punct) => punct.as_char() == ':',
+        _ => false,
+    };
+    let start = tokens.len() - tokens.iter().rev().take_while(is_path).count();
+    let path = tokens[start..].iter().map(ToString::to_string);
+    let path: String = path.collect();
+    (path == "Box::pin" || path.ends_with("::Box::pin")).then_some(start)
+}
+
+/// Where `async {…}` or `async move {…}` begins at the end of the tokens, whether it moves, and its block.
+fn start_of_future(tokens: &[TokenTree]) -> Option<(usize, bool, Group)> {
+    let (last, words) = tokens.split_last()?;
+    let block = braces(last)?;
+    let word = |back: usize| words.len().checked_sub(back).map(|at| &words[at]);
+    let is_move = is_word(word(1), "move");
+    let back = 1 + usize::from(is_move);
+    is_word(word(back), "async").then(|| (words.len() - back, is_move, block))
+}
+
+/// Whether a statement may begin behind the token.
+fn ends_statement(token: Option<&TokenTree>) -> bool {
+    match token {
+        None => true,
+        Some(TokenTree::Punct(punct)) => punct.as_char() == ';',
+        Some(token) => braces(token).is_some(),
     }
 }
 
@@ -187,6 +266,47 @@ pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
 mod tests {
     use super::*;
     use proc_macro2::Span;
+
+    #[test]
+    fn a_body_that_is_a_future() {
+        let future = |text: &str| {
+            let future = Future::at_end_of(&text.parse().expect("tokens"))?;
+            let is_boxed = future.boxed.is_some();
+            let parts = [future.before.to_string(), future.block.to_string()];
+            Some((parts.concat().replace(' ', ""), is_boxed, future.is_move))
+        };
+        let found = |before: &str, is_boxed, is_move| Some((before.to_owned(), is_boxed, is_move));
+        assert_eq!(future("async move { a }"), found("{a}", false, true));
+        assert_eq!(
+            future("let a = b; async { a }"),
+            found("leta=b;{a}", false, false)
+        );
+        assert_eq!(
+            future("Box::pin(async move { a })"),
+            found("{a}", true, true)
+        );
+        assert_eq!(
+            future("if a { b } ::std::boxed::Box::pin(async move { a })"),
+            found("ifa{b}{a}", true, true)
+        );
+        for text in [
+            "",
+            "a(async move {})",
+            "Box::new(async move {})",
+            "MyBox::pin(async move {})",
+            "Box::pin(a, async move {})",
+            "Box::pin(async move {}.map(a))",
+            "a = async move {}",
+            "a + Box::pin(async move {})",
+            "async move {};",
+            "async move {}.boxed()",
+            "async move |a| {}",
+            "match a {}",
+            "move {}",
+        ] {
+            assert_eq!(future(text), None, "{text}");
+        }
+    }
 
     fn split(text: &str) -> [String; 3] {
         let tokens: TokenStream = text.parse().expect("tokens");

@@ -10,7 +10,7 @@ use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use quote::quote_spanned;
 
 use crate::arguments::Code;
-use crate::body::{Body, mentions};
+use crate::body::{Body, Future, mentions};
 use crate::canonical::is_canonical;
 use crate::frame;
 use crate::options::Options;
@@ -47,6 +47,8 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
         around_polls(function, body, &recorder)
+    } else if let Some(future) = value_that_is_polled(function, &body, &recorder) {
+        around_future(body, future, &recorder)
     } else if recorder.said.result.is_some() {
         around_result(function, body, &recorder)
     } else if frame::is_own(function, &body) {
@@ -196,6 +198,75 @@ fn lints(bindings: &[Binding]) -> Option<TokenStream> {
     is_mut.then(|| quote_spanned!(Span::mixed_site()=> #[allow(unused_assignments)]))
 }
 
+/// The parts of a future whose polls are calls.
+struct OfPolls {
+    /// The function that makes it of another one.
+    polled: TokenStream,
+    /// Statements in front of the future, if something is recorded inside of it.
+    before: Option<TokenStream>,
+    sites: TokenStream,
+    /// Records the arguments, inside of the future.
+    arguments: Option<TokenStream>,
+    /// Puts another future around `__fdr_body`, which records the result.
+    result: Option<TokenStream>,
+}
+
+impl OfPolls {
+    fn of(recorder: &Recorder) -> OfPolls {
+        let span = Span::mixed_site();
+        let Recorder {
+            private,
+            place,
+            said,
+            ..
+        } = recorder;
+        // A future without times for its polls is no task.
+        let (polled, sites, first) = match recorder.untimed {
+            false => (
+                quote_spanned!(span=> polled),
+                quote_spanned!(span=> #private::task_sites!(#place)),
+                quote_spanned!(span=> &__fdr_sites[0]),
+            ),
+            true => (
+                quote_spanned!(span=> polled_untimed),
+                quote_spanned!(span=> #private::site!(#place)),
+                quote_spanned!(span=> __fdr_sites),
+            ),
+        };
+        // Arguments and results are inside of the future, and the site is there, too.
+        let (before, sites) = match said.is_any {
+            false => (None, sites),
+            true => (
+                Some(quote_spanned! {span=>
+                    let __fdr_sites = #sites;
+                    let __fdr_site = #first;
+                }),
+                quote_spanned!(span=> __fdr_sites),
+            ),
+        };
+        let arguments = said
+            .arguments
+            .as_ref()
+            .map(|arguments| quote_spanned!(span=> if #private::is_on(__fdr_site) { #arguments }));
+        let result = said.result.as_ref().map(|result| {
+            quote_spanned! {span=>
+                let __fdr_body = async move {
+                    let __fdr_result = __fdr_body.await;
+                    if #private::is_on(__fdr_site) { #result }
+                    __fdr_result
+                };
+            }
+        });
+        OfPolls {
+            polled,
+            before,
+            sites,
+            arguments,
+            result,
+        }
+    }
+}
+
 /// The body moves into a future of its own, and that is what each poll goes through.
 ///
 /// - `__fdr_output` gives the inner future the function's type of output. So `?`, coercions and closures in the body
@@ -207,49 +278,14 @@ fn lints(bindings: &[Binding]) -> Option<TokenStream> {
 ///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
-    let Recorder {
-        private,
-        place,
-        said,
-        ..
-    } = recorder;
-    // A future without times for its polls is no task.
-    let (polled, sites, first) = match recorder.untimed {
-        false => (
-            quote_spanned!(span=> polled),
-            quote_spanned!(span=> #private::task_sites!(#place)),
-            quote_spanned!(span=> &__fdr_sites[0]),
-        ),
-        true => (
-            quote_spanned!(span=> polled_untimed),
-            quote_spanned!(span=> #private::site!(#place)),
-            quote_spanned!(span=> __fdr_sites),
-        ),
-    };
-    // Arguments and results are inside of the future, and the site is there, too.
-    let (before, sites) = match said.is_any {
-        false => (None, sites),
-        true => (
-            Some(quote_spanned! {span=>
-                let __fdr_sites = #sites;
-                let __fdr_site = #first;
-            }),
-            quote_spanned!(span=> __fdr_sites),
-        ),
-    };
-    let arguments = said
-        .arguments
-        .as_ref()
-        .map(|arguments| quote_spanned!(span=> if #private::is_on(__fdr_site) { #arguments }));
-    let result = said.result.as_ref().map(|result| {
-        quote_spanned! {span=>
-            let __fdr_body = async move {
-                let __fdr_result = __fdr_body.await;
-                if #private::is_on(__fdr_site) { #result }
-                __fdr_result
-            };
-        }
-    });
+    let Recorder { private, said, .. } = recorder;
+    let OfPolls {
+        polled,
+        before,
+        sites,
+        arguments,
+        result,
+    } = OfPolls::of(recorder);
     let bindings = bound_by_value(&function.head[function.after_name..]);
     let captures = captures(&bindings, &body, said.arguments.as_ref());
     let lints = lints(&bindings);
@@ -288,6 +324,69 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
         #result
         #last
     }
+}
+
+/// The future that the function gives back, if its polls can be recorded. An argument that is recorded must be in the
+/// future anyway: otherwise the future would borrow more than it does without the attribute.
+fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -> Option<Future> {
+    if function.is_async {
+        return None;
+    }
+    let future = Future::at_end_of(&body.rest)?;
+    let bindings = bound_by_value(&function.head[function.after_name..]);
+    let is_held = |code: &TokenStream| {
+        let mut names = bindings.iter().map(|binding| &binding.name);
+        let in_block = |name| mentions(future.block.stream(), name);
+        future.is_move && names.all(|name| in_block(name) || !mentions(code.clone(), name))
+    };
+    let arguments = recorder.said.arguments.as_ref();
+    arguments.is_none_or(is_held).then_some(future)
+}
+
+/// The function makes a future, as `async fn` does, and each poll of the future is a call. The call that makes it
+/// leaves no record.
+fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream {
+    let span = Span::mixed_site();
+    let Recorder { private, said, .. } = recorder;
+    let OfPolls {
+        polled,
+        before: first,
+        sites,
+        arguments,
+        result,
+    } = OfPolls::of(recorder);
+    let Body {
+        attributes, items, ..
+    } = body;
+    let Future {
+        before,
+        boxed,
+        words,
+        block,
+        ..
+    } = future;
+    let inside = arguments.into_iter().flatten().chain(block.stream());
+    let block = in_braces_of(&block, inside.collect());
+    let value = match said.is_any {
+        false => quote_spanned!(span=> #words #block),
+        true => quote_spanned!(span=> __fdr_body),
+    };
+    let polled = quote_spanned!(span=> #private::#polled(#sites, #private::Output::NEW, #value));
+    let polled = match first {
+        None => polled,
+        Some(first) => {
+            quote_spanned!(span=> { #first let __fdr_body = #words #block; #result #polled })
+        }
+    };
+    let value = match boxed {
+        None => polled,
+        Some((path, parentheses)) => {
+            let mut held = Group::new(Delimiter::Parenthesis, polled);
+            held.set_span(parentheses.span());
+            path.into_iter().chain([TokenTree::Group(held)]).collect()
+        }
+    };
+    quote_spanned!(span=> #attributes #items #before #value)
 }
 
 /// Statements that capture parameters by value, the last one first: captures drop in their order.

@@ -101,7 +101,10 @@ use crate::scope::Scope;
 ///   It comes after the body's variables are dropped and before the parameters are. A function that
 ///   never comes back (`process::exit`, an endless loop, a panic that aborts) has no exit.
 /// - In an **`async fn`**, an entry and an exit around every poll, so that time spent waiting is not
-///   counted as time spent running. A future that is dropped before its end records nothing for that.
+///   counted as time spent running.
+/// - The same in a **`fn` that gives back a future**: its body ends in `async move { … }` or in
+///   `Box::pin(async move { … })`, as methods of `async_trait` do. The call that makes the future leaves no record. With
+///   `args(…)`, this holds if the future has these parameters anyway.
 /// - The function's **name** as a person would say it: `my_crate::module::Type::method`,
 ///   `<Type as Trait>::method`, without hashes; with it the file and the line of the name. All
 ///   instances of a generic function are one function. A method called on a `dyn Trait` is the
@@ -189,9 +192,6 @@ use crate::scope::Scope;
 ///
 /// # Limits
 ///
-/// - An attribute that rewrites `async fn` into a function that returns a boxed future (such as `async_trait`) leaves
-///   nothing to poll. The records are then those of the call that makes the future. The same holds for a `fn` that
-///   returns `impl Future`.
 /// - Where nothing is optimized, a function takes more stack: up to some hundred bytes. Each call whose result comes
 ///   in registers takes a slot for the result. So a body of 16 calls or more becomes a closure, if the function's
 ///   parameters are references or numbers. Backtraces show the closure as a frame of its own.

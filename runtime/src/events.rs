@@ -237,6 +237,55 @@ pub fn write(site: &'static CallSite, form: Form, level: Level, fields: &[Field<
     recorder::note(NoteKind::Event, Body::of(site, form, level, fields).words());
 }
 
+/// An event whose values come one after the other. It has 2 KiB.
+pub struct EventNote {
+    body: Body,
+    has_fields: bool,
+}
+
+impl EventNote {
+    /// An event with up to `most` fields. Async-signal-safe.
+    #[inline]
+    #[must_use]
+    pub fn new(site: &'static CallSite, form: Form, level: Level, most: usize) -> EventNote {
+        let head = u64::from(form as u8) | u64::from(level as u8) << 8;
+        let first = u64::from(site.id()) | head << 32;
+        EventNote {
+            body: Body::new(first, HEAD, most.min(MOST_FIELDS)),
+            has_fields: false,
+        }
+    }
+
+    /// Adds a field. Fields behind the most ones are left out. The code that prints the value must not panic.
+    /// Async-signal-safe, as far as that code is.
+    pub fn put(&mut self, name: &'static CallSite, value: Value<'_>) {
+        if self.body.fields > 0 {
+            self.body.put(name.id(), 0, value);
+            self.body.words[0] += 1 << 48;
+            self.has_fields = true;
+        }
+    }
+
+    /// Whether it has a field.
+    #[must_use]
+    pub fn has_fields(&self) -> bool {
+        self.has_fields
+    }
+
+    /// Its words, for [`write_words`]. Async-signal-safe.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        self.body.words()
+    }
+}
+
+/// Writes an event of the calling thread: the words of an [`EventNote`]. Async-signal-safe.
+#[cold]
+#[inline(never)]
+pub fn write_words(words: &[u64]) {
+    recorder::note(NoteKind::Event, words);
+}
+
 /// Writes arguments of the innermost open call, which is of `site`. Those without a value are left
 /// out, and those behind the 32nd. Async-signal-safe.
 #[cold]

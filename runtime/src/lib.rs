@@ -45,6 +45,7 @@
 //! | `dump` | from the ring to a trace file |
 //! | `crash` | the same in the handler of a signal that ends the process |
 //! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
+//! | `dynamic` | sites that are made at run time, for the crate `fdr-tracing` |
 //! | `load` | the function that the loader calls before `main` |
 #![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
 
@@ -82,6 +83,9 @@ pub mod sync;
 #[cfg(feature = "record")]
 mod sys;
 
+#[cfg(feature = "record")]
+#[doc(hidden)]
+pub mod dynamic;
 #[cfg(feature = "record")]
 #[doc(hidden)]
 pub mod private;

@@ -54,7 +54,7 @@ fn was_said(errno: usize) -> bool {
 /// thread. The loss of a trace is not printed by this function, but by a warning each time. `text` holds the
 /// system's error as Rust prints it.
 pub(crate) fn ring_error(text: fmt::Arguments<'_>) {
-    let text = text.to_string();
+    let text = fmt::format(text);
     if was_said(errno_in(&text).unwrap_or(0)) {
         info(format_args!("{text}"));
     } else {

@@ -118,8 +118,14 @@ fn reasons(folder: &Folder) -> Vec<String> {
 
 #[test]
 fn at_a_panic_that_is_caught() {
+    for variables in ["FDR=1 FDR_PANIC=1", "FDR=1 FDR_TRIGGER=panic,exit"] {
+        dump_at_a_caught_panic(variables);
+    }
+}
+
+fn dump_at_a_caught_panic(variables: &str) {
     let folder = Folder::new("dump-caught");
-    let outcome = like_untraced(&folder, "FDR=1 FDR_PANIC=1", "caught");
+    let outcome = like_untraced(&folder, variables, "caught");
     assert_eq!(outcome.stdout, format!("{SUM}caught true\n{SUM}"));
     assert!(
         outcome.stderr.contains("this panic is wanted"),

@@ -10,7 +10,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use fdr_formats::model::Counts;
+use fdr_formats::model::{Counts, NoteKind};
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::registry;
 use fdr_formats::source::drive;
 use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
@@ -406,6 +407,48 @@ fn conversions_of_golden_files() {
             drive(&*source, &mut writer, &|_| {}).expect("readable");
             writer.finish().expect("writable");
             check(&file.0, 1e9);
+        }
+    }
+}
+
+#[test]
+fn numbers_among_arguments_are_arguments() {
+    let place = |(place, value)| Field {
+        name: 9,
+        place,
+        value,
+    };
+    // XRay has no record for texts and floats.
+    let text = FieldValue::Text(b"text", 4);
+    let (float, signed) = (FieldValue::Float(0.5), FieldValue::Signed(-2));
+    let fields = [
+        (0, FieldValue::Unsigned(4711)),
+        (1, text),
+        (2, float),
+        (3, signed),
+    ];
+    let (function, fields) = (1, fields.map(place).to_vec());
+    let note = Note::Arguments { function, fields }.encode();
+    let (kind, body) = (
+        NoteKind::Arguments,
+        &note.expect("a note within bounds")[..],
+    );
+    for version in VERSIONS {
+        let (file, info) = (Scratch::new(), info());
+        let mut writer = XrayWriter::new(file.create(), version, &info).expect("writable");
+        let (id, thread) = (ThreadId(7), Thread::default());
+        writer.thread(&Thread { id, ..thread });
+        for time in (6000..106_000).step_by(100).map(Ticks) {
+            writer.calls(&[Call::entry(time, FunctionId(1))]);
+            writer.mark(&Mark::Note { time, kind, body });
+            writer.calls(&[Call::exit(Ticks(time.0 + 50), FunctionId(1))]);
+        }
+        writer.finish().expect("writable");
+        check(&file.0, 2e9);
+        for tool in tools() {
+            let yaml = run(tool, "convert -f yaml", &file.0);
+            let count = yaml.matches("args: [ 4711, 18446744073709551614 ]").count();
+            assert_eq!(count, 1000, "{}", tool.display());
         }
     }
 }

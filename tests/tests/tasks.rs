@@ -187,6 +187,17 @@ fn tasks_have_names_parents_polls_and_ends() {
             (end("boxed"), end("dropped")),
             ((FINISHED, 2), (DROPPED, 1))
         );
+        // One of each was never polled. It has a note if it is in no totals.
+        for (name, polls) in [("boxes", 3), ("makes", 5)] {
+            let ends: Vec<_> = named(name)
+                .iter()
+                .map(|(_, task)| (task.state, task.polls))
+                .collect();
+            let wanted = [(FINISHED, polls), (DROPPED, 0)];
+            let count = if variables == "FDR_KEEP=0" { 2 } else { 1 };
+            assert_eq!(ends, wanted[..count], "{variables} {name}");
+        }
+        assert_eq!(named("makes_untimed").len(), 0);
         let (_, moves) = only("moves");
         assert_eq!((moves.state, moves.polls), (FINISHED, 4));
         assert_eq!(moves.threads.len(), 4);
@@ -210,11 +221,22 @@ fn tasks_have_names_parents_polls_and_ends() {
             ([0, 1, 0], [1, 0, 0]),
             "{variables}"
         );
+        for name in ["never polled", "boxes", "makes"] {
+            let row = &rows[&format!("tasks::{name}")];
+            assert_eq!(row["never_polled"], 1, "{variables} {name}");
+        }
         assert_eq!(
-            rows["tasks::never polled"]["never_polled"], 1,
+            (row("boxes"), row("makes")),
+            ([1, 1, 0], [1, 1, 0]),
             "{variables}"
         );
         assert_eq!(row("left_open"), [0, 0, 1], "{variables}");
+        let trace = folder.only_trace();
+        let table = fdr(&["report".as_ref(), "--tasks".as_ref(), trace.as_os_str()]);
+        assert!(
+            table.contains("3 tasks never polled: 1 of tasks::"),
+            "{table}"
+        );
         // What is counted of tasks is no function of the other report.
         let table = fdr(&["report".as_ref(), folder.only_trace().as_os_str()]);
         assert!(

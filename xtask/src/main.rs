@@ -57,6 +57,8 @@ cargo xtask COMMAND
                         marks their sources and takes the marks out again: every byte must be restored
   trial --rule [PROGRAM…]
                         callgrind counts their functions: those that are left out must be short (needs valgrind)
+  trial --tasks         mini-redis under load: the figures of its tasks against those of its clients, and the dump of
+                        a slow command
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
   platforms             Rust 1.85, and the recorder on aarch64 under emulation
   sanitize [thread|address]

@@ -13,7 +13,7 @@ use crate::platforms;
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
-use xtask::process::{TESTED, cannot_run, cargo, shown, work_folder};
+use xtask::process::{TESTED, cannot_run, cargo, output, root, shown, work_folder};
 use xtask::readers::{self, Suite};
 
 /// How many checks passed and failed.
@@ -134,6 +134,9 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
 /// Like [`run`].
 pub(crate) fn rest(install: bool) -> Result<Tally> {
     readers::prepare(install, Suite::Rest)?;
+    if install {
+        fetch_sources()?;
+    }
     let skips = skip_list()?;
     let mut tests = once(cargo(&format!(
         "test {TESTED} --bin fdr --test main --no-fail-fast"
@@ -168,6 +171,30 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     tally.add(torture::short(&skips)?);
     tally.say_skips(&listed(&skips)?, sanitize::no_miri());
     Ok(tally)
+}
+
+/// Packages of `tests/programs` that use crates which the workspace does not use. Tests build them without the network.
+const OF_OTHERS: [&str; 3] = ["combinators", "tokio_spans", "tokio_tasks"];
+
+/// Fetches what these packages need, in copies of them. What cannot be fetched is skipped by its test.
+fn fetch_sources() -> Result<()> {
+    let workspace = root();
+    for name in OF_OTHERS {
+        let folder = work_folder("xtask")?.join(name);
+        let bad = |error: std::io::Error| format!("{}: {error}", folder.display());
+        let original = workspace.join("tests/programs").join(name);
+        let manifest = std::fs::read_to_string(original.join("Cargo.toml")).map_err(bad)?;
+        let manifest = manifest.replace("../../..", &workspace.to_string_lossy());
+        std::fs::create_dir_all(folder.join("src")).map_err(bad)?;
+        std::fs::write(folder.join("Cargo.toml"), manifest).map_err(bad)?;
+        std::fs::write(folder.join("src/main.rs"), "fn main() {}\n").map_err(bad)?;
+        // The versions of the workspace, where it has any.
+        std::fs::copy(workspace.join("Cargo.lock"), folder.join("Cargo.lock")).map_err(bad)?;
+        if let Err(error) = output(cargo("fetch --quiet").current_dir(&folder)) {
+            eprintln!("xtask: {error}");
+        }
+    }
+    Ok(())
 }
 
 /// The part of [`rest`] about other platforms.

@@ -23,6 +23,10 @@ const MEMORY: &str = "256M";
 /// Traces that one `fdr verify` is given.
 const AT_ONCE: usize = 64;
 
+/// A test of the rest, with its figures.
+const TASKS: &str =
+    "test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture";
+
 struct Options<'a> {
     programs: Vec<&'static Program>,
     profiles: &'a [&'static str],
@@ -68,7 +72,7 @@ impl Options<'_> {
 fn unknown(word: &str) -> String {
     let names = PROGRAMS.each_ref().map(|program| program.name);
     format!(
-        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all, --rule, --sources",
+        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all, --rule, --sources; --tasks alone",
         names.join(", ")
     )
 }
@@ -79,6 +83,9 @@ fn unknown(word: &str) -> String {
 ///
 /// If anything differs from the unmarked program's, a trace does not verify, or sources cannot be had.
 pub(crate) fn run(words: &[&str]) -> Result<()> {
+    if words == ["--tasks"] {
+        return run_command(&mut cargo(TASKS));
+    }
     let options = Options::parse(words)?;
     let folder = work_folder("trial")?;
     run_command(&mut cargo("build --quiet --package fdr-cli --bins"))?;

@@ -205,7 +205,7 @@ impl Selection {
             if chosen.len() == before {
                 let names = info.threads.iter().map(|thread| thread.name.as_str());
                 let names = names.filter(|name| !name.is_empty()).take(MOST_NAMES);
-                let names = nearest(names, glob.as_str(), 3);
+                let names = nearest(&names.collect::<Vec<_>>(), glob.as_str(), 3);
                 let near = match names.is_empty() {
                     true => String::new(),
                     false => format!("; the nearest: {}", names.join(", ")),
@@ -333,9 +333,9 @@ pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], wh
     if names.is_empty() {
         return;
     }
-    let some = || names.iter().copied().take(MOST_NAMES);
+    let some = names.get(..MOST_NAMES).unwrap_or(names);
     let globs = filter.includes().iter();
-    let near: Vec<&str> = globs.flat_map(|glob| nearest(some(), glob, 3)).collect();
+    let near: Vec<&str> = globs.flat_map(|glob| nearest(some, glob, 3)).collect();
     let near = match near.is_empty() {
         true => "it excludes all of them".to_owned(),
         false => format!("the nearest: {}", near.join(", ")),

@@ -22,8 +22,9 @@ use std::fmt::Write as _;
 
 use super::metadata::plain;
 use crate::model::{FunctionId, TraceInfo};
+pub(super) use crate::note_class::{NoteClass, is_cut, is_string, kind, place};
+use crate::note_class::{describe, field_name};
 use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
-use crate::text::cut;
 
 /// Event classes of threads.
 pub(super) const TASK: u8 = 8;
@@ -101,53 +102,10 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
     ),
 ];
 
-/// Bytes of an event's name and of a field's name in the metadata.
+/// Bytes of an event's name in the metadata.
 const EVENT_NAME: usize = 256;
-const FIELD_NAME: usize = 64;
-
-const HAS_SPAN: u64 = 1 << 24;
-const IS_CUT: u64 = 1 << 48;
-const IS_RAW: u64 = 1 << 49;
-
-/// What the notes of a class have in common.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct NoteClass {
-    pub(super) event: u64,
-    pub(super) fields: Vec<u64>,
-}
 
 impl NoteClass {
-    /// That of an event or of arguments. `None`: the note has another kind, or a type that this version does not know.
-    fn of(note: &Note<'_>) -> Option<NoteClass> {
-        let (event, fields) = match note {
-            Note::Event {
-                name,
-                form,
-                level,
-                span,
-                fields,
-            } => {
-                let about = u64::from(*form) << 8 | u64::from(*level) << 16;
-                let has_span = if *span == 0 { 0 } else { HAS_SPAN };
-                (about | has_span | u64::from(*name) << 32, &fields[..])
-            }
-            Note::Arguments { function, fields } => (u64::from(*function) << 32, &fields[..]),
-            Note::Task { .. } | Note::ThreadState { .. } => return None,
-        };
-        Some(NoteClass {
-            event: event | note.kind() as u64,
-            fields: fields.iter().map(describe).collect::<Option<_>>()?,
-        })
-    }
-
-    pub(super) fn kind(&self) -> Option<NoteKind> {
-        NoteKind::of(self.event as u8)
-    }
-
-    pub(super) fn has_span(&self) -> bool {
-        self.event & HAS_SPAN != 0
-    }
-
     /// The class in the metadata.
     fn text(&self, id: u8, info: &TraceInfo) -> String {
         let name = match (self.kind(), self.fields.first()) {
@@ -205,49 +163,6 @@ impl NoteClass {
     }
 }
 
-/// The type of a described field.
-pub(super) fn kind(field: u64) -> u8 {
-    (field >> 32) as u8
-}
-
-/// Its place.
-pub(super) fn place(field: u64) -> u8 {
-    (field >> 40) as u8
-}
-
-/// Whether its text was cut.
-pub(super) fn is_cut(field: u64) -> bool {
-    field & IS_CUT != 0
-}
-
-/// Whether it is a text up to a zero.
-pub(super) fn is_string(field: u64) -> bool {
-    kind(field) == 4 && field & IS_RAW == 0
-}
-
-fn describe(field: &Field<'_>) -> Option<u64> {
-    let kind = match field.value {
-        FieldValue::Unsigned(_) => 0,
-        FieldValue::Signed(_) => 1,
-        FieldValue::Float(_) => 2,
-        FieldValue::Truth(_) => 3,
-        FieldValue::Text(..) => 4,
-        FieldValue::Bytes(..) => 5,
-        FieldValue::Address(_) => 6,
-        FieldValue::Other(..) => return None,
-    };
-    let text = match field.value {
-        FieldValue::Text(text, whole) | FieldValue::Bytes(text, whole) => {
-            let is_cut = whole != text.len() as u64;
-            // Readers take a zero for the end of a text.
-            let is_raw = kind == 4 && (std::str::from_utf8(text).is_err() || text.contains(&0));
-            (u64::from(is_cut) * IS_CUT) | (u64::from(is_raw) * IS_RAW)
-        }
-        _ => 0,
-    };
-    Some(u64::from(field.name) | kind << 32 | u64::from(field.place) << 40 | text)
-}
-
 fn name_of(info: &TraceInfo, id: u32) -> &str {
     let id = FunctionId(id);
     let known = info.function(id);
@@ -263,39 +178,6 @@ fn event_name(info: &TraceInfo, id: u32) -> String {
         "" => format!("#{id}"),
         own if own.starts_with("fdr:") || own.starts_with("lttng_ust") => format!("_{name}"),
         _ => name,
-    }
-}
-
-/// A field's name as an identifier that no other field of the event has, nor the length of one. Readers leave out the
-/// underscore before it.
-fn field_name(name: &str, taken: &mut BTreeSet<String>) -> String {
-    let word = |char: char| {
-        if char.is_ascii_alphanumeric() {
-            char
-        } else {
-            '_'
-        }
-    };
-    let name: String = match cut(name, FIELD_NAME) {
-        "" => "value".to_owned(),
-        name => name.chars().map(word).collect(),
-    };
-    let mut number = 1;
-    loop {
-        let name = match number {
-            1 => name.clone(),
-            number => format!("{name}_{number}"),
-        };
-        let all = [
-            name.clone(),
-            format!("_{name}_length"),
-            format!("{name}_bytes"),
-        ];
-        if !all.iter().any(|name| taken.contains(name)) {
-            taken.extend(all);
-            return name;
-        }
-        number += 1;
     }
 }
 

@@ -25,6 +25,7 @@ use super::record::{self, FACTS, NO_CPU};
 use super::thread_encoder::{CutShort, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
+use crate::note_values::in_nanos;
 use crate::sink::{Losses, Sink};
 use crate::snapshot_json::{self, Attribute, Head, Value};
 use crate::text::cut;
@@ -193,6 +194,7 @@ impl CtfWriter {
             return;
         };
         let mut fields = Vec::new();
+        let body = &in_nanos(kind, body, self.info.clock.frequency);
         let class = self.notes.put(kind, body, &self.info, &mut fields);
         encoder.note(time, class, &fields, &mut self.times, &mut self.cut);
         self.spill();

@@ -12,6 +12,7 @@ use super::facts::{self, flags};
 use super::fast_path::OrdinaryCall;
 use super::index::{Diagnostics, Index, when};
 use super::names;
+use super::notes;
 use super::record::{Decoded, Entry, Value};
 use super::scan::{self, Content, Flow, Frame, Visitor};
 use crate::bytes::ReadAt;
@@ -151,6 +152,9 @@ impl Decoder<'_> {
                 facts::EXIT => return self.exit(frame, entry),
                 _ => {}
             }
+        }
+        if notes::is_note(entry) {
+            return self.mark(frame, entry);
         }
         let when = when(entry);
         let placed = when.and_then(|(thread, start)| Some((self.batches.place(thread)?, start)));
@@ -325,6 +329,9 @@ impl Decoder<'_> {
         let number = |name| facts::unsigned(entry, name);
         let time = Ticks(number("start_ns").unwrap_or_default());
         self.leave(frame, place, entry.parent, time);
+        if notes::is_note(entry) {
+            return self.note(place, time, entry);
+        }
         let data = match entry.attribute("data") {
             Some(Value::Bytes(data)) => data,
             _ => &[],
@@ -352,6 +359,16 @@ impl Decoder<'_> {
             },
         };
         self.batches.mark(place, &mark);
+    }
+
+    /// A note; one that is damaged is shown as it is.
+    fn note(&mut self, place: usize, time: Ticks, entry: &Entry<'_>) {
+        if let Some((kind, body)) = notes::note(entry) {
+            let body = &body;
+            self.batches.mark(place, &Mark::Note { time, kind, body });
+        } else {
+            self.foreign(entry, place, time);
+        }
     }
 
     fn finish(&mut self) {

@@ -45,11 +45,21 @@ pub(super) struct Functions {
     low: Vec<u32>,
     high: HashMap<u32, u32>,
     heads: HashSet<Box<[u8]>>,
+    #[cfg(feature = "read")]
+    pub(super) notes: super::notes::NoteTable,
 }
 
 impl Functions {
-    /// A function that has a name; false if its number is taken.
+    /// A function that has a name, or a name of notes, where notes are written; false if its number is taken, or it is
+    /// left out.
     pub(super) fn define(&mut self, function: &Function) -> bool {
+        #[cfg(feature = "read")]
+        let is_new = self.notes.add(function);
+        #[cfg(not(feature = "read"))]
+        let is_new = false;
+        if !function.is_called() {
+            return is_new;
+        }
         let known = self.known(function.id.0).is_some();
         if !known {
             self.add(function);
@@ -124,12 +134,9 @@ pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
         kept.to_owned()
     };
     Function {
-        id: function.id,
         name: cut(&function.name),
         file: cut(&function.file),
-        line: function.line,
-        untimed: function.untimed,
-        what: function.what,
+        ..function.clone()
     }
 }
 
@@ -150,10 +157,11 @@ pub(super) fn put(
     at: At,
     extra: &[u8],
 ) {
-    if item.kind == Kind::Call {
-        put_call(out, version, functions, item, at, extra);
-    } else {
-        put_fact(out, version, item, at, extra);
+    match item.kind {
+        Kind::Call => put_call(out, version, functions, item, at, extra),
+        #[cfg(feature = "read")]
+        Kind::Note => super::notes::put(out, version, &functions.notes, item, at, extra),
+        _ => put_fact(out, version, item, at, extra),
     }
 }
 
@@ -255,7 +263,7 @@ fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: At, extra: &[u
     let thread = Some(number("tid", at.thread));
     let data = Some(("data", Value::Bytes(extra)));
     let (name, list) = match item.kind {
-        Kind::Call => return,
+        Kind::Call | Kind::Note => return,
         Kind::Custom => (facts::CUSTOM, [cpu, data, start, thread]),
         Kind::Typed => {
             let kind = Some(number("type", item.number.into()));

@@ -4,7 +4,7 @@
 use super::record::{Entry, Level, Metadata, Value};
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
-use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo, What};
 
 /// Target of the entries that are no calls.
 pub(super) const TARGET: &str = "fdr";
@@ -194,6 +194,7 @@ pub(super) fn encode_function(function: &Function, parent: u32) -> Entry<'_> {
         nonzero("line", function.line.into()),
         text("name", &function.name),
         truth("untimed", function.untimed),
+        nonzero("what", function.what as u64),
     ];
     entry(FUNCTION, parent, list)
 }
@@ -210,6 +211,9 @@ pub(super) fn decode_function(entry: &Entry<'_>) -> Option<Function> {
             ("line", Value::U64(value)) => function.line = u32::try_from(value).unwrap_or(0),
             ("name", Value::String(value)) => value.clone_into(&mut function.name),
             ("untimed", Value::Bool(value)) => function.untimed = value,
+            ("what", Value::U64(value)) => {
+                function.what = What::of(u8::try_from(value).unwrap_or(u8::MAX));
+            }
             _ => {}
         }
     }

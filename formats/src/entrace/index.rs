@@ -7,6 +7,7 @@ use std::io;
 use super::facts;
 use super::fast_path::OrdinaryCall;
 use super::names::Names;
+use super::notes;
 use super::record::{Container, Decoded, Entry, HEAD_SIZE, Value, Version, decode_head};
 use super::scan::{self, Content, FIRST, Flow, Frame, Layout, Visitor};
 use super::tables::{self, Tables};
@@ -192,6 +193,9 @@ impl Pass {
         if entry.metadata.target == facts::TARGET && self.own(entry) {
             return;
         }
+        if notes::is_note(entry) {
+            return self.timed(entry);
+        }
         self.call(frame, decoded);
     }
 
@@ -223,16 +227,21 @@ impl Pass {
                 }
             }
             facts::CUSTOM | facts::TYPED | facts::LOST | facts::WALL | facts::EXIT => {
-                if let Some(thread) = facts::unsigned(entry, "tid") {
-                    self.thread(ThreadId(thread));
-                }
-                if let Some(start) = facts::unsigned(entry, "start_ns") {
-                    self.reach(Ticks(start));
-                }
+                self.timed(entry);
             }
             _ => return false,
         }
         true
+    }
+
+    /// The thread and the time of an event.
+    fn timed(&mut self, entry: &Entry<'_>) {
+        if let Some(thread) = facts::unsigned(entry, "tid") {
+            self.thread(ThreadId(thread));
+        }
+        if let Some(start) = facts::unsigned(entry, "start_ns") {
+            self.reach(Ticks(start));
+        }
     }
 
     fn call(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>) {

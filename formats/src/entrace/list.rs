@@ -6,11 +6,14 @@ use std::fmt::Write as _;
 use super::facts;
 use super::index::{Index, when};
 use super::names;
+use super::notes;
 use super::record::{Entry, HEAD_SIZE};
 use super::scan::{self, Content, Flow, Frame};
 use super::tables::{self, Number};
 use crate::bytes::ReadAt;
 use crate::error::Error;
+use crate::model::FunctionId;
+use crate::notes::Note;
 use crate::source::{Listing, Record, Stop, Visit};
 
 /// The most children of an entry that are listed by number.
@@ -133,12 +136,19 @@ impl List<'_> {
             _ => "Entry",
         };
         let (thread, time) = when(entry).unzip();
+        let note = notes::note(entry);
+        let named = note
+            .as_ref()
+            .and_then(|(kind, body)| Note::decode(*kind, body));
+        let function = named.map(|note| FunctionId(note.name()));
         self.0.emit(Record {
             offset: frame.offset,
             size: frame.size,
             thread,
             time,
             kind,
+            function: function.filter(|function| function.0 > 0),
+            note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
             ..Record::default()
         })
     }

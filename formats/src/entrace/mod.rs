@@ -12,6 +12,7 @@
 //! | `list` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`]; also entries without times |
 //! | `thread_encoder`, `encode` | events to items, items to entries |
+//! | `notes` | notes as entries, and back |
 //! | `output`, `writer` | [`EntraceWriter`]: all threads into a file |
 //! | `stream_writer` | [`EntraceStream`]: entries as soon as calls end |
 //!
@@ -53,13 +54,15 @@
 //! | name | parent | meaning, attributes |
 //! | --- | --- | --- |
 //! | `fdr:trace` | root | the trace: `anchor_ns` and `anchor_unix_ns` (the same moment, since tick 0 and since 1970), `clock` (its name), `clock_ahead_ns`, `clock_constant`, `clock_error_ppm`, `clock_hz` (of the source), `clock_nonstop`, `clock_skew_ns`, `clock_steps_back`, `clock_wall_step_ns`, `dump`, `end_ns` (of the dump), `missing_retired_records`, `missing_retired_threads`, `missing_unplaced_records`, `process`, `program`, `reason`, `start_ns` |
-//! | `fdr:function` | `fdr:trace` | a function: `file`, `function`, `line`, `name`, `untimed` (true where it is) |
+//! | `fdr:function` | `fdr:trace` | a function: `file`, `function`, `line`, `name`, `untimed` (true where it is), `what` (1 the name of an event, 2 another name of notes) |
 //! | `fdr:thread` | `fdr:trace` | a thread: `dropped`, `name`, `overwritten`, `process`, `readable`, `recorded`, `synthetic_entries`, `synthetic_exits`, `tid`; a later one replaces it |
 //! | `fdr:custom` | the call | an event: `cpu` where it was with it, `data` (Bytes), `start_ns`, `tid`; short text is the message too |
 //! | `fdr:typed` | the call | an event with a type: `data`, `start_ns`, `tid`, `type` |
 //! | `fdr:lost` | the call | `records` function records are missing here; `start_ns`, `tid` |
 //! | `fdr:wall` | the call | the wall-clock time here: `micros`, `seconds`, `start_ns`, `tid` |
 //! | `fdr:exit` | the call | it ended at `start_ns`; of a call that was sent before its end. `exit_cpu`, `flags`, `tid` |
+//!
+//! A note is an entry with a message and the attribute `fdr.note`; its parent is the call.
 //!
 //! [`EntraceWriter`] writes the entries in order of time over all threads. [`EntraceStream`] sends an
 //! entry as soon as its call has ended, or when it can hold the entry no longer.
@@ -81,6 +84,8 @@ mod index;
 #[cfg(feature = "read")]
 mod list;
 mod names;
+#[cfg(feature = "read")]
+mod notes;
 mod output;
 #[cfg(feature = "read")]
 mod reader;

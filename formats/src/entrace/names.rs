@@ -35,7 +35,10 @@ impl Names {
         let metadata = facts::metadata(name, &function.file, function.line);
         let mut key = Vec::new();
         encode_metadata(&metadata, &mut key);
-        self.by_metadata.entry(key.into()).or_insert(function.id);
+        // A name of notes has no calls.
+        if function.is_called() {
+            self.by_metadata.entry(key.into()).or_insert(function.id);
+        }
         if self.known.insert(function.id) {
             self.functions.push(function);
         }

@@ -178,8 +178,7 @@ impl EntraceStream {
     /// Adds a function; false if it is known.
     fn learn(&mut self, function: &Function) -> bool {
         let function = encode::fitting(function, &mut self.losses);
-        // Names of notes are left out with the notes.
-        let new = function.is_called() && self.functions.define(&function);
+        let new = self.functions.define(&function);
         if new {
             self.info.functions.push(function);
         }

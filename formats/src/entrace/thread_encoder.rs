@@ -8,7 +8,7 @@
 //! | offset | size | field |
 //! | --- | --- | --- |
 //! | 0 | 8 | time in ns |
-//! | 8 | 4 | function's place in the writer's list; type of an event; microseconds |
+//! | 8 | 4 | function's place in the writer's list; type of an event; kind of a note; microseconds |
 //! | 12 | 4 | CPU |
 //! | 16 | 4 | calls of the thread that it is in |
 //! | 20 | 4 | bytes of arguments or payload, which are kept elsewhere |
@@ -202,8 +202,14 @@ impl ThreadEncoder {
             }
             // A gap without records, as `Mark::missing` reads it.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
-                losses.add_left_out(mark);
+            #[cfg(feature = "read")]
+            Mark::Note { time, kind, body } => {
+                let body = crate::note_values::in_nanos(kind, body, scale.frequency());
+                let mut item = self.item(Kind::Note, Some(scale.nanos(time).0));
+                item.number = kind as u32;
+                item.extra = body.len() as u32;
+                self.last = Some(item.time);
+                store.put(&item, &body);
                 return;
             }
             Mark::Custom { time, cpu, data } => {
@@ -215,6 +221,10 @@ impl ThreadEncoder {
                 let mut item = self.item(Kind::Typed, Some(scale.nanos(time).0));
                 item.number = kind.into();
                 (item, data)
+            }
+            _ => {
+                losses.add_left_out(mark);
+                return;
             }
         };
         if payload.len() > super::encode::MAX_PAYLOAD {
@@ -341,6 +351,8 @@ pub(super) enum Kind {
     Wall,
     /// The end of a call whose entry was written before.
     Exit,
+    /// A note.
+    Note,
 }
 
 impl Kind {
@@ -352,6 +364,7 @@ impl Kind {
             3 => Kind::Lost,
             4 => Kind::Wall,
             5 => Kind::Exit,
+            6 => Kind::Note,
             _ => Kind::Call,
         }
     }

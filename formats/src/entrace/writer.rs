@@ -112,8 +112,7 @@ impl EntraceWriter {
     }
 
     fn learn(&mut self, more: &[Function]) {
-        // Names of notes are left out with the notes.
-        for function in more.iter().filter(|function| function.is_called()) {
+        for function in more {
             let function = encode::fitting(function, &mut self.losses);
             if self.functions.define(&function) {
                 self.info.functions.push(function);

@@ -8,24 +8,14 @@ const LONGEST: usize = 200;
 /// because a sample of the existing names helps a person who mistyped everything. Each name costs up to
 /// 80,000 steps, so a caller with names from a file must bound their number.
 #[must_use]
-pub fn nearest<'a>(
-    names: impl IntoIterator<Item = &'a str>,
-    pattern: &str,
-    count: usize,
-) -> Vec<&'a str> {
-    nearest_of(&mut names.into_iter(), pattern, count)
-}
-
-fn nearest_of<'a>(
-    names: &mut dyn Iterator<Item = &'a str>,
-    pattern: &str,
-    count: usize,
-) -> Vec<&'a str> {
+pub fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec<&'a str> {
     let whole: Vec<char> = pattern.chars().take(LONGEST).collect();
     // The same, anywhere in the name: `parse` for `app::parser::run`.
-    let within = [&['*'], &whole[..], &['*']].concat();
+    let mut within = vec!['*'];
+    within.extend_from_slice(&whole);
+    within.push('*');
     let mut best: Vec<(u32, usize, &'a str)> = Vec::new();
-    for name in names {
+    for &name in names {
         let chars: Vec<char> = name.chars().take(LONGEST).collect();
         // A cost above that of the last kept name need not be exact.
         let limit = if best.len() < count {
@@ -131,32 +121,32 @@ mod tests {
 
     #[test]
     fn finds_what_was_meant() {
-        assert_eq!(nearest(NAMES, "my_app::prase", 1), ["my_app::parse"]);
+        assert_eq!(nearest(&NAMES, "my_app::prase", 1), ["my_app::parse"]);
         assert_eq!(
-            nearest(NAMES, "my_app::idnex::*", 2),
+            nearest(&NAMES, "my_app::idnex::*", 2),
             ["my_app::index::build", "my_app::index::merge"]
         );
-        assert_eq!(nearest(NAMES, "merge", 1), ["my_app::index::merge"]);
-        assert_eq!(nearest(NAMES, "lib::rum", 1), ["lib::run"]);
+        assert_eq!(nearest(&NAMES, "merge", 1), ["my_app::index::merge"]);
+        assert_eq!(nearest(&NAMES, "lib::rum", 1), ["lib::run"]);
     }
 
     #[test]
     fn of_equals_the_shorter_and_a_match_before_a_part() {
         // One letter too many against one wrong.
-        assert_eq!(nearest(["abcdeX", "abcdX"], "abcde", 1), ["abcdX"]);
+        assert_eq!(nearest(&["abcdeX", "abcdX"], "abcde", 1), ["abcdX"]);
         assert_eq!(
-            nearest(["a::xyzbb", "a::one_xyz"], "a::*xyz", 1),
+            nearest(&["a::xyzbb", "a::one_xyz"], "a::*xyz", 1),
             ["a::one_xyz"]
         );
     }
 
     #[test]
     fn gives_no_more_than_asked_and_no_more_than_there_are() {
-        assert_eq!(nearest(NAMES, "zzz", 3).len(), 3);
-        assert_eq!(nearest(NAMES, "zzz", 10).len(), 5);
-        assert_eq!(nearest(NAMES, "zzz", 0), [""; 0]);
-        assert_eq!(nearest([], "zzz", 3), [""; 0]);
-        assert_eq!(nearest(["a", "a", "b"], "a", 3), ["a", "b"]);
+        assert_eq!(nearest(&NAMES, "zzz", 3).len(), 3);
+        assert_eq!(nearest(&NAMES, "zzz", 10).len(), 5);
+        assert_eq!(nearest(&NAMES, "zzz", 0), [""; 0]);
+        assert_eq!(nearest(&[], "zzz", 3), [""; 0]);
+        assert_eq!(nearest(&["a", "a", "b"], "a", 3), ["a", "b"]);
     }
 
     #[test]
@@ -164,8 +154,8 @@ mod tests {
         let many: Vec<String> = (0..500)
             .map(|i| format!("app::module_{}::function_{i}", i % 7))
             .collect();
-        let nearest =
-            |pattern: &str, count| nearest(many.iter().map(String::as_str), pattern, count);
+        let names: Vec<&str> = many.iter().map(String::as_str).collect();
+        let nearest = |pattern: &str, count| nearest(&names, pattern, count);
         assert_eq!(
             nearest("app::module_3::funtion_94", 1),
             ["app::module_3::function_94"]
@@ -177,8 +167,8 @@ mod tests {
     #[test]
     fn long_and_odd_texts_are_cut_not_refused() {
         let long = "x".repeat(100_000);
-        assert_eq!(nearest([long.as_str(), "日本"], &long, 1), [long.as_str()]);
-        assert_eq!(nearest([long.as_str(), "日本"], "日", 1), ["日本"]);
+        assert_eq!(nearest(&[long.as_str(), "日本"], &long, 1), [long.as_str()]);
+        assert_eq!(nearest(&[long.as_str(), "日本"], "日", 1), ["日本"]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
 use super::names::{Gap, Names, Streams};
+use super::notes;
 use super::record::{Event, Metadata};
 use super::scan::{self, Found, Unit};
 use crate::edges::{Item, What};
@@ -163,7 +164,11 @@ impl DecoderState {
                 return Step::default();
             }
         }
-        let lane = self.streams.lane(event.stream, event.substream);
+        let substream = match own {
+            Some(Own::Note) => notes::substream(event),
+            _ => event.substream,
+        };
+        let lane = self.streams.lane(event.stream, substream);
         // All other marks have no time of their own.
         if !matches!(own, Some(Own::Wall | Own::Lost)) {
             self.earliest = Some(self.earliest.map_or(start, |earliest| earliest.min(start)));
@@ -270,7 +275,7 @@ impl DecoderState {
             Own::Trace => Fact::Trace(Box::default()),
             Own::Function => Fact::Function(FunctionFacts::default()),
             Own::Thread => Fact::Thread(ThreadFacts::default()),
-            Own::Custom | Own::Typed => {
+            Own::Custom | Own::Typed | Own::Note => {
                 self.await_more(event, Fact::None, offset);
                 return false;
             }
@@ -310,7 +315,7 @@ impl DecoderState {
         };
         let told = match fact {
             Fact::Trace(info) => self.describe_trace(*info),
-            Fact::Function(facts) => self.names.declare(facts),
+            Fact::Function(facts) => self.names.declare(offset, facts),
             Fact::Thread(facts) => self.streams.describe(facts),
             Fact::None => None,
         };

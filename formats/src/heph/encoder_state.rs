@@ -40,6 +40,8 @@ pub(super) struct EncoderState {
     /// The facts, without functions and threads, which are in the tables.
     info: TraceInfo,
     pub(super) functions: Functions,
+    #[cfg(feature = "read")]
+    names: crate::note_values::NoteNames,
     pub(super) threads: Threads,
     pub(super) losses: Losses,
     /// Events on the stream of facts.
@@ -61,6 +63,8 @@ impl EncoderState {
         let mut state = EncoderState {
             info,
             functions: Functions::default(),
+            #[cfg(feature = "read")]
+            names: crate::note_values::NoteNames::default(),
             threads: Threads::default(),
             losses: Losses::default(),
             facts: FactPlaces::default(),
@@ -119,9 +123,16 @@ impl EncoderState {
         Some(Ticks(self.nanos(end)))
     }
 
-    /// A function that may be called from here on. Names of notes are left out with the notes.
+    /// A function that may be called from here on; or a name of notes, where notes are written.
     pub(super) fn function(&mut self, function: &Function, out: &mut Vec<u8>) {
+        #[cfg(feature = "read")]
+        let is_new = self.names.add(function);
         if !function.is_called() {
+            #[cfg(feature = "read")]
+            if is_new {
+                self.functions.declared.push(function.clone());
+                function_fact(function, self.latest, &mut self.facts, out);
+            }
             return;
         }
         if !self.functions.declare(function) {
@@ -382,6 +393,36 @@ impl EncoderState {
         parts.end();
     }
 
+    /// What the program says beside its calls.
+    #[cfg(feature = "read")]
+    pub(super) fn note(
+        &mut self,
+        index: usize,
+        time: Ticks,
+        kind: crate::notes::NoteKind,
+        body: &[u8],
+        out: &mut Vec<u8>,
+    ) {
+        use super::notes;
+        use crate::note_values::{in_nanos, split, whole};
+        self.arrive(index, time, out);
+        let time = self.nanos(time);
+        self.starts(index, time);
+        let body = in_nanos(kind, body, self.info.clock.frequency);
+        let mut note = split(kind, &body);
+        let mut place = self.place(index, time, time, 0);
+        match (notes::task(&note), place.substream) {
+            (Some(task), 0) => place.substream = task,
+            // A reader would take the note for one of the stream without a substream.
+            (Some(task), own) if own == task => note = whole(kind, &body),
+            _ => {}
+        }
+        let description = notes::description(&note.class, &self.names);
+        let mut parts = Parts::begin(out, place, &description, &mut self.facts);
+        notes::put(&mut parts, &note, &self.names);
+        parts.end();
+    }
+
     /// The notes for other readers.
     pub(super) fn notes(&mut self) {
         self.losses.note(CROWDED, self.crowded);
@@ -421,6 +462,8 @@ fn function_fact(function: &Function, earliest: u64, places: &mut FactPlaces, ou
     parts.name("file", &function.file);
     parts.count("line", function.line.into());
     parts.count("untimed", function.untimed.into());
+    #[cfg(feature = "read")]
+    parts.count("what", function.what as u64);
     parts.end();
 }
 

@@ -13,7 +13,7 @@
 //! | description | attributes |
 //! | --- | --- |
 //! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64), `end_time` (the moment of the dump, in ns as events have it), `host`, `boot_id`, `build_id`, `program_version`, `tags` (texts) |
-//! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is); comes before the function's first call |
+//! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is), `what` (1 the name of an event, 2 another name of notes); comes before the function's first call |
 //! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
 //! Marks are events without duration on the stream of their thread. Some marks have no time of their own.
@@ -29,6 +29,11 @@
 //! A payload in UTF-8 is `text`. If it goes on in `fdr:more` events, `bytes` stands in front and says how
 //! many bytes there are. Any other payload is `bytes` and `data`: a u64 array, eight bytes in each, the
 //! last one filled with zeros.
+//!
+//! A note is an event of its own, whose first attribute is `fdr:note`: the word of the note's class (`note_class`). Its
+//! description is the event's name, shortened if it is long. The other attributes are the values of `note_values`, in
+//! their order: a truth and an address are u64, bytes and a text that is no UTF-8 are escaped. An event of a task is on
+//! the substream that has the task's number; if its thread has a substream too, `substream` is that.
 //!
 //! All other events are calls. An attribute that has nothing to state is left out:
 //!
@@ -49,7 +54,7 @@
 use super::record::{Attribute, Event, Value};
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
-use crate::model::{Counts, CpuId, TraceInfo};
+use crate::model::{Counts, CpuId, TraceInfo, What};
 
 /// The stream of facts. No thread is written to it.
 pub(super) const FACTS: u32 = u32::MAX;
@@ -64,6 +69,8 @@ pub(super) const LOST: &str = "fdr:lost";
 pub(super) const CUSTOM: &str = "fdr:custom";
 pub(super) const TYPED: &str = "fdr:typed";
 pub(super) const MORE: &str = "fdr:more";
+/// The first attribute of a note.
+pub(super) const NOTE: &str = "fdr:note";
 /// A bit of a call's flags: its arguments are in `fdr:more` events.
 pub(super) const FURTHER: u8 = 8;
 /// The flags of the call itself: see `spans`.
@@ -81,6 +88,8 @@ pub(super) enum Own {
     Typed,
     /// It continues the event in front of it.
     More,
+    /// What the program says beside its calls.
+    Note,
 }
 
 /// The name by which `fdr:more` refers to the event that it continues.
@@ -96,6 +105,9 @@ pub(super) fn continued(event: &Event<'_>) -> Option<u64> {
 /// The kind of our own event; `None`: a call.
 #[inline]
 pub(super) fn own(event: &Event<'_>) -> Option<Own> {
+    if event.begins_with_text(NOTE.as_bytes()) {
+        return Some(Own::Note);
+    }
     if !event.description.starts_with(PREFIX.as_bytes()) {
         return None;
     }
@@ -251,6 +263,7 @@ pub(super) struct FunctionFacts {
     pub(super) file: String,
     pub(super) line: u32,
     pub(super) untimed: bool,
+    pub(super) what: What,
 }
 
 impl FunctionFacts {
@@ -263,6 +276,9 @@ impl FunctionFacts {
                 (b"file", Value::Text(text)) => self.file.push_str(&lossy(text)),
                 (b"line", Value::Unsigned(line)) => self.line = u32::try_from(line).unwrap_or(0),
                 (b"untimed", Value::Unsigned(untimed)) => self.untimed = untimed == 1,
+                (b"what", Value::Unsigned(what)) => {
+                    self.what = What::of(u8::try_from(what).unwrap_or(u8::MAX));
+                }
                 _ => {}
             }
         }

@@ -4,6 +4,7 @@
 use std::io;
 
 use super::decoder_state::{DecoderState, Epochs};
+use super::names::Renumbered;
 use super::record;
 use super::scan::Walker;
 use crate::bytes::ReadAt;
@@ -15,6 +16,7 @@ use crate::model::{Ticks, TraceInfo};
 #[derive(Debug)]
 pub(super) struct Index {
     pub(super) info: TraceInfo,
+    pub(super) renumbered: Renumbered,
     pub(super) plan: Plan,
     /// The state with which the second pass begins.
     pub(super) epochs: Epochs,
@@ -37,9 +39,10 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     }
     let diagnostics = state.diagnostics();
     let ours = state.ours;
-    let info = info(state);
+    let (info, renumbered) = info(state);
     Ok(Index {
         info,
+        renumbered,
         plan,
         epochs,
         ours,
@@ -61,13 +64,14 @@ fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(DecoderState, Plan)> 
     Ok((state, planner.finish()))
 }
 
-fn info(state: DecoderState) -> TraceInfo {
+fn info(state: DecoderState) -> (TraceInfo, Renumbered) {
     let mut info = state.trace.unwrap_or_default();
     let epoch = state.epochs.base.map(|epoch| (Ticks(0), epoch));
     info.clock.anchor = info.clock.anchor.or(epoch);
     info.format = "Heph, version 0.1.0".into();
-    info.functions = state.names.finish();
+    let (functions, renumbered) = state.names.finish();
+    info.functions = functions;
     info.threads = state.streams.threads;
     info.start = state.earliest.map(Ticks);
-    info
+    (info, renumbered)
 }

@@ -4,15 +4,16 @@
 use std::fmt::Write as _;
 
 use super::decoder_state::DecoderState;
-use super::facts;
+use super::facts::{self, Own};
 use super::index::Index;
-use super::reader::describe;
+use super::reader::{Attributes, describe};
 use super::record::{Event, Metadata};
 use super::scan::{self, Unit, Walker};
 use crate::bytes::ReadAt;
 use crate::edges::What;
 use crate::error::Error;
-use crate::model::Ticks;
+use crate::model::{FunctionId, Ticks};
+use crate::notes::Note;
 use crate::source::{Listing, Record, Visit};
 
 /// The most values of an array that are shown.
@@ -24,14 +25,24 @@ const MAX_LINE: usize = 64 * 1024;
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let mut walker = Walker::new(bytes);
     let mut state = DecoderState::new(index.epochs);
+    let mut notes = Attributes::new(bytes, index);
     Listing::run(visit, |mut listing| {
         while let Some(found) = walker.next()? {
             let step = state.unit(&found);
             let detail = &mut listing.detail;
             let (mut thread, mut time) = (None, None);
+            let note = match &found.unit {
+                Unit::Event(event) if facts::own(event) == Some(Own::Note) => {
+                    notes.note(found.offset)?
+                }
+                _ => None,
+            };
+            let named = note
+                .as_ref()
+                .and_then(|(kind, body)| Note::decode(*kind, body));
             let function = match step.item.map(|(_, item)| item.what) {
                 Some(What::Span { function, .. }) => Some(function),
-                _ => None,
+                _ => named.map(|note| FunctionId(note.name())),
             };
             let kind = match &found.unit {
                 Unit::Event(event) => {
@@ -58,7 +69,8 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
                 size: found.size,
                 thread,
                 time,
-                function,
+                function: function.filter(|function| note.is_none() || function.0 > 0),
+                note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
                 kind,
                 ..Record::default()
             })?;

@@ -9,6 +9,7 @@
 //! | `decoder_state`, `names` | packets to calls of threads and functions |
 //! | `index` | the first pass over a file |
 //! | `list` | packets to lines, for people |
+//! | `notes` | notes as events with attributes, and back |
 //! | `reader` | [`HephSource`], and the second pass |
 //! | `tables`, `encoder_state` | functions, threads and counters, written |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
@@ -26,6 +27,8 @@ mod index;
 #[cfg(feature = "read")]
 mod list;
 mod names;
+#[cfg(feature = "read")]
+mod notes;
 #[cfg(feature = "read")]
 mod reader;
 mod record;

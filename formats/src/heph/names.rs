@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::facts::{self, FunctionFacts, ThreadFacts};
-use crate::model::{Function, FunctionId, Thread, ThreadId};
+use crate::model::{Function, FunctionId, Thread, ThreadId, What};
 
 /// Ids from here down are for functions that one of our traces does not declare. The ids of other
 /// formats end here too.
@@ -35,6 +35,21 @@ pub(super) struct Names {
     /// The function that a number of the file means at this place.
     by_number: HashMap<u32, FunctionId>,
     given: u32,
+    renumbered: Renumbered,
+}
+
+/// The numbers of functions in the file that mean another id here: from which byte on, and which.
+#[derive(Debug, Default)]
+pub(super) struct Renumbered(HashMap<u32, Vec<(u64, FunctionId)>>);
+
+impl Renumbered {
+    /// The id of a number that stands at that place.
+    pub(super) fn id(&self, offset: u64, number: u32) -> u32 {
+        let changes = self.0.get(&number).map_or(&[][..], Vec::as_slice);
+        let before = changes.partition_point(|&(from, _)| from < offset);
+        let last = before.checked_sub(1).and_then(|last| changes.get(last));
+        last.map_or(number, |&(_, id)| id.0)
+    }
 }
 
 impl Names {
@@ -76,19 +91,21 @@ impl Names {
     }
 
     /// A function is described. Returns a problem if its number had another function before.
-    pub(super) fn declare(&mut self, facts: FunctionFacts) -> Option<String> {
+    pub(super) fn declare(&mut self, offset: u64, facts: FunctionFacts) -> Option<String> {
         let FunctionFacts {
             id,
             name,
             file,
             line,
             untimed,
+            what,
         } = facts;
         let Some(number) = id else {
             return Some("a function without a number; it is skipped".into());
         };
         let mut told = None;
         let adopted = self.by_name.get(name.as_bytes()).copied();
+        let adopted = adopted.filter(|_| what == What::Calls);
         let adopted =
             adopted.filter(|id| self.entries.get(id).is_some_and(|entry| !entry.declared));
         let known = self.by_number.get(&number).copied().or(adopted);
@@ -96,7 +113,9 @@ impl Names {
             None => self.place(number),
             Some(entry) if !entry.declared => entry.function.id,
             Some(Entry { function, .. }) => {
-                if (&function.name, &function.file, function.line) == (&name, &file, line) {
+                if (&function.name, &function.file, function.line, function.what)
+                    == (&name, &file, line, what)
+                {
                     return None;
                 }
                 let id = self.free(true);
@@ -108,8 +127,16 @@ impl Names {
                 id
             }
         };
-        self.by_number.insert(number, id);
-        if !name.is_empty() {
+        if self
+            .by_number
+            .insert(number, id)
+            .unwrap_or(FunctionId(number))
+            != id
+        {
+            let changes = self.renumbered.0.entry(number).or_default();
+            changes.push((offset, id));
+        }
+        if !name.is_empty() && what == What::Calls {
             self.by_name.entry(name.as_bytes().into()).or_insert(id);
         }
         let function = Function {
@@ -118,7 +145,7 @@ impl Names {
             file,
             line,
             untimed,
-            what: Default::default(),
+            what,
         };
         let declared = true;
         self.entries.insert(id, Entry { function, declared });
@@ -151,12 +178,12 @@ impl Names {
     }
 
     /// The functions that have a name or a place, sorted by id.
-    pub(super) fn finish(self) -> Vec<Function> {
+    pub(super) fn finish(self) -> (Vec<Function>, Renumbered) {
         let known = self
             .entries
             .into_values()
             .filter(|entry| entry.declared || !entry.function.name.is_empty());
-        known.map(|entry| entry.function).collect()
+        (known.map(|entry| entry.function).collect(), self.renumbered)
     }
 }
 

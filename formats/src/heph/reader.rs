@@ -9,12 +9,14 @@ use super::decoder_state::{DecoderState, GAP, RECORDS_PER_EVENT};
 use super::facts::{self, Meaning, Own, Payload};
 use super::index::{self, Index};
 use super::list;
+use super::names::Renumbered;
+use super::notes::Gathered;
 use super::record::{Attribute, Event, MAX_PAYLOAD, Value};
 use super::scan::{Packets, Walker};
 use crate::bytes::ReadAt;
 use crate::edges::{Details, EdgeSorter, Item, What};
 use crate::error::{Diagnostic, Error};
-use crate::model::{CpuId, Mark, Ticks, TraceInfo};
+use crate::model::{CpuId, Mark, NoteKind, Ticks, TraceInfo};
 use crate::sink::Sink;
 use crate::source::{Record, Source};
 
@@ -78,11 +80,7 @@ pub(super) fn all(
     let mut state = DecoderState::new(index.epochs);
     let mut sorter = EdgeSorter::new(&index.plan, &index.info.threads);
     let mut known = 0;
-    let mut details = Attributes {
-        packets: Packets::new(bytes),
-        ours: index.ours,
-        text: String::new(),
-    };
+    let mut details = Attributes::new(bytes, index);
     let mut done = 0;
     while let Some(found) = walker.next()? {
         done += found.size;
@@ -105,9 +103,10 @@ pub(super) fn all(
 }
 
 /// Reads the details of an item.
-struct Attributes<'a> {
+pub(super) struct Attributes<'a> {
     packets: Packets<'a>,
     ours: Option<u64>,
+    renumbered: &'a Renumbered,
     text: String,
 }
 
@@ -139,6 +138,22 @@ impl Details for Attributes<'_> {
                 }
                 push_payload(own, number, payload, item, sink);
             }
+            Some(Own::Note) => {
+                self.text.clear();
+                let first = facts::attributes(&event);
+                first.for_each(|attribute| describe(&mut self.text, &attribute, usize::MAX));
+                let (time, cpu) = (item.start, None);
+                match self.note(item.offset)? {
+                    Some((kind, body)) => {
+                        let body = &body;
+                        sink.mark(&Mark::Note { time, kind, body });
+                    }
+                    None => {
+                        let data = self.text.as_bytes();
+                        sink.mark(&Mark::Custom { time, cpu, data });
+                    }
+                }
+            }
             Some(own) => mark(&event, own, item.start, sink),
             None if item.what == What::Mark => {}
             None => {
@@ -155,7 +170,30 @@ impl Details for Attributes<'_> {
     }
 }
 
-impl Attributes<'_> {
+impl<'a> Attributes<'a> {
+    pub(super) fn new(bytes: &'a dyn ReadAt, index: &'a Index) -> Attributes<'a> {
+        Attributes {
+            packets: Packets::new(bytes),
+            ours: index.ours,
+            renumbered: &index.renumbered,
+            text: String::new(),
+        }
+    }
+
+    /// The note that begins at that place. `None`: it is damaged.
+    pub(super) fn note(&mut self, offset: u64) -> Result<Option<(NoteKind, Vec<u8>)>, Error> {
+        let mut gathered = Gathered::default();
+        let Some((event, size)) = self.packets.event(offset)? else {
+            return Ok(None);
+        };
+        let key = facts::event_key(event.stream, event.counter);
+        if gathered.add(&event, false) {
+            let next = offset.saturating_add(size);
+            self.further(next, key, |event| gathered.add(event, true))?;
+        }
+        Ok(gathered.note(|number| self.renumbered.id(offset, number)))
+    }
+
     /// Gives the `fdr:more` events of the event `key` that stand here, as long as `take` wants more.
     fn further(
         &mut self,
@@ -182,7 +220,13 @@ fn mark(event: &Event<'_>, own: Own, time: Ticks, sink: &mut dyn Sink) {
             micros: u32::try_from(number("micros")).unwrap_or(0),
         }),
         Own::Lost => sink.mark(&Mark::missing(number("records"), time)),
-        Own::Custom | Own::Typed | Own::Trace | Own::Function | Own::Thread | Own::More => {}
+        Own::Custom
+        | Own::Typed
+        | Own::Trace
+        | Own::Function
+        | Own::Thread
+        | Own::More
+        | Own::Note => {}
     }
 }
 

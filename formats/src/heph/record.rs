@@ -117,6 +117,19 @@ pub(super) struct Event<'a> {
     attributes: &'a [u8],
 }
 
+impl Event<'_> {
+    /// Whether its first attribute is a text of this name.
+    #[inline]
+    pub(super) fn begins_with_text(&self, name: &[u8]) -> bool {
+        let Some((length, rest)) = self.attributes.split_first_chunk::<2>() else {
+            return false;
+        };
+        let behind = rest.strip_prefix(name);
+        usize::from(u16::from_be_bytes(*length)) == name.len()
+            && behind.is_some_and(|behind| behind.first() == Some(&TYPE_TEXT))
+    }
+}
+
 impl<'a> Event<'a> {
     /// Decodes a whole packet, except its attributes.
     #[inline]

@@ -48,7 +48,7 @@ impl Label {
 
 /// The beginning of a name, a hash of the whole name, and its end, which says the most. At most `room`
 /// bytes.
-fn elide(name: &str, room: usize) -> String {
+pub(super) fn elide(name: &str, room: usize) -> String {
     let kept = room.saturating_sub(HASH_SIZE);
     let head = text::cut(name, kept / 3);
     let tail = text::last(name, kept - head.len());

@@ -313,33 +313,34 @@ fn functions_have_one_id_each() {
         file: String::new(),
         line,
         untimed: false,
+        what: Default::default(),
     };
     let mut names = Names::default();
-    assert_eq!(names.declare(facts(5, "a", 1)), None);
-    assert_eq!(names.declare(facts(5, "a", 1)), None, "again");
-    assert_eq!(names.declare(facts(6, "a", 2)), None, "of the same name");
+    assert_eq!(names.declare(0, facts(5, "a", 1)), None);
+    assert_eq!(names.declare(0, facts(5, "a", 1)), None, "again");
+    assert_eq!(names.declare(0, facts(6, "a", 2)), None, "of the same name");
     assert_eq!(names.call(b"a", None, true), FunctionId(5));
     assert_eq!(names.call(b"a", Some(6), true), FunctionId(6));
     assert_eq!(names.call(b"#9", Some(9), true), FunctionId(9));
     let unknown = names.call(b"b", None, true);
     assert_eq!(unknown, FunctionId((1 << 28) - 1));
     assert_eq!(
-        names.declare(facts(8, "b", 3)),
+        names.declare(0, facts(8, "b", 3)),
         None,
         "it is the one that was called"
     );
     assert_eq!(names.call(b"b", Some(8), true), unknown);
-    let told = names.declare(facts(5, "other", 1)).expect("a change");
+    let told = names.declare(90, facts(5, "other", 1)).expect("a change");
     assert!(told.contains("#5"), "{told}");
     let other = names.call(b"other", None, true);
     assert_eq!(names.call(b"a", Some(5), true), other);
     assert_eq!(names.call(b"a", None, true), FunctionId(5));
     assert!(
         names
-            .declare(super::facts::FunctionFacts::default())
+            .declare(0, super::facts::FunctionFacts::default())
             .is_some()
     );
-    let all = names.finish();
+    let (all, renumbered) = names.finish();
     let all: Vec<_> = all
         .iter()
         .map(|one| (one.id.0, &*one.name, one.line))
@@ -349,6 +350,9 @@ fn functions_have_one_id_each() {
         all,
         [(5, "a", 1), (6, "a", 2), (second, "other", 1), (b, "b", 3)]
     );
+    let at = [(90, 5), (91, 5), (91, 6), (91, 8), (91, 77)];
+    let ids = at.map(|(offset, number)| renumbered.id(offset, number));
+    assert_eq!(ids, [5, second, 6, b, 77]);
     let mut foreign = Names::default();
     assert_eq!(foreign.call(b"x", None, false), FunctionId(1));
     assert_eq!(foreign.call(b"y", None, false), FunctionId(2));

@@ -174,8 +174,10 @@ impl<W: Write> Sink for HephWriter<W> {
                 let mark = Untimed::Lost { records: 0 };
                 self.state.mark(index, mark, &mut self.out.buffer);
             }
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
-                self.state.losses.add_left_out(mark);
+            #[cfg(feature = "read")]
+            Mark::Note { time, kind, body } => {
+                self.state
+                    .note(index, time, kind, body, &mut self.out.buffer);
             }
             Mark::Custom { time, cpu, data } => {
                 let cpu = cpu.map(|cpu| ("cpu", cpu.0.into()));
@@ -187,6 +189,7 @@ impl<W: Write> Sink for HephWriter<W> {
                 self.state
                     .payload(index, time, kind, data, true, &mut self.out.buffer);
             }
+            _ => self.state.losses.add_left_out(mark),
         }
         self.out.settle();
     }

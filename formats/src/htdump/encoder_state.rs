@@ -8,9 +8,12 @@ use std::io::{self, Write};
 
 use super::klass::{self, KLASSES, MAX_ARGUMENTS, TRACE_BITS, TRACE_NAMES, known, of_call};
 use super::names::label_of;
-use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, call, endianness, escape};
+use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, call, endianness};
 use crate::bytes::ByteOrder;
+use crate::escaped::escape;
 use crate::facts::Value;
+#[cfg(feature = "read")]
+use crate::model::What;
 use crate::model::{Function, FunctionId, Thread, TraceInfo};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
@@ -31,6 +34,8 @@ pub(super) struct EncoderState<W: Write> {
     mapped: Mapped,
     /// The announced klasses of calls.
     announced: NumberMap,
+    #[cfg(feature = "read")]
+    notes: super::notes::Klasses,
     pub(super) losses: Losses,
     failed: Option<io::Error>,
 }
@@ -76,6 +81,8 @@ impl<W: Write> EncoderState<W> {
             preamble: endianness(order).to_vec(),
             mapped: Mapped::default(),
             announced: NumberMap::default(),
+            #[cfg(feature = "read")]
+            notes: super::notes::Klasses::default(),
             losses: Losses::default(),
             failed: None,
         };
@@ -104,9 +111,15 @@ impl<W: Write> EncoderState<W> {
         self.hand_over();
     }
 
-    /// Functions, before their first call. Names of notes are left out with the notes.
+    /// Functions, before their first call; and names of notes, where notes are written.
     pub(super) fn functions(&mut self, functions: &[Function]) {
-        for function in functions.iter().filter(|function| function.is_called()) {
+        for function in functions {
+            #[cfg(feature = "read")]
+            self.notes.names.add(function);
+            if !function.is_called() {
+                self.name(function);
+                continue;
+            }
             let from = self.preamble.len();
             self.encoder.function(&mut self.preamble, function);
             self.note_cut(&function.name);
@@ -114,6 +127,36 @@ impl<W: Write> EncoderState<W> {
             self.mapped.insert(function.id);
             self.lasting(from);
         }
+    }
+
+    #[cfg(not(feature = "read"))]
+    fn name(&mut self, _: &Function) {}
+
+    /// A name that only notes use.
+    #[cfg(feature = "read")]
+    fn name(&mut self, function: &Function) {
+        let from = self.preamble.len();
+        self.encoder.name(&mut self.preamble, function);
+        self.note_cut(&function.name);
+        self.note_cut(&function.file);
+        self.lasting(from);
+    }
+
+    /// The klass of a note. A new one is announced. `None`: there are too many.
+    #[cfg(feature = "read")]
+    pub(super) fn note_klass(&mut self, class: &crate::note_class::NoteClass) -> Option<u32> {
+        let (klass, is_new) = self.notes.klass(class)?;
+        if is_new {
+            let from = self.preamble.len();
+            let mut announcer = klass::Announcer {
+                out: &mut self.preamble,
+                order: self.encoder.order,
+                number: &mut self.encoder.number,
+            };
+            self.notes.announce(klass, class, &mut announcer);
+            self.lasting(from);
+        }
+        Some(klass)
     }
 
     /// Gives the buffer to the output if it holds enough.
@@ -332,12 +375,30 @@ impl Encoder {
         self.mapping(out, function.id, &label);
     }
 
+    /// A name that only notes use.
+    #[cfg(feature = "read")]
+    fn name(&mut self, out: &mut Vec<u8>, function: &Function) {
+        let what = match function.what {
+            What::Calls => 0,
+            What::Event => known::EVENT,
+            What::Name => known::NAME,
+        };
+        let _ = self
+            .begin(out, klass::FUNCTION, 0)
+            .u64(function.id.0.into())
+            .u32(function.id.0)
+            .u32((known::LISTED | known::NAMED | what) as u32)
+            .text(&text(function.name.as_bytes()))
+            .text(&text(function.file.as_bytes()))
+            .u32(function.line);
+    }
+
     /// A function that the trace's table does not have.
     pub(super) fn unlisted(&mut self, out: &mut Vec<u8>, id: FunctionId) {
         let record = self.begin(out, klass::FUNCTION, 0);
         let record = record.u64(id.0.into()).u32(id.0).u32(0);
         let _ = record.text("").text("").u32(0);
-        self.mapping(out, id, &id.to_string());
+        self.mapping(out, id, &format!("{id}"));
     }
 
     fn mapping(&mut self, out: &mut Vec<u8>, id: FunctionId, label: &str) {

@@ -4,14 +4,18 @@
 use std::fmt::Write as _;
 
 use super::klass::{TRACE_BITS, TRACE_NAMES, known};
-use super::record::{unescape, unescape_text};
+use super::names::Ties;
+use super::notes;
 use super::scan::{Event, Found, Tables, Walker};
 use super::schema::{Kind, Label, Meaning};
 use crate::bytes::ReadAt;
 use crate::edges::{Details, Item, What};
 use crate::error::Error;
+use crate::escaped::{unescape, unescape_text};
 use crate::facts::{Fact, Value};
-use crate::model::{Counts, CpuId, Function, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{
+    self, Counts, CpuId, Function, FunctionId, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo,
+};
 use crate::sink::Sink;
 
 /// How a call names its function.
@@ -58,7 +62,7 @@ pub(super) fn item<'w>(
             (event.named("thread_id"), What::Cpu(cpu))
         }
         Meaning::Other => (event.named("thread_id"), What::Mark),
-        Meaning::Wall | Meaning::Lost | Meaning::Custom | Meaning::Typed => {
+        Meaning::Wall | Meaning::Lost | Meaning::Custom | Meaning::Typed | Meaning::Note(_) => {
             let what = if event.named("inside") == 0 {
                 What::MarkBefore
             } else {
@@ -82,24 +86,29 @@ pub(super) fn item<'w>(
 /// none.
 pub(super) fn is_timed(meaning: &Meaning) -> bool {
     use Meaning as M;
-    matches!(meaning, M::Call { .. } | M::Cpu | M::Custom | M::Typed)
+    matches!(
+        meaning,
+        M::Call { .. } | M::Cpu | M::Custom | M::Typed | M::Note(_)
+    )
 }
 
 /// Gives the arguments of calls, and the marks. It reads them from their places.
 pub(super) struct Lookup<'f> {
     walker: Walker<'f>,
     tables: &'f Tables,
+    ties: &'f Ties,
     text: String,
 }
 
 impl<'f> Lookup<'f> {
-    pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables) -> Lookup<'f> {
+    pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables, ties: &'f Ties) -> Lookup<'f> {
         // Items are in order of time, records in order of completion. So places are near, but back and
         // forth.
         const WINDOW: usize = 32 * 1024;
         Lookup {
             walker: Walker::new(file, WINDOW),
             tables,
+            ties,
             text: String::new(),
         }
     }
@@ -115,15 +124,30 @@ impl Details for Lookup<'_> {
                         sink.mark(&Mark::Argument { value });
                     }
                 }
-                _ => mark(&event, &mut self.text, sink),
+                _ => mark(&event, self.ties, &mut self.text, sink),
             }
         }
         Ok(())
     }
 }
 
-fn mark(event: &Event<'_>, text: &mut String, sink: &mut dyn Sink) {
+/// The note in a record, if it is one and is not damaged.
+pub(super) fn note(event: &Event<'_>, ties: &Ties) -> Option<(NoteKind, Vec<u8>)> {
+    match &event.layout.meaning {
+        Meaning::Note(class) => notes::note(event, class, |id| {
+            let function = ties.at(event.offset, id.into());
+            function.map_or(id, |function| function.0)
+        }),
+        _ => None,
+    }
+}
+
+fn mark(event: &Event<'_>, ties: &Ties, text: &mut String, sink: &mut dyn Sink) {
     let time = Ticks(event.header.time);
+    if let Some((kind, body)) = note(event, ties) {
+        let body = &body;
+        return sink.mark(&Mark::Note { time, kind, body });
+    }
     match event.layout.meaning {
         Meaning::Wall => sink.mark(&Mark::Wall {
             seconds: event.named("seconds"),
@@ -241,13 +265,19 @@ pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
 
 /// The facts of a function in our klass: its identifier in the file, and the function.
 pub(super) fn function(event: &Event<'_>) -> (u64, Function) {
+    let bits = event.named("known");
+    let what = match (bits & known::EVENT, bits & known::NAME) {
+        (0, 0) => model::What::Calls,
+        (_, 0) => model::What::Event,
+        _ => model::What::Name,
+    };
     let function = Function {
         id: FunctionId(event.named("function") as u32),
         name: unescape_text(event.text("function_name")),
         file: unescape_text(event.text("file")),
         line: event.named("line") as u32,
         untimed: false,
-        what: Default::default(),
+        what,
     };
     (event.named("identifier"), function)
 }

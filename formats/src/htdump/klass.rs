@@ -7,7 +7,7 @@
 //! | --- | --- |
 //! | 9 `FDR_TraceEvent` | `known` bits ([`known`]); the rest as in `TraceInfo`; the clock's error is the bits of an f64 |
 //! | 10 `FDR_ThreadEvent` | `thread_id` is the number in this file, `thread` the system's; counts |
-//! | 11 `FDR_FunctionEvent` | before the mapping of `identifier`; `function_name` where the label is not the name |
+//! | 11 `FDR_FunctionEvent` | before the mapping of `identifier`; `function_name` where the label is not the name; a name of notes has no mapping |
 //! | 12 `FDR_CpuEvent` | the thread is on this CPU from here on |
 //! | 13 `FDR_WallEvent` | Unix time at this place |
 //! | 14 `FDR_LostEvent` | so many function records are missing at this place |
@@ -15,6 +15,7 @@
 //! | 16 `FDR_TypedEvent` | payload, escaped, and its type |
 //! | 64 + n `FDR_CallEvent`n | those of `HT_CallstackIntEvent`, n arguments |
 //! | 320 + n `FDR_FlaggedCallEvent`n | the same, with flags: 1 entry, 2 exit not measured; 4 tail exit |
+//! | from 1024, the note's name | a note with its fields: `notes` has these klasses |
 //!
 //! Texts are escaped (`escape`). A field that a reader does not find is 0 or empty.
 
@@ -108,7 +109,27 @@ const CALL_FIELD: Field = field(Type::Call, "base");
 const KLASS_ID: Field = field(Type::KlassId, "info_klass_id");
 
 /// 1: the mark stands behind an entry of the same time, not before it.
-const INSIDE: Field = u8("inside");
+pub(super) const INSIDE: Field = u8("inside");
+
+/// The name of the field that says of which thread a record is.
+pub(super) const THREAD_ID: &str = "thread_id";
+
+/// Names of fields by which parsers and viewers know headers, calls and mappings.
+pub(super) fn known_to_viewers() -> &'static [&'static str] {
+    &[
+        "base",
+        "type",
+        "klass",
+        "timestamp",
+        "id",
+        "duration",
+        "thread_id",
+        "inside",
+        "label",
+        "name",
+        "identifier",
+    ]
+}
 
 pub(super) const TRACE: u32 = 9;
 pub(super) const THREAD: u32 = 10;
@@ -147,6 +168,9 @@ pub(super) mod known {
     /// Of a function: it is in the trace's table; its name differs from the label.
     pub(crate) const LISTED: u64 = 1;
     pub(crate) const NAMED: u64 = 2;
+    /// Of a function that is a name of notes: of an event, or any other.
+    pub(crate) const EVENT: u64 = 4;
+    pub(crate) const NAME: u64 = 8;
     /// Of a custom event.
     pub(crate) const CPU: u64 = 1;
 }
@@ -371,13 +395,22 @@ impl Announcer<'_> {
         Builder::new(self.out, self.order, header)
     }
 
-    fn klass(&mut self, id: u32, name: &str, fields: u8) {
+    pub(super) fn klass(&mut self, id: u32, name: &str, fields: u8) {
         let record = self.begin(KLASS);
         let _ = record.u32(id).text(name).u8(fields);
     }
 
     fn field(&mut self, id: u32, field: &Field, name: &str) {
-        let (kind, size, type_name) = field.described();
+        self.described(id, field.described(), name);
+    }
+
+    /// Describes a field: its kind, its bytes, the name of its type, and its own.
+    pub(super) fn described(
+        &mut self,
+        id: u32,
+        (kind, size, type_name): (u8, u64, &str),
+        name: &str,
+    ) {
         let record = self.begin(FIELD).u32(id).text(type_name).text(name);
         let _ = record.u64(size).u8(kind);
     }

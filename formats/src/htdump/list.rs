@@ -11,6 +11,7 @@ use super::schema::shown;
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{FunctionId, Ticks};
+use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Visit};
 use crate::text;
 
@@ -36,7 +37,11 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
                 }
                 Step::Event(event) => {
                     let detail = &mut listing.detail;
-                    let (number, function) = fields(&event, index, &mut replay, detail);
+                    let (number, mut function) = fields(&event, index, &mut replay, detail);
+                    let note = items::note(&event, &index.ties);
+                    if let Some((kind, body)) = &note {
+                        function = words(*kind, body, index, detail);
+                    }
                     let place = number.and_then(|number| threads.find(number));
                     let thread = place.and_then(|at| index.info.threads.get(at));
                     listing.emit(Record {
@@ -45,6 +50,7 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
                         thread: thread.map(|thread| thread.id),
                         time: number.map(|_| Ticks(event.header.time)),
                         function,
+                        note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
                         kind: &shown(&event.layout.name),
                         ..Record::default()
                     })?;
@@ -53,6 +59,15 @@ pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Res
         }
         Ok(())
     })
+}
+
+/// Describes a note. Returns its name, by which filters choose it.
+fn words(kind: NoteKind, body: &[u8], index: &Index, detail: &mut String) -> Option<FunctionId> {
+    let note = Note::decode(kind, body)?;
+    let words = note.words(&index.info);
+    detail.clear();
+    let _ = write!(detail, "fdr {}: {words}", kind.name());
+    Some(FunctionId(note.name())).filter(|name| name.0 > 0)
 }
 
 /// Describes a record's fields. Returns the number of its thread and its function, if it has them.

@@ -9,6 +9,7 @@
 //! | `scan` | records one by one |
 //! | `stream_starts` | where streams begin, in a file of several |
 //! | `names` | identifiers and labels to functions |
+//! | `notes` | notes as records of klasses of their own, and back |
 //! | `items` | the meaning of a record |
 //! | `index` | the first pass over a file |
 //! | `list` | records to lines, for people |
@@ -24,6 +25,8 @@ mod klass;
 #[cfg(feature = "read")]
 mod list;
 mod names;
+#[cfg(feature = "read")]
+mod notes;
 #[cfg(feature = "read")]
 mod reader;
 pub mod record;

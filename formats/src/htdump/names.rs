@@ -10,7 +10,7 @@ use crate::model::{Function, FunctionId};
 /// The label of a function.
 pub(super) fn label_of(function: &Function) -> String {
     if function.name.is_empty() {
-        function.id.to_string()
+        format!("{}", function.id)
     } else {
         label(&function.name).into_owned()
     }
@@ -41,7 +41,7 @@ impl Known {
     /// Whether our klass repeats the same description. `named`: with its name.
     fn is_told_as(&self, function: &Function, named: bool) -> bool {
         let known = &self.function;
-        (&known.file, known.line) == (&function.file, function.line)
+        (&known.file, known.line, known.what) == (&function.file, function.line, function.what)
             && (!named || known.name == function.name)
     }
 }
@@ -67,6 +67,22 @@ pub(super) struct Ties {
     /// From this byte on, an identifier means another function.
     changes: Vec<(u64, u64, FunctionId)>,
     labels: HashMap<String, FunctionId>,
+    /// The changes of each identifier, in order.
+    changes_of: HashMap<u64, Vec<(u64, FunctionId)>>,
+}
+
+impl Ties {
+    /// The function that an identifier stands for at that place.
+    pub(super) fn at(&self, offset: u64, identifier: u64) -> Option<FunctionId> {
+        let changes = self
+            .changes_of
+            .get(&identifier)
+            .map_or(&[][..], Vec::as_slice);
+        let before = changes.partition_point(|&(from, _)| from < offset);
+        let last = before.checked_sub(1).and_then(|last| changes.get(last));
+        let last = last.map(|&(_, function)| function);
+        last.or_else(|| self.first.get(&identifier).copied())
+    }
 }
 
 impl Names {
@@ -218,6 +234,10 @@ impl Names {
         self.ties.labels = labels
             .map(|(label, at)| (label, self.functions[at].function.id))
             .collect();
+        for &(from, identifier, function) in &self.ties.changes {
+            let changes = self.ties.changes_of.entry(identifier).or_default();
+            changes.push((from, function));
+        }
         let listed = self.functions.into_iter().filter(|known| known.listed);
         let mut functions: Vec<Function> = listed.map(|known| known.function).collect();
         functions.sort_by_key(|function| function.id);

@@ -74,7 +74,7 @@ fn events(
     let mut numbers = index.threads.again();
     let mut sorter = EdgeSorter::new(&index.plan, threads);
     let mut replay = Replay::new(&index.ties);
-    let mut lookup = Lookup::new(file, &index.tables);
+    let mut lookup = Lookup::new(file, &index.tables, &index.ties);
     let mut course = Course::new(file, &index.tables, WINDOW);
     let mut untold = 0;
     while let Some(step) = course.next()? {

@@ -9,10 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::klass::{self, KLASSES};
+use super::notes;
 use super::record::{
     CALL_BASE, DOUBLE, ENDIANNESS, EVENT, FIELD, FLOAT, HEADER_SIZE, KLASS, POINTER, SIGNED,
     STRUCT, SYSTEM, TEXT, UNSIGNED,
 };
+use crate::note_class::NoteClass;
 use crate::text;
 
 /// The most fields of a record, with those of its bases.
@@ -337,6 +339,12 @@ fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout
         assumed: top.assumed,
     };
     layout.meaning = meaning(id, &layout, is_call);
+    if layout.meaning == Meaning::Other {
+        let inside = |field: &&Described| &*field.name == klass::INSIDE.name;
+        let inside = top.fields.iter().find(inside);
+        let class = inside.and_then(|inside| notes::class(&layout.places, &inside.type_name));
+        layout.meaning = class.map_or(Meaning::Other, |class| Meaning::Note(Box::new(class)));
+    }
     layout
 }
 
@@ -392,6 +400,7 @@ pub(super) enum Meaning {
     Lost,
     Custom,
     Typed,
+    Note(Box<NoteClass>),
     /// A klass without a known meaning.
     Other,
 }

@@ -6,9 +6,10 @@ use std::io::Write;
 
 use super::encoder_state::EncoderState;
 use super::klass;
-use super::record::{Builder, MAX_RECORD, escape};
+use super::record::{Builder, MAX_RECORD};
 use crate::bytes::ByteOrder;
 use crate::error::{Diagnostic, Error};
+use crate::escaped::escape;
 use crate::model::{Call, Edge, Function, Mark, Nanos, Thread, Ticks, TraceInfo, Trouble};
 use crate::number_map::NumberMap;
 use crate::scale::Scale;
@@ -113,6 +114,23 @@ impl<W: Write> HtdumpWriter<W> {
         }
     }
 
+    #[cfg(feature = "read")]
+    fn note(&mut self, time: Ticks, kind: crate::notes::NoteKind, body: &[u8]) {
+        use crate::note_values::{in_nanos, split, whole};
+        let body = in_nanos(kind, body, self.info.clock.frequency);
+        let mut note = split(kind, &body);
+        let klass = self.output.note_klass(&note.class).or_else(|| {
+            let what = "notes of more kinds than a file describes (4,096): written as bytes";
+            self.output.losses.note(what, 1);
+            note = whole(kind, &body);
+            self.output.note_klass(&note.class)
+        });
+        let Some(klass) = klass else { return };
+        if let Some(record) = self.begin(klass, Some(time)) {
+            super::notes::put(record, &note);
+        }
+    }
+
     fn payload(&mut self, data: &[u8]) -> Option<String> {
         let text = escape(data);
         if text.len() <= MAX_RECORD - REST {
@@ -195,9 +213,8 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let record = self.begin(klass::LOST, None);
                 let _ = record.map(|record| record.u64(0));
             }
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
-                self.output.losses.add_left_out(mark);
-            }
+            #[cfg(feature = "read")]
+            Mark::Note { time, kind, body } => self.note(time, kind, body),
             Mark::Custom { time, cpu, data } => {
                 let Some(payload) = self.payload(data) else {
                     return;
@@ -214,6 +231,7 @@ impl<W: Write> Sink for HtdumpWriter<W> {
                 let record = self.begin(klass::TYPED, Some(time));
                 let _ = record.map(|record| record.u32(kind.into()).text(&payload));
             }
+            _ => self.output.losses.add_left_out(mark),
         }
         self.output.hand_over();
     }

@@ -123,6 +123,7 @@ impl<'a> OpenCalls<'a> {
         self.depth - self.published
     }
 
+    #[cfg(feature = "read")]
     /// Only the calls that were the same in a later copy of the same slot. Async-signal-safe.
     #[must_use]
     pub fn lasting(self, later: &OpenCalls<'_>) -> OpenCalls<'a> {

@@ -7,6 +7,8 @@
 //!
 //! - The first number is the change. Bits 0 and 1 are 0 for a push, 1 for a pop or a sign of life, 2 for a
 //!   CPU. The higher bits are: of a push, the function; of a sign of life, 1; of a CPU, its number.
+//!   1 with bit 3 is a counter: the higher bits are 1 for a number with a fraction, and its name. Its value is a third
+//!   number.
 //! - The second number is the ns since the thread's previous change. For the first change, it is the ns
 //!   since -1, the earliest time.
 //!
@@ -14,7 +16,7 @@
 
 use std::io;
 
-use super::thread_encoder::Op;
+use super::thread_encoder::{Number, Op};
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
 use crate::tournament::Tournament;
@@ -25,6 +27,8 @@ const BUFFER: usize = 16 * 1024;
 const BATCH: usize = 4096;
 /// Bytes of the largest change.
 const LARGEST: usize = 2 * 10;
+/// A bit of a change that is a counter, above its lowest two bits.
+const COUNTER: u64 = 2;
 
 /// The spooled changes of all threads.
 #[derive(Debug, Default)]
@@ -47,9 +51,9 @@ impl Changes {
         self.last.push(-1);
     }
 
-    /// A change of a thread, not before its last change.
+    /// The next change is this thread's.
     #[inline]
-    pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+    fn turn(&mut self, thread: usize) -> io::Result<()> {
         if self.now != Some(thread) || self.batch.len() > BATCH {
             self.hand_over()?;
         }
@@ -58,14 +62,41 @@ impl Changes {
             self.turn += 1;
             self.numbers([self.turn << 2 | 3, 0]);
         }
+        Ok(())
+    }
+
+    /// A change of a thread, not before its last change.
+    #[inline]
+    pub(super) fn push(&mut self, thread: usize, time: i64, op: Op) -> io::Result<()> {
+        self.turn(thread)?;
         let what = match op {
             Op::Push(FunctionId(function)) => u64::from(function) << 2,
             Op::Pop => 1,
             Op::Seen => 1 << 2 | 1,
             Op::Cpu(cpu) => u64::from(cpu) << 2 | 2,
+            // It comes with its value.
+            Op::Counter(_) => return Ok(()),
         };
         let last = std::mem::replace(&mut self.last[thread], time);
         self.numbers([what, time.wrapping_sub(last) as u64]);
+        Ok(())
+    }
+
+    /// A counter of a thread has another value.
+    #[cfg(feature = "read")]
+    pub(super) fn counter(
+        &mut self,
+        thread: usize,
+        time: i64,
+        FunctionId(name): FunctionId,
+        number: Number,
+    ) -> io::Result<()> {
+        // It begins the thread's turn, and makes room.
+        self.turn(thread)?;
+        let what = u64::from(name) << 5 | u64::from(number.is_double) << 4 | COUNTER << 2 | 1;
+        let last = std::mem::replace(&mut self.last[thread], time);
+        self.numbers([what, time.wrapping_sub(last) as u64]);
+        self.numbers([number.bits, 0]);
         Ok(())
     }
 
@@ -100,7 +131,7 @@ impl Changes {
     /// came.
     pub(super) fn merge(
         mut self,
-        mut take: impl FnMut(usize, i64, Op) -> io::Result<()>,
+        mut take: impl FnMut(usize, i64, Op, &Number) -> io::Result<()>,
     ) -> io::Result<()> {
         self.hand_over()?;
         let (mut strands, mut turns) = (Vec::new(), Vec::new());
@@ -113,7 +144,7 @@ impl Changes {
         while tournament.earliest != NEVER {
             let (time, _, thread) = tournament.earliest;
             let strand = &mut strands[thread];
-            take(thread, time, strand.op)?;
+            take(thread, time, strand.op, &strand.number)?;
             tournament.next(thread, strand.next(thread)?);
         }
         Ok(())
@@ -135,6 +166,8 @@ struct Strand<'a> {
     turn: u64,
     time: i64,
     op: Op,
+    /// The value of a counter.
+    number: Number,
 }
 
 impl<'a> Strand<'a> {
@@ -146,6 +179,7 @@ impl<'a> Strand<'a> {
             turn: 0,
             time: -1,
             op: Op::Pop,
+            number: Number::default(),
         }
     }
 
@@ -162,7 +196,7 @@ impl<'a> Strand<'a> {
     #[inline]
     fn read(&mut self) -> io::Result<bool> {
         loop {
-            if self.buffer.len() - self.at < LARGEST {
+            if self.buffer.len() - self.at < 2 * LARGEST {
                 self.fill()?;
             }
             if self.at == self.buffer.len() {
@@ -174,6 +208,7 @@ impl<'a> Strand<'a> {
             self.op = match what & 3 {
                 0 => Op::Push(FunctionId(payload as u32)),
                 1 if payload == 0 => Op::Pop,
+                1 if payload & COUNTER != 0 => self.counter(payload),
                 1 => Op::Seen,
                 2 => Op::Cpu(payload as u32),
                 _ => {
@@ -184,6 +219,14 @@ impl<'a> Strand<'a> {
             self.time = self.time.wrapping_add(delta);
             return Ok(true);
         }
+    }
+
+    #[cold]
+    fn counter(&mut self, payload: u64) -> Op {
+        let value = self.number();
+        self.number();
+        self.number = Number::new(payload & 4 != 0, value);
+        Op::Counter(FunctionId((payload >> 3) as u32))
     }
 
     #[inline]
@@ -231,32 +274,45 @@ mod tests {
                 // Some changes are at the same time, some are far apart, and one is far beyond 32 bits.
                 let far = if nth == 49_999 { i64::MAX / 2 } else { 0 };
                 let time = -1 + nth / 2 * (3 - thread as i64) * 1000 + far;
-                let op = match nth % 3 {
+                let number = Number::new(nth % 2 == 0, nth as u64 * (u64::MAX / 60_000));
+                let op = match nth % 4 {
                     0 => Op::Push(FunctionId(u32::MAX - nth as u32)),
                     1 => Op::Pop,
+                    2 => Op::Counter(FunctionId(u32::MAX - nth as u32)),
                     _ => Op::Cpu(nth as u32),
                 };
-                changes
-                    .push(thread, time, op)
-                    .expect("a folder for temporary files");
-                wanted.push((time, thread, op));
+                let pushed = match op {
+                    Op::Counter(name) => changes.counter(thread, time, name, number),
+                    op => changes.push(thread, time, op),
+                };
+                pushed.expect("a folder for temporary files");
+                wanted.push((time, thread, op, number));
             }
         }
         // A second turn: among changes of one time, its change comes last.
         for (thread, time) in [(2, i64::MAX - 7), (0, i64::MAX - 7), (1, i64::MAX - 7)] {
             changes.push(thread, time, Op::Seen).expect("a file");
-            wanted.push((time, thread, Op::Seen));
+            wanted.push((time, thread, Op::Seen, Number::default()));
         }
         // Stable.
-        wanted.sort_by_key(|&(time, _, _)| time);
+        wanted.sort_by_key(|&(time, ..)| time);
         let mut found = Vec::new();
         changes
-            .merge(|thread, time, op| {
-                found.push((time, thread, op));
+            .merge(|thread, time, op, number| {
+                found.push((time, thread, op, *number));
                 Ok(())
             })
             .expect("a readable file");
         assert_eq!(found.len(), wanted.len());
+        let of_counters = |all: &mut Vec<(i64, usize, Op, Number)>| {
+            for (_, _, op, number) in all {
+                if !matches!(op, Op::Counter(_)) {
+                    *number = Number::default();
+                }
+            }
+        };
+        of_counters(&mut wanted);
+        of_counters(&mut found);
         assert!(found == wanted, "the order differs");
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::names::{self, label};
 use super::reader::TcstateSource;
 use super::record;
-use super::thread_encoder::{Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -110,11 +110,8 @@ pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Err
         true
     })?;
     let value = |value: record::Value| match value {
-        record::Value::Null => Value::Null,
-        record::Value::Int(value) => Value::Int(value),
-        record::Value::Double(value) => Value::Double(value),
-        record::Value::Bool(value) => Value::Bool(value),
         record::Value::Text(number) => Value::Text(texts.get(&number).cloned().unwrap_or_default()),
+        value => plain(value),
     };
     let attributes = found.into_iter().enumerate().skip(1);
     let attributes = attributes.map(|(key, found)| Attribute {
@@ -152,6 +149,9 @@ struct Known {
     /// Depth after all events so far.
     reached: usize,
     levels: Vec<Level>,
+    /// Its counters: the time since when each has its value, and the value. `None`: not yet at that time.
+    counters: Vec<(FunctionId, Option<(i64, Number)>)>,
+    counter_of: HashMap<FunctionId, usize>,
     cpu: Option<u32>,
     /// Its last event until the time.
     last: Option<Moment>,
@@ -194,7 +194,9 @@ impl At {
             .threads
             .iter()
             .filter_map(|known| Some(known.encoder.first? - i64::from(known.encoder.before > 0)));
-        let start = first.chain(begin).min();
+        let threads = self.threads.iter();
+        let counted = threads.filter_map(|known| Some(known.encoder.counted?.0));
+        let start = first.chain(counted).chain(begin).min();
         let mut attributes = Vec::new();
         let mut push = |path: &[&str], since: Option<i64>, value: Value| {
             let path = path.iter().map(|&name| name.to_owned()).collect();
@@ -229,6 +231,13 @@ impl At {
                     frame.since.or(start),
                     value,
                 );
+            }
+            if !known.counters.is_empty() {
+                push(&["Threads", &id, "Counters"], start, Value::Null);
+            }
+            for (name, (since, value)) in known.counters(info) {
+                let path = ["Threads", &id, "Counters", &name];
+                push(&path, since.or(start), value);
             }
         }
         for (nth, (cpu, last)) in self.cpus.iter().enumerate() {
@@ -276,7 +285,7 @@ impl Known {
                 self.reached = self.reached.saturating_sub(1);
                 (self.reached, None)
             }
-            Op::Seen | Op::Cpu(_) => return,
+            Op::Seen | Op::Cpu(_) | Op::Counter(_) => return,
         };
         if self.levels.len() <= level {
             self.levels.resize(level + 1, Level::default());
@@ -286,6 +295,59 @@ impl Known {
             (self.depth, self.since) = (self.reached, since);
             self.levels[level] = Level { since, function };
         }
+    }
+}
+
+impl Known {
+    fn counter(&mut self, name: FunctionId, number: Number, time: i64, until: i64) {
+        let next = self.counters.len();
+        let at = *self.counter_of.entry(name).or_insert(next);
+        if at == next {
+            self.counters.push((name, None));
+        }
+        let last = &mut self.counters[at].1;
+        // Not a number is no value that it had.
+        let is_same = last.is_some_and(|(_, value)| value == number) && !is_nan(number);
+        if time <= until && !is_same {
+            *last = Some((time, number));
+        }
+    }
+
+    /// The counters by name. Of several with one name, the one that changed last has the value.
+    fn counters(&self, info: &TraceInfo) -> Vec<(String, (Option<i64>, Value))> {
+        let mut named: Vec<(String, (Option<i64>, Value))> = Vec::new();
+        let mut place_of = HashMap::new();
+        for (id, last) in &self.counters {
+            let name = match info.function(*id) {
+                Some(function) => label(function),
+                None => id.to_string(),
+            };
+            let value = match last {
+                None => (None, Value::Null),
+                Some((since, number)) => (Some(*since), plain(number.value())),
+            };
+            let next = named.len();
+            match named.get_mut(*place_of.entry(name.clone()).or_insert(next)) {
+                Some((_, known)) if known.0 <= value.0 => *known = value,
+                Some(_) => {}
+                None => named.push((name, value)),
+            }
+        }
+        named
+    }
+}
+
+fn is_nan(number: Number) -> bool {
+    matches!(number.value(), record::Value::Double(number) if number.is_nan())
+}
+
+/// A value that is no text.
+fn plain(value: record::Value) -> Value {
+    match value {
+        record::Value::Null | record::Value::Text(_) => Value::Null,
+        record::Value::Int(value) => Value::Int(value),
+        record::Value::Double(value) => Value::Double(value),
+        record::Value::Bool(value) => Value::Bool(value),
     }
 }
 
@@ -327,8 +389,20 @@ impl Sink for At {
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if let (Mark::Cpu { cpu, .. }, Some(known)) = (mark, self.threads.get_mut(self.now)) {
-            known.encoder.cpu(*cpu, &mut self.untold);
+        let Some(known) = self.threads.get_mut(self.now) else {
+            return;
+        };
+        match *mark {
+            Mark::Cpu { cpu, .. } => known.encoder.cpu(cpu, &mut self.untold),
+            Mark::Note { time, kind, body } => {
+                let note = (time, kind, body);
+                let counter = known.encoder.note(note, &mut self.scale, &mut self.untold);
+                if let Some((time, name, number)) = counter {
+                    known.seen = true;
+                    known.counter(name, number, time, self.time);
+                }
+            }
+            _ => {}
         }
     }
 

@@ -11,13 +11,14 @@
 //! - Intervals come sorted by (end, start, key).
 //!
 //! The attributes of a program: `Threads/<tid>/CallStack` is the depth (null if nothing is open).
-//! `Threads/<tid>/CallStack/<n>` is the function that is open at depth n. `CPUs/<n>/Current_thread` is the
-//! thread that was last seen on the CPU.
+//! `Threads/<tid>/CallStack/<n>` is the function that is open at depth n. `Threads/<tid>/Counters/<name>` is the last
+//! value of a counter. `CPUs/<n>/Current_thread` is the thread that was last seen on the CPU.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
+use super::names::label;
 use super::record::{Interval, Kind, Value, push_interval};
-use super::thread_encoder::Op;
+use super::thread_encoder::{Number, Op};
 use crate::model::{FunctionId, ThreadId, TraceInfo};
 
 /// The name of an attribute. A trace's attributes have no other names.
@@ -25,6 +26,8 @@ use crate::model::{FunctionId, ThreadId, TraceInfo};
 pub(super) enum Name {
     Word(&'static str),
     Number(u64),
+    /// The name of that number among those of counters.
+    Counter(u32),
 }
 
 /// An attribute: its place in the tree, and its open interval.
@@ -180,12 +183,7 @@ impl Strings {
 
     #[cold]
     fn learn(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
-        let name = info.function(id).map_or("", |function| &function.name);
-        let name = if name.is_empty() {
-            id.to_string()
-        } else {
-            name.to_owned()
-        };
+        let name = info.function(id).map_or_else(|| id.to_string(), label);
         let next = self.names.len() as u32;
         let number = *self.number_of.entry(name.clone()).or_insert(next);
         if number == next {
@@ -206,9 +204,14 @@ impl Strings {
 #[derive(Debug, Default)]
 struct Thread {
     id: ThreadId,
+    /// Its key.
+    own: u32,
     /// Keys of `CallStack` (0: none yet) and of its levels, from 1.
     stack: u32,
     levels: Vec<u32>,
+    /// Key of `Counters` (0: none yet), and of its children by the numbers of their names.
+    counters: u32,
+    counter_of: HashMap<u32, u32>,
     depth: usize,
     cpu: Option<u32>,
     /// The place of the CPU in the list of CPUs, once it was looked up.
@@ -237,6 +240,11 @@ pub(super) struct Builder {
     cpu_of: HashMap<u32, usize>,
     cpus_key: u32,
     pub(super) strings: Strings,
+    /// The names of counters.
+    pub(super) counters: Vec<String>,
+    counter_of: HashMap<String, u32>,
+    /// Keys whose values say their types themselves.
+    any: HashSet<u32>,
     /// Changes of CPU that the state does not have, or has too late.
     pub(super) untold_cpus: u64,
     /// Encoded intervals; the caller takes them.
@@ -260,6 +268,9 @@ impl Builder {
             cpu_of: HashMap::new(),
             cpus_key: 0,
             strings: Strings::default(),
+            counters: Vec::new(),
+            counter_of: HashMap::new(),
+            any: HashSet::new(),
             untold_cpus: 0,
             bytes: Vec::new(),
             intervals: 0,
@@ -277,9 +288,10 @@ impl Builder {
             engine,
             bytes,
             intervals,
+            any,
             ..
         } = self;
-        engine.advance(time, &mut |interval| write(bytes, intervals, interval));
+        engine.advance(time, &mut |interval| write(bytes, intervals, any, interval));
         match op {
             Op::Cpu(cpu) => {
                 let thread = &mut self.threads[thread];
@@ -287,6 +299,8 @@ impl Builder {
                 thread.place = None;
                 return;
             }
+            // See below.
+            Op::Counter(_) => return,
             Op::Seen => {
                 let thread = &mut self.threads[thread];
                 if thread.stack == 0 {
@@ -318,6 +332,42 @@ impl Builder {
             }
         }
         self.seen(thread, time);
+    }
+
+    /// A counter has another value. It does not say where its thread runs.
+    #[cold]
+    pub(super) fn counter(
+        &mut self,
+        thread: usize,
+        time: i64,
+        name: FunctionId,
+        number: Number,
+        info: &TraceInfo,
+    ) {
+        // It moves the time.
+        self.change(thread, time, Op::Counter(name), info);
+        let name = info.function(name).map_or_else(|| name.to_string(), label);
+        let next = self.counters.len() as u32;
+        let number_of_name = *self.counter_of.entry(name.clone()).or_insert(next);
+        if number_of_name == next {
+            self.counters.push(name);
+        }
+        let thread = &mut self.threads[thread];
+        if thread.stack == 0 {
+            begin(thread, &mut self.engine, &mut self.threads_key);
+        }
+        if thread.counters == 0 {
+            let word = Name::Word("Counters");
+            thread.counters = self.engine.create(thread.own, word, Kind::None);
+        }
+        let (engine, parent) = (&mut self.engine, thread.counters);
+        let key = *thread.counter_of.entry(number_of_name).or_insert_with(|| {
+            let name = Name::Counter(number_of_name);
+            let key = engine.create(parent, name, Kind::Any);
+            self.any.insert(key);
+            key
+        });
+        engine.set(key, number.value());
     }
 
     /// A CPU's place in the list.
@@ -370,18 +420,19 @@ impl Builder {
 
     /// Ends the history.
     pub(super) fn finish(&mut self, end: i64) {
-        let Builder {
-            engine,
-            bytes,
-            intervals,
-            ..
-        } = self;
-        engine.finish(end, &mut |interval| write(bytes, intervals, interval));
+        let (bytes, intervals, any) = (&mut self.bytes, &mut self.intervals, &self.any);
+        let mut out = |interval: &Interval| write(bytes, intervals, any, interval);
+        self.engine.finish(end, &mut out);
     }
 }
 
-fn write(bytes: &mut Vec<u8>, count: &mut u64, interval: &Interval) {
-    push_interval(bytes, interval, false);
+#[inline]
+fn write(bytes: &mut Vec<u8>, count: &mut u64, any: &HashSet<u32>, interval: &Interval) {
+    push_interval(
+        bytes,
+        interval,
+        !any.is_empty() && any.contains(&interval.key),
+    );
     *count += 1;
 }
 
@@ -404,6 +455,7 @@ fn begin(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
         *threads = engine.create(0, Name::Word("Threads"), Kind::None);
     }
     let own = engine.create(*threads, Name::Number(thread.id.0), Kind::None);
+    thread.own = own;
     thread.stack = engine.create(own, Name::Word("CallStack"), Kind::Int);
 }
 

@@ -9,8 +9,13 @@
 //! - The rule of [`crate::calls`] decides which frame an exit ends. As in Trace Compass, frames inside end
 //!   at the exit's own time, and an exit of a frame that is not open is left out.
 
+use super::record::Value;
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
+#[cfg(feature = "read")]
+use crate::model::{NoteKind, Ticks};
+#[cfg(feature = "read")]
+use crate::notes::{FieldValue, Form, Note};
 use crate::scale::Scale;
 use crate::sink::Losses;
 
@@ -26,6 +31,52 @@ pub(super) enum Op {
     Seen,
     /// It runs on this CPU, from the next change on.
     Cpu(u32),
+    /// The counter of that name has another value, which stands beside it.
+    Counter(FunctionId),
+}
+
+// Each change is moved.
+const _: () = assert!(size_of::<Op>() == 8);
+
+/// The value of a counter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Number {
+    /// It has a fraction.
+    pub(super) is_double: bool,
+    pub(super) bits: u64,
+}
+
+impl Number {
+    pub(super) fn new(is_double: bool, bits: u64) -> Number {
+        Number { is_double, bits }
+    }
+
+    pub(super) fn value(self) -> Value {
+        match self.is_double {
+            true => Value::Double(f64::from_bits(self.bits)),
+            false => Value::Int(self.bits as i64),
+        }
+    }
+}
+
+/// The name and the value of a counter. `None`: the note is none, or no number of a state.
+#[cfg(feature = "read")]
+fn counter(kind: NoteKind, body: &[u8]) -> Option<(FunctionId, Number)> {
+    let Some(Note::Event {
+        name, form, fields, ..
+    }) = Note::decode(kind, body)
+    else {
+        return None;
+    };
+    let [field] = &fields[..] else { return None };
+    let number = match field.value {
+        FieldValue::Unsigned(number) if number <= LATEST => Number::new(false, number),
+        FieldValue::Signed(number) => Number::new(false, number as u64),
+        FieldValue::Truth(truth) => Number::new(false, truth.into()),
+        FieldValue::Float(number) => Number::new(true, number.to_bits()),
+        _ => return None,
+    };
+    (form == Form::Counter as u8).then_some((FunctionId(name), number))
 }
 
 /// The losses of a state, counted over all threads.
@@ -39,6 +90,7 @@ pub(super) struct Untold {
     pub(super) backwards: u64,
     pub(super) late: u64,
     pub(super) cpus: u64,
+    pub(super) counters: u64,
 }
 
 impl Untold {
@@ -66,6 +118,10 @@ impl Untold {
             "changes of CPU without an entry or exit before the next one: left out",
             self.cpus,
         );
+        losses.add(
+            "samples of counters: written as states of their threads, not as events",
+            self.counters,
+        );
     }
 }
 
@@ -85,6 +141,10 @@ pub(super) struct ThreadEncoder {
     pub(super) first: Option<i64>,
     /// Time of its last entry or exit.
     pub(super) last: i64,
+    /// Times of its first and last counters.
+    pub(super) counted: Option<(i64, i64)>,
+    /// Time of its last change: none may be earlier.
+    reached: i64,
     /// Frames that were open before the first record.
     pub(super) before: u32,
     /// A measured entry or exit came.
@@ -109,6 +169,24 @@ impl ThreadEncoder {
             untold.cpus += u64::from(self.moved);
             (self.cpu, self.moved) = (Some(cpu), true);
         }
+    }
+
+    /// A note. The time, name and value of a counter; `None`: it is another note.
+    #[cfg(feature = "read")]
+    pub(super) fn note(
+        &mut self,
+        (time, kind, body): (Ticks, NoteKind, &[u8]),
+        scale: &mut Scale,
+        untold: &mut Untold,
+    ) -> Option<(i64, FunctionId, Number)> {
+        let (name, number) = counter(kind, body)?;
+        let Nanos(nanos) = scale.nanos(time);
+        let time = (nanos.min(LATEST) as i64).max(self.reached);
+        let (first, _) = self.counted.unwrap_or((time, time));
+        self.counted = Some((first, time));
+        self.reached = time;
+        untold.counters += 1;
+        Some((time, name, number))
     }
 
     /// Whether a frame is open.
@@ -158,10 +236,11 @@ impl ThreadEncoder {
         let mut time = nanos.min(LATEST) as i64;
         untold.late += u64::from(nanos > LATEST);
         self.first.get_or_insert(time);
-        if time < self.last {
+        if time < self.reached {
             untold.backwards += 1;
-            time = self.last;
+            time = self.reached;
         }
+        self.reached = time;
         if call.synthetic {
             return self.synthetic(call, time, untold, out);
         }
@@ -234,7 +313,8 @@ impl ThreadEncoder {
     ) {
         let function = call.function;
         self.synthetic[usize::from(call.edge != Edge::Entry)] += 1;
-        if call.edge == Edge::Entry && !self.begun && Some(time) == self.first {
+        let is_first = !self.begun && Some(time) == self.first && self.counted.is_none();
+        if call.edge == Edge::Entry && is_first {
             self.before += 1;
             self.last = time;
             let entered = time - 1;
@@ -259,9 +339,13 @@ impl ThreadEncoder {
     #[cold]
     fn close(&mut self, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
         let count = std::mem::take(&mut self.after);
+        // A counter may have come behind them.
+        let at = self
+            .counted
+            .map_or(self.last, |(_, counted)| counted.max(self.last));
         for _ in 0..count {
             untold.synthetic += 1;
-            self.pop(self.last, untold, out);
+            self.pop(at, untold, out);
         }
     }
 }
@@ -269,7 +353,6 @@ impl ThreadEncoder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Ticks;
 
     fn edge(time: u64, function: u32, edge: Edge) -> Call {
         Call {

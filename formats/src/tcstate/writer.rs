@@ -21,10 +21,10 @@ use super::merge::Changes;
 use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
 use super::state_system::{Attribute, Builder, Name};
-use super::thread_encoder::{ThreadEncoder, Untold};
+use super::thread_encoder::{Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
-use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::writer::{Writer, tell_kept};
@@ -80,6 +80,8 @@ impl TcstateWriter {
         let encoders = || self.threads.iter().map(|known| &known.encoder);
         let first =
             encoders().filter_map(|encoder| Some(encoder.first? - i64::from(encoder.before > 0)));
+        let counted = || encoders().filter_map(|encoder| encoder.counted);
+        let first = first.chain(counted().map(|(first, _)| first));
         let start = first.chain(begin).min().unwrap_or(0);
         let last = encoders()
             .filter(|encoder| encoder.first.is_some())
@@ -88,7 +90,30 @@ impl TcstateWriter {
         let is_open = encoders().any(ThreadEncoder::is_open);
         let end = self.info.end.filter(|_| is_open);
         let end = end.map(|end| self.nanos(end));
+        let last = last.chain(counted().map(|(_, last)| last));
         (start, last.chain(end).max().unwrap_or(start))
+    }
+
+    #[cfg(not(feature = "read"))]
+    fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+        self.losses.add_left_out(&Mark::Note { time, kind, body });
+    }
+
+    /// A note of the current thread: counters are states.
+    #[cfg(feature = "read")]
+    fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let Some(known) = self.threads.get_mut(self.now) else {
+            return;
+        };
+        let note = (time, kind, body);
+        match known.encoder.note(note, &mut self.scale, &mut self.untold) {
+            Some((time, name, number)) if self.failed.is_none() => {
+                let changed = self.changes.counter(self.now, time, name, number);
+                self.failed = changed.err();
+            }
+            Some(_) => {}
+            None => self.losses.add_left_out(&Mark::Note { time, kind, body }),
+        }
     }
 
     fn nanos(&self, ticks: Ticks) -> i64 {
@@ -109,8 +134,11 @@ impl TcstateWriter {
         save(&self.folder, history, |out| {
             // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
-            changes.merge(|thread, time, op| {
-                builder.change(thread, time, op, info);
+            changes.merge(|thread, time, op, &number| {
+                match op {
+                    Op::Counter(name) => builder.counter(thread, time, name, number, info),
+                    op => builder.change(thread, time, op, info),
+                }
                 hand_over(&mut builder, out, CHUNK)
             })?;
             builder.finish(end);
@@ -140,7 +168,11 @@ impl TcstateWriter {
         let names = &builder.strings.names;
         let name = |number: u32| names.get(number as usize).map_or("", |(name, _)| name);
         save(&self.folder, types, |out| write_types(out, attributes))?;
-        save(&self.folder, tree, |out| write_tree(out, attributes))?;
+        let counters = &builder.counters;
+        let counter = |number: u32| counters.get(number as usize).map_or("", |name| name);
+        save(&self.folder, tree, |out| {
+            write_tree(out, attributes, counter)
+        })?;
         save(&self.folder, state, |out| {
             write_state(out, attributes, name)
         })?;
@@ -267,9 +299,8 @@ impl Sink for TcstateWriter {
                 losses.add("missing records: their place is left out", records);
             }
             Mark::Break { .. } => losses.add("breaks of the clock: their place is left out", 1),
-            Mark::ShortCalls { .. } | Mark::Threshold { .. } | Mark::Note { .. } => {
-                losses.add_left_out(mark);
-            }
+            Mark::ShortCalls { .. } | Mark::Threshold { .. } => losses.add_left_out(mark),
+            Mark::Note { time, kind, body } => self.note(time, kind, body),
             Mark::Custom { .. } => losses.add("custom events: left out", 1),
             Mark::Typed { .. } => losses.add("typed events: left out", 1),
         }
@@ -338,8 +369,12 @@ pub(super) fn write_state<'a>(
     out.write_all(b"\n]\n")
 }
 
-/// Writes tree.json.
-pub(super) fn write_tree(out: &mut dyn Write, attributes: &[Attribute]) -> io::Result<()> {
+/// Writes tree.json; `counter` gives the name of a counter.
+pub(super) fn write_tree<'a>(
+    out: &mut dyn Write,
+    attributes: &[Attribute],
+    counter: impl Fn(u32) -> &'a str,
+) -> io::Result<()> {
     // Children of one parent stand together, in the order of their keys.
     let mut children: Vec<usize> = (1..attributes.len()).collect();
     children.sort_by_key(|&key| attributes[key].parent);
@@ -379,6 +414,7 @@ pub(super) fn write_tree(out: &mut dyn Write, attributes: &[Attribute]) -> io::R
         match attributes[node].name {
             Name::Word(word) => push_text(&mut line, word),
             Name::Number(number) => write!(line, "\"{number}\"")?,
+            Name::Counter(number) => push_text(&mut line, counter(number)),
         }
         write!(line, ":{{\"key\":{node}")?;
         out.write_all(&line)?;
@@ -424,12 +460,12 @@ mod tests {
         let tree = "{\"version\":{\"major\":1,\"minor\":0},\n\"root\":{\"key\":0,\"children\":{\n\
                     \"Threads\":{\"key\":1,\"children\":{\n\"390\":{\"key\":2,\"children\":{\n\
                     \"a\\\"b\":{\"key\":5}}},\n\"7\":{\"key\":4}}},\n\"CPUs\":{\"key\":3}}}}\n";
-        assert_eq!(text(&|out| write_tree(out, &attributes)), tree);
+        assert_eq!(text(&|out| write_tree(out, &attributes, |_| "x3")), tree);
         let state = "[\n{\"key\":0,\"value\":null},\n{\"key\":1,\"value\":null},\n\
                      {\"key\":2,\"value\":-5},\n{\"key\":3,\"value\":\"x3\"},\n\
                      {\"key\":4,\"value\":true},\n{\"key\":5,\"value\":1.5}\n]\n";
         assert_eq!(text(&|out| write_state(out, &attributes, |_| "x3")), state);
         let root = "{\"version\":{\"major\":1,\"minor\":0},\n\"root\":{\"key\":0}}\n";
-        assert_eq!(text(&|out| write_tree(out, &attributes[..1])), root);
+        assert_eq!(text(&|out| write_tree(out, &attributes[..1], |_| "")), root);
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+#[cfg(feature = "read")]
 use super::Event;
 
 /// Why a trigger made a trace. Its text is the trace's reason: see [`Reason::parse`].
@@ -68,6 +69,7 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
+#[cfg(feature = "read")]
 impl<'a> Reason<'a> {
     /// Reads the reason of a trace. `None`: no trigger made the trace.
     ///
@@ -107,6 +109,7 @@ impl<'a> Reason<'a> {
     }
 }
 
+#[cfg(feature = "read")]
 impl<'a> SlowCall<'a> {
     fn parse(words: &'a str) -> Option<SlowCall<'a>> {
         let (returned, (function, rest)) = match words.split_once(NOT_RETURNED) {
@@ -127,6 +130,7 @@ impl<'a> SlowCall<'a> {
     }
 }
 
+#[cfg(feature = "read")]
 /// A number with so many digits behind the point, without the point.
 fn fixed(text: &str, digits: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.')?;
@@ -135,7 +139,7 @@ fn fixed(text: &str, digits: usize) -> Option<u64> {
     fits.then(|| format!("{whole}{part}").parse().ok())?
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "read"))]
 mod tests {
     use super::*;
 

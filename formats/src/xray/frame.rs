@@ -91,6 +91,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.out.write_all(bytes)
     }
 
+    #[inline(never)]
     pub(super) fn metadata(&mut self, record: &Record) -> io::Result<()> {
         self.bytes(&record::encode_metadata(record, self.layout))
     }
@@ -109,6 +110,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.bytes(&record::encode_function(id, action, 0, self.layout.order))
     }
 
+    #[inline(never)]
     pub(super) fn custom(&mut self, tsc: u64, payload: &[u8]) -> io::Result<()> {
         let size = i32::try_from(payload.len()).unwrap_or(i32::MAX);
         let when = When::Absolute(tsc);

@@ -17,7 +17,7 @@
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
 //! | [`crash_dump`] | the same without allocation, for a crashed process |
 //! | [`crash_totals`] | the totals of its threads |
-//! | `thread_state`, `writer` | [`XrayWriter`]: events of any format to a file |
+//! | `thread_state`, `entry_spool`, `writer` | [`XrayWriter`]: events of any format to a file |
 
 #[cfg(feature = "stream")]
 use std::fs::File;
@@ -37,6 +37,8 @@ pub mod crash_totals;
 mod decode;
 mod dump;
 mod encode;
+#[cfg(feature = "stream")]
+mod entry_spool;
 mod fast_path;
 mod frame;
 #[cfg(feature = "read")]

@@ -7,6 +7,7 @@ use std::io::{self, Read, Seek, Write};
 
 use super::balance::Ids;
 use super::dump::{EXACT_TICKS, tables, wall_time};
+use super::entry_spool::EntrySpool;
 use super::frame::{Frame, Head, Version};
 use super::payload::{self, encode_note};
 use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
@@ -18,7 +19,6 @@ use crate::model::{
 };
 use crate::number_map::NumberMap;
 use crate::sink::{Losses, Sink};
-use crate::spool::Spool;
 use crate::thread_numbers::ThreadNumbers;
 use crate::writer::Writer;
 
@@ -32,7 +32,7 @@ pub struct XrayWriter<W: Read + Write + Seek> {
     has_zero: bool,
     /// Calls of a function without a name whose real number is `zero`.
     mistaken: u64,
-    spool: Spool,
+    spool: EntrySpool,
     states: Vec<ThreadState>,
     state_of: NumberMap,
     now: usize,
@@ -67,7 +67,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
             zero,
             has_zero,
             mistaken: 0,
-            spool: Spool::default(),
+            spool: EntrySpool::default(),
             states: Vec::new(),
             state_of: NumberMap::default(),
             now: 0,
@@ -106,11 +106,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         self.frame.finish()?;
         let what = "thread ids over 32 bits, or taken: each thread has another number";
         self.losses.add(what, self.numbers.renumbered);
-        if self.has_zero {
-            let what =
-                "calls of the function whose number function 0 was given: they look like its calls";
-            self.losses.add(what, self.mistaken);
-        }
+        let what =
+            "calls of the function whose number function 0 was given: they look like its calls";
+        self.losses
+            .add(what, self.mistaken * u64::from(self.has_zero));
         Ok(self.losses)
     }
 
@@ -118,15 +117,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
     fn learn(&mut self, more: &[Function]) {
         self.has_zero |= more.iter().any(|function| function.id.0 == 0);
         for function in more {
-            let id = if function.id.0 == 0 {
-                self.zero
-            } else {
-                function.id.0
-            };
-            let function = Function {
-                id: FunctionId(id),
-                ..function.clone()
-            };
+            let mut function = function.clone();
+            if function.id.0 == 0 {
+                function.id = FunctionId(self.zero);
+            }
             self.info.functions.push(function);
         }
         self.info.functions.sort_by_key(|function| function.id);
@@ -185,6 +179,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         frame.end()
     }
 
+    fn push_plain(&mut self) {
+        if let Some(state) = self.states.get(self.now).filter(|_| self.failed.is_none()) {
+            self.failed = self.spool.calls(state.strand, &self.plain).err();
+        }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         let Some(state) = self.states.get(self.now).filter(|_| self.failed.is_none()) else {
             return;
@@ -222,10 +222,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         };
         self.plain.clear();
         state.plain(calls, self.zero, &mut self.plain);
-        if self.failed.is_none() {
-            let bytes = self.plain.as_flattened();
-            self.failed = self.spool.push(state.strand, bytes).err();
-        }
+        self.push_plain();
         self.plain.len()
     }
 
@@ -280,12 +277,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let Some(delta) = self.delta(call.time.0) else {
             return;
         };
-        self.push(&record::encode_function(
-            id,
-            action(call),
-            delta,
-            LAYOUT.order,
-        ));
+        self.plain.clear();
+        let record = record::encode_function(id, action(call), delta, LAYOUT.order);
+        self.plain.push(record);
+        self.push_plain();
     }
 
     /// Synthetic calls of the source, all at one time. An exit of any but the innermost call is left
@@ -460,7 +455,12 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 let time = self.state().map_or(0, |state| state.base);
                 self.event(time, &payload::encode_threshold(ticks));
             }
-            Mark::Note { time, kind, body } => self.event(time.0, &encode_note(kind, body)),
+            Mark::Note { time, kind, body } => {
+                let strand = self.state().map(|state| state.strand);
+                let written = self.spool.arguments(strand, kind, body);
+                self.failed = self.failed.take().or(written.err());
+                self.event(time.0, &encode_note(kind, body));
+            }
             Mark::Argument { .. } => {
                 self.losses
                     .add("arguments without a call that was kept: left out", 1);

@@ -95,9 +95,9 @@ mod tests {
             return; // An older glibc, musl, or the tunable that turns it off.
         }
         let thread = std::thread::spawn(|| {
-            for core in core_affinity::get_core_ids().unwrap() {
-                assert!(core_affinity::set_for_current(core));
-                assert_eq!(cpu() as usize, core.id);
+            for cpu in crate::sys::thread::cpus().unwrap() {
+                assert!(crate::sys::thread::pin(cpu));
+                assert_eq!(super::cpu() as usize, cpu);
             }
         });
         thread.join().unwrap();

@@ -42,7 +42,7 @@ pub(crate) fn tell(ring: &Ring) {
     if !ring.is_loss_to_tell() {
         return;
     }
-    unit::UNIT.switch_off();
+    unit::switch_off();
     if let Some(path) = ring.path().filter(|_| messages::warns()) {
         say(path);
     }

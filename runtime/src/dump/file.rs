@@ -257,6 +257,6 @@ fn unlimited<T>(body: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
 pub(crate) fn as_io(error: fdr_formats::Error) -> io::Error {
     match error {
         fdr_formats::Error::Io(error) => error,
-        other => io::Error::other(other.to_string()),
+        other => io::Error::other(format!("{other}")),
     }
 }

@@ -145,3 +145,34 @@ fn an_error_of_a_value_ends_its_text() {
         );
     });
 }
+
+#[test]
+fn an_event_whose_values_come_one_by_one_has_the_same_bytes() {
+    let values = [
+        Value::Signed(-2),
+        Value::Text("abcdefghi"),
+        Value::Debug(&"x"),
+    ];
+    let fields = values.map(field);
+    let wanted = bytes(Form::Begin, Level::Warn, &fields);
+    // Values may be missing.
+    for most in [3, 5, 100] {
+        let mut note = EventNote::new(&EVENT, Form::Begin, Level::Warn, most);
+        assert!(!note.has_fields());
+        values.iter().for_each(|value| note.put(&NAME, *value));
+        assert!(note.has_fields());
+        let bytes = note.words().iter().flat_map(|word| word.to_le_bytes());
+        assert_eq!(bytes.collect::<Vec<u8>>(), wanted, "{most}");
+    }
+    // Nor are there more than was said, or more than a note may have.
+    for (most, kept) in [(2, 2), (0, 0), (100, 32)] {
+        let mut note = EventNote::new(&EVENT, Form::Begin, Level::Warn, most);
+        (0..40).for_each(|number| note.put(&NAME, Value::Unsigned(number)));
+        let bytes = note.words().iter().flat_map(|word| word.to_le_bytes());
+        let bytes: Vec<u8> = bytes.collect();
+        let Some(Note::Event { fields, .. }) = Note::decode(NoteKind::Event, &bytes) else {
+            panic!("{bytes:02x?}");
+        };
+        assert_eq!(fields.len(), kept);
+    }
+}

@@ -158,7 +158,7 @@ pub(super) fn extend(slot: &Slot, opened: u64) {
         // earlier.
         slot.chunks.store(opened.max(1), Ordering::Relaxed);
         if ring.is_some_and(Ring::is_lost) {
-            unit::UNIT.switch_off();
+            unit::switch_off();
         }
     }
     sys::set_errno(errno);

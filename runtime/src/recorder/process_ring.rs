@@ -128,7 +128,7 @@ fn make_now() {
     match make_child_ring(parent) {
         Some(ring) => publish(ring),
         // Without a ring, no record from here on is to try again.
-        None => unit::UNIT.switch_off(),
+        None => unit::switch_off(),
     }
 }
 

@@ -185,14 +185,15 @@ fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N
         return false;
     };
     let before = slot.cpu.load(Ordering::Relaxed);
-    if before == BUSY || claim::is_unnoticed_child() {
+    // An id of 0 is of nothing that is counted.
+    if ids.contains(&0) || before == BUSY || claim::is_unnoticed_child() {
         return false;
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let rows = ids.map(|id| totals::row_of(totals, id, || claim::extend_totals(totals)));
     // The row of all functions without one can't tell tasks from calls.
-    let is_own = |(row, id): (&&Row, &u32)| *id != 0 && totals::calls(row).0 == *id;
+    let is_own = |(row, id): (&&Row, &u32)| totals::calls(row).0 == *id;
     let has_rows = rows.iter().zip(&ids).all(is_own);
     if has_rows {
         count(rows);

@@ -2,6 +2,7 @@
 //! the functions with the most calls are only counted, without a clock read. From time to time they are timed for a
 //! moment, so that a reader can estimate their times. The dumper does all of this. It must never wait for a thread.
 
+use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::config::Settings;
@@ -117,7 +118,7 @@ impl Budget {
                 self.account(ring, now_ns)
             } else {
                 let slice = core::mem::take(&mut self.slice);
-                table().time_for_a_moment(slice.into_iter(), false);
+                table().time_for_a_moment(&slice, false);
                 self.next_slice_ns = now_ns + BETWEEN_SLICES_NS;
                 self.pause(now_ns, LONG_NS)
             };
@@ -200,46 +201,36 @@ impl Budget {
             .sum::<u64>()
             * COUNTED_NS;
         let limit_ns = limit_ns.saturating_sub(counting_ns).max(limit_ns / 4);
-        let mut chosen: Vec<(u64, u32)> = Vec::new();
-        let ids = 1_u32..;
         let counts = sum_ns > limit_ns;
-        if counts {
-            let may = |(id, function): &(u32, &Function)| {
-                function.counting == Some(false)
-                    && (function.auto || self.takes_all)
-                    && totals::may_have_row(*id)
-            };
-            let found = ids.zip(&self.functions).filter(may);
-            chosen.extend(found.map(|(id, function)| (function.timed_now(), id)));
-            // As few functions as possible, until recording takes three quarters of the budget.
-            chosen.sort_unstable();
-            chosen.reverse();
-            chosen.retain(|&(calls, _)| {
-                let takes = calls > 0 && sum_ns > limit_ns / 4 * 3;
-                if takes {
-                    sum_ns = sum_ns.saturating_sub(calls * timed_ns);
+        // Functions with many calls come first if they are to be only counted, and last if they are to be timed again.
+        let mut candidates = BinaryHeap::new();
+        for (id, function) in (1..).zip(&self.functions) {
+            let may = (function.auto || self.takes_all) && totals::may_have_row(id);
+            match function.counting {
+                Some(false) if counts && may => candidates.push((function.timed_now(), id)),
+                Some(true) if !counts && now_ns >= function.until_ns => {
+                    candidates.push((!function.counted_now(), id));
                 }
-                takes
-            });
-        } else {
-            let may = |function: &Function| {
-                function.counting == Some(true) && now_ns >= function.until_ns
-            };
-            let found = ids
-                .zip(&self.functions)
-                .filter(|(_, function)| may(function));
-            chosen.extend(found.map(|(id, function)| (function.counted_now(), id)));
-            chosen.sort_unstable();
-            chosen.retain(|&(calls, _)| {
-                let more_ns = calls * timed_ns;
-                let takes = sum_ns + more_ns <= limit_ns / 2;
-                if takes {
-                    sum_ns += more_ns;
-                }
-                takes
-            });
+                _ => {}
+            }
         }
-        for &(_, id) in &chosen {
+        let mut chosen: Vec<u32> = Vec::new();
+        while let Some((calls, id)) = candidates.pop() {
+            if counts {
+                // As few functions as possible, until recording takes three quarters of the budget.
+                if calls == 0 || sum_ns <= limit_ns / 4 * 3 {
+                    break;
+                }
+                sum_ns = sum_ns.saturating_sub(calls * timed_ns);
+            } else {
+                sum_ns += !calls * timed_ns;
+                if sum_ns > limit_ns / 2 {
+                    break;
+                }
+            }
+            chosen.push(id);
+        }
+        for &id in &chosen {
             let Some(function) = self.functions.get_mut(id as usize - 1) else {
                 continue;
             };
@@ -251,7 +242,7 @@ impl Budget {
             }
         }
         if !chosen.is_empty() {
-            table().count_only(chosen.iter().map(|&(_, id)| id), counts);
+            table().count_only(&chosen, counts);
         }
         !chosen.is_empty()
     }
@@ -274,7 +265,7 @@ impl Budget {
             self.slice.push(id);
         }
         self.next = from + self.slice.len();
-        table().time_for_a_moment(self.slice.iter().copied(), true);
+        table().time_for_a_moment(&self.slice, true);
         !self.slice.is_empty()
     }
 }

@@ -3,7 +3,7 @@
 //! the block, because another process writes them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
-use std::fmt::{Display, Write as _};
+use std::fmt::Display;
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
@@ -84,8 +84,8 @@ fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
         Kind::Filter => filter(text),
         Kind::Keep => keep(state, text),
         Kind::Dump => match dumping::dump_and_say("control") {
-            Ok(dump) => Ok(dump.path.display().to_string()),
-            Err(error) => Err(error.to_string()),
+            Ok(dump) => Ok(format!("{}", dump.path.display())),
+            Err(error) => Err(format!("{error}")),
         },
         Kind::Status => Ok(status(ring, state)),
         Kind::Mark => mark(ring, state, text),
@@ -256,7 +256,7 @@ struct Lines(String);
 
 impl Lines {
     fn add(&mut self, word: &str, value: &dyn Display) {
-        let value = value.to_string().replace('\n', " ");
-        let _ = writeln!(self.0, "{word} {value}");
+        let value = format!("{value}").replace('\n', " ");
+        self.0 += &format!("{word} {value}\n");
     }
 }

@@ -15,13 +15,14 @@ use fdr_formats::identity;
 use fdr_formats::registry;
 use fdr_formats::share;
 use fdr_formats::size;
+use fdr_formats::text;
 use fdr_formats::trigger::{self, OutMost, Trigger};
 use fdr_formats::writer::{Kind, Target};
 
 use super::stream::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
-use value::{choice, escaped, number_of, size_text};
+use value::{choice, escaped, size_text};
 
 /// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
@@ -261,7 +262,7 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
         })
     };
     let warning = |name: OsString| {
-        let nearest = nearest(VARIABLES.map(|known| known.0), &name.to_string_lossy(), 1);
+        let nearest = nearest(&VARIABLES.map(|known| known.0), &name.to_string_lossy(), 1);
         let nearest = nearest.first().copied().unwrap_or_default();
         format!(
             "{}: no such variable, ignored; the nearest is {nearest}",
@@ -359,31 +360,24 @@ impl Reader<'_> {
     /// The format. The error says that this build has no format that fits.
     fn format(&mut self, is_sent: bool) -> Result<Format, Vec<String>> {
         let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
-        let refuse = |mut problem: String| {
-            problem.push_str("; accepted are ");
-            for (number, target) in registry::targets()
-                .filter(|&target| fits(target))
-                .enumerate()
-            {
-                problem.push_str(if number == 0 { "" } else { ", " });
-                problem.push_str(target.name);
+        let refuse = |why: &str, fits: &dyn Fn(&Target) -> bool| {
+            let mut accepted = String::new();
+            for target in registry::targets().filter(|&target| fits(target)) {
+                text::append(&mut accepted, ", ", target.name);
             }
-            problem
+            Err(format!("{why}accepted are {accepted}"))
         };
         let parse = |text: &str| {
             if let Some(feature) = registry::missing_feature(text) {
-                return Err(refuse(format!(
-                    "this program has no such format: build it with the feature `{feature}` of fdr"
-                )));
+                let why = format!(
+                    "this program has no such format: build it with the feature `{feature}` of fdr; "
+                );
+                return refuse(&why, &fits);
             }
-            let mut names = registry::targets().map(|target| target.name);
-            let number = number_of(text, &mut names)?;
-            let target = registry::targets().nth(number).ok_or("no such format")?;
-            match fits(target) {
-                true => Ok(Format(target)),
-                false => Err(refuse(
-                    "can't be sent as a stream, which FDR_OUT asks for".to_owned(),
-                )),
+            match registry::targets().find(|target| text::same_word(target.name, text)) {
+                Some(target) if fits(target) => Ok(Format(target)),
+                Some(_) => refuse("can't be sent as a stream, which FDR_OUT asks for; ", &fits),
+                None => refuse("", &|_| true),
             }
         };
         if let Some(format) = self.text("FDR_FORMAT", parse) {

@@ -23,7 +23,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) fn name(address: &Address) -> String {
     match address {
         Address::Stdout => "the standard output".to_owned(),
-        other => other.to_string(),
+        other => format!("{other}"),
     }
 }
 

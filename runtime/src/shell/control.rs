@@ -2,7 +2,6 @@
 //! in a way that the API does not state.
 
 use core::sync::atomic::Ordering;
-use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::str::SplitN;
 
@@ -11,7 +10,7 @@ use fdr_formats::text;
 
 use super::config::Settings;
 use super::sites::table;
-use super::{dumping, guest, install, triggers};
+use super::{dumping, guest, install, made, triggers};
 use crate::api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 use crate::config::Config;
 use crate::messages;
@@ -60,6 +59,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     let on = table.enable(true);
     drop(table);
     if state.is_none() {
+        made::recorder_is_up();
         for problem in triggers::problems() {
             messages::warn(format_args!("{problem}"));
         }
@@ -68,7 +68,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
 }
 
 fn read(code: &Config) -> Result<Settings, Error> {
-    install::settings(code).map_err(|errors| Error::Configuration(errors.join("; ")))
+    install::settings(code).map_err(Error::Configuration)
 }
 
 /// Asks the host to record. Passes the filter of the guest's code if the environment has none.
@@ -277,9 +277,8 @@ fn encode_statistics(statistics: &Statistics) -> String {
         } = thread;
         let ended = u8::from(thread.ended);
         let (steps, name) = (thread.clock_steps, thread.name.replace('\n', " "));
-        let _ = writeln!(
-            text,
-            "{id} {ended} {recorded} {readable} {overwritten} {dropped} {summarised} {steps} {name}"
+        text += &format!(
+            "{id} {ended} {recorded} {readable} {overwritten} {dropped} {summarised} {steps} {name}\n"
         );
     }
     text

@@ -69,7 +69,7 @@ fn run(compare_clocks: bool) -> Looks {
     let mut looks = Looks::new(clock::monotonic_raw_ns());
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
     loop {
-        let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
+        let seen = sys::thread::DUMPER_WAKE.0.load(Ordering::Acquire);
         if take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");
         }

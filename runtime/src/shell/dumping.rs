@@ -119,7 +119,7 @@ pub(crate) fn say_error(error: &Error, reason: &str) {
         // It was said when the file was lost, and nobody asked for this dump.
         _ if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
         Error::Failed(failure) => say_failed(failure),
-        error => say_failed(&error.to_string().into()),
+        error => say_failed(&format!("{error}").into()),
     }
 }
 
@@ -205,7 +205,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
         (_, Some(libc::EMFILE | libc::ENFILE)) => "raise the limit of open files (ulimit -n)",
         _ => "FDR_OUT gives another place",
     };
-    Failure::new(path.display().to_string(), remedy, error)
+    Failure::new(format!("{}", path.display()), remedy, error)
 }
 
 fn say_written(dump: &Dump, replaced: bool, reason: &str) {
@@ -285,7 +285,7 @@ fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dum
         ring,
         info,
         target: state.config.format.0,
-        first_thread: info.failed_thread().map(|thread| thread.0 as u32),
+        first_thread: None,
         make_folders: state.output().makes_folders(),
         nonce: sys::process::random(),
     }
@@ -335,7 +335,7 @@ fn write(ring: &Ring, state: &State, occasion: &Occasion<'_>) -> Result<(Dump, b
             name: name.clone(),
         }));
     let mut dump = to_write(ring, state, &info);
-    dump.first_thread = dump.first_thread.or(occasion.thread);
+    dump.first_thread = occasion.thread;
     let (path, replaced, written) = match state.address() {
         Some(address) => {
             let written = dump.to_stream(|| connection::open(address));

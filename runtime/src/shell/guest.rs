@@ -4,11 +4,13 @@
 use std::io;
 use std::sync::Mutex;
 
-use super::control;
-use super::sites::table;
+use super::sites::{self, Table, table};
+use super::{control, made};
 use crate::api::{Error, Failure};
-use crate::recorder;
+use crate::recorder::{self, process_ring};
+use crate::site::CallSite;
 use crate::site::unit::{self, Host, Operation, Reply, Text, Unit};
+use crate::sys;
 
 /// The services of this copy while it is the host.
 pub(crate) static HOST: Host = Host {
@@ -32,16 +34,21 @@ pub(crate) static HOST: Host = Host {
 /// Makes this copy a guest of `host`, which makes its records from now on. False if this copy is a host, or the
 /// guest of another one.
 pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
-    // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites may
-    // be on soon after. Their records must then go to this host.
-    let _table = table();
-    if let Some(mine) = recorder::host() {
-        return core::ptr::eq(mine, host);
+    {
+        // The whole step is under the lock, because `install` makes its own choice under the same lock. Sites may
+        // be on soon after. Their records must then go to this host.
+        let _table = table();
+        if let Some(mine) = recorder::host() {
+            return core::ptr::eq(mine, host);
+        }
+        if !unit::UNIT.become_guest() {
+            return false;
+        }
+        recorder::set_host(host);
     }
-    if !unit::UNIT.become_guest() {
-        return false;
-    }
-    recorder::set_host(host);
+    // The host finds the copy's own unit by itself.
+    unit::made().for_each(|unit| (host.attach)(unit));
+    made::recorder_is_up();
     true
 }
 
@@ -55,10 +62,29 @@ pub(crate) fn join(host: &'static Host) {
 /// Takes the sites of a unit into the table and into the ring's table.
 pub(crate) fn attach(unit: &'static Unit) {
     unit.pin();
-    let mut table = table();
+    // This comes before the lock, because it frees a lock of the parent.
+    sys::process::notice_child();
+    // Only where an allocator makes sites while the table grows. Such sites stay off.
+    if sites::is_mine() {
+        return;
+    }
+    attach_to(&mut table(), unit);
+}
+
+/// The same, with the table at hand.
+pub(super) fn attach_to(table: &mut Table, unit: &'static Unit) {
     table.attach(unit);
-    if let Some(ring) = recorder::ring() {
+    let is_on = |site: &CallSite| site.state() != 0;
+    // The ring that a child of a fork makes at its next record would lack the names.
+    let ring = match unit.sites().iter().any(is_on) {
+        true => process_ring::ring_or_make(),
+        false => recorder::ring(),
+    };
+    if let Some(ring) = ring {
         table.publish(ring);
+        if ring.is_lost() {
+            unit.switch_off();
+        }
     }
 }
 
@@ -89,7 +115,7 @@ extern "C" fn host_control(operation: u32, argument: &Text<'_>, reply: &Reply<'_
         Err(Error::Configuration(why)) => (CONFIGURATION, why),
         Err(Error::NothingRecorded(why)) => (NOTHING, why),
         Err(Error::Failed(failure)) => (FAILED, encode(&failure)),
-        Err(error) => (FAILED, error.to_string()),
+        Err(error) => (FAILED, format!("{error}")),
     };
     reply.send(&text);
     code
@@ -122,7 +148,7 @@ fn encode(failure: &Failure) -> String {
     } = failure;
     let cause = cause.as_ref().map_or(String::new(), |error| {
         let number = error.raw_os_error().map(|number| number.to_string());
-        number.unwrap_or_else(|| error.to_string())
+        number.unwrap_or_else(|| format!("{error}"))
     });
     format!("{what}\0{remedy}\0{cause}")
 }

@@ -1,8 +1,6 @@
 //! Whom the recording is of. It is gathered once, when the recorder starts, because a crash or a kill leaves no
 //! time for it. This file must never fail: what can't be had is left empty.
 
-use std::fmt::Write as _;
-
 use fdr_formats::identity::{Identity, Part};
 
 use super::config::Settings;
@@ -18,7 +16,7 @@ pub(crate) fn gather(settings: &Settings) -> Identity {
     let boot = kernel("/proc/sys/kernel/random/boot_id");
     let mut build = String::new();
     for byte in notes::build_id().unwrap_or_default() {
-        let _ = write!(build, "{byte:02x}");
+        build += &format!("{byte:02x}");
     }
     let own = || UNIT.sites().iter().find_map(|site| site.program_version());
     let sample = match settings.sample {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::model::{Identity, Trouble};
+use fdr_formats::text;
 
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
@@ -92,7 +93,7 @@ fn record_from_start() -> Result<(), Failure> {
     if variable("FDR").is_some_and(|text| text.to_str().is_some_and(Filter::means_off)) {
         return Ok(());
     }
-    let config = settings(&Config::new()).map_err(|errors| errors.join("; "))?;
+    let config = settings(&Config::new())?;
     let filter = config.filter.clone().unwrap_or_default();
     if filter.is_off() {
         return Ok(());
@@ -114,9 +115,15 @@ fn record_from_start() -> Result<(), Failure> {
 }
 
 /// The settings of the environment, otherwise those of the code. A setuid program ignores the environment.
-pub(crate) fn settings(code: &Config) -> Result<Settings, Vec<String>> {
+pub(crate) fn settings(code: &Config) -> Result<Settings, String> {
     let start = std::env::current_dir().unwrap_or_else(|_| ".".into());
-    Settings::from(&variable, code, &start)
+    Settings::from(&variable, code, &start).map_err(|errors| {
+        let mut all = String::new();
+        for error in &errors {
+            text::append(&mut all, "; ", error);
+        }
+        all
+    })
 }
 
 /// Whether the environment sets the filter.

@@ -17,6 +17,7 @@ pub(crate) mod guest;
 mod identity;
 pub(crate) mod install;
 pub(crate) mod last_thread;
+pub(crate) mod made;
 pub(crate) mod names;
 #[cfg(not(feature = "stream"))]
 mod no_stream;

@@ -136,7 +136,9 @@ fn repeats_parameters(list: &str) -> bool {
 fn is_word(text: &str) -> bool {
     !text.is_empty()
         && !text.starts_with(|c: char| c.is_ascii_digit())
-        && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+        && text
+            .chars()
+            .all(|c| c == '_' || c.is_ascii_alphanumeric() || !c.is_ascii())
 }
 
 /// Whether a word without `::` is a type or constant. Every other such word is a parameter.

@@ -2,11 +2,10 @@
 //! own hook does. The reason must have a limited length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::fmt::Write as _;
 use std::panic::PanicHookInfo;
 
-use super::dumping::dump_and_say;
-use super::{install, triggers};
+use super::triggers::{self, Occasion};
+use super::{dumping, install};
 use crate::{crash, sys};
 use fdr_formats::text;
 
@@ -25,11 +24,22 @@ pub(crate) fn dump_on_panic() {
         previous(panic);
         let always = install::state().is_some_and(|state| state.config.panic);
         match always {
-            true if dump_and_say(&in_words(panic)).is_ok() => crash::panic_was_dumped(),
-            true => {}
+            true => dump(&in_words(panic)),
             false => triggers::take_panic(in_words(panic)),
         }
     }));
+}
+
+/// Dumps with the panicking thread first.
+fn dump(reason: &str) {
+    let occasion = Occasion {
+        thread: Some(sys::thread::tid()),
+        ..Occasion::of(reason)
+    };
+    match dumping::dump_with(&occasion) {
+        Ok(_) => crash::panic_was_dumped(),
+        Err(error) => dumping::say_error(&error, reason),
+    }
 }
 
 /// The reason, such as `panic in thread 71 (worker) at src/main.rs:7:5: index out of bounds`. The number of the
@@ -47,7 +57,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
         let file = place.file();
         let shown = text::last(file, LONGEST_PATH);
         let cut = if shown.len() < file.len() { "…" } else { "" };
-        let _ = write!(line, " at {cut}{shown}:{}:{}", place.line(), place.column());
+        line += &format!(" at {cut}{shown}:{}:{}", place.line(), place.column());
     }
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied();
@@ -59,6 +69,5 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     } else {
         ""
     };
-    let _ = write!(line, ": {shown}{cut}");
-    line
+    format!("{line}: {shown}{cut}")
 }

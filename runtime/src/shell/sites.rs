@@ -3,11 +3,10 @@
 
 use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
-use std::collections::BTreeMap;
 
 use fdr_formats::Ticks;
 use fdr_formats::filter::{Filter, nearest};
-use fdr_formats::tasks;
+use fdr_formats::{tasks, text};
 
 use super::install;
 use super::names::person_name;
@@ -31,8 +30,8 @@ const MOST_NAMES: usize = 1 << 16;
 pub(crate) struct Table {
     functions: Vec<Function>,
     units: Vec<&'static Unit>,
-    /// The ids of names that are neither functions nor events.
-    names: BTreeMap<&'static str, u32>,
+    /// The names that are neither functions nor events, in order, with their ids.
+    names: Vec<(&'static str, u32)>,
     /// The switches of waits, one for each copy.
     waits: Vec<&'static CallSite>,
     /// How many functions are in the ring's own table.
@@ -60,6 +59,17 @@ pub(crate) struct Function {
 }
 
 impl Function {
+    fn new(site: &'static CallSite, own: bool, name: String) -> Function {
+        Function {
+            site,
+            own,
+            counted: false,
+            timed_for_a_moment: false,
+            watched: false,
+            name,
+        }
+    }
+
     /// Whether filters turn it on and off.
     fn is_switched(&self) -> bool {
         matches!(self.site.what(), What::Calls | What::Event)
@@ -75,7 +85,7 @@ impl Function {
 pub(crate) static TABLE: Lock<Table> = Lock::new(Table {
     functions: Vec::new(),
     units: Vec::new(),
-    names: BTreeMap::new(),
+    names: Vec::new(),
     waits: Vec::new(),
     in_ring: 0,
     filter: None,
@@ -152,12 +162,11 @@ impl Table {
         if self.units.iter().any(|known| core::ptr::eq(*known, unit)) {
             return;
         }
-        let sites = unit.sites().as_ptr_range();
-        let is_same = |known: &&'static Unit| known.sites().as_ptr_range() == sites;
-        let shares_sites = self.units.iter().any(is_same);
+        let shares_sites = self.units.iter().any(|known| known.shares_sites(unit));
         self.units.push(unit);
         if shares_sites {
             // Two copies of the same protocol in one executable. Nothing tells which copy a site belongs to.
+            let sites = unit.sites().as_ptr_range();
             let of_both =
                 |function: &&mut Function| sites.contains(&core::ptr::from_ref(function.site));
             let functions = self.functions.iter_mut();
@@ -193,24 +202,19 @@ impl Table {
                 What::Busy => tasks::BUSY,
             });
             if site.what() == What::Name {
-                let known = *self.names.entry(site.name()).or_insert(id);
-                site.set_id(known);
-                if known != id {
-                    continue;
+                match self.place_of(site.name()) {
+                    Ok(place) => {
+                        site.set_id(self.names[place].1);
+                        continue;
+                    }
+                    Err(place) => self.names.insert(place, (site.name(), id)),
                 }
             }
             site.set_id(id);
-            self.functions.push(Function {
-                site,
-                own,
-                counted: false,
-                timed_for_a_moment: false,
-                watched: false,
-                name,
-            });
+            self.functions.push(Function::new(site, own, name));
         }
         self.find_watched(first);
-        self.apply();
+        self.apply_from(first);
     }
 
     /// Sets the triggers that wait for calls, by number and names of functions. Their thresholds are set before.
@@ -257,8 +261,18 @@ impl Table {
 
     /// The names that are closest to a glob, in words.
     pub(crate) fn nearest_in_words(&self, glob: &str) -> String {
-        let names = self.functions.iter().map(|f| f.name.as_str());
-        nearest(names, glob, 3).join(", ")
+        nearest_in_words(&self.names_of(|_| true), glob)
+    }
+
+    /// The names of functions.
+    fn names_of(&self, wanted: fn(&Function) -> bool) -> Vec<&str> {
+        let mut names = Vec::new();
+        for function in &self.functions {
+            if wanted(function) {
+                names.push(function.name.as_str());
+            }
+        }
+        names
     }
 
     /// Sets the bits of the words of sites, see `recorder::prepare`.
@@ -292,17 +306,19 @@ impl Table {
         self.filter.is_some()
     }
 
-    #[inline(never)]
     fn apply(&mut self) -> usize {
+        self.apply_from(0)
+    }
+
+    /// Switches the sites behind the first ones, and all waits. Returns how many of the sites the filter names.
+    #[inline(never)]
+    fn apply_from(&mut self, first: usize) -> usize {
         // Whatever functions the filter names.
         let waits = self.enabled && self.filter.is_some();
         self.waits.iter().for_each(|site| site.switch(waits, 0));
         let mut named = 0;
-        for function in self
-            .functions
-            .iter()
-            .filter(|function| function.is_switched())
-        {
+        let functions = self.functions.iter().skip(first);
+        for function in functions.filter(|function| function.is_switched()) {
             let wanted = self
                 .filter
                 .as_ref()
@@ -314,11 +330,17 @@ impl Table {
         named
     }
 
+    /// Where a name is, or should be.
+    fn place_of(&self, name: &str) -> Result<usize, usize> {
+        self.names.binary_search_by_key(&name, |known| known.0)
+    }
+
     /// The id of a name that came while the program runs. 0: there are too many.
     pub(crate) fn id_of_name(&mut self, name: String, file: &'static str, line: u32) -> u32 {
-        if let Some(&known) = self.names.get(name.as_str()) {
-            return known;
-        }
+        let place = match self.place_of(&name) {
+            Ok(place) => return self.names[place].1,
+            Err(place) => place,
+        };
         if self.functions.len() >= LARGEST_ID || self.names.len() >= MOST_NAMES {
             return 0;
         }
@@ -327,15 +349,8 @@ impl Table {
         let site = CallSite::new::<()>(file, line).only_name();
         let site = Box::leak(Box::new(site.named(Box::leak(Box::new(text)))));
         site.set_id(id);
-        self.names.insert(text, id);
-        self.functions.push(Function {
-            site,
-            own: true,
-            counted: false,
-            timed_for_a_moment: false,
-            watched: false,
-            name,
-        });
+        self.names.insert(place, (text, id));
+        self.functions.push(Function::new(site, true, name));
         if let Some(ring) = recorder::ring() {
             self.publish(ring);
         }
@@ -357,20 +372,21 @@ impl Table {
     }
 
     /// From now on the calls of these functions are only counted, or leave records again.
-    pub(crate) fn count_only(&mut self, ids: impl Iterator<Item = u32>, counted: bool) {
-        self.change(ids, |function| {
-            function.counted = counted && !function.watched
+    pub(crate) fn count_only(&mut self, ids: &[u32], counted: bool) {
+        self.change(ids, &|function| {
+            function.counted = counted && !function.watched;
         });
     }
 
     /// Has functions timed that are otherwise only counted, or ends that.
-    pub(crate) fn time_for_a_moment(&mut self, ids: impl Iterator<Item = u32>, timed: bool) {
-        self.change(ids, |function| function.timed_for_a_moment = timed);
+    pub(crate) fn time_for_a_moment(&mut self, ids: &[u32], timed: bool) {
+        self.change(ids, &|function| function.timed_for_a_moment = timed);
     }
 
-    fn change(&mut self, ids: impl Iterator<Item = u32>, change: impl Fn(&mut Function)) {
-        for index in ids.map(|id| (id as usize).wrapping_sub(1)) {
-            self.functions.get_mut(index).into_iter().for_each(&change);
+    fn change(&mut self, ids: &[u32], change: &dyn Fn(&mut Function)) {
+        for id in ids {
+            let index = (*id as usize).wrapping_sub(1);
+            self.functions.get_mut(index).into_iter().for_each(change);
             let function = self.functions.get(index);
             if let Some(function) = function.filter(|function| function.is_switched()) {
                 let on = function.site.state() != 0;
@@ -431,37 +447,21 @@ impl Table {
             .count()
     }
 
-    /// The patterns of the filter that name no function, each with the names that are closest to it.
-    pub(crate) fn unmatched(&self) -> Vec<(String, Vec<String>)> {
-        let functions = self
-            .functions
-            .iter()
-            .filter(|function| function.is_switched());
-        let names: Vec<&str> = functions.map(|function| function.name.as_str()).collect();
-        let Some(filter) = &self.filter else {
-            return Vec::new();
-        };
-        let near = |pattern: &str| {
-            nearest(names.iter().copied(), pattern, 3)
-                .into_iter()
-                .map(str::to_owned)
-                .collect()
-        };
-        filter
-            .unmatched(&names)
-            .into_iter()
-            .map(|pattern| (pattern.to_owned(), near(pattern)))
-            .collect()
-    }
-
-    /// [`unmatched`](Self::unmatched) as a sentence. `None` if each pattern names a function.
+    /// The patterns of the filter that name no function, each with the names that are closest to it. `None` if each
+    /// pattern names a function.
     pub(crate) fn unmatched_in_words(&self) -> Option<String> {
-        let unmatched = self.unmatched();
-        let named = |(pattern, nearest): &(String, Vec<String>)| {
-            format!("`{pattern}` (nearest: {})", nearest.join(", "))
-        };
-        let named: Vec<String> = unmatched.iter().map(named).collect();
-        (!named.is_empty()).then(|| format!("no function matches {}", named.join(", ")))
+        let names = self.names_of(Function::is_switched);
+        let mut words = String::new();
+        for pattern in self.filter.as_ref()?.unmatched(&names) {
+            let near = nearest_in_words(&names, pattern);
+            let before = if words.is_empty() {
+                "no function matches "
+            } else {
+                ", "
+            };
+            words += &format!("{before}`{pattern}` (nearest: {near})");
+        }
+        (!words.is_empty()).then_some(words)
     }
 
     /// Why nothing was recorded, and what to do.
@@ -493,4 +493,13 @@ impl Table {
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()
     }
+}
+
+/// The names that are closest to a glob.
+fn nearest_in_words(names: &[&str], glob: &str) -> String {
+    let mut words = String::new();
+    for name in nearest(names, glob, 3) {
+        text::append(&mut words, ", ", name);
+    }
+    words
 }

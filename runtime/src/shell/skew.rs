@@ -12,12 +12,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use core_affinity::CoreId;
 use fdr_formats::{Ticks, scale};
 
 use super::calibrate::Frequency;
 use super::threads::spawn;
 use crate::clock::{self, Kind};
+use crate::sys;
 
 /// Messages sent to each CPU and back. One takes well under a microsecond.
 const ROUNDS: u64 = 200;
@@ -80,14 +80,14 @@ pub(crate) fn measure(kind: Kind, frequency: &Frequency) -> Option<Skew> {
     if kind == Kind::Monotonic {
         return None;
     }
-    let cores = core_affinity::get_core_ids()?;
+    let cores = sys::thread::cpus()?;
     let (first, others) = cores.split_first()?;
     let end = Instant::now() + BUDGET;
-    let offsets = others.iter().filter_map(|core| {
+    let offsets = others.iter().filter_map(|&core| {
         let deadline = end.min(Instant::now() + PATIENCE);
-        Some((core.id, compare(kind, *first, *core, deadline)?))
+        Some((core, compare(kind, *first, core, deadline)?))
     });
-    Some(summarise(first.id, offsets, frequency.hz))
+    Some(summarise(*first, offsets, frequency.hz))
 }
 
 /// The worst of the offsets: the one that most exceeds its uncertainty.
@@ -152,7 +152,7 @@ impl Bounds {
 
 /// Has two threads, pinned to `near` and `far`, exchange readings. `None` if that fails or takes longer than
 /// `deadline`.
-fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<Bounds> {
+fn compare(kind: Kind, near: usize, far: usize, deadline: Instant) -> Option<Bounds> {
     let table = Arc::new(Table::new());
     let (of_far, of_near) = (Arc::clone(&table), Arc::clone(&table));
     let answer = move || {
@@ -179,8 +179,8 @@ fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<B
 }
 
 /// Pins the calling thread. Returns whether it runs on that CPU.
-fn pin(kind: Kind, core: CoreId) -> bool {
-    core_affinity::set_for_current(core) && clock::read(kind).cpu as usize == core.id
+fn pin(kind: Kind, core: usize) -> bool {
+    sys::thread::pin(core) && clock::read(kind).cpu as usize == core
 }
 
 /// The memory that the two threads share. `turn` is odd after a question and even after an answer.
@@ -408,8 +408,8 @@ mod tests {
     #[test]
     fn a_core_that_cannot_be_pinned_to_is_left_out() {
         let kind = clock::choose(Clock::Rdtscp).kind;
-        let cores = core_affinity::get_core_ids().unwrap();
-        let missing = CoreId { id: 1023 };
+        let cores = sys::thread::cpus().unwrap();
+        let missing = 1023;
         assert!(!cores.contains(&missing));
         let before = Instant::now();
         assert_eq!(compare(kind, cores[0], missing, later()), None);
@@ -421,7 +421,7 @@ mod tests {
     #[test]
     fn an_exchange_on_this_machine_is_tight_and_leaves_the_caller_unpinned() {
         let kind = clock::choose(Clock::Rdtscp).kind;
-        let cores = core_affinity::get_core_ids().unwrap();
+        let cores = sys::thread::cpus().unwrap();
         let (Some(first), Some(second)) = (cores.first(), cores.get(1)) else {
             return;
         };
@@ -429,7 +429,7 @@ mod tests {
         let (_, uncertainty) = bounds.estimate();
         // Ticks: a tenth of a millisecond even at 10 GHz. In practice some hundred.
         assert!(uncertainty < 1_000_000, "{bounds:?}");
-        assert_eq!(core_affinity::get_core_ids().unwrap(), cores);
+        assert_eq!(sys::thread::cpus().unwrap(), cores);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::fs;
 use std::time::Duration;
 
+use fdr_formats::text;
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
 use super::install::{self, State};
@@ -77,7 +78,7 @@ pub(crate) struct Occasion<'a> {
     pub(crate) reason: &'a str,
     /// Ticks that this one trace names, in addition to the named moments of the ring.
     pub(crate) marks: Vec<(u64, String)>,
-    /// The thread that comes first, if it is not the one that panicked.
+    /// The thread that comes first: one that panicked, or had a slow call.
     pub(crate) thread: Option<u32>,
 }
 
@@ -97,7 +98,7 @@ struct Due {
     at_ns: u64,
     reason: String,
     marks: Vec<(u64, String)>,
-    /// The thread of the slow call.
+    /// The thread that panicked, or had the slow call.
     thread: Option<u32>,
 }
 
@@ -193,8 +194,7 @@ fn as_ns(time: Duration) -> u64 {
 pub(crate) fn in_words() -> String {
     let mut words = String::new();
     for trigger in triggers() {
-        words.push_str(if words.is_empty() { "" } else { ", " });
-        words.push_str(&trigger.text);
+        text::append(&mut words, ", ", &trigger.text);
     }
     if words.is_empty() {
         words.push_str("off");
@@ -256,7 +256,7 @@ impl Due {
             trigger: &trigger.text,
             what: What::Other(words),
         };
-        Due::because(reason.to_string())
+        Due::because(format!("{reason}"))
     }
 
     fn because(reason: String) -> Due {
@@ -299,8 +299,11 @@ pub(crate) fn take_panic(reason: String) {
         };
         let now_ns = clock::monotonic_raw_ns();
         let armed = progress.armed.get_mut(number);
-        let fires = |armed: &mut Armed| armed.fire(trigger, now_ns, || Due::because(reason));
-        if !armed.is_some_and(fires) {
+        let due = || Due {
+            thread: Some(sys::thread::tid()),
+            ..Due::because(reason)
+        };
+        if !armed.is_some_and(|armed| armed.fire(trigger, now_ns, due)) {
             return;
         }
         if !trigger.post_roll.is_zero() {

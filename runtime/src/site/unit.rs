@@ -297,9 +297,29 @@ impl Unit {
         self.become_what(role::GUEST)
     }
 
-    /// Turns every site off, also those that the table has on. Async-signal-safe.
+    /// A unit that is only sites, which were made at run time.
+    fn of(sites: &'static [CallSite]) -> Unit {
+        let sites = sites.as_ptr_range();
+        Unit {
+            version: VERSION,
+            size_of_site: size_of::<CallSite>() as u32,
+            sites: sites.start,
+            sites_end: sites.end,
+            ready: AtomicU32::new(0),
+            role: AtomicU32::new(role::NONE),
+            host: AtomicPtr::new(core::ptr::null_mut()),
+            adopt: AtomicPtr::new(core::ptr::null_mut()),
+        }
+    }
+
+    /// Turns every site of the unit off. Async-signal-safe.
     pub(crate) fn switch_off(&'static self) {
         self.sites().iter().for_each(|site| site.switch(false, 0));
+    }
+
+    /// Whether both have the same sites.
+    pub(crate) fn shares_sites(&self, with: &Unit) -> bool {
+        (self.sites, self.sites_end) == (with.sites, with.sites_end)
     }
 
     /// Keeps the unit's library loaded for ever, because other units have pointers into it.
@@ -323,6 +343,47 @@ impl Unit {
             &[]
         }
     }
+}
+
+/// Sites that were made at run time, and those that were made before. It is never freed.
+struct Made {
+    unit: Unit,
+    before: *const Made,
+}
+
+/// The last ones of this copy. Null = there are none.
+static MADE: AtomicPtr<Made> = AtomicPtr::new(core::ptr::null_mut());
+
+/// A unit of sites that are made at run time, such as those of another crate's statics. It is in [`made`] at once, and
+/// whoever calls this attaches it.
+pub(crate) fn make(sites: &'static [CallSite]) -> &'static Unit {
+    let mut before = MADE.load(Ordering::Relaxed);
+    let unit = Unit::of(sites);
+    let made = Box::into_raw(Box::new(Made { unit, before }));
+    loop {
+        // SAFETY: no other code has the pointer yet.
+        unsafe { (*made).before = before };
+        // Release: pairs with the Acquire in `made`.
+        match MADE.compare_exchange(before, made, Ordering::Release, Ordering::Relaxed) {
+            // SAFETY: from here on nobody changes it, and nobody frees it.
+            Ok(_) => return unsafe { &(*made).unit },
+            Err(newer) => before = newer,
+        }
+    }
+}
+
+/// All units of [`make`] in this copy. Async-signal-safe.
+pub(crate) fn made() -> impl Iterator<Item = &'static Unit> {
+    // SAFETY: the pointer is null or comes from `make`, which frees and changes nothing that is in the list.
+    let load = |made: *const Made| unsafe { made.as_ref() };
+    let last = load(MADE.load(Ordering::Acquire));
+    core::iter::successors(last, move |made| load(made.before)).map(|made| &made.unit)
+}
+
+/// Turns every site of this copy off, also those that the table has on. Async-signal-safe.
+pub(crate) fn switch_off() {
+    UNIT.switch_off();
+    made().for_each(Unit::switch_off);
 }
 
 /// Every copy in the process, this one included. Not async-signal-safe, because the loader has a lock.
@@ -379,5 +440,25 @@ mod tests {
         // and name.
         assert_eq!((here, in_expansions), (3, [2, 1]));
         assert_eq!(size_of::<CallSite>(), 64, "raise the protocol's number");
+    }
+    #[test]
+    fn units_that_are_made_are_found_and_switched_off() {
+        let site = || CallSite::new::<()>("", 1);
+        let units = [1, 3].map(|count| {
+            let sites: Vec<CallSite> = (0..count).map(|_| site()).collect();
+            make(sites.leak())
+        });
+        for (unit, count) in units.into_iter().zip([1, 3]) {
+            assert!(made().any(|known| core::ptr::eq(known, unit)));
+            assert_eq!(unit.sites().len(), count);
+            for site in unit.sites() {
+                site.set_id(7);
+                site.switch(true, 0);
+            }
+            assert!(unit.shares_sites(unit) && !unit.shares_sites(&UNIT));
+        }
+        made().for_each(Unit::switch_off);
+        let mut sites = units.iter().flat_map(|unit| unit.sites());
+        assert!(sites.all(|site| site.state() == 0));
     }
 }

@@ -184,6 +184,31 @@ impl Service for Echo {
     }
 }
 
+/// Makes a future, which is the task.
+#[fdr::traced(args, ret)]
+fn boxes(times: u32) -> Boxed<u32> {
+    Box::pin(async move {
+        Waits(times).await;
+        times
+    })
+}
+
+#[fdr::traced]
+fn makes(times: u32) -> impl Future<Output = u32> {
+    let twice = 2 * times;
+    async move {
+        Waits(twice).await;
+        twice
+    }
+}
+
+#[fdr::traced(untimed)]
+fn makes_untimed() -> impl Future<Output = ()> {
+    async {
+        Waits(1).await;
+    }
+}
+
 #[fdr::traced]
 async fn moves() -> u32 {
     Waits(3).await;
@@ -207,6 +232,10 @@ fn kinds() {
     while poll(child.as_mut()).is_pending() | poll(orphan.as_mut()).is_pending() {}
     finish(Echo.call());
     finish(Echo.boxed());
+    assert_eq!(finish(boxes(2)), (2, 3));
+    assert_eq!(finish(makes(2)), (4, 5));
+    finish(makes_untimed());
+    drop((boxes(1), makes(1)));
     drop(fdr::task!("never polled", waits(1)));
     {
         let mut dropped = pin!(fdr::task!("dropped", Waits(10)));

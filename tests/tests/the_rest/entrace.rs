@@ -12,6 +12,7 @@ use std::process::Command;
 
 use fdr_formats::entrace::record::decode_entry;
 use fdr_formats::entrace::record::{Container, HEAD_SIZE, Version, decode_head};
+use fdr_formats::notes::{Field, FieldValue, Note, NoteKind};
 use fdr_formats::registry::{open_path, target};
 use fdr_formats::source::drive;
 use fdr_formats::writer::{Output, Writer};
@@ -175,6 +176,32 @@ fn info() -> TraceInfo {
     }
 }
 
+/// An event with a value of each type.
+fn note(round: u64) -> (NoteKind, Vec<u8>) {
+    let values = [
+        FieldValue::Unsigned(round),
+        FieldValue::Signed(-2),
+        FieldValue::Float(0.5),
+        FieldValue::Truth(round.is_multiple_of(2)),
+        FieldValue::Text("ä\n\"".as_bytes(), 400),
+        FieldValue::Bytes(&[0, 255], 2),
+        FieldValue::Address(0x7f00),
+    ];
+    let field = |value| Field {
+        name: 3,
+        place: 0,
+        value,
+    };
+    let note = Note::Event {
+        name: 1,
+        form: 0,
+        level: 4,
+        span: 9,
+        fields: values.into_iter().map(field).collect(),
+    };
+    (note.kind(), note.encode().expect("a note within bounds"))
+}
+
 /// Everything that a trace can hold, on several threads.
 fn everything(writer: &mut dyn Writer, rounds: u64) {
     let mark = |writer: &mut dyn Writer, mark: Mark<'_>| writer.mark(&mark);
@@ -232,6 +259,15 @@ fn everything(writer: &mut dyn Writer, rounds: u64) {
                     time: Ticks(time + 302),
                     kind: 9,
                     data: b"typed",
+                },
+            );
+            let (kind, body) = note(round);
+            mark(
+                writer,
+                Mark::Note {
+                    time: Ticks(time + 303),
+                    kind,
+                    body: &body,
                 },
             );
             mark(writer, Mark::Lost { records: round });
@@ -338,12 +374,27 @@ fn what_we_write_is_what_the_crate_reads() {
         writer.finish().expect("a file");
         let bytes = fs::read(&path).expect("a file");
         let wanted = lines(&bytes);
-        // Of a round: calls, a lone exit, three marks; then a call, a time, a thread each, and the rest.
-        assert_eq!(wanted.len(), 2 * (300 * (6 + 3) + 3) + 2 + 5);
+        // Of a round: calls, a lone exit, three marks, a note; then a call, a time, a thread each, and the rest.
+        assert_eq!(wanted.len(), 2 * (300 * (6 + 4) + 3) + 2 + 5);
         let count = wanted.len().to_string();
         let program = Program::new(&read, &folder).args(&["load", name, &count]);
         let printed = program.run().ok().stdout;
         same(&printed, &wanted, name);
+        let is_note = |line: &&str| {
+            line.contains(r#"message: Some("shop::order::total"), name: "shop::order::total""#)
+        };
+        let notes: Vec<&str> = printed.lines().filter(is_note).collect();
+        assert_eq!(notes.len(), 2 * 300, "{name}");
+        for value in [
+            r#"level: "Warn""#,
+            "U64(9)",
+            "I64(-2)",
+            "Float(0.5)",
+            "Bool(true)",
+            "Bytes([0, 255])",
+        ] {
+            assert!(notes[0].contains(value), "{name}: {value} in {}", notes[0]);
+        }
         // One by hand: the first call.
         let first = r#"name: "shop::order::total", target: "shop::order", level: "Info", module: Some("shop::order"), file: Some("src/order.rs"), line: Some(10), attributes: [("arg0", "U64(0)"), ("arg1", "U64(0)"), ("arg10", "U64(0)"), ("arg11", "U64(0)"), "#;
         let rest = r#"("cpu", "U64(0)"), ("duration_ns", "U64(900000)"), ("start_ns", "U64(3)"), ("tid", "U64(3)")] }"#;

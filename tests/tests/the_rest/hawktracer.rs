@@ -8,15 +8,17 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use fdr_formats::registry;
+use fdr_formats::notes::Note;
 use fdr_formats::source::Record;
+use fdr_formats::{FunctionId, registry};
+use fdr_tests::example;
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{fdr, verify};
+use fdr_tests::support::program::{Program, fdr, verify};
 use serde_json::Value;
 
 use crate::the_rest::hawktracer_support::{
-    Row, chains, converted, converter_of_hawktracer, debug_events, debug_rows, foreign, parsed,
-    recorded, rows,
+    Row, chains, convert, converted, converter_of_hawktracer, debug_events, debug_rows, foreign,
+    parsed, recorded, rows,
 };
 
 /// Records of all kinds in a file.
@@ -42,6 +44,84 @@ fn the_rust_parser_reads_what_we_write() {
     let (found, events) = parsed(&parse, &file);
     assert_eq!(found, wanted);
     assert_eq!(events, records(&file), "every record is an event");
+}
+
+#[test]
+fn the_rust_parser_has_the_fields_of_events() {
+    let check = "hawktracer-parser has the fields of events and counters";
+    let Some(parse) = foreign("parse", check) else {
+        return;
+    };
+    let folder = Folder::new("hawktracer-fields");
+    let program = Program::new(example("queue"), &folder);
+    let set = program.set("FDR=1 FDR_KEEP=0 FDR_OUT=queue.fdr");
+    let _ = set.run().ok();
+    let file = convert(&folder.join("queue.fdr"), "htdump");
+    let output = Command::new(&parse).arg(&file).arg("fields").output();
+    let output = output.expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    let found = String::from_utf8(output.stdout).expect("UTF-8");
+    let mut found: Vec<Vec<&str>> = found
+        .lines()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    // The same by our reader of the XRay file.
+    let wanted = noted(&folder.join("queue.fdr"));
+    let mut wanted: Vec<Vec<&str>> = wanted
+        .iter()
+        .map(|line| line.split('\t').collect())
+        .collect();
+    assert!(wanted.len() > 100, "{}", wanted.len());
+    for line in &mut found {
+        let of_file = [
+            "id=",
+            "inside=",
+            "thread_id=",
+            "timestamp=",
+            "type=",
+            "span_id=",
+        ];
+        line.retain(|field| !of_file.iter().any(|own| field.starts_with(own)));
+    }
+    found.sort();
+    wanted.sort();
+    assert_eq!(found, wanted);
+}
+
+/// The events, counters and fields of spans in a trace, as `parse` has them.
+fn noted(path: &Path) -> Vec<String> {
+    let source = registry::open_path(path).expect("our own file");
+    let info = source.info();
+    let name = |id| info.function(FunctionId(id)).map_or("", |name| &name.name);
+    let mut lines = Vec::new();
+    let visit = &mut |record: &Record<'_>| {
+        let note = record
+            .note
+            .and_then(|(kind, body)| Note::decode(kind, body));
+        if let Some(Note::Event {
+            name: id, fields, ..
+        }) = note
+        {
+            let mut words: Vec<String> = fields
+                .iter()
+                .map(|field| {
+                    let key = match name(field.name) {
+                        "" => "value",
+                        // The header has a field of that name.
+                        "id" => "id_2",
+                        key => key,
+                    };
+                    format!("{key}={}", field.value)
+                })
+                .collect();
+            words.sort();
+            words.insert(0, name(id).to_owned());
+            lines.push(words.join("\t"));
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    source.records(visit).expect("a readable file");
+    lines
 }
 
 #[test]

@@ -6,6 +6,7 @@
 mod hawktracer_support;
 mod memory_support;
 
+mod async_programs;
 mod builds;
 mod clang_xray;
 mod compiled_out;
@@ -15,9 +16,10 @@ mod features;
 mod hawktracer;
 mod hawktracer_live;
 mod memory;
+mod mini_redis;
 mod off;
 mod stacks;
-mod tokio_tasks;
+mod tokio_spans;
 mod traced_counts;
 mod traced_frames;
 mod ui;

@@ -7,12 +7,13 @@ use xtask::Result;
 use xtask::process::{cargo, output};
 
 /// Every crate of ours, its folder, and which of ours it may depend on, for tests too.
-const ARROWS: [(&str, &str, &[&str]); 9] = [
+const ARROWS: [(&str, &str, &[&str]); 10] = [
     ("fdr", "runtime", &["fdr-macros", "fdr-formats"]),
     ("fdr-macros", "macros", &[]),
     ("fdr-formats", "formats", &[]),
     ("fdr-cli", "cli", &["fdr-formats"]),
-    ("fdr-examples", "examples", &["fdr"]),
+    ("fdr-tracing", "tracing", &["fdr"]),
+    ("fdr-examples", "examples", &["fdr", "fdr-tracing"]),
     ("fdr-bench", "bench", &["fdr", "fdr-formats"]),
     ("fdr-bench-driver", "bench/driver", &["xtask"]),
     (
@@ -22,6 +23,7 @@ const ARROWS: [(&str, &str, &[&str]); 9] = [
             "fdr",
             "fdr-macros",
             "fdr-formats",
+            "fdr-tracing",
             "fdr-cli",
             "fdr-examples",
             "xtask",
@@ -34,13 +36,7 @@ const ARROWS: [(&str, &str, &[&str]); 9] = [
 const OUTSIDE: [(&str, &str, &[&str]); 1] = [("fdr-fuzz", "fuzz", &["fdr-formats"])];
 
 /// All that the recorder may depend on outside its tests.
-const RUNTIME: [&str; 5] = [
-    "libc",
-    "crossbeam-utils",
-    "core_affinity",
-    "fdr-macros",
-    "fdr-formats",
-];
+const RUNTIME: [&str; 3] = ["libc", "fdr-macros", "fdr-formats"];
 
 const TREE: &str = "tree --quiet --all-features";
 
@@ -61,7 +57,7 @@ pub(super) fn check() -> Result<Vec<Finding>> {
     findings.extend(recorder(&tree(&format!("{TREE} --package fdr {direct}"))?));
     let core = format!("tree --quiet --no-default-features --package fdr-formats {direct}");
     findings.extend(formats_core(&tree(&core)?));
-    let linked = "--package fdr --package fdr-macros --package fdr-formats --edges normal,build";
+    let linked = "--package fdr --package fdr-macros --package fdr-formats --package fdr-tracing --edges normal,build";
     findings.extend(licences(&tree(&format!(
         "{TREE} {linked} --prefix none --format {{p}}|{{l}}"
     ))?));

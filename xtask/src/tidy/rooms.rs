@@ -12,7 +12,7 @@ use xtask::Result;
 
 /// The recorder's rooms from the lowest to the highest, and the rooms that each one uses. A room uses lower
 /// rooms only, so there is no circle.
-const RUNTIME: [Row; 18] = [
+const RUNTIME: [Row; 19] = [
     ("api", &[]),
     ("config", &[]),
     ("primitive", &[]),
@@ -46,6 +46,7 @@ const RUNTIME: [Row; 18] = [
             "sys",
         ],
     ),
+    ("dynamic", &["events", "recorder", "shell", "site"]),
     ("load", &["recorder", "shell"]),
     ("on", &["api", "config", "shell"]),
     ("off", &["api", "config"]),

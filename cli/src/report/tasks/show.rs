@@ -35,7 +35,7 @@ const SPARE: [&str; 6] = [
     "finished",
 ];
 
-/// Tasks without an end that are named.
+/// Tasks without an end that are named, and functions of tasks that nobody polled.
 const OPEN_SHOWN: usize = 3;
 
 /// Writes the table. `by` is the field that tasks are grouped by.
@@ -122,11 +122,33 @@ fn open_in_words(open: &[OpenTask]) -> Option<String> {
     (!open.is_empty()).then(|| format!("unfinished: {}{more}", shown.join("; ")))
 }
 
+/// The functions of tasks that were dropped before their first poll, in a line; `None`: there are none.
+fn never_polled_in_words(rows: &[Row]) -> Option<String> {
+    let mut rows: Vec<&Row> = rows.iter().filter(|row| row.never_polled > 0).collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(row.never_polled));
+    let all = rows.iter().map(|row| row.never_polled).sum();
+    let one = |row: &&Row| {
+        format!(
+            "{} of {}",
+            ui::count(row.never_polled),
+            ui::clean(&row.name)
+        )
+    };
+    let shown: Vec<String> = rows.iter().take(OPEN_SHOWN).map(one).collect();
+    let more = match rows.len() - shown.len() {
+        0 => String::new(),
+        more => format!("; and of {}", ui::things(more as u64, "more function")),
+    };
+    let shown = shown.join("; ");
+    (!rows.is_empty()).then(|| format!("{} never polled: {shown}{more}", ui::things(all, "task")))
+}
+
 fn notes(tasks: &Tasks) -> Vec<String> {
     let mut notes = Vec::new();
     if tasks.rows.is_empty() {
         notes.push(" (no tasks)".to_owned());
     }
+    notes.extend(never_polled_in_words(&tasks.rows));
     let what = match tasks.is_whole {
         true => {
             "whole run: each task is counted, also those whose notes are gone (--window: those with notes)"
@@ -182,4 +204,25 @@ pub(crate) fn write_json(
         open_tasks: &tasks.open,
     };
     json::print(out, &document)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tasks_that_nobody_polled_are_named() {
+        let row = |name: &str, never_polled| Row {
+            name: name.to_owned(),
+            never_polled,
+            ..Row::default()
+        };
+        assert_eq!(never_polled_in_words(&[row("a", 0)]), None);
+        let one = never_polled_in_words(&[row("a", 0), row("b", 1)]);
+        assert_eq!(one.as_deref(), Some("1 task never polled: 1 of b"));
+        let rows = [("a", 1), ("b", 3), ("c", 2), ("d", 1)].map(|(name, count)| row(name, count));
+        let many = never_polled_in_words(&rows);
+        let wanted = "7 tasks never polled: 3 of b; 2 of c; 1 of a; and of 1 more function";
+        assert_eq!(many.as_deref(), Some(wanted));
+    }
 }

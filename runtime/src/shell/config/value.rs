@@ -10,27 +10,15 @@ const LONGEST_SHOWN: usize = 80;
 
 /// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
-    let number = number_of(text, &mut choices.iter().map(|(word, _)| *word))?;
-    let (_, value) = choices.get(number).ok_or("no such choice")?;
-    Ok(*value)
-}
-
-/// The number of the word among `words`, from 0, in upper or lower case.
-pub(super) fn number_of(
-    text: &str,
-    words: &mut dyn Iterator<Item = &str>,
-) -> Result<usize, String> {
-    let mut accepted = String::from("accepted are ");
-    for (number, word) in words.enumerate() {
-        if text::same_word(word, text) {
-            return Ok(number);
-        }
-        if number > 0 {
-            accepted.push_str(", ");
-        }
-        accepted.push_str(word);
+    let found = choices.iter().find(|(word, _)| text::same_word(word, text));
+    if let Some((_, value)) = found {
+        return Ok(*value);
     }
-    Err(accepted)
+    let mut accepted = String::new();
+    for (word, _) in choices {
+        text::append(&mut accepted, ", ", word);
+    }
+    Err(format!("accepted are {accepted}"))
 }
 
 /// A size for people, in the largest unit that gives a whole number.

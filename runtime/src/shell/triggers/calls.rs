@@ -111,7 +111,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     Due {
         marks,
         thread: Some(call.thread),
-        ..Due::because(reason.to_string())
+        ..Due::because(format!("{reason}"))
     }
 }
 

@@ -1,5 +1,8 @@
-//! A service on tokio: `tokio_tasks one|many`, on the runtime of one thread or that of many. Each request is spawned,
-//! waits, and asks twice beside. Each tenth one is cancelled by a timeout, and each hundredth one is aborted.
+//! A service on tokio: `tokio_tasks one|many [TASKS WORK]`, on the runtime of one thread or that of many. With a number of
+//! tasks, see [`load`]. Each request is spawned, waits, and asks twice beside. Each tenth one is cancelled by a timeout,
+//! and each hundredth one is aborted.
+
+mod load;
 
 use std::time::Duration;
 
@@ -60,6 +63,11 @@ fn main() {
         _ => tokio::runtime::Builder::new_multi_thread().enable_time().build(),
     };
     let runtime = runtime.expect("a runtime");
+    let number = |at| std::env::args().nth(at).and_then(|word| word.parse().ok());
+    if let Some(tasks) = number(2) {
+        // Both cores poll: the thread of `block_on` is none of the workers.
+        return runtime.block_on(load::run(tasks, number(3).unwrap_or(0)));
+    }
     let (done, late) = runtime.block_on(serve());
     println!("{done} {late}");
 }

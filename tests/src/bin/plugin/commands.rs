@@ -1,6 +1,6 @@
 //! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
 //! last one opened), `work` (on this thread), `many` (300,000 times), `threads` (four new ones, each does it), `dump`, `handed`,
-//! `enable`, `recorded`, `stepped`, `wait` (each through the plug-in), `race` (all that are open are enabled at
+//! `enable`, `recorded`, `spans`, `stepped`, `wait` (each through the plug-in), `race` (all that are open are enabled at
 //! once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the
 //! current folder is left without a byte). Must never name the recorder: one of the hosts is
 //! a program without it.
@@ -113,6 +113,7 @@ pub(crate) fn run(own: impl Fn()) {
             "dump" => println!("dumped {}", plugin.ask(c"plugin_dump")),
             "enable" => println!("enabled {}", plugin.ask(c"plugin_enable")),
             "recorded" => println!("recorded {}", plugin.ask(c"plugin_recorded")),
+            "spans" => assert_eq!(plugin.ask(c"plugin_spans"), 0),
             "wait" => assert_eq!(plugin.ask(c"plugin_wait"), 2),
             "stepped" => assert_eq!(plugin.ask(c"plugin_stepped"), 0),
             "close" => plugins.pop().expect("a plug-in is open").close(),

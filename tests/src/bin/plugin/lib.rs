@@ -93,3 +93,13 @@ pub extern "C" fn plugin_stepped() -> u64 {
     }
     0
 }
+
+/// Makes a span and an event of `tracing`, of which the plug-in has its own copy, too.
+// SAFETY: as above.
+#[unsafe(no_mangle)]
+pub extern "C" fn plugin_spans() -> u64 {
+    let _ = fdr_tracing::init();
+    let span = tracing::info_span!("plugged in", number = 1);
+    span.in_scope(|| tracing::info!("inside"));
+    0
+}

@@ -1,6 +1,8 @@
 //! Reads an HTDUMP file with the crate hawktracer-parser: `parse FILE`. Prints each call,
 //! `thread<TAB>start<TAB>duration<TAB>label` a line (times in ns), in the order of the file, then the
-//! number of events of all kinds. Fails where the parser does not come to the end of the file.
+//! number of events of all kinds. With `parse FILE fields` it prints the events of klasses that are neither
+//! HawkTracer's nor `fdr`'s instead: `klass<TAB>field=value<TAB>…`. Fails where the parser does not come to the end
+//! of the file.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -13,6 +15,7 @@ use hawktracer_parser::{Event, EventKlassRegistry, EventReader, ReadEventError, 
 fn main() -> ExitCode {
     let path = std::env::args_os().nth(1).expect("parse FILE");
     let file = File::open(path).expect("a readable file");
+    let wants_fields = std::env::args_os().nth(2).is_some();
     let mut reader = EventReader::new(DataProvider::new(Box::new(file)));
     let mut registry = EventKlassRegistry::new();
     let mut out = BufWriter::new(std::io::stdout().lock());
@@ -30,6 +33,17 @@ fn main() -> ExitCode {
         events += 1;
         let klass = registry.get_klass_by_id(event.get_klass_id());
         let klass = klass.map_or("", |klass| klass.get_name());
+        if wants_fields {
+            if !klass.starts_with("HT_") && !klass.starts_with("FDR_") {
+                let fields = event.get_all_values().iter();
+                let mut fields: Vec<String> = fields
+                    .map(|(name, value)| format!("\t{name}={value}"))
+                    .collect();
+                fields.sort();
+                writeln!(out, "{klass}{}", fields.concat()).expect("somebody reads");
+            }
+            continue;
+        }
         if klass == "HT_StringMappingEvent" {
             let identifier = event.get_value_u64("identifier").expect("a number");
             let label = event.get_value_string("label").expect("a text");
@@ -44,7 +58,9 @@ fn main() -> ExitCode {
             writeln!(out, "{thread}\t{start}\t{duration}\t{label}").expect("somebody reads");
         }
     }
-    writeln!(out, "events\t{events}").expect("somebody reads");
+    if !wants_fields {
+        writeln!(out, "events\t{events}").expect("somebody reads");
+    }
     ExitCode::SUCCESS
 }
 

@@ -1,0 +1,147 @@
+//! Notes as entries, and back. ENTRACE's entries are spans and events with named values, so a note is an event: an entry
+//! with a message and without a duration. Must never let a field pass for the thread or the time of an entry.
+//!
+//! The name of the entry is the event's; so are module, file, line and level. Its attributes are `start_ns`, `tid`,
+//! `fdr.note`, and the values of `note_values` by their names: a truth is a Bool, an address a U64. `fdr.note` is the word
+//! of the note's class (`note_class`), a colon, and for each value its place among the values' names in their order.
+
+use std::collections::HashMap;
+
+use super::encode::At;
+use super::facts;
+use super::record::{Entry, Level, Metadata, Value as Found, Version, encode_entry};
+use super::thread_encoder::Item;
+use crate::model::Function;
+use crate::note_class::{FIELD_NAME, NoteClass, Type};
+use crate::note_values::{NoteNames, Value, join, split};
+use crate::notes::{MOST_FIELDS, NoteKind};
+
+/// The attribute that makes an entry a note.
+const NOTE: &str = "fdr.note";
+/// Names that an entry needs for itself.
+const TAKEN: &[&str] = &["start_ns", "tid"];
+/// The most values: two for each field, and a span.
+const MOST: usize = 2 * MOST_FIELDS + 1;
+
+/// The names of notes, and where in the program they are.
+#[derive(Debug, Default)]
+pub(super) struct NoteTable {
+    names: NoteNames,
+    places: HashMap<u32, (Box<str>, u32)>,
+}
+
+impl NoteTable {
+    /// False: its number has a name.
+    pub(super) fn add(&mut self, function: &Function) -> bool {
+        let is_new = self.names.add(function);
+        if is_new {
+            let place = (function.file.as_str().into(), function.line);
+            self.places.insert(function.id.0, place);
+        }
+        is_new
+    }
+}
+
+/// Appends the entry of a note. `item` has its kind as a number.
+pub(super) fn put(
+    out: &mut Vec<u8>,
+    version: Version,
+    table: &NoteTable,
+    item: &Item,
+    at: At,
+    body: &[u8],
+) {
+    let kind = u8::try_from(item.number).ok().and_then(NoteKind::of);
+    let Some(note) = kind.map(|kind| split(kind, body)) else {
+        return;
+    };
+    let class = &note.class;
+    let title = class.title(&table.names);
+    let (file, line) = match table.places.get(&class.name()) {
+        Some((file, line)) => (&**file, *line),
+        None => ("", 0),
+    };
+    let types = class.types().unwrap_or_default();
+    let names = class.names(&table.names, FIELD_NAME, TAKEN);
+    let mut order: Vec<usize> = (0..names.len().min(note.values.len())).collect();
+    order.sort_by_key(|&nth| &names[nth]);
+    let place_of = |nth: usize| order.iter().position(|&other| other == nth).unwrap_or(0);
+    let places: Vec<String> = (0..order.len())
+        .map(|nth| place_of(nth).to_string())
+        .collect();
+    let word = format!("{}:{}", class.word(), places.join("."));
+    let values = note.values.iter().zip(&types);
+    let values = values.map(|(value, of)| found(value, *of));
+    let names = names.iter().map(String::as_str);
+    let mut attributes: Vec<(&str, Found<'_>)> = names.zip(values).collect();
+    attributes.extend([
+        (NOTE, Found::String(&word)),
+        ("start_ns", Found::U64(item.time)),
+        ("tid", Found::U64(at.thread)),
+    ]);
+    attributes.sort_by_key(|&(name, _)| name);
+    let entry = Entry {
+        parent: at.parent,
+        message: Some(&title),
+        metadata: Metadata {
+            level: match class.level() {
+                1 => Level::Trace,
+                2 => Level::Debug,
+                4 => Level::Warn,
+                5 => Level::Error,
+                _ => Level::Info,
+            },
+            ..facts::metadata(&title, file, line)
+        },
+        attributes,
+    };
+    encode_entry(&entry, version, out);
+}
+
+fn found<'a>(value: &'a Value<'_>, of: Type) -> Found<'a> {
+    match value {
+        Value::Unsigned(truth) if of == Type::Truth => Found::Bool(*truth == 1),
+        Value::Unsigned(number) => Found::U64(*number),
+        Value::Signed(number) => Found::I64(*number),
+        Value::Float(number) => Found::Float(*number),
+        Value::Text(text) => Found::String(text),
+        Value::Bytes(bytes) => Found::Bytes(bytes),
+    }
+}
+
+/// Whether an entry is a note.
+pub(super) fn is_note(entry: &Entry<'_>) -> bool {
+    matches!(entry.attribute(NOTE), Some(Found::String(_)))
+}
+
+/// The note in an entry. `None`: it is damaged.
+pub(super) fn note(entry: &Entry<'_>) -> Option<(NoteKind, Vec<u8>)> {
+    let Some(Found::String(word)) = entry.attribute(NOTE) else {
+        return None;
+    };
+    let (word, places) = word.split_once(':')?;
+    let class = NoteClass::parse(word)?;
+    let own = |name: &str| name == NOTE || TAKEN.contains(&name);
+    let named = entry.attributes.iter();
+    let named: Vec<Found<'_>> = named
+        .filter(|(name, _)| !own(name))
+        .map(|&(_, value)| value)
+        .take(MOST + 1)
+        .collect();
+    let places = places.split('.').filter(|place| !place.is_empty());
+    let values: Option<Vec<Value<'_>>> = places
+        .take(MOST + 1)
+        .map(|place| {
+            Some(match *named.get(place.parse::<usize>().ok()?)? {
+                Found::U64(number) => Value::Unsigned(number),
+                Found::Bool(truth) => Value::Unsigned(truth.into()),
+                Found::I64(number) => Value::Signed(number),
+                Found::Float(number) => Value::Float(number),
+                Found::String(text) => Value::Text(text.into()),
+                Found::Bytes(bytes) => Value::Bytes(bytes.into()),
+                Found::U128(_) | Found::I128(_) => return None,
+            })
+        })
+        .collect();
+    join(&class, &values?)
+}

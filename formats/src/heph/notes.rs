@@ -1,0 +1,132 @@
+//! Notes as events with attributes, and back; `facts` has their layout. Must never make a packet longer than Heph's own
+//! converter takes, and never keep more of a note than a note may have.
+
+use super::facts::{self, NOTE};
+use super::record::{Attribute, Event, Value as Found};
+use super::tables::elide;
+use super::writer::Parts;
+use crate::escaped::{escape, unescape};
+use crate::note_class::{NoteClass, Type};
+use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
+use crate::notes::{MOST_BYTES, NoteKind};
+
+/// Bytes of a description. The word of a task's class and the task's number fit behind it.
+pub(super) const DESCRIPTION: usize = 40;
+/// Bytes of a field's name, so that it fits an `fdr:more` event with its value.
+const NAME: usize = 32;
+/// The most bytes that are read of a note. An escaped byte has three.
+const MOST: usize = 3 * MOST_BYTES + 4096;
+/// The attribute of an `fdr:more` event that names what it continues.
+const TAKEN: &[&str] = &["of"];
+
+/// What the event of a note is called.
+pub(super) fn description(class: &NoteClass, names: &NoteNames) -> String {
+    let title = class.title(names);
+    match title.len() > DESCRIPTION {
+        true => elide(&title, DESCRIPTION),
+        false => title,
+    }
+}
+
+/// The task's number, if the note says so in values.
+pub(super) fn task(note: &NoteValues<'_>) -> Option<u64> {
+    let is_task = note.class.kind() == Some(NoteKind::Task) && !note.class.is_body();
+    match note.values.first() {
+        Some(Value::Unsigned(task)) if is_task => Some(*task),
+        _ => None,
+    }
+}
+
+/// Puts the attributes of a note.
+pub(super) fn put(parts: &mut Parts<'_>, note: &NoteValues<'_>, names: &NoteNames) {
+    parts.text(NOTE, &note.class.word());
+    let names = note.class.names(names, NAME, TAKEN);
+    for (name, value) in names.iter().zip(&note.values) {
+        match value {
+            Value::Unsigned(number) => parts.number(name, *number),
+            Value::Signed(number) => parts.signed(name, *number),
+            Value::Float(number) => parts.float(name, *number),
+            Value::Text(text) => parts.text(name, text),
+            Value::Bytes(bytes) => parts.text(name, &escape(bytes)),
+        }
+    }
+}
+
+/// The substream of the thread that a note is of. A task's note is on the substream of its task.
+pub(super) fn substream(event: &Event<'_>) -> u64 {
+    let word = facts::attributes(event).next().map(|word| word.value);
+    let class = match word {
+        Some(Found::Text(word)) => std::str::from_utf8(word).ok().and_then(NoteClass::parse),
+        _ => None,
+    };
+    let is_task =
+        class.is_some_and(|class| class.kind() == Some(NoteKind::Task) && !class.is_body());
+    match is_task && facts::optional(event, "task") == Some(event.substream) {
+        true => 0,
+        false => event.substream,
+    }
+}
+
+/// The attributes of a note, as far as they were read.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    values: Vec<(Vec<u8>, Kept)>,
+    bytes: usize,
+}
+
+#[derive(Debug)]
+enum Kept {
+    Number(Value<'static>),
+    Text(Vec<u8>),
+}
+
+impl Gathered {
+    /// Takes the attributes of an event, which may be `fdr:more`. False: it takes no more.
+    pub(super) fn add(&mut self, event: &Event<'_>, is_more: bool) -> bool {
+        let own = usize::from(is_more);
+        for Attribute { name, value } in facts::attributes(event).skip(own) {
+            self.bytes += name.len() + 16;
+            let number = match value {
+                Found::Unsigned(number) => Value::Unsigned(number),
+                Found::Signed(number) => Value::Signed(number),
+                Found::Float(number) => Value::Float(number),
+                Found::Text(text) => {
+                    self.bytes += text.len();
+                    match self.values.last_mut() {
+                        // A text goes on in the next attribute of its name.
+                        Some((last, Kept::Text(before))) if last == name => before.extend(text),
+                        _ => self.values.push((name.to_vec(), Kept::Text(text.to_vec()))),
+                    }
+                    continue;
+                }
+                _ => continue,
+            };
+            self.values.push((name.to_vec(), Kept::Number(number)));
+        }
+        self.bytes <= MOST
+    }
+
+    /// The note. `name` gives the number of a name of the file. `None`: it is damaged.
+    pub(super) fn note(&self, name: impl Fn(u32) -> u32) -> Option<(NoteKind, Vec<u8>)> {
+        let mut values = self.values.iter().map(|(_, value)| value);
+        let Kept::Text(word) = values.next()? else {
+            return None;
+        };
+        let class = NoteClass::parse(std::str::from_utf8(word).ok()?)?;
+        let types = class.types()?.into_iter();
+        let given: Option<Vec<Value<'_>>> = types
+            .map(|of| {
+                Some(match (of, values.next()?) {
+                    (Type::Text, Kept::Text(text)) => {
+                        Value::Text(std::str::from_utf8(text).ok()?.into())
+                    }
+                    (Type::Bytes, Kept::Text(text)) => Value::Bytes(unescape(text)),
+                    (_, Kept::Number(number)) => number.clone(),
+                    (_, Kept::Text(_)) => return None,
+                })
+            })
+            .collect();
+        let given = given.filter(|_| values.next().is_none())?;
+        join_renamed(&class, &given, name)
+    }
+}

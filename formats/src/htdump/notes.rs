@@ -1,0 +1,175 @@
+//! Notes as records of klasses of their own: one klass for each class of notes. The klass has the name of the event, and
+//! a typed field for each value, so any viewer of HawkTracer's shows both. A counter is a klass with the field `value`.
+//! Must never give a klass a name of HawkTracer's or ours, nor a field a name that viewers know calls by.
+//!
+//! | field | type | what it holds |
+//! | --- | --- | --- |
+//! | `base` | `HT_Event` | the header, with the time |
+//! | `thread_id` | `HT_ThreadId` | the thread |
+//! | `inside` | `FDR_Note:` and the word of the class (`note_class`), 1 byte | 1: the note stands behind an entry of the same time |
+//! | the others | see below | a value each, in the order of `note_values` |
+//!
+//! | type of the value | the field |
+//! | --- | --- |
+//! | unsigned | 8 bytes, `uint64_t` |
+//! | signed | a text of digits, `int64_t`, because a parser stops at signed numbers |
+//! | float | a text, `double`, because a parser stops at floats; a NaN that is not the usual one is `NaN(7ff8000000000001)` |
+//! | truth | 1 byte, `bool` |
+//! | address | 8 bytes, `uintptr_t` |
+//! | text | an escaped text, `const char*` |
+//! | bytes | an escaped text, `const uint8_t*` |
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::klass::{Announcer, INSIDE, THREAD_ID, known_to_viewers};
+use super::record::{Builder, STRUCT, TEXT, UNSIGNED, label};
+use super::scan::Event;
+use super::schema::{Kind, Place};
+use crate::escaped::{escape, unescape};
+use crate::note_class::{FIELD_NAME, NoteClass, Type};
+use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
+use crate::notes::NoteKind;
+use crate::text::cut;
+
+/// The first klass of notes.
+const FIRST: u32 = 1024;
+/// The most klasses of notes. There are four more, of notes as bytes.
+const MOST: usize = 4096;
+/// Bytes of a klass's name.
+const NAME: usize = 256;
+/// What the name of the type of `inside` begins with.
+const PREFIX: &str = "FDR_Note:";
+/// Fields in front of the values, without the base.
+const FIELDS: usize = 2;
+
+/// The klasses of a stream that is written, and the names for them.
+#[derive(Debug, Default)]
+pub(super) struct Klasses {
+    pub(super) names: NoteNames,
+    known: BTreeMap<NoteClass, u32>,
+}
+
+impl Klasses {
+    /// The klass of a class, and whether it is new. `None`: there are too many.
+    pub(super) fn klass(&mut self, class: &NoteClass) -> Option<(u32, bool)> {
+        if let Some(&klass) = self.known.get(class) {
+            return Some((klass, false));
+        }
+        if self.known.len() >= MOST && !class.is_body() {
+            return None;
+        }
+        let klass = FIRST + self.known.len() as u32;
+        self.known.insert(class.clone(), klass);
+        Some((klass, true))
+    }
+
+    /// Announces a klass.
+    pub(super) fn announce(&self, klass: u32, class: &NoteClass, announcer: &mut Announcer<'_>) {
+        let title = class.title(&self.names);
+        let own = ["HT_", "FDR_"];
+        let before = match own.iter().any(|own| title.starts_with(own)) {
+            true => "_",
+            false => "",
+        };
+        let name = format!("{before}{}", label(cut(&title, NAME)));
+        let types = class.types().unwrap_or_default();
+        let fields = 1 + FIELDS + types.len();
+        announcer.klass(klass, &name, fields as u8);
+        announcer.described(klass, (STRUCT, 24, "HT_Event"), "base");
+        announcer.described(klass, (UNSIGNED, 4, "HT_ThreadId"), THREAD_ID);
+        let word = format!("{PREFIX}{}", class.word());
+        announcer.described(klass, (UNSIGNED, 1, &word), INSIDE.name);
+        let names = class.names(&self.names, FIELD_NAME, known_to_viewers());
+        for (name, &of) in names.iter().zip(&types) {
+            announcer.described(klass, described(of), name);
+        }
+    }
+}
+
+/// The kind of a value's field, its bytes, and the name of its type.
+fn described(of: Type) -> (u8, u64, &'static str) {
+    match of {
+        Type::Unsigned => (UNSIGNED, 8, "uint64_t"),
+        Type::Signed => (TEXT, 8, "int64_t"),
+        Type::Float => (TEXT, 8, "double"),
+        Type::Truth => (UNSIGNED, 1, "bool"),
+        Type::Address => (UNSIGNED, 8, "uintptr_t"),
+        Type::Text => (TEXT, 8, "const char*"),
+        Type::Bytes => (TEXT, 8, "const uint8_t*"),
+    }
+}
+
+/// Puts the values of a note behind `inside`.
+pub(super) fn put(mut record: Builder<'_>, note: &NoteValues<'_>) {
+    let types = note.class.types().unwrap_or_default();
+    for (value, of) in note.values.iter().zip(types) {
+        record = match value {
+            Value::Unsigned(truth) if of == Type::Truth => record.u8((*truth == 1).into()),
+            Value::Unsigned(number) => record.u64(*number),
+            Value::Signed(number) => record.text(&number.to_string()),
+            Value::Float(number) => record.text(&float(*number)),
+            Value::Text(text) => record.text(&escape(text.as_bytes())),
+            Value::Bytes(bytes) => record.text(&escape(bytes)),
+        };
+    }
+}
+
+fn float(number: f64) -> String {
+    match number.to_bits() == f64::NAN.to_bits() || !number.is_nan() {
+        true => format!("{number:?}"),
+        false => format!("NaN({:016x})", number.to_bits()),
+    }
+}
+
+fn parse_float(text: &str) -> Option<f64> {
+    let bits = text
+        .strip_prefix("NaN(")
+        .and_then(|rest| rest.strip_suffix(')'));
+    match (bits, text) {
+        (Some(bits), _) => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
+        (None, "NaN") => Some(f64::NAN),
+        (None, text) => text.parse().ok(),
+    }
+}
+
+/// The class of a klass with these fields, if it is one of notes. `type_of_inside`: the name of that field's type.
+pub(super) fn class(places: &[Place], type_of_inside: &str) -> Option<NoteClass> {
+    let class = NoteClass::parse(type_of_inside.strip_prefix(PREFIX)?)?;
+    let (fields, values) = places.split_at_checked(FIELDS)?;
+    let named = |at: usize, name: &str| fields.get(at).is_some_and(|place| &*place.name == name);
+    let types = class.types()?;
+    let fits = |(place, of): (&Place, &Type)| match described(*of) {
+        (TEXT, ..) => place.kind == Kind::Text,
+        (_, size, _) => place.kind == Kind::Unsigned && u64::from(place.size) == size,
+    };
+    let is_note = named(0, THREAD_ID)
+        && named(1, INSIDE.name)
+        && values.len() == types.len()
+        && values.iter().zip(&types).all(fits);
+    is_note.then_some(class)
+}
+
+/// The note in a record of that class. `name` gives the number of a name of the file. `None`: it is damaged.
+pub(super) fn note(
+    event: &Event<'_>,
+    class: &NoteClass,
+    name: impl Fn(u32) -> u32,
+) -> Option<(NoteKind, Vec<u8>)> {
+    let mut values = Vec::new();
+    for (nth, of) in class.types()?.into_iter().enumerate() {
+        let at = FIELDS + nth;
+        let text = || std::str::from_utf8(event.bytes(at)).ok();
+        values.push(match of {
+            Type::Unsigned | Type::Truth | Type::Address => Value::Unsigned(event.number(at)),
+            Type::Signed => Value::Signed(text()?.parse().ok()?),
+            Type::Float => Value::Float(parse_float(text()?)?),
+            Type::Text => match unescape(event.bytes(at)) {
+                Cow::Borrowed(text) => Value::Text(std::str::from_utf8(text).ok()?.into()),
+                Cow::Owned(text) => Value::Text(String::from_utf8(text).ok()?.into()),
+            },
+            Type::Bytes => Value::Bytes(unescape(event.bytes(at))),
+        });
+    }
+    join_renamed(&class, &values, name)
+}

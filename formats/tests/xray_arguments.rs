@@ -1,0 +1,168 @@
+//! Numeric arguments as XRay's own records: the entry and its arguments typed by hand, which notes have them, and that
+//! further conversions change nothing.
+
+use std::io::Cursor;
+
+use crate::common::{self, Event, enter, exit, hex, read, thread};
+use crate::notes_formats::encoded;
+use fdr_formats::notes::{ERROR, Field, FieldValue, Note, RESULT};
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{Call, Sink, TraceInfo};
+
+fn note(function: u32, values: &[(u8, FieldValue<'static>)]) -> Note<'static> {
+    let field = |&(place, value): &(u8, FieldValue<'static>)| Field {
+        name: 3,
+        place,
+        value,
+    };
+    Note::Arguments {
+        function,
+        fields: values.iter().map(field).collect(),
+    }
+}
+
+fn write(events: &[Event]) -> Vec<u8> {
+    let mut bytes = Cursor::new(Vec::new());
+    let info = TraceInfo::default();
+    let mut writer = XrayWriter::new(&mut bytes, Version::V3, &info).expect("a writer");
+    writer.thread(&thread(7));
+    events
+        .iter()
+        .for_each(|event| common::push(&mut writer, event));
+    let losses = writer.finish().expect("a file");
+    assert!(losses.is_empty(), "{losses}");
+    bytes.into_inner()
+}
+
+/// The calls, arguments and notes of a file.
+fn kept(bytes: &[u8]) -> Vec<Event> {
+    let read = read(bytes).expect("a trace");
+    assert_eq!(read.diagnostics, []);
+    let events = read.kept.events(7).iter();
+    let others = |event: &&Event| !matches!(event, Event::Wall(..) | Event::Cpu(..));
+    events.filter(others).cloned().collect()
+}
+
+fn with_arguments(call: Call) -> Event {
+    let has_arguments = true;
+    Event::Call(Call {
+        has_arguments,
+        ..call
+    })
+}
+
+const ALL: [(u8, FieldValue<'static>); 8] = [
+    (0, FieldValue::Unsigned(0x1122)),
+    (1, FieldValue::Text(b"path", 4)),
+    (2, FieldValue::Signed(-2)),
+    (3, FieldValue::Float(0.5)),
+    (4, FieldValue::Truth(true)),
+    (5, FieldValue::Address(0x7f00)),
+    (RESULT, FieldValue::Unsigned(8)),
+    (ERROR, FieldValue::Unsigned(9)),
+];
+
+#[test]
+fn numbers_stand_behind_their_entry() {
+    let (outer, inner) = (note(1, &ALL), note(2, &ALL[..1]));
+    let events = [
+        // The first entry of a thread, and a later one.
+        Event::Call(enter(1000, 1)),
+        encoded(1001, &outer),
+        Event::Call(enter(1010, 2)),
+        encoded(1011, &inner),
+        Event::Call(exit(1020, 2)),
+        Event::Call(exit(1030, 1)),
+    ];
+    let bytes = write(&events);
+    let wanted = [
+        with_arguments(enter(1000, 1)),
+        Event::Argument(0x1122),
+        Event::Argument(-2_i64 as u64),
+        Event::Argument(1),
+        Event::Argument(0x7f00),
+        encoded(1001, &outer),
+        with_arguments(enter(1010, 2)),
+        Event::Argument(0x1122),
+        encoded(1011, &inner),
+        Event::Call(exit(1020, 2)),
+        Event::Call(exit(1030, 1)),
+    ];
+    assert_eq!(kept(&bytes), wanted);
+    // Function 1, entry with arguments, no ticks later; then kind 6 and the value, four times; then a custom event.
+    let records = hex("16000000 00000000 \
+         0d 2211000000000000 00000000000000 0d feffffffffffffff 00000000000000 \
+         0d 0100000000000000 00000000000000 0d 007f000000000000 00000000000000 0b");
+    let found = bytes.windows(records.len()).filter(|at| *at == records);
+    assert_eq!(found.count(), 1);
+    // Written again, nothing is added.
+    assert_eq!(write(&kept(&bytes)), bytes);
+}
+
+#[test]
+fn other_notes_leave_the_entry_as_it_is() {
+    let numbers = note(2, &ALL[..1]);
+    let texts = note(2, &ALL[1..2]);
+    let result = note(2, &ALL[6..]);
+    let of_another = note(1, &ALL);
+    let begin = [Event::Call(enter(1000, 1)), Event::Call(enter(1010, 2))];
+    let end = [Event::Call(exit(1020, 2)), Event::Call(exit(1030, 1))];
+    let between = [
+        vec![encoded(1011, &texts)],
+        vec![encoded(1011, &result)],
+        vec![encoded(1011, &of_another)],
+        // Something else came after the entry.
+        vec![encoded(1011, &texts), encoded(1012, &numbers)],
+        vec![Event::Cpu(1011, 3), encoded(1012, &numbers)],
+        vec![Event::Lost(4), encoded(1012, &numbers)],
+    ];
+    for between in between {
+        let events = [&begin[..], &between, &end].concat();
+        let found = kept(&write(&events));
+        let wanted: Vec<Event> = events
+            .into_iter()
+            .filter(|event| !matches!(event, Event::Cpu(..)))
+            .collect();
+        assert_eq!(found, wanted);
+    }
+    // Arguments that the source has are kept, and stay alone.
+    let own = [
+        with_arguments(enter(1000, 2)),
+        Event::Argument(5),
+        encoded(1001, &numbers),
+        Event::Call(exit(1020, 2)),
+    ];
+    assert_eq!(kept(&write(&own)), own);
+}
+
+#[test]
+fn an_entry_that_was_held_back_is_written_in_its_place() {
+    let mut bytes = Cursor::new(Vec::new());
+    let info = TraceInfo::default();
+    let mut writer = XrayWriter::new(&mut bytes, Version::V3, &info).expect("a writer");
+    // Threads in turns, each left behind an entry; then the end.
+    let numbers = note(2, &ALL[..1]);
+    for (time, id) in [(1000, 1), (2000, 2), (3000, 1), (4000, 2)] {
+        writer.thread(&thread(id));
+        common::push(&mut writer, &Event::Call(enter(time, 1)));
+        common::push(&mut writer, &Event::Call(enter(time + 1, 2)));
+    }
+    // The innermost call of thread 1 is not the one that came last.
+    writer.thread(&thread(1));
+    common::push(&mut writer, &encoded(5000, &numbers));
+    writer.finish().expect("a file");
+    let read = read(&bytes.into_inner()).expect("a trace");
+    for id in [1, 2] {
+        let entries = read.kept.calls(id).into_iter();
+        let entries = entries.filter(|call| call.edge == fdr_formats::Edge::Entry);
+        let entries: Vec<(u64, u32, bool)> = entries
+            .map(|call| (call.time.0, call.function.0, call.has_arguments))
+            .collect();
+        let from = 1000 * id;
+        let wanted = [(from, 1), (from + 1, 2), (from + 2000, 1), (from + 2001, 2)];
+        assert_eq!(
+            entries,
+            wanted.map(|(time, function)| (time, function, false))
+        );
+    }
+}

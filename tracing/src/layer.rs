@@ -1,0 +1,105 @@
+//! The layer, for programs that have other layers. The registry of `tracing-subscriber` keeps the spans.
+
+use fdr::dynamic;
+use tracing_core::callsite::rebuild_interest_cache;
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::Interest;
+use tracing_core::{Event, LevelFilter, Metadata, Subscriber};
+use tracing_subscriber::Layer;
+use tracing_subscriber::layer::{Context, Filter};
+use tracing_subscriber::registry::LookupSpan;
+
+use crate::span::{self, Span};
+use crate::told;
+
+/// Records spans and events. [`layer`](crate::layer) gives it together with its filter.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Recorder {}
+
+/// The filter of [`Recorder`]: what `FDR` and `fdr ctl` choose.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Chosen {}
+
+impl Recorder {
+    pub(crate) fn new() -> Recorder {
+        Recorder {}
+    }
+}
+
+impl Chosen {
+    pub(crate) fn new() -> Chosen {
+        // What `tracing` knows of the interest is wrong once the recorder comes up.
+        dynamic::when_up(rebuild_interest_cache);
+        Chosen {}
+    }
+}
+
+impl<S> Filter<S> for Chosen {
+    fn callsite_enabled(&self, metadata: &'static Metadata<'static>) -> Interest {
+        told::interest(metadata)
+    }
+
+    fn enabled(&self, metadata: &Metadata<'_>, _: &Context<'_, S>) -> bool {
+        told::enabled(metadata)
+    }
+
+    fn max_level_hint(&self) -> Option<LevelFilter> {
+        Some(told::most())
+    }
+}
+
+impl<S> Layer<S> for Recorder
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    fn on_new_span(&self, attributes: &Attributes<'_>, id: &Id, context: Context<'_, S>) {
+        let new = told::new_span(attributes, |other| {
+            with_span(&context, other, |span| span.task())
+        });
+        if let Some(span) = context.span(id) {
+            span.extensions_mut().replace(new);
+        }
+    }
+
+    fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
+        let place = with_span(&context, id, |span| span.place);
+        if let Some(fields) = place.and_then(|place| told::record(place, id, values)) {
+            with_span(&context, id, |span| span.wait(fields));
+        }
+    }
+
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        told::event(event);
+    }
+
+    fn on_enter(&self, id: &Id, context: Context<'_, S>) {
+        with_span(&context, id, |span| span.enter(id));
+    }
+
+    fn on_exit(&self, id: &Id, context: Context<'_, S>) {
+        span::exit(id, |end| {
+            with_span(&context, id, end);
+        });
+    }
+
+    fn on_close(&self, id: Id, context: Context<'_, S>) {
+        with_span(&context, &id, Span::close);
+    }
+}
+
+/// What the registry keeps of a span that is recorded.
+#[inline]
+fn with_span<S, T>(
+    context: &Context<'_, S>,
+    id: &Id,
+    with: impl FnOnce(&mut Span) -> T,
+) -> Option<T>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    let span = context.span(id)?;
+    let mut extensions = span.extensions_mut();
+    extensions.get_mut::<Span>().map(with)
+}

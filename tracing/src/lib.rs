@@ -1,0 +1,102 @@
+//! Spans and events of [`tracing`](https://docs.rs/tracing) in the traces of [`fdr`], a flight data recorder.
+//!
+//! ```
+//! use tracing_subscriber::prelude::*;
+//!
+//! tracing_subscriber::registry()
+//!     .with(fdr_tracing::layer()) // and other layers, which it does not disturb
+//!     .init();
+//!
+//! let span = tracing::info_span!("request", id = 7);
+//! span.in_scope(|| tracing::warn!(limit = 16, "the queue is full"));
+//! ```
+//!
+//! Run the program with `FDR=1`. [`init`] is the shorter form for a program without other layers.
+//!
+//! | in `tracing` | in the trace |
+//! | --- | --- |
+//! | a span that is entered once | a call `target::name`; its fields stand behind the entry |
+//! | a span that is entered again, such as that of an instrumented future | a task, each of whose polls is a call |
+//! | a field that is recorded later | the same, at that moment, or behind the next entry |
+//! | an event | an event `target::file.rs:line`, or `target::name` if it has a name of its own |
+//! | the message of an event | the field `message` |
+//! | numbers, truth values, texts | values of these types; texts are cut at 1 KiB |
+//! | errors | the text of the error and of its sources |
+//! | everything else | its text by `Debug` |
+//!
+//! `FDR` and `fdr ctl PID filter` choose spans and events by these names. Before the recorder is up, the layer has no
+//! interest in anything, and `tracing` does not call it. If the recorder comes up later, by [`fdr::enable`] or by
+//! another copy of it, the layer asks `tracing` to look again.
+//!
+//! With the feature `log`, [`init`] takes records of the crate `log`, too. They are events `log::log event` with fields
+//! `log.target`, `log.file` and `log.line`.
+#![forbid(unsafe_code)]
+
+#[cfg(feature = "record")]
+mod layer;
+#[cfg(not(feature = "record"))]
+mod off;
+#[cfg(feature = "record")]
+mod place;
+#[cfg(feature = "record")]
+mod span;
+#[cfg(feature = "record")]
+mod store;
+#[cfg(feature = "record")]
+mod subscriber;
+#[cfg(feature = "record")]
+mod told;
+#[cfg(feature = "record")]
+mod values;
+
+#[cfg(feature = "record")]
+pub use layer::{Chosen, Recorder};
+#[cfg(not(feature = "record"))]
+pub use off::{Chosen, Recorder, Subscriber};
+#[cfg(feature = "record")]
+pub use subscriber::Subscriber;
+
+use tracing_subscriber::filter::Filtered;
+use tracing_subscriber::prelude::*;
+use tracing_subscriber::registry::LookupSpan;
+
+/// What [`layer`] gives: a layer with a filter of its own, so that it disturbs no other layer.
+pub type Layer<S> = Filtered<Recorder, Chosen, S>;
+
+/// A layer that records spans and events in the rings of `fdr`.
+///
+/// # Examples
+/// ```
+/// use tracing_subscriber::prelude::*;
+///
+/// tracing_subscriber::registry().with(fdr_tracing::layer()).init();
+/// ```
+#[must_use]
+pub fn layer<S>() -> Layer<S>
+where
+    S: tracing_core::Subscriber + for<'span> LookupSpan<'span>,
+{
+    Recorder::new().with_filter(Chosen::new())
+}
+
+/// A subscriber that does the same as [`layer`] and nothing else. A span costs half as much as with the layer.
+///
+/// # Examples
+/// ```
+/// tracing::subscriber::with_default(fdr_tracing::subscriber(), || tracing::info!("recorded"));
+/// ```
+#[must_use]
+pub fn subscriber() -> Subscriber {
+    Subscriber::new()
+}
+
+/// Makes [`subscriber`] that of the whole program. False: the program has another one, which stays.
+///
+/// # Examples
+/// ```
+/// assert!(fdr_tracing::init());
+/// assert!(!fdr_tracing::init());
+/// ```
+pub fn init() -> bool {
+    subscriber().try_init().is_ok()
+}

@@ -1,0 +1,187 @@
+//! A span, and what a thread keeps of the spans that it is in. No code of the program runs here, so the locks around it
+//! are held for moments.
+
+use std::cell::RefCell;
+
+use fdr::dynamic::{self, Entered, Poll, PolledTask, write_words};
+use tracing_core::span::{Current, Id};
+
+use crate::place::{Kind, Place};
+
+/// The words of an event with fields of a span.
+pub(crate) type Fields = Box<[u64]>;
+
+/// The most events that wait for the next entry of a span.
+const MOST_WAITING: usize = 8;
+
+/// A span.
+pub(crate) struct Span {
+    pub(crate) place: &'static Place,
+    /// Its fields that no entry has yet.
+    waiting: Vec<Fields>,
+    task: PolledTask,
+    /// Whether it was entered before.
+    entered: bool,
+    /// Whether it is certainly a task.
+    is_task: bool,
+    /// Whether a thread is in a poll of it.
+    is_polled: bool,
+}
+
+/// A span that the thread is in.
+#[derive(Clone, Copy)]
+struct Open {
+    id: u64,
+    place: &'static Place,
+    /// `None`: its entry is not recorded.
+    call: Option<Entered>,
+    poll: Option<(Poll, Tried)>,
+}
+
+/// Whether a task may turn out to be a call.
+type Tried = bool;
+
+thread_local! {
+    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Does something with the spans that the thread is in. `None`: the thread ends, or this is a handler that interrupts
+/// the same.
+fn with_open<T>(with: impl FnOnce(&mut Vec<Open>) -> Option<T>) -> Option<T> {
+    let with = |open: &RefCell<Vec<Open>>| with(&mut *open.try_borrow_mut().ok()?);
+    OPEN.try_with(with).ok().flatten()
+}
+
+impl Span {
+    pub(crate) fn new(place: &'static Place, fields: Option<Fields>, parent: u64) -> Span {
+        Span {
+            place,
+            waiting: fields.into_iter().collect(),
+            task: PolledTask::new(parent),
+            entered: false,
+            is_task: false,
+            is_polled: false,
+        }
+    }
+
+    /// The id of its task. 0: it has none.
+    pub(crate) fn task(&self) -> u64 {
+        self.task.id()
+    }
+
+    /// Keeps fields for the next entry.
+    pub(crate) fn wait(&mut self, fields: Fields) {
+        self.waiting.truncate(MOST_WAITING - 1);
+        self.waiting.push(fields);
+    }
+
+    /// Records an entry.
+    pub(crate) fn enter(&mut self, id: &Id) {
+        with_open(|open| {
+            let place = self.place;
+            let call = dynamic::enter(place.site);
+            let poll = call.and_then(|call| {
+                if call.is_recorded() {
+                    let fields = self.waiting.drain(..);
+                    fields.for_each(|fields| write_words(&fields));
+                }
+                self.begin_poll(call)
+            });
+            let id = id.into_u64();
+            open.push(Open {
+                id,
+                place,
+                call,
+                poll,
+            });
+            Some(())
+        });
+    }
+
+    fn begin_poll(&mut self, call: Entered) -> Option<(Poll, Tried)> {
+        // If two threads are in it, or one of them twice, only one of these entries is a poll.
+        if self.is_polled {
+            return None;
+        }
+        let kind = self.place.kind();
+        if !self.entered {
+            self.entered = true;
+            self.is_task = kind == Kind::Tasks;
+        } else if !self.is_task {
+            self.is_task = true;
+            self.place.has_tasks();
+        }
+        let tried = !self.is_task;
+        if tried && kind == Kind::Calls {
+            return None;
+        }
+        let poll = self.task.begin(self.place.sites, call, tried)?;
+        self.is_polled = true;
+        Some((poll, tried))
+    }
+
+    fn end_poll(&mut self, poll: Poll, tried: Tried, call: Entered) {
+        self.is_polled = false;
+        self.task.end(poll, self.place.sites, call, tried);
+    }
+
+    /// Ends it.
+    pub(crate) fn close(&mut self) {
+        if self.is_task {
+            self.task.finish(self.place.sites);
+        } else if self.entered {
+            self.place.had_call();
+        }
+    }
+}
+
+impl Open {
+    /// Records an exit, and another entry later.
+    fn leave(&self) {
+        if let Some(call) = self.call {
+            call.exit();
+        }
+    }
+
+    fn again(&mut self) {
+        if self.call.is_some() {
+            self.call = dynamic::enter(self.place.site);
+        }
+    }
+}
+
+/// Records the exit of a span that the thread is in. `with` finds the span.
+pub(crate) fn exit(id: &Id, with: impl FnOnce(&dyn Fn(&mut Span))) {
+    with_open(|open| {
+        let at = open.iter().rposition(|open| open.id == id.into_u64())?;
+        let ended = open.remove(at);
+        // Calls nest. Where spans do not, those inside are left and entered again.
+        let inside = open.get_mut(at..).unwrap_or_default();
+        inside.iter().rev().for_each(Open::leave);
+        if let Some((call, (poll, tried))) = ended.call.zip(ended.poll) {
+            with(&|span| span.end_poll(poll, tried, call));
+        }
+        ended.leave();
+        inside.iter_mut().for_each(Open::again);
+        Some(())
+    });
+}
+
+/// Whether the thread is in that span, and its entry is recorded.
+pub(crate) fn is_inside(id: &Id) -> bool {
+    with_open(|open| {
+        let id = id.into_u64();
+        let recorded = |open: &&Open| open.call.is_some_and(Entered::is_recorded);
+        open.iter().filter(recorded).find(|open| open.id == id)?;
+        Some(())
+    })
+    .is_some()
+}
+
+/// The innermost span that the thread is in.
+pub(crate) fn current() -> Current {
+    let innermost = with_open(|open| open.last().copied());
+    innermost.map_or_else(Current::none, |open| {
+        Current::new(Id::from_u64(open.id), open.place.metadata)
+    })
+}

@@ -1,0 +1,96 @@
+//! What `tracing` tells, as far as the layer and the subscriber do the same with it. Code of the program, which prints
+//! values, runs outside of all locks. So it may make spans and events itself.
+
+use fdr::dynamic::{self, Form, current_task, is_on, write_words};
+use tracing_core::field::ValueSet;
+use tracing_core::span::{Attributes, Id, Record};
+use tracing_core::subscriber::Interest;
+use tracing_core::{Event, LevelFilter, Metadata};
+
+use crate::place::{Place, find, find_or_add};
+use crate::span::{self, Fields, Span};
+use crate::values::Values;
+
+/// The interest in spans or events of that place. It is asked again when the recorder comes up.
+pub(crate) fn interest(metadata: &'static Metadata<'static>) -> Interest {
+    if !dynamic::is_up() {
+        return Interest::never();
+    }
+    find_or_add(metadata);
+    // The filter may change at any time.
+    Interest::sometimes()
+}
+
+/// Whether spans or events of that place are recorded now.
+#[inline]
+pub(crate) fn enabled(metadata: &Metadata<'_>) -> bool {
+    match find(metadata) {
+        Some(place) => is_on(place.site),
+        // Of a record of `log`, `tracing` asks with metadata that it makes for this question. The event has others.
+        None => dynamic::is_up(),
+    }
+}
+
+/// The levels that may be recorded.
+pub(crate) fn most() -> LevelFilter {
+    match dynamic::is_up() {
+        true => LevelFilter::TRACE,
+        false => LevelFilter::OFF,
+    }
+}
+
+/// A new span. `task_of` gives the task of another one.
+pub(crate) fn new_span(
+    attributes: &Attributes<'_>,
+    task_of: impl FnOnce(&Id) -> Option<u64>,
+) -> Span {
+    let place = find_or_add(attributes.metadata());
+    let fields = match is_on(place.site) {
+        true => fields_of(place, attributes.values()),
+        false => None,
+    };
+    let parent = match attributes.parent() {
+        Some(parent) => task_of(parent).unwrap_or(0),
+        None if attributes.is_root() => 0,
+        None => current_task(),
+    };
+    Span::new(place, fields, parent)
+}
+
+/// The fields of a new span. Out of line, because they take 2 KiB of the stack.
+#[inline(never)]
+fn fields_of(place: &'static Place, values: &ValueSet<'_>) -> Option<Fields> {
+    if values.is_empty() {
+        return None;
+    }
+    let mut fields = Values::new(place, Form::Begin);
+    values.record(&mut fields);
+    let note = &fields.note;
+    note.has_fields().then(|| note.words().into())
+}
+
+/// More fields of a span. Returns those that wait for its next entry.
+pub(crate) fn record(place: &'static Place, id: &Id, values: &Record<'_>) -> Option<Fields> {
+    let mut fields = Values::new(place, Form::Begin);
+    values.record(&mut fields);
+    let note = &fields.note;
+    if !note.has_fields() {
+        return None;
+    }
+    if span::is_inside(id) {
+        write_words(note.words());
+        return None;
+    }
+    Some(note.words().into())
+}
+
+/// An event.
+#[inline]
+pub(crate) fn event(event: &Event<'_>) {
+    let place = find_or_add(event.metadata());
+    if is_on(place.site) {
+        let mut values = Values::new(place, Form::Instant);
+        event.record(&mut values);
+        write_words(values.note.words());
+    }
+}

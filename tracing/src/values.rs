@@ -1,0 +1,108 @@
+//! From the fields of `tracing` to the values of an event. Code of the program prints some of them. If it panics, the
+//! text ends there, and the panic goes no further.
+
+use std::error::Error;
+use std::fmt;
+use std::iter::successors;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use fdr::dynamic::{EventNote, Form, Value};
+use tracing_core::field::{Field, Visit};
+
+use crate::place::Place;
+
+/// An event while its fields are visited.
+pub(crate) struct Values {
+    pub(crate) note: EventNote,
+    place: &'static Place,
+}
+
+impl Values {
+    #[inline]
+    pub(crate) fn new(place: &'static Place, form: Form) -> Values {
+        Values {
+            note: EventNote::new(place.site, form, place.level, place.fields()),
+            place,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, field: &Field, value: Value<'_>) {
+        if let Some(name) = self.place.name(field) {
+            self.note.put(name, value);
+        }
+    }
+}
+
+impl Visit for Values {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, Value::Float(value));
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, Value::Signed(value));
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, Value::Unsigned(value));
+    }
+
+    fn record_i128(&mut self, field: &Field, value: i128) {
+        self.put(field, Value::Display(&value));
+    }
+
+    fn record_u128(&mut self, field: &Field, value: u128) {
+        self.put(field, Value::Display(&value));
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.put(field, Value::Truth(value));
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, Value::Text(value));
+    }
+
+    fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
+        self.put(field, Value::Debug(&Caught(&WithSources(value))));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, Value::Debug(&Caught(value)));
+    }
+}
+
+/// What stands behind a text whose print panicked.
+const PANICKED: &str = "[panicked]";
+
+/// A value whose print may panic.
+struct Caught<'a>(&'a dyn fmt::Debug);
+
+impl fmt::Debug for Caught<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match catch_unwind(AssertUnwindSafe(|| self.0.fmt(f))) {
+            Ok(result) => result,
+            Err(panic) => {
+                // The drop of what it carries is code of the program, too.
+                std::mem::forget(panic);
+                f.write_str(PANICKED)
+            }
+        }
+    }
+}
+
+/// The most sources of an error. It may be a source of its own.
+const SOURCES: usize = 16;
+
+/// An error and its sources.
+struct WithSources<'a>(&'a (dyn Error + 'static));
+
+impl fmt::Debug for WithSources<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let sources = successors(self.0.source(), |&error| error.source());
+        sources
+            .take(SOURCES)
+            .try_for_each(|source| write!(f, ": {source}"))
+    }
+}
