@@ -403,29 +403,32 @@ fn the_waits_of_a_plug_in_are_recorded_by_its_host() {
 }
 
 #[test]
-fn ctf_has_the_waits_too() {
-    let folder = Folder::new("locks-ctf");
+fn other_formats_have_the_waits_too() {
+    let folder = Folder::new("locks-formats");
     let _ = record(&folder, "FDR=*", "mutex");
     let trace = folder.only_trace();
-    let ctf = folder.join("converted.ctf");
-    let _ = fdr(&[
-        &["convert", "-q", "--to", "ctf", "-o"].map(OsStr::new)[..],
-        &[ctf.as_os_str(), trace.as_os_str()],
-    ]
-    .concat());
-    let [before, after] =
-        [&trace, &ctf].map(|path| said(&["report", "--window", "--json"], path)["waits"].clone());
-    let counts = |rows: &Value| {
-        let row = &rows[0];
-        let holders = row["holders"].as_array().expect("holders").clone();
-        let functions = holders
-            .into_iter()
-            .map(|row| (row["function"].to_string(), row["waits"].to_string()));
-        (
-            row["name"].clone(),
-            row["waits"].clone(),
-            functions.collect::<Vec<_>>(),
-        )
-    };
-    assert_eq!(counts(&before), counts(&after));
+    let waits = |path: &Path| said(&["report", "--window", "--json"], path)["waits"].clone();
+    let before = waits(&trace);
+    assert_eq!(before[0]["waits"], 5);
+    for format in ["ctf", "heph", "htdump", "et2"] {
+        let other = folder.join(&format!("converted.{format}"));
+        let _ = fdr(&[
+            &["convert", "-q", "--to", format, "-o"].map(OsStr::new)[..],
+            &[other.as_os_str(), trace.as_os_str()],
+        ]
+        .concat());
+        let after = waits(&other);
+        let figures = |rows: &Value| {
+            let row = &rows[0];
+            let holders = row["holders"].as_array().expect("holders").iter();
+            let holders = holders.map(|holder| [&holder["function"], &holder["waits"]]);
+            let holders: Vec<_> = holders.map(|pair| pair.map(Value::to_string)).collect();
+            (row["name"].clone(), row["waits"].clone(), holders)
+        };
+        assert_eq!(figures(&before), figures(&after), "{format}");
+        // Times are whole nanoseconds there.
+        let [one, other] = [&before, &after].map(|rows| rows[0]["total_ns"].as_u64());
+        let (one, other) = (one.expect("a time"), other.expect("a time"));
+        assert!(one.abs_diff(other) <= 5, "{format}: {one} {other}");
+    }
 }
