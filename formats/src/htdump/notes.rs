@@ -171,5 +171,5 @@ pub(super) fn note(
             Type::Bytes => Value::Bytes(unescape(event.bytes(at))),
         });
     }
-    join_renamed(&class, &values, name)
+    join_renamed(class, &values, name)
 }

@@ -5,8 +5,8 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
 
 use fdr_formats::Ticks;
-use fdr_formats::filter::{Filter, nearest};
-use fdr_formats::{tasks, text};
+use fdr_formats::filter::{Filter, nearest_in_words};
+use fdr_formats::tasks;
 
 use super::install;
 use super::names::person_name;
@@ -495,13 +495,4 @@ impl Table {
         let functions = self.functions.get(first..).unwrap_or(&[]);
         functions.iter().map(function).collect()
     }
-}
-
-/// The names that are closest to a glob.
-fn nearest_in_words(names: &[&str], glob: &str) -> String {
-    let mut words = String::new();
-    for name in nearest(names, glob, 3) {
-        text::append(&mut words, ", ", name);
-    }
-    words
 }
