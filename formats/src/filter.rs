@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 use crate::text::{self, same_word};
 
-pub use nearest::{near, nearest, nearest_in_words};
+pub use nearest::{near, nearest};
 
 /// A parsed filter, see [`Filter::parse`]. The default is the filter that matches nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

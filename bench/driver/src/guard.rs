@@ -30,6 +30,8 @@ const HEAD: &str = "\
 /// Fills whole chunks of the ring, again and again. So the beginning and the end of a recording cost the same for this
 /// number of calls and for twice the number.
 const CALLS: u32 = 163_840;
+/// So many that what the recorder's own thread does meanwhile is a small part.
+const LOCKS: u32 = 8 * CALLS;
 
 /// The standard library's tables have random keys, so their cost differs between processes. The difference is at most 1
 /// % of a reader, and less for a longer trace.
@@ -230,7 +232,8 @@ fn calls() -> Result<Vec<(String, f64)>> {
         }
         Ok(events["Ir"])
     };
-    let twice = |words: &dyn Fn(u32) -> Vec<String>,
+    let twice = |most: u32,
+                 words: &dyn Fn(u32) -> Vec<String>,
                  variables: Option<Variables<'static>>|
      -> Result<f64> {
         let counted = |calls| {
@@ -238,16 +241,16 @@ fn calls() -> Result<Vec<(String, f64)>> {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             counted(&words, calls, variables)
         };
-        Ok((counted(2 * CALLS)? - counted(CALLS)?) / f64::from(CALLS))
+        Ok((counted(2 * most)? - counted(most)?) / f64::from(most))
     };
     let per_call = |twin: &str, variables: Option<Variables<'static>>| {
         let words =
             |calls: u32| ["calls", "leaf", twin, &calls.to_string(), "1"].map(str::to_owned);
-        twice(&|calls| words(calls).to_vec(), variables)
+        twice(CALLS, &|calls| words(calls).to_vec(), variables)
     };
     let per_lock = |library: &str, variables: Option<Variables<'static>>| {
         let words = |calls: u32| ["lock", library, &calls.to_string()].map(str::to_owned);
-        twice(&|calls| words(calls).to_vec(), variables)
+        twice(LOCKS, &|calls| words(calls).to_vec(), variables)
     };
     let untraced = per_call("untraced", None)?;
     let rows = [

@@ -1,8 +1,6 @@
 //! Finds the names that a person may have meant. Messages use it for a filter without a match, and for an
 //! unknown variable or format. Must never take long on long names, so both sides are cut.
 
-use crate::text;
-
 /// The most characters of a name and of a pattern that are compared.
 const LONGEST: usize = 200;
 
@@ -37,16 +35,6 @@ pub fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec<&'a st
         }
     }
     best.into_iter().map(|(_, _, name)| name).collect()
-}
-
-/// The three nearest names, with `, ` between them.
-#[must_use]
-pub fn nearest_in_words(names: &[&str], pattern: &str) -> String {
-    let mut words = String::new();
-    for name in nearest(names, pattern, 3) {
-        text::append(&mut words, ", ", name);
-    }
-    words
 }
 
 /// The name that the person certainly meant: at most a third of its characters differ.
@@ -140,15 +128,6 @@ mod tests {
         );
         assert_eq!(nearest(&NAMES, "merge", 1), ["my_app::index::merge"]);
         assert_eq!(nearest(&NAMES, "lib::rum", 1), ["lib::run"]);
-    }
-
-    #[test]
-    fn the_three_nearest_in_words() {
-        let words = nearest_in_words(&NAMES, "my_app::idnex::build");
-        let first = "my_app::index::build, my_app::index::merge, ";
-        assert!(words.starts_with(first), "{words}");
-        assert_eq!(words.matches(", ").count(), 2);
-        assert_eq!(nearest_in_words(&[], "zzz"), "");
     }
 
     #[test]

@@ -4,6 +4,9 @@
 
 mod token;
 
+use fdr_formats::filter::nearest;
+use fdr_formats::text;
+
 use token::{Kind, split_top, token};
 
 /// The name of the type that every expansion declares.
@@ -149,6 +152,15 @@ fn is_value_or_primitive(word: &str) -> bool {
         [b'u' | b'i' | b'f', kind @ ..] => number(kind),
         _ => false,
     }
+}
+
+/// The names that are closest to a glob.
+pub(super) fn nearest_in_words(names: &[&str], glob: &str) -> String {
+    let mut words = String::new();
+    for name in nearest(names, glob, 3) {
+        text::append(&mut words, ", ", name);
+    }
+    words
 }
 
 #[cfg(test)]

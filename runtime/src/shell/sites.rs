@@ -5,11 +5,11 @@ use core::ops::{Deref, DerefMut};
 use core::sync::atomic::Ordering;
 
 use fdr_formats::Ticks;
-use fdr_formats::filter::{Filter, nearest_in_words};
+use fdr_formats::filter::Filter;
 use fdr_formats::tasks;
 
 use super::install;
-use super::names::person_name;
+use super::names::{nearest_in_words, person_name};
 use crate::crash::names;
 use crate::recorder::watch::{self, Watched};
 use crate::recorder::{self, Bits};
@@ -59,6 +59,17 @@ pub(crate) struct Function {
 }
 
 impl Function {
+    fn new(site: &'static CallSite, own: bool, name: String) -> Function {
+        Function {
+            site,
+            own,
+            counted: false,
+            timed_for_a_moment: false,
+            watched: false,
+            name,
+        }
+    }
+
     /// Whether filters turn it on and off.
     fn is_switched(&self) -> bool {
         matches!(self.site.what(), What::Calls | What::Event)
@@ -191,8 +202,7 @@ impl Table {
                 What::Busy => tasks::BUSY,
             });
             if site.what() == What::Name {
-                let name = |known: &(&'static str, u32)| known.0;
-                match self.names.binary_search_by_key(&site.name(), name) {
+                match self.place_of(site.name()) {
                     Ok(place) => {
                         site.set_id(self.names[place].1);
                         continue;
@@ -201,14 +211,7 @@ impl Table {
                 }
             }
             site.set_id(id);
-            self.functions.push(Function {
-                site,
-                own,
-                counted: false,
-                timed_for_a_moment: false,
-                watched: false,
-                name,
-            });
+            self.functions.push(Function::new(site, own, name));
         }
         self.find_watched(first);
         self.apply_from(first);
@@ -327,12 +330,14 @@ impl Table {
         named
     }
 
+    /// Where a name is, or should be.
+    fn place_of(&self, name: &str) -> Result<usize, usize> {
+        self.names.binary_search_by_key(&name, |known| known.0)
+    }
+
     /// The id of a name that came while the program runs. 0: there are too many.
     pub(crate) fn id_of_name(&mut self, name: String, file: &'static str, line: u32) -> u32 {
-        let known = self
-            .names
-            .binary_search_by_key(&name.as_str(), |known| known.0);
-        let place = match known {
+        let place = match self.place_of(&name) {
             Ok(place) => return self.names[place].1,
             Err(place) => place,
         };
@@ -345,14 +350,7 @@ impl Table {
         let site = Box::leak(Box::new(site.named(Box::leak(Box::new(text)))));
         site.set_id(id);
         self.names.insert(place, (text, id));
-        self.functions.push(Function {
-            site,
-            own: true,
-            counted: false,
-            timed_for_a_moment: false,
-            watched: false,
-            name,
-        });
+        self.functions.push(Function::new(site, true, name));
         if let Some(ring) = recorder::ring() {
             self.publish(ring);
         }
