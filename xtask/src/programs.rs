@@ -11,6 +11,8 @@ pub struct Program {
     pub name: &'static str,
     /// With versions: newer ones may come without their tests.
     pub packages: &'static [(&'static str, &'static str)],
+    /// Options without which its tests do not compile.
+    pub tests: &'static str,
     /// A run of it, for programs whose packages hold few tests: arguments, and standard input.
     pub run: Option<(&'static str, &'static [u8])>,
 }
@@ -30,16 +32,19 @@ pub const PROGRAMS: [Program; 10] = [
             ("ignore", "0.4.34"),
             ("ripgrep", "15.1.0"),
         ],
+        tests: "",
         run: Some(("--bin rg -- --line-number b.t", b"a\nbat\nbut\nc\n")),
     },
     Program {
         name: "mini-redis",
         packages: &[("mini-redis", "0.4.1")],
+        tests: "",
         run: None,
     },
     Program {
         name: "oxipng",
         packages: &[("oxipng", "10.1.1")],
+        tests: "",
         run: Some(("--bin oxipng -- --opt max --stdout -", PICTURE)),
     },
     Program {
@@ -53,6 +58,7 @@ pub const PROGRAMS: [Program; 10] = [
             ("boa_parser", "0.21.1"),
             ("boa_string", "0.21.1"),
         ],
+        tests: "",
         run: None,
     },
     // A SQL engine.
@@ -63,7 +69,10 @@ pub const PROGRAMS: [Program; 10] = [
     alone("hashbrown", &[("hashbrown", "0.17.1")]),
     alone("heapless", &[("heapless", "0.9.3")]),
     // Crates of more than 100,000 lines.
-    alone("naga", &[("naga", "30.0.1")]),
+    Program {
+        tests: "--all-features",
+        ..alone("naga", &[("naga", "30.0.1")])
+    },
     alone("cranelift-codegen", &[("cranelift-codegen", "0.135.8")]),
 ];
 
@@ -72,6 +81,7 @@ const fn alone(name: &'static str, packages: &'static [(&'static str, &'static s
     Program {
         name,
         packages,
+        tests: "",
         run: None,
     }
 }

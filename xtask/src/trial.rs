@@ -103,35 +103,16 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
     if options.rule {
         return rules(&folder, &tool, &options.programs);
     }
-    let mut rows = Vec::new();
     let mut differences = Vec::new();
-    for program in &options.programs {
-        let marked = prepare(&folder, program, &tool, options.every)?;
-        for profile in options.profiles {
-            let trial = Trial {
-                folder: folder.join(program.name),
-                build: folder.join("build"),
-                program,
-                profile,
-            };
-            rows.push(trial.tests(marked, &mut differences)?);
-        }
-        if options.clippy {
-            let trial = Trial {
-                folder: folder.join(program.name),
-                build: folder.join("build"),
-                program,
-                profile: "",
-            };
-            rows.push(trial.clippy(&mut differences)?);
-        }
-    }
     println!(
         "{:<18} {:<8} {:>9} {:>26} {:>26} {:>26} {:>14}",
         "program", "", "functions", "original", "marked, off", "marked, on", "traces"
     );
-    for row in rows {
-        println!("{row}");
+    for program in &options.programs {
+        // What can't be tried of one program says nothing of the others.
+        if let Err(error) = one(&folder, &tool, program, &options, &mut differences) {
+            differences.push(format!("{}: {error}", program.name));
+        }
     }
     for difference in &differences {
         println!("{difference}");
@@ -143,6 +124,30 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
             folder.display()
         )),
     }
+}
+
+/// Tries a program, and prints a row for each profile.
+fn one(
+    folder: &Path,
+    tool: &Path,
+    program: &'static Program,
+    options: &Options<'_>,
+    differences: &mut Vec<String>,
+) -> Result<()> {
+    let marked = prepare(folder, program, tool, options.every)?;
+    let trial = |profile| Trial {
+        folder: folder.join(program.name),
+        build: folder.join("build"),
+        program,
+        profile,
+    };
+    for profile in options.profiles {
+        println!("{}", trial(profile).tests(marked, differences)?);
+    }
+    if options.clippy {
+        println!("{}", trial("").clippy(differences)?);
+    }
+    Ok(())
 }
 
 /// Holds the rule against each program, whatever it finds in another one.
@@ -219,7 +224,8 @@ impl Trial<'_> {
             }
         };
         // A build has tests of its own kind: what it runs must not record.
-        let arguments = format!("test --workspace --no-fail-fast {}", self.profile);
+        let Program { tests, .. } = self.program;
+        let arguments = format!("test --workspace --no-fail-fast {tests} {}", self.profile);
         run_command(&mut self.cargo(kind, &format!("{arguments} --no-run --quiet")))?;
         let mut tests = self.cargo(kind, &arguments);
         record(&mut tests);

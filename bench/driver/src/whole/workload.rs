@@ -36,6 +36,7 @@ impl Workload {
 const OXIPNG: Program = Program {
     name: "oxipng",
     packages: &[("oxipng", "10.1.1"), ("zopfli", "0.8.4")],
+    tests: "",
     run: None,
 };
 
