@@ -14,8 +14,8 @@ use fdr_tests::{example, plugin};
 const TRACED: &str = env!("CARGO_BIN_EXE_traced_host");
 const BARE: &str = env!("CARGO_BIN_EXE_bare_host");
 
-/// Traced functions of the plug-in: its own two, those of `steps`, their event, and their two kinds of tasks.
-const PLUGINS: usize = 2 + 4 + 1 + 2;
+/// Traced functions of the plug-in: its own three, those of `steps`, their event, and their two kinds of tasks.
+const PLUGINS: usize = 3 + 4 + 1 + 2;
 /// What is counted of those tasks.
 const OF_TASKS: usize = 6;
 
