@@ -28,6 +28,13 @@ pub(crate) struct Columns<'a> {
     pub(crate) spare: &'a [&'a str],
 }
 
+/// What is said of columns that were left out. `None`: none was.
+pub(crate) fn no_room(left_out: &[&str]) -> Option<String> {
+    let names = left_out.join(", ");
+    (!names.is_empty())
+        .then(|| format!("no room for {names}: a wider terminal, a pipe or --json has them"))
+}
+
 impl Columns<'_> {
     /// Writes the head and the rows; `rows` gives the same ones each time. A row may have fewer cells than
     /// there are columns. Returns the heads of the columns that are left out.

@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_workspace_and_only_one_peer_depends_on_ours() {
+    fn the_list_is_the_workspace_and_no_peer_of_others_depends_on_ours() {
         let workspace: toml::Table = toml::from_str(&manifest("Cargo.toml")).expect("TOML");
         let members = workspace["workspace"]["members"]
             .as_array()
@@ -380,7 +380,9 @@ mod tests {
         assert_eq!(members, listed);
         for folder in listed {
             let ours = manifest(&format!("{folder}/Cargo.toml")).contains("path = \"../../..");
-            assert_eq!(ours, folder == "fdr", "{folder}");
+            // Beside ours: what the crate `fdr-tracing` costs is measured with the peer's own subscribers.
+            let may = matches!(folder, "fdr" | "tracing");
+            assert_eq!(ours, may, "{folder}");
         }
     }
 

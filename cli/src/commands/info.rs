@@ -11,7 +11,7 @@ use fdr_formats::pieces::{Division, drive_pieces};
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
 use super::{Status, Traces};
-use crate::columns::Columns;
+use crate::columns::{Columns, no_room};
 use crate::report::engine::{Engine, gather};
 use crate::report::moments::Moments;
 use crate::report::rows::{OpenRow, open_rows};
@@ -377,9 +377,7 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
     let first = || tally.threads().filter(has_failed);
     let others = || tally.threads().filter(|seen| !has_failed(seen));
     let left_out = columns.write(out, || first().chain(others()).map(row))?;
-    if !left_out.is_empty() {
-        let names = left_out.join(", ");
-        let note = format!("no room for {names}: a wider terminal, a pipe or --json has them");
+    if let Some(note) = no_room(&left_out) {
         writeln!(out, "{}", ui::paragraph(&note, 2))?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::events::{EventRows, Number};
 use super::table::Look;
-use crate::columns::Columns;
+use crate::columns::{Columns, no_room};
 use crate::ui;
 
 /// Writes both tables, each below an empty line; nothing where there is neither.
@@ -81,11 +81,9 @@ pub(super) fn tell_left_out(
     left_out: &[&str],
     look: Look,
 ) -> anyhow::Result<()> {
-    if left_out.is_empty() {
+    let Some(note) = no_room(left_out) else {
         return Ok(());
-    }
-    let names = left_out.join(", ");
-    let note = format!("no room for {names}: a wider terminal, a pipe or --json has them");
+    };
     let width = look.columns.unwrap_or(usize::MAX);
     Ok(writeln!(out, "{}", ui::wrap(&note, width, 2))?)
 }

@@ -26,6 +26,7 @@ Columns:
   calls    in a run
   self     time of a call, less the time in traced functions that it called
   change   of self; p50 and p99 are percentiles of the whole call
+  →        the same after
   verdict  slower, faster: the difference is shown. -: it may be chance. new,
            gone: the function has calls on one side only. Nothing: not tested
 

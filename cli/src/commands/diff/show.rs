@@ -4,15 +4,24 @@ use std::io::Write;
 use std::num::NonZeroUsize;
 
 use super::compare::{Comparison, Line, Side, Verdict};
-use crate::columns::Columns;
+use crate::columns::{Columns, no_room};
 use crate::ui;
 
 const HEAD: [&str; 11] = [
-    "calls", "after", "self", "after", "change", "p50", "after", "p99", "after", "verdict",
+    "calls",
+    "→ calls",
+    "self",
+    "→ self",
+    "change",
+    "p50",
+    "→ p50",
+    "p99",
+    "→ p99",
+    "verdict",
     "function",
 ];
 /// What a narrow terminal does without, in this order.
-const SPARE: [&str; 4] = ["p50", "p99", "calls", "after"];
+const SPARE: [&str; 6] = ["p50", "→ p50", "p99", "→ p99", "calls", "→ calls"];
 
 fn verdict(line: &Line) -> &'static str {
     match line.verdict {
@@ -118,9 +127,7 @@ pub(super) fn table(
     };
     let lines = shown(comparison, limit);
     let left_out = columns.write(out, || lines.iter().map(cells))?;
-    if !left_out.is_empty() {
-        let left_out = left_out.join(", ");
-        let words = format!("no room for {left_out}: a wider terminal, a pipe or --json has them");
+    if let Some(words) = no_room(&left_out) {
         writeln!(out, "{}", ui::paragraph(&words, 2))?;
     }
     if let Some(words) = hidden(comparison, limit) {
@@ -135,20 +142,7 @@ pub(super) fn markdown(
     comparison: &Comparison,
     limit: Option<NonZeroUsize>,
 ) -> anyhow::Result<()> {
-    let heads = [
-        "calls",
-        "calls after",
-        "self",
-        "self after",
-        "change",
-        "p50",
-        "p50 after",
-        "p99",
-        "p99 after",
-        "verdict",
-        "function",
-    ];
-    writeln!(out, "| {} |", heads.join(" | "))?;
+    writeln!(out, "| {} |", HEAD.join(" | "))?;
     writeln!(out, "|{}{}", " ---: |".repeat(9), " --- |".repeat(2))?;
     for line in shown(comparison, limit) {
         let mut cells = cells(line);

@@ -6,7 +6,7 @@ use fdr_formats::TraceInfo;
 use serde::Serialize;
 
 use super::rows::{OpenTask, Row, Tasks};
-use crate::columns::Columns;
+use crate::columns::{Columns, no_room};
 use crate::report::json;
 use crate::ui;
 
@@ -26,13 +26,14 @@ const HEAD: [&str; 12] = [
 ];
 
 /// Columns in the order in which they are left out where a terminal is narrow.
-const SPARE: [&str; 6] = [
+const SPARE: [&str; 7] = [
     "busy mean",
     "p50",
     "busy p99",
     "mean",
-    "waiting",
     "finished",
+    "max",
+    "waiting",
 ];
 
 /// Tasks without an end that are named, and functions of tasks that nobody polled.
@@ -74,7 +75,10 @@ pub(crate) fn write(
         spare: &SPARE,
         ..Columns::default()
     };
-    columns.write(out, || tasks.rows.iter().map(cells))?;
+    let left_out = columns.write(out, || tasks.rows.iter().map(cells))?;
+    if let Some(words) = no_room(&left_out) {
+        writeln!(out, "{}", fitting(words))?;
+    }
     for note in notes(tasks) {
         writeln!(out, "{}", fitting(note))?;
     }
