@@ -24,6 +24,7 @@ mod released;
 mod report;
 mod rings;
 mod selection;
+mod slow;
 mod state;
 mod terminal;
 mod verify;

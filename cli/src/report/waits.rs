@@ -20,14 +20,24 @@ const MOST_HOLDERS: usize = 1 << 12;
 
 /// What was waited for: the name of the object, or its number if it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Object {
-    reason: u8,
+pub(crate) struct Object {
+    pub(crate) reason: u8,
     name: u32,
     number: u64,
 }
 
 impl Object {
-    fn in_words(self, info: &TraceInfo) -> String {
+    /// One with that name, or with that number if it has none.
+    pub(crate) fn new(reason: u8, name: u32, number: u64) -> Object {
+        let number = if name == 0 { number } else { 0 };
+        Object {
+            reason,
+            name,
+            number,
+        }
+    }
+
+    pub(crate) fn in_words(self, info: &TraceInfo) -> String {
         match (self.name, self.number) {
             (0, 0) => "(not known)".to_owned(),
             (0, number) => format!("{number:#x}"),
@@ -111,11 +121,7 @@ impl Waits {
         else {
             return;
         };
-        let object = Object {
-            reason,
-            name,
-            number: if name == 0 { number } else { 0 },
-        };
+        let object = Object::new(reason, name, number);
         let open = (state == thread_state::BLOCKED).then_some(Open {
             object,
             begin: Ticks(time.0.saturating_sub(waited)),

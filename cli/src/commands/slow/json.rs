@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use fdr_formats::{Ticks, TraceInfo};
+use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
 use super::cause::{Cause, Step};
@@ -39,6 +39,7 @@ struct Call {
     spread: Vec<Part>,
     cause: &'static str,
     share: f64,
+    wait: Option<Wait>,
     meanwhile: Option<Meanwhile>,
     sentence: String,
 }
@@ -58,6 +59,16 @@ struct Part {
     total_ns: u64,
     usual_ns: u64,
     usual_calls: f64,
+}
+
+#[derive(Serialize)]
+struct Wait {
+    waited_for: String,
+    reason: String,
+    waited_ns: u64,
+    holder: Option<u64>,
+    holder_name: Option<String>,
+    holder_function: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -134,6 +145,14 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
             Cause::Spread => "spread",
         },
         share: explained.share,
+        wait: finding.wait.map(|wait| Wait {
+            waited_for: wait.object.in_words(info),
+            reason: note_words::reason(wait.object.reason).into_owned(),
+            waited_ns: nanos(wait.waited),
+            holder: (wait.holder > 0).then_some(wait.holder),
+            holder_name: (wait.holder > 0).then(|| name(info, ThreadId(wait.holder))),
+            holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
+        }),
         meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
             thread: meanwhile.thread.0,
             thread_name: name(info, meanwhile.thread),
@@ -145,7 +164,7 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
     }
 }
 
-fn name(info: &TraceInfo, id: fdr_formats::ThreadId) -> String {
+fn name(info: &TraceInfo, id: ThreadId) -> String {
     let thread = info.threads.iter().find(|thread| thread.id == id);
     thread.map_or_else(String::new, |thread| thread.name.clone())
 }

@@ -16,12 +16,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
+use fdr_formats::note_words;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::others::{Others, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, Slowest};
-use self::tree::{Grow, Trees};
+use self::tree::{Grow, Trees, Wait};
 use super::{Headings, Status, Traces};
 use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
@@ -41,6 +42,9 @@ call follows the excess inwards, for as long as one function has half of it or
 more. The usual time of a function on the path is its mean in usual calls: those
 up to the p90. If fewer than five of these have records, the time is estimated
 from the p50 of the function.
+
+If the call waited for a lock, a condition or a channel of fdr::sync for half of
+its time, the trace knows for what, and who held it.
 
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
@@ -132,6 +136,8 @@ struct Finding {
     usual: Usual,
     explained: Explained,
     meanwhile: Option<Meanwhile>,
+    /// The longest wait inside, if it took a half of the call.
+    wait: Option<Wait>,
 }
 
 /// What was found in a trace.
@@ -314,6 +320,7 @@ fn explain(
             slow_calls: 1,
             usual,
             meanwhile,
+            wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
             explained,
         });
     }
@@ -355,12 +362,35 @@ fn sentence(info: &TraceInfo, finding: &Finding) -> String {
             format!("{share} of the excess is in {name}, and no call inside has most of it")
         }
     };
-    if let Some(meanwhile) = &finding.meanwhile {
+    if let Some(wait) = &finding.wait {
+        words.push_str(&format!(
+            ", because the thread waited for {}",
+            wait_in_words(info, wait)
+        ));
+    } else if let Some(meanwhile) = &finding.meanwhile {
         let thread = thread_name(info, meanwhile.thread);
         let function = name_of(info, meanwhile.function);
         words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));
     }
     words.push('.');
+    words
+}
+
+/// What was waited for, and who held it.
+fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
+    let object = wait.object.in_words(info);
+    let reason = note_words::reason(wait.object.reason);
+    let mut words = format!("{} ({reason})", ui::clean(&object));
+    if wait.holder > 0 {
+        words.push_str(&format!(
+            ", held by {}",
+            thread_name(info, ThreadId(wait.holder))
+        ));
+    }
+    if wait.function > 0 {
+        let function = name_of(info, FunctionId(wait.function));
+        words.push_str(&format!(" in {}", ui::clean(&function)));
+    }
     words
 }
 

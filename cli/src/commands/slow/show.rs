@@ -5,7 +5,7 @@ use std::io::Write;
 use fdr_formats::TraceInfo;
 
 use super::cause::{Cause, Step};
-use super::{Finding, Findings, percent, sentence, thread_name};
+use super::{Finding, Findings, percent, sentence, thread_name, wait_in_words};
 use crate::report::rows::name_of;
 use crate::ui;
 
@@ -92,6 +92,11 @@ fn call(
     table(out, &rows, width)?;
     let words = sentence(info, finding);
     writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 4))?;
+    if let Some(wait) = &finding.wait {
+        let waited = ui::duration(clock.nanos(fdr_formats::Ticks(wait.waited)).0);
+        let words = format!("waited {waited} for {}", wait_in_words(info, wait));
+        writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 6))?;
+    }
     if let Some(meanwhile) = &finding.meanwhile {
         let here = ui::duration(clock.nanos(fdr_formats::Ticks(meanwhile.ticks)).0);
         let words = format!(

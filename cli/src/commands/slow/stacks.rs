@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
+use fdr_formats::notes::NoteKind;
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
@@ -22,6 +23,11 @@ pub(super) trait Pass: Send {
 
     /// A call has ended. `is_open`: it was open when the trace was written, and lasts until then.
     fn ended(&mut self, ended: &Ended<Self::Data>, is_open: bool);
+
+    /// The program said something inside the call that `caller` belongs to.
+    fn note(&mut self, caller: Self::Data, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let _ = (caller, time, kind, body);
+    }
 
     /// The innermost open call made calls that left no records.
     fn short_calls(&mut self, caller: Self::Data, calls: u64, ticks: u64) {
@@ -117,6 +123,11 @@ impl<P: Pass> Sink for Stacks<P> {
                 let caller = stack.open().last().map(|open| open.data);
                 self.pass
                     .short_calls(caller.unwrap_or_default(), *calls, ticks);
+            }
+            Mark::Note { time, kind, body } => {
+                let caller = stack.open().last().map(|open| open.data);
+                self.pass
+                    .note(caller.unwrap_or_default(), *time, *kind, body);
             }
             _ => {}
         }

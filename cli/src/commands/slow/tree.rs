@@ -4,11 +4,13 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use fdr_formats::calls::Ended;
+use fdr_formats::notes::{Note, NoteKind, thread_state};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
 use super::others::Stretch;
 use super::slowest::SlowCall;
 use super::stacks::Pass;
+use crate::report::waits::Object;
 
 /// Paths inside of one call that are told apart.
 const NODES: usize = 1 << 12;
@@ -33,11 +35,26 @@ pub(super) struct Node {
     pub(super) inside: Vec<u32>,
 }
 
+/// A wait for a lock, a condition or a channel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) object: Object,
+    /// Ticks.
+    pub(super) waited: u64,
+    /// Who held the object, and in which function. 0: not known.
+    pub(super) holder: u64,
+    pub(super) function: u32,
+}
+
 /// The paths of one call, or of several calls together. The function itself is at place 0.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) nodes: Vec<Node>,
     places: HashMap<(u32, FunctionId), u32>,
+    /// The longest wait inside of the call.
+    pub(super) wait: Option<Wait>,
+    /// A wait that has not ended, and its beginning.
+    blocked: Option<(Wait, Ticks)>,
 }
 
 impl Tree {
@@ -48,7 +65,7 @@ impl Tree {
         };
         Tree {
             nodes: vec![root],
-            places: HashMap::new(),
+            ..Tree::default()
         }
     }
 
@@ -60,6 +77,14 @@ impl Tree {
             ..Node::default()
         };
         self.places.clear();
+        self.wait = None;
+        self.blocked = None;
+    }
+
+    fn wait(&mut self, wait: Wait) {
+        if self.wait.is_none_or(|longest| longest.waited < wait.waited) {
+            self.wait = Some(wait);
+        }
     }
 
     /// The place of the path that is longer by a call of `function`.
@@ -233,12 +258,46 @@ impl Pass for Grow<'_> {
             return;
         }
         let (thread, start, end) = (self.thread, ended.call.start, ended.end);
+        if let Some((wait, begin)) = tree.blocked.take() {
+            let waited = end.since(begin).0;
+            tree.wait(Wait { waited, ..wait });
+        }
         if let Some(slow) = self.slow.get(&Stretch { thread, start, end }) {
             self.trees.slow.push((*slow, tree.clone()));
         } else if !ended.clipped && ended.total() <= self.usual {
             self.trees.usual.add(tree);
             self.trees.usual_calls += 1;
             self.choose(hash(start.0 ^ hash(thread.0)), thread, start, end);
+        }
+    }
+
+    fn note(&mut self, caller: At, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let (Some(_), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
+            return;
+        };
+        let Some(Note::ThreadState {
+            object,
+            holder,
+            name,
+            state,
+            reason,
+            function,
+            waited,
+        }) = Note::decode(kind, body)
+        else {
+            return;
+        };
+        let wait = Wait {
+            object: Object::new(reason, name, object),
+            waited,
+            holder,
+            function,
+        };
+        if state == thread_state::BLOCKED {
+            tree.blocked = Some((wait, Ticks(time.0.saturating_sub(waited))));
+        } else if state == thread_state::RUNNING && reason != 0 {
+            tree.blocked = None;
+            tree.wait(wait);
         }
     }
 
