@@ -4,12 +4,11 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use anyhow::Context;
-use fdr_formats::pieces::{self, Division};
 use fdr_formats::{Source, TraceInfo};
 
 use super::{Status, Traces};
 use crate::commands::Headings;
-use crate::report::engine::{Engine, gather};
+use crate::report::engine::Figures;
 use crate::report::rows::{Key, Report, Selection, name_of};
 use crate::report::table::Look;
 use crate::report::tasks::rows::{Asked, Tasks};
@@ -162,20 +161,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         return tasks_of(options, trace, source, place);
     }
     memory::grows("the figures of functions and threads");
-    let progress = Progress::new(source);
-    let make = |share| Engine::new(source, options.per_thread, share);
-    let division = Division::of(source, ui::jobs());
-    let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
-    drop(progress);
-    let engines = engines.map_err(|error| trace::about(trace, error))?;
-    let figures = gather(engines, options.per_thread);
-    let mut figures = figures.with_context(|| ui::path(trace))?;
-    figures
-        .diagnostics
-        .splice(0..0, source.diagnostics().iter().cloned());
-    figures
-        .diagnostics
-        .sort_by_key(|diagnostic| diagnostic.offset);
+    let figures = Figures::of(trace, source, options.per_thread)?;
     let selection = Selection {
         filter: options.selection.filter().cloned(),
         sort: options.sort,

@@ -1,4 +1,4 @@
-//! The figures of all functions of a trace, for commands that compare calls with what is usual.
+//! One pass over a trace for its figures. Commands that compare calls with what is usual take those of all functions.
 
 use std::path::Path;
 
@@ -6,10 +6,37 @@ use anyhow::Context;
 use fdr_formats::Source;
 use fdr_formats::pieces::{self, Division};
 
-use super::engine::{Engine, gather};
+use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Selection};
 use crate::trace;
 use crate::ui::{self, Progress};
+
+impl Figures {
+    /// The figures of a trace, with what was found at its opening.
+    ///
+    /// # Errors
+    /// Where the trace can't be read, or takes too much memory.
+    pub(crate) fn of(
+        trace: &Path,
+        source: &dyn Source,
+        per_thread: bool,
+    ) -> anyhow::Result<Figures> {
+        let progress = Progress::new(source);
+        let make = |share| Engine::new(source, per_thread, share);
+        let division = Division::of(source, ui::jobs());
+        let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
+        drop(progress);
+        let engines = engines.map_err(|error| trace::about(trace, error))?;
+        let figures = gather(engines, per_thread);
+        let mut figures = figures.with_context(|| ui::path(trace))?;
+        let found = source.diagnostics().iter().cloned();
+        figures.diagnostics.splice(0..0, found);
+        figures
+            .diagnostics
+            .sort_by_key(|diagnostic| diagnostic.offset);
+        Ok(figures)
+    }
+}
 
 impl Report {
     /// The report without a filter. What is damaged in the trace is told.
@@ -17,13 +44,7 @@ impl Report {
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn of_all(trace: &Path, source: &dyn Source) -> anyhow::Result<Report> {
-        let progress = Progress::new(source);
-        let make = |share| Engine::new(source, false, share);
-        let division = Division::of(source, ui::jobs());
-        let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
-        drop(progress);
-        let engines = engines.map_err(|error| trace::about(trace, error))?;
-        let figures = gather(engines, false).with_context(|| ui::path(trace))?;
+        let figures = Figures::of(trace, source, false)?;
         let all = Selection {
             filter: None,
             sort: Key::Own,
@@ -32,10 +53,7 @@ impl Report {
             per_thread: false,
         };
         let report = Report::new(source.info(), figures, &all).with_context(|| ui::path(trace))?;
-        let mut diagnostics = source.diagnostics().to_vec();
-        diagnostics.extend_from_slice(&report.diagnostics);
-        diagnostics.sort_by_key(|diagnostic| diagnostic.offset);
-        trace::warn_of_damage(trace, &diagnostics, report.more_diagnostics);
+        trace::warn_of_damage(trace, &report.diagnostics, report.more_diagnostics);
         Ok(report)
     }
 }

@@ -10,7 +10,7 @@
 //! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
-//! | `all` | the figures of all functions, for commands that compare with them |
+//! | `all` | one pass over a trace; the figures of all functions, for commands that compare with them |
 //! | [`tasks`] | figures of tasks, which have a table of their own |
 //! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
 //! | [`table`], [`csv`], [`json`] | the outputs |

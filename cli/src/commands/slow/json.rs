@@ -6,7 +6,7 @@ use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
 use super::cause::{Cause, Step};
-use super::{Finding, Findings, sentence};
+use super::{Finding, Findings, name_of_thread, sentence};
 use crate::report::json::{self, Identity};
 use crate::report::rows::name_of;
 
@@ -119,7 +119,7 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
         function: name_of(info, call.function),
         id: call.function.0,
         thread: call.thread.0,
-        thread_name: name(info, call.thread),
+        thread_name: name_of_thread(info, call.thread).to_owned(),
         start_ns: clock.nanos(call.start).0,
         since_first_ns: found
             .begin
@@ -150,21 +150,17 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
             reason: note_words::reason(wait.object.reason).into_owned(),
             waited_ns: nanos(wait.waited),
             holder: (wait.holder > 0).then_some(wait.holder),
-            holder_name: (wait.holder > 0).then(|| name(info, ThreadId(wait.holder))),
+            holder_name: (wait.holder > 0)
+                .then(|| name_of_thread(info, ThreadId(wait.holder)).to_owned()),
             holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
         }),
         meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
             thread: meanwhile.thread.0,
-            thread_name: name(info, meanwhile.thread),
+            thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
             function: name_of(info, meanwhile.function),
             ns: nanos(meanwhile.ticks),
             usual_share: meanwhile.usual,
         }),
         sentence: sentence(info, finding),
     }
-}
-
-fn name(info: &TraceInfo, id: ThreadId) -> String {
-    let thread = info.threads.iter().find(|thread| thread.id == id);
-    thread.map_or_else(String::new, |thread| thread.name.clone())
 }

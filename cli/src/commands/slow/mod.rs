@@ -329,11 +329,16 @@ fn explain(
 
 /// The name of a thread, for people.
 fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
-    let thread = info.threads.iter().find(|thread| thread.id == id);
-    match thread.map(|thread| ui::clean(&thread.name)) {
-        Some(name) if !name.is_empty() => format!("{name} ({id})"),
-        _ => id.to_string(),
+    match name_of_thread(info, id) {
+        "" => id.to_string(),
+        name => format!("{} ({id})", ui::clean(name)),
     }
+}
+
+/// The name alone. Empty: it has none.
+fn name_of_thread(info: &TraceInfo, id: ThreadId) -> &str {
+    let thread = info.threads.iter().find(|thread| thread.id == id);
+    thread.map_or("", |thread| &thread.name)
 }
 
 /// What was found of a call, in a sentence.

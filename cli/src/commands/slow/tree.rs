@@ -2,6 +2,7 @@
 //! Must never let one call with many different calls inside take unbounded memory.
 
 use std::collections::{BinaryHeap, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Note, NoteKind, thread_state};
@@ -216,11 +217,11 @@ impl<'a> Grow<'a> {
     }
 }
 
-/// Spreads numbers (the finalizer of SplitMix64).
-fn hash(number: u64) -> u64 {
-    let mixed = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
+/// The same at each run, and on any number of cores.
+fn hash(thread: ThreadId, start: Ticks) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (thread, start).hash(&mut hasher);
+    hasher.finish()
 }
 
 impl Pass for Grow<'_> {
@@ -267,7 +268,7 @@ impl Pass for Grow<'_> {
         } else if !ended.clipped && ended.total() <= self.usual {
             self.trees.usual.add(tree);
             self.trees.usual_calls += 1;
-            self.choose(hash(start.0 ^ hash(thread.0)), thread, start, end);
+            self.choose(hash(thread, start), thread, start, end);
         }
     }
 
