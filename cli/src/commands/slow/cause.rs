@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use fdr_formats::{FunctionId, ThreadId};
 
-use super::others::Seen;
+use super::overlaps::Seen;
 use super::tree::Tree;
 
 /// The part of the excess that a cause has at least.

@@ -2,7 +2,7 @@
 
 mod cause;
 mod json;
-mod others;
+mod overlaps;
 mod show;
 mod slowest;
 mod stacks;
@@ -20,9 +20,9 @@ use fdr_formats::note_words;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
-use self::others::{Others, Seen, Stretch, Stretches};
-use self::slowest::{SlowCall, Slowest};
-use self::tree::{Grow, Trees, Wait};
+use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
+use self::slowest::{SlowCall, SlowestPass};
+use self::tree::{TreePass, Trees, Wait};
 use super::{Headings, Status, Traces};
 use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
@@ -197,8 +197,9 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let passes = stacks::run(source, || Slowest::new(&thresholds, asked.of_each)).map_err(about)?;
-    let (calls, counts) = Slowest::gather(passes);
+    let passes =
+        stacks::run(source, || SlowestPass::new(&thresholds, asked.of_each)).map_err(about)?;
+    let (calls, counts) = SlowestPass::gather(passes);
     let p50 = |function| {
         usual
             .get(&function)
@@ -255,8 +256,8 @@ fn explain(
         let most = usual
             .get(&function)
             .map_or(0, |usual| ticks(clock, usual.p90));
-        let workers = stacks::run(source, || Grow::new(function, &of, most)).map_err(about)?;
-        trees.insert(function, Grow::gather(function, workers));
+        let workers = stacks::run(source, || TreePass::new(function, &of, most)).map_err(about)?;
+        trees.insert(function, TreePass::gather(function, workers));
     }
     let of_slow = slow
         .iter()
@@ -265,8 +266,8 @@ fn explain(
     let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
     let stretches = Stretches::new(of_slow.chain(of_usual).collect());
     let mut seen = Seen::new();
-    for others in stacks::run(source, || Others::new(&stretches)).map_err(about)? {
-        for (key, more) in others.seen {
+    for pass in stacks::run(source, || OverlapPass::new(&stretches)).map_err(about)? {
+        for (key, more) in pass.seen {
             let sum = seen.entry(key).or_default();
             sum.ticks = sum.ticks.saturating_add(more.ticks);
             sum.depth = sum.depth.max(more.depth);

@@ -23,7 +23,7 @@ pub(super) struct SlowCall {
 }
 
 /// The pass.
-pub(super) struct Slowest<'a> {
+pub(super) struct SlowestPass<'a> {
     /// The ticks from which a call of the function is slow. Other functions are left out.
     thresholds: &'a HashMap<FunctionId, u64>,
     /// Calls that are kept of each function.
@@ -34,9 +34,9 @@ pub(super) struct Slowest<'a> {
     thread: ThreadId,
 }
 
-impl<'a> Slowest<'a> {
-    pub(super) fn new(thresholds: &'a HashMap<FunctionId, u64>, most: usize) -> Slowest<'a> {
-        Slowest {
+impl<'a> SlowestPass<'a> {
+    pub(super) fn new(thresholds: &'a HashMap<FunctionId, u64>, most: usize) -> SlowestPass<'a> {
+        SlowestPass {
             thresholds,
             most,
             kept: HashMap::new(),
@@ -46,7 +46,9 @@ impl<'a> Slowest<'a> {
     }
 
     /// The calls that all workers kept, and how many slow calls each function has.
-    pub(super) fn gather(workers: Vec<Slowest<'_>>) -> (Vec<SlowCall>, HashMap<FunctionId, u64>) {
+    pub(super) fn gather(
+        workers: Vec<SlowestPass<'_>>,
+    ) -> (Vec<SlowCall>, HashMap<FunctionId, u64>) {
         let (mut calls, mut counts) = (Vec::new(), HashMap::new());
         for worker in workers {
             let kept = worker.kept.into_values().flatten();
@@ -59,7 +61,7 @@ impl<'a> Slowest<'a> {
     }
 }
 
-impl Pass for Slowest<'_> {
+impl Pass for SlowestPass<'_> {
     type Data = ();
 
     fn thread(&mut self, thread: ThreadId) {

@@ -8,7 +8,7 @@ use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Note, NoteKind, thread_state};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
-use super::others::Stretch;
+use super::overlaps::Stretch;
 use super::slowest::SlowCall;
 use super::stacks::Pass;
 use crate::report::waits::Object;
@@ -151,7 +151,7 @@ pub(super) struct Trees {
 }
 
 /// The pass.
-pub(super) struct Grow<'a> {
+pub(super) struct TreePass<'a> {
     function: FunctionId,
     /// The slow calls of the function.
     slow: &'a HashMap<Stretch, SlowCall>,
@@ -165,13 +165,13 @@ pub(super) struct Grow<'a> {
     sample: BinaryHeap<(u64, ThreadId, Ticks, Ticks)>,
 }
 
-impl<'a> Grow<'a> {
+impl<'a> TreePass<'a> {
     pub(super) fn new(
         function: FunctionId,
         slow: &'a HashMap<Stretch, SlowCall>,
         usual: u64,
-    ) -> Grow<'a> {
-        Grow {
+    ) -> TreePass<'a> {
+        TreePass {
             function,
             slow,
             usual,
@@ -188,9 +188,9 @@ impl<'a> Grow<'a> {
     }
 
     /// What all workers found together.
-    pub(super) fn gather(function: FunctionId, workers: Vec<Grow<'_>>) -> Trees {
+    pub(super) fn gather(function: FunctionId, workers: Vec<TreePass<'_>>) -> Trees {
         let none = HashMap::new();
-        let mut all = Grow::new(function, &none, 0);
+        let mut all = TreePass::new(function, &none, 0);
         for worker in workers {
             all.trees.slow.extend(worker.trees.slow);
             all.trees.usual.add(&worker.trees.usual);
@@ -224,7 +224,7 @@ fn hash(thread: ThreadId, start: Ticks) -> u64 {
     hasher.finish()
 }
 
-impl Pass for Grow<'_> {
+impl Pass for TreePass<'_> {
     type Data = At;
 
     fn thread(&mut self, thread: ThreadId) {

@@ -74,15 +74,15 @@ pub(super) struct Presence {
 pub(super) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
 
 /// The pass.
-pub(super) struct Others<'a> {
+pub(super) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     thread: ThreadId,
     pub(super) seen: Seen,
 }
 
-impl<'a> Others<'a> {
-    pub(super) fn new(stretches: &'a Stretches) -> Others<'a> {
-        Others {
+impl<'a> OverlapPass<'a> {
+    pub(super) fn new(stretches: &'a Stretches) -> OverlapPass<'a> {
+        OverlapPass {
             stretches,
             thread: ThreadId::default(),
             seen: HashMap::new(),
@@ -90,7 +90,7 @@ impl<'a> Others<'a> {
     }
 }
 
-impl Pass for Others<'_> {
+impl Pass for OverlapPass<'_> {
     type Data = ();
 
     fn thread(&mut self, thread: ThreadId) {
