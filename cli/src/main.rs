@@ -6,6 +6,7 @@
 
 #[cfg(test)]
 mod agreement_tests;
+mod away;
 mod cleanup;
 mod clock;
 mod columns;

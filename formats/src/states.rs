@@ -1,6 +1,7 @@
 //! How long a thread was in which state, by the [`Schedule`] of its trace. This file must never give a time for a stretch of which a part is not known.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::model::{CpuId, Schedule, State, Switch, ThreadId, Ticks};
 
@@ -69,7 +70,23 @@ pub struct Stay {
 /// The states of all threads. 24 bytes of memory for each switch.
 #[derive(Clone, Debug, Default)]
 pub struct States {
-    threads: HashMap<ThreadId, Line>,
+    threads: HashMap<ThreadId, Arc<Line>>,
+}
+
+/// What is known of a stretch of time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// The time in each state.
+    pub spent: Spent,
+    /// The rest of the time.
+    pub unknown: Ticks,
+}
+
+/// One thread's states, for a reader that goes along its time: no search as long as the thread stays in a state.
+#[derive(Clone, Debug)]
+pub struct Course {
+    line: Arc<Line>,
+    now: Stay,
 }
 
 /// One thread. `sums` at a place is the time in each state before that place's time.
@@ -116,10 +133,13 @@ impl States {
             }
             line.go_on(switch.time, switch.to, Some(switch.cpu));
         }
-        for line in threads.values_mut() {
+        let threads = threads.into_iter().map(|(thread, mut line)| {
             line.add_up();
+            (thread, Arc::new(line))
+        });
+        States {
+            threads: threads.collect(),
         }
-        States { threads }
     }
 
     /// Whether nothing is known of any thread.
@@ -132,6 +152,20 @@ impl States {
     pub fn stays(&self, thread: ThreadId) -> impl Iterator<Item = &Stay> {
         let line = self.threads.get(&thread);
         line.into_iter().flat_map(|line| &line.stays)
+    }
+
+    /// The states of a thread from its first moment on. Of a thread without switches, nothing is known.
+    #[must_use]
+    pub fn course(&self, thread: ThreadId) -> Course {
+        let line = self.threads.get(&thread).cloned().unwrap_or_default();
+        let now = line.stay(Ticks(0));
+        Course { line, now }
+    }
+
+    /// What is known of a thread from one moment to another.
+    #[must_use]
+    pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> Known {
+        self.course(thread).known(from, until)
     }
 
     /// The state at a moment, and from when until when it lasts.
@@ -151,7 +185,59 @@ impl States {
     }
 }
 
+impl Course {
+    /// The state of the moment that was reached last, and from when until when it lasts.
+    #[inline]
+    #[must_use]
+    pub fn now(&self) -> &Stay {
+        &self.now
+    }
+
+    /// Whether the thread is still in that state.
+    #[inline]
+    #[must_use]
+    pub fn lasts(&self, time: Ticks) -> bool {
+        self.now.from <= time && time < self.now.until
+    }
+
+    /// Goes to that moment.
+    pub fn reach(&mut self, time: Ticks) {
+        if !self.lasts(time) {
+            self.now = self.line.stay(time);
+        }
+    }
+
+    /// What is known of a stretch of time.
+    #[must_use]
+    pub fn known(&self, from: Ticks, until: Ticks) -> Known {
+        let (first, last) = (self.line.sums(from), self.line.sums(until));
+        Known {
+            spent: last.spent.less(&first.spent),
+            unknown: Ticks(last.unknown.saturating_sub(first.unknown)),
+        }
+    }
+}
+
 impl Line {
+    /// The state at a moment. Before the first switch, nothing is known.
+    fn stay(&self, time: Ticks) -> Stay {
+        let place = self.place(time).and_then(|place| self.stays.get(place));
+        place.copied().unwrap_or(Stay {
+            from: Ticks(0),
+            until: self.stays.first().map_or(Ticks(u64::MAX), |first| first.from),
+            state: None,
+            cpu: None,
+        })
+    }
+
+    /// The sums of all time before `time`, with that before the first switch.
+    fn sums(&self, time: Ticks) -> Sums {
+        self.until(time).unwrap_or(Sums {
+            unknown: time.0,
+            ..Sums::default()
+        })
+    }
+
     /// From `time` on, the thread is in that state.
     fn go_on(&mut self, time: Ticks, state: Option<State>, cpu: Option<CpuId>) {
         let cpu = cpu.or_else(|| self.stays.last()?.cpu);
@@ -171,7 +257,10 @@ impl Line {
     }
 
     fn add_up(&mut self) {
-        let mut sums = Sums::default();
+        let mut sums = Sums {
+            unknown: self.stays.first().map_or(0, |first| first.from.0),
+            ..Sums::default()
+        };
         self.sums = Vec::with_capacity(self.stays.len());
         for stay in &self.stays {
             self.sums.push(sums);
@@ -278,6 +367,35 @@ mod tests {
         assert_eq!(of(30, 35), spent(5, 0, 0));
         // It leaves its CPU at 45, so it had it from 35 on.
         assert_eq!(of(30, 60), spent(15, 0, 15));
+    }
+
+    #[test]
+    fn a_course_tells_what_is_known_and_how_much_is_not() {
+        let states = states(&[
+            switch(10, 0, None),
+            switch(20, 7, Some(State::Waiting)),
+            switch(30, 7, Some(State::Running)),
+            switch(50, 0, None),
+            switch(60, 7, Some(State::Running)),
+        ]);
+        let mut course = states.course(ThreadId(7));
+        assert_eq!((course.now().state, course.now().until), (None, Ticks(10)));
+        course.reach(Ticks(25));
+        assert_eq!(course.now().state, Some(State::Waiting));
+        assert!(course.lasts(Ticks(29)) && !course.lasts(Ticks(30)));
+        // And back.
+        course.reach(Ticks(12));
+        assert_eq!(course.now().state, Some(State::Running));
+        let known = |from, until| {
+            let known = course.known(Ticks(from), Ticks(until));
+            let spent = known.spent;
+            [spent.running, spent.preempted, spent.waiting, known.unknown].map(|ticks| ticks.0)
+        };
+        assert_eq!(known(4, 70), [40, 0, 10, 16]);
+        assert_eq!(known(4, 8), [0, 0, 0, 4]);
+        assert_eq!(known(25, 26), [0, 0, 1, 0]);
+        let none = states.known(ThreadId(8), Ticks(3), Ticks(9));
+        assert_eq!((none.spent, none.unknown), (Spent::default(), Ticks(6)));
     }
 
     #[test]

@@ -221,7 +221,8 @@ fn tasks_of(
     source: &dyn Source,
     place: &mut Place,
 ) -> anyhow::Result<Status> {
-    if matches!(options.sort, Key::Min | Key::P90) {
+    let states = [Key::Running, Key::Preempted, Key::Waiting];
+    if matches!(options.sort, Key::Min | Key::P90) || states.contains(&options.sort) {
         anyhow::bail!(
             "tasks have no such column: sort by name, calls, total, self, mean, p50, p99 or max"
         );

@@ -8,7 +8,7 @@ use fdr_formats::pieces::{self, Division};
 
 use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Selection};
-use crate::trace;
+use crate::{away, trace};
 use crate::ui::{self, Progress};
 
 impl Figures {
@@ -22,8 +22,13 @@ impl Figures {
         per_thread: bool,
     ) -> anyhow::Result<Figures> {
         let progress = Progress::new(source);
-        let make = |share| Engine::new(source, per_thread, share);
-        let division = Division::of(source, ui::jobs());
+        let states = away::states_of(source.info());
+        let make = |share| Engine::new(source, per_thread, share).with_states(states.clone());
+        let mut division = Division::of(source, ui::jobs());
+        if states.is_some() {
+            // What a piece's calls take from the time of earlier ones can't be told without those.
+            division.piece = u64::MAX;
+        }
         let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
         drop(progress);
         let engines = engines.map_err(|error| trace::about(trace, error))?;

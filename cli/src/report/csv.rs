@@ -1,5 +1,5 @@
 //! The report as CSV, for spreadsheets and scripts. Times are integers in nanoseconds; those of untimed
-//! functions are empty.
+//! functions are empty, and so are states that the trace does not know.
 //!
 //! A spreadsheet takes a field that begins with `=`, `+`, `-` or `@`, wide ones too, for a formula; such
 //! names get a `'` before them. Control characters are shown as escapes.
@@ -8,11 +8,14 @@ use std::borrow::Cow;
 use std::io::Write;
 
 use super::rows::{Report, Row, ThreadRow};
+use super::states::{InStates, RowStates};
 use crate::ui;
 
-const HEAD: [&str; 15] = [
+const HEAD: [&str; 23] = [
     "name", "file", "line", "calls", "clipped", "total_ns", "self_ns", "min_ns", "mean_ns",
-    "p50_ns", "p90_ns", "p99_ns", "max_ns", "counted", "error_ns",
+    "p50_ns", "p90_ns", "p99_ns", "max_ns", "counted", "error_ns", "running_ns", "preempted_ns",
+    "waiting_ns", "unknown_ns", "self_running_ns", "self_preempted_ns", "self_waiting_ns",
+    "self_unknown_ns",
 ];
 
 /// What formulas begin with.
@@ -72,11 +75,17 @@ fn thread_fields(thread: &ThreadRow) -> [String; 2] {
     [thread.id.to_string(), harmless(&thread.name).into_owned()]
 }
 
-fn fields(row: &Row) -> [String; 15] {
+fn fields(row: &Row) -> [String; 23] {
     let time = |time: Option<u64>| {
         let time = time.filter(|_| !row.untimed);
         time.map(|time| time.to_string()).unwrap_or_default()
     };
+    let state = |spent: fn(&RowStates) -> &InStates, ns: fn(&InStates) -> u64| {
+        let states = row.states.as_ref();
+        states.map(|states| ns(spent(states)).to_string()).unwrap_or_default()
+    };
+    let total = |ns| state(|states| &states.total, ns);
+    let own = |ns| state(|states| &states.own, ns);
     [
         harmless(&row.name).into_owned(),
         harmless(&row.file).into_owned(),
@@ -93,6 +102,14 @@ fn fields(row: &Row) -> [String; 15] {
         time(row.max_ns),
         row.counted.to_string(),
         time(row.error_ns),
+        total(|spent| spent.running_ns),
+        total(|spent| spent.preempted_ns),
+        total(|spent| spent.waiting_ns),
+        total(|spent| spent.unknown_ns),
+        own(|spent| spent.running_ns),
+        own(|spent| spent.preempted_ns),
+        own(|spent| spent.waiting_ns),
+        own(|spent| spent.unknown_ns),
     ]
 }
 

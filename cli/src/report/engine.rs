@@ -6,11 +6,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
+use std::sync::Arc;
 
 use fdr_formats::calls::{Untimed, untimed};
 use fdr_formats::notes::NoteKind;
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
+use fdr_formats::states::States;
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::events::Events;
@@ -18,6 +20,7 @@ use super::open::{self, Ends, OpenCall};
 use super::stack::{Batch, Flaws, ShortCalls, Stack};
 use super::stats::{Stats, Table};
 use super::waits::Waits;
+use crate::away::Absence;
 use crate::damage::Damage;
 use crate::{memory, trace};
 
@@ -34,6 +37,8 @@ pub(crate) struct Engine {
     piece: bool,
     batch: Batch,
     untimed: Untimed,
+    /// Those of the threads, where the trace knows any.
+    states: Option<Arc<States>>,
     /// The moment of the dump, where it is known.
     end: Option<Ticks>,
     /// One for all threads, or one for each.
@@ -103,6 +108,11 @@ impl Engine {
         }
     }
 
+    /// One for a trace that knows its threads' states.
+    pub(crate) fn with_states(self, states: Option<Arc<States>>) -> Engine {
+        Engine { states, ..self }
+    }
+
     /// Takes back the memory of a thread that has ended.
     fn end_current(&mut self) {
         let table = if self.per_thread { self.current } else { 0 };
@@ -140,7 +150,12 @@ impl Sink for Engine {
             return;
         }
         let threads = &mut self.threads;
-        let stack = || Stack::new(&self.untimed, self.piece);
+        let stack = || {
+            let mut stack = Stack::new(&self.untimed, self.piece);
+            let absence = |states: &Arc<States>| Absence::new(states, thread.id, &self.untimed);
+            stack.absence = self.states.as_ref().map(absence).map(Box::new);
+            stack
+        };
         self.current = *self.by_id.entry(thread.id).or_insert_with(|| {
             threads.push((thread.clone(), stack()));
             threads.len() - 1

@@ -18,6 +18,7 @@ use serde::{Serialize, Serializer};
 use super::events::{CounterRow, EventRow};
 use super::moments::Moment;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
+use super::states::{Coarse, InStates};
 use super::waits::{OpenWait, WaitRow};
 use crate::ui;
 
@@ -187,7 +188,7 @@ impl<'a> Document<'a> {
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let timed = |ns: u64| (!self.untimed).then_some(ns);
-        let mut row = serializer.serialize_struct("Row", 17)?;
+        let mut row = serializer.serialize_struct("Row", 18)?;
         row.serialize_field("name", &self.name)?;
         row.serialize_field("file", &self.file)?;
         row.serialize_field("line", &self.line)?;
@@ -205,6 +206,7 @@ impl Serialize for Row {
         row.serialize_field("p90_ns", &self.p90_ns)?;
         row.serialize_field("p99_ns", &self.p99_ns)?;
         row.serialize_field("max_ns", &self.max_ns)?;
+        row.serialize_field("states", &self.states)?;
         row.end()
     }
 }
@@ -261,6 +263,8 @@ pub(crate) struct Thread<'a> {
     summarised: Option<u64>,
     short_calls: u64,
     short_ns: u64,
+    states: Option<InStates>,
+    coarse: Option<Coarse>,
     #[serde(skip_serializing_if = "Option::is_none")]
     functions: Option<&'a [Row]>,
 }
@@ -286,6 +290,8 @@ impl Thread<'_> {
             summarised: row.counts.map(|counts| counts.summarised),
             short_calls: row.short_calls,
             short_ns: row.short_ns,
+            states: row.states.spent,
+            coarse: row.states.coarse,
             functions: row.rows.as_deref(),
         }
     }

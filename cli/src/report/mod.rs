@@ -5,12 +5,14 @@
 //! | [`histogram`] | durations of one function: exact ends, percentiles to 0.8 % |
 //! | [`stats`] | what is counted per function, found by id |
 //! | [`stack`] | one thread's calls: what the call stack tells of each, by function |
+//! | `by_state` | where the states of threads are known: the calls are cut where a state changes |
 //! | [`open`] | which calls a thread was in when the trace was written |
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
 //! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
 //! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
 //! | `all` | one pass over a trace; the figures of all functions, for commands that compare with them |
+//! | [`states`] | how long functions and threads ran, were preempted and waited |
 //! | [`tasks`] | figures of tasks, which have a table of their own |
 //! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
 //! | [`table`], [`csv`], [`json`] | the outputs |
@@ -18,6 +20,7 @@
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
 mod all;
+mod by_state;
 pub(crate) mod csv;
 pub(crate) mod engine;
 mod event_table;
@@ -29,6 +32,7 @@ pub(crate) mod notes;
 pub(crate) mod open;
 pub(crate) mod rows;
 mod stack;
+pub(crate) mod states;
 mod stats;
 pub(crate) mod table;
 pub(crate) mod tasks;
@@ -40,6 +44,8 @@ pub(crate) mod whole;
 mod gap_tests;
 #[cfg(test)]
 mod packed_tests;
+#[cfg(test)]
+mod states_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

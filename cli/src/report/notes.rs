@@ -33,6 +33,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         }
         _ => {}
     }
+    notes.extend(report.states_in_words());
     if !report.sample.is_empty() {
         notes.push(format!(
             "sample: {} of the top-level calls of each thread, with all calls inside; figures are of these \

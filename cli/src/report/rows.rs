@@ -15,6 +15,7 @@ use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
 use super::moments::Moments;
 use super::stack::Flaws;
+use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_functions};
 use super::stats::{OTHERS, Stats};
 use super::tasks::rows::counted;
 use super::waits::WaitRows;
@@ -38,6 +39,9 @@ pub(crate) enum Key {
     P90,
     P99,
     Max,
+    Running,
+    Preempted,
+    Waiting,
 }
 
 /// One function. Times without `Option` include clipped calls, the others measured calls only.
@@ -63,6 +67,9 @@ pub(crate) struct Row {
     pub(crate) p90_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     pub(crate) max_ns: Option<u64>,
+    /// How long it ran, was preempted and waited, in the calls with records. `None`: it has no times, or the trace knows
+    /// no states.
+    pub(crate) states: Option<RowStates>,
 }
 
 /// One thread.
@@ -92,6 +99,9 @@ pub(crate) struct ThreadRow {
     pub(crate) counts: Option<Counts>,
     /// Its functions, where they were asked for.
     pub(crate) rows: Option<Vec<Row>>,
+    /// The states of these, by id, and of the thread.
+    pub(super) rows_states: RowsStates,
+    pub(crate) states: ThreadStates,
 }
 
 /// What a thread was in when the trace was written.
@@ -201,9 +211,10 @@ impl Report {
             .threads
             .sort_by_key(|part| (Some(part.thread.id) != failed, part.thread.id));
         let threads = figures.threads.into_iter();
-        let threads = threads.map(|thread| thread_row(info, thread, first, selection));
+        let states = OfThreads::new(info);
+        let threads = threads.map(|thread| thread_row(info, thread, &states, first, selection));
         Ok(Report {
-            whole: Whole::of(info, selection)?,
+            whole: Whole::of(info, &of_functions(info, &figures.functions), selection)?,
             is_whole: false,
             open,
             moments: Moments::of(info, first),
@@ -333,6 +344,7 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
 fn thread_row(
     info: &TraceInfo,
     part: ThreadPart,
+    states: &OfThreads,
     begin: Option<Ticks>,
     selection: &Selection,
 ) -> io::Result<ThreadRow> {
@@ -345,6 +357,8 @@ fn thread_row(
         is_cut: is_cut(&part.thread),
         self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
+        rows_states: of_functions(info, &part.functions),
+        states: states.of(&info.clock, part.thread.id, part.first, part.last),
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),
         records: part.records,
@@ -378,6 +392,7 @@ fn rows(
         memory::check()?;
         rows.push(row(info, id, name_of(info, id), stats));
     }
+    give(&mut rows, &of_functions(info, functions));
     Ok(arrange(rows, selection, is_timeless(info)))
 }
 
@@ -426,6 +441,9 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
         Key::P90 => row.p90_ns,
         Key::P99 => row.p99_ns,
         Key::Max => row.max_ns,
+        Key::Running => row.states.map(|states| states.total.running_ns),
+        Key::Preempted => row.states.map(|states| states.total.preempted_ns),
+        Key::Waiting => row.states.map(|states| states.total.waiting_ns),
     }
 }
 
@@ -457,5 +475,6 @@ fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
         p90_ns: time(measured.percentile(90)),
         p99_ns: time(measured.percentile(99)),
         max_ns: time(measured.max()),
+        states: None,
     }
 }

@@ -17,6 +17,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::stats::{LOW, Stats, Table};
+use crate::away::{Absence, Away, Kind, Parts};
 
 /// Calls on their way into the figures. A loop follows the edges, another one takes the calls that ended: a processor
 /// runs two short ones faster than one long one.
@@ -83,6 +84,9 @@ pub(crate) struct Stack {
     open: Vec<u32>,
     /// Ticks inside of each function, outermost calls only.
     totals: Vec<u64>,
+    /// The same of the time in which the thread did not run; and the thread's states, where the trace knows any.
+    away: Vec<Away>,
+    pub(super) absence: Option<Box<Absence>>,
     /// Places where the clock jumped or began anew.
     pub(crate) breaks: u64,
     /// Records that are missing between others.
@@ -105,6 +109,22 @@ impl Stack {
 
     /// Takes some calls, in order.
     pub(crate) fn run(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
+        match self.absence.is_some() {
+            true => self.run_by_state(batch, table, calls),
+            false => self.follow(batch, table, calls),
+        }
+    }
+
+    /// The same of packed ones.
+    pub(crate) fn run_packed(&mut self, batch: &mut Batch, table: &mut Table, packed: &Packed<'_>) {
+        match self.absence.is_some() {
+            true => self.run_packed_by_state(batch, table, packed),
+            false => self.follow_packed(batch, table, packed),
+        }
+    }
+
+    /// Takes calls in which the thread stays in one state.
+    pub(super) fn follow(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
         let Batch { window, ended } = batch;
         self.with::<false>(ended, table, |stack, figures| {
             stack.run(window, figures, calls);
@@ -112,7 +132,12 @@ impl Stack {
     }
 
     /// The same of packed ones.
-    pub(crate) fn run_packed(&mut self, batch: &mut Batch, table: &mut Table, packed: &Packed<'_>) {
+    pub(super) fn follow_packed(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        packed: &Packed<'_>,
+    ) {
         let Batch { window, ended } = batch;
         // Most are so: their functions are places.
         if packed.highest_function().0 < LOW {
@@ -138,12 +163,32 @@ impl Stack {
             table,
             open: std::mem::take(&mut self.open),
             totals: std::mem::take(&mut self.totals),
+            away: std::mem::take(&mut self.away),
+            kind: self.absence.as_ref().and_then(|absence| absence.kind()),
+            absence: self.absence.take(),
             flaws: self.flaws,
             at_end: false,
         };
         follow(&mut self.calls, &mut figures);
         self.flaws = figures.flaws;
         (self.open, self.totals) = (figures.open, figures.totals);
+        (self.away, self.absence) = (figures.away, figures.absence);
+    }
+
+    /// The next edge is at that time.
+    pub(super) fn reach(&mut self, time: Ticks, table: &mut Table) {
+        let Some(absence) = &mut self.absence else {
+            return;
+        };
+        if absence.lasts(time) {
+            return;
+        }
+        absence.reach(time, &mut self.calls, |open, less| {
+            if let Some(around) = open.last() {
+                let place = table.place(around.function);
+                table.at(place).own_away.take(less);
+            }
+        });
     }
 
     /// So many records are missing here.
@@ -235,6 +280,9 @@ impl Stack {
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
     /// may be done as soon as the thread has no more calls; doing it again changes nothing.
     pub(crate) fn finish(&mut self, batch: &mut Batch, end: Option<Ticks>, table: &mut Table) {
+        if self.depth() > 0 {
+            self.reach(end.unwrap_or_default().max(self.last()), table);
+        }
         self.with::<false>(&mut batch.ended, table, |stack, figures| {
             figures.at_end = true;
             stack.finish(end, figures);
@@ -247,6 +295,12 @@ impl Stack {
                 stats.total = stats.total.saturating_add(*total);
             }
         }
+        let away = std::mem::take(&mut self.away);
+        for (away, stats) in away.iter().zip(&mut table.stats) {
+            if let Some(stats) = stats {
+                stats.total_away.add(away);
+            }
+        }
         self.open = Vec::new();
     }
 }
@@ -257,6 +311,10 @@ struct Figures<'a, const NEAR: bool> {
     table: &'a mut Table,
     open: Vec<u32>,
     totals: Vec<u64>,
+    away: Vec<Away>,
+    /// What the thread does, if it does not run.
+    kind: Option<Kind>,
+    absence: Option<Box<Absence>>,
     flaws: Flaws,
     /// The thread has no more records.
     at_end: bool,
@@ -271,7 +329,35 @@ impl<const NEAR: bool> Figures<'_, NEAR> {
             self.open.resize(place + 1, 0);
             self.totals.resize(place + 1, 0);
         }
+        if self.absence.is_some() && self.away.len() <= place {
+            self.away.resize(place + 1, Away::default());
+        }
         place
+    }
+
+    /// The function's calls so far were inside of another call of it.
+    fn forget_totals(&mut self, place: usize) {
+        self.totals[place] = 0;
+        if let Some(away) = self.away.get_mut(place) {
+            *away = Away::default();
+        }
+    }
+
+    /// What of a call that ended was not running.
+    #[cold]
+    fn away(&mut self, place: usize, ended: &Ended<()>, open: &[Open<()>]) {
+        let Some(absence) = &mut self.absence else {
+            return;
+        };
+        let (Parts { total, own, caller }, around) = absence.ended(ended, open);
+        self.table.at(place as u32).own_away.add(&own);
+        if self.open[place] == 0 {
+            self.away[place].add(&total);
+        }
+        if let Some(around) = around.checked_sub(1).and_then(|place| open.get(place)) {
+            let place = self.place(around.function);
+            self.table.at(place as u32).own_away.take(&caller);
+        }
     }
 }
 
@@ -281,12 +367,11 @@ impl<const NEAR: bool> CallHandler<()> for Figures<'_, NEAR> {
         let place = self.place(function);
         self.open[place] += 1;
         if exit == Exit::Before {
-            // The function's calls so far were inside of this one.
-            self.totals[place] = 0;
+            self.forget_totals(place);
         }
     }
 
-    fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
+    fn ended(&mut self, ended: Ended<()>, around: &mut [Open<()>]) {
         if ended.exit == EdgeStatus::Missing {
             match self.at_end {
                 true => self.flaws.open += 1,
@@ -298,6 +383,9 @@ impl<const NEAR: bool> CallHandler<()> for Figures<'_, NEAR> {
         *open = open.wrapping_sub(1);
         if *open == 0 {
             add(&mut self.totals[place], total);
+        }
+        if self.absence.is_some() {
+            self.away(place, &ended, around);
         }
         let stats = self.table.at(place as u32);
         add(&mut stats.own, ended.own());
@@ -331,6 +419,9 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
 
     fn stepped(&mut self, ended: usize) {
         settle(self.ended, ended, &mut self.table.stats, &mut self.totals);
+        if let Some(kind) = self.kind {
+            settle_away(self.ended, ended, kind, &mut self.table.stats, &mut self.away);
+        }
     }
 
     fn entered(&mut self, function: FunctionId, _: &[Open<()>]) {
@@ -339,9 +430,8 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     }
 
     fn left_earlier(&mut self, exit: &Call) {
-        // The function's calls so far were inside of this one.
         let place = self.place(exit.function);
-        self.totals[place] = 0;
+        self.forget_totals(place);
     }
 }
 
@@ -366,6 +456,28 @@ fn settle(ended: &EndedCalls, count: usize, stats: &mut [Option<Box<Stats>>], to
         add(&mut stats.own, time.wrapping_sub(children));
         add(total, select_unpredictable(ended.open[nth] == 0, time, 0));
         stats.measured.record(time);
+    }
+}
+
+/// The same for the time in which the thread did not run: all of it.
+#[inline(never)]
+fn settle_away(
+    ended: &EndedCalls,
+    count: usize,
+    kind: Kind,
+    stats: &mut [Option<Box<Stats>>],
+    away: &mut [Away],
+) {
+    for nth in 0..count.min(ROOM) {
+        let place = ended.place[nth] as usize;
+        let (Some(Some(stats)), Some(away)) = (stats.get_mut(place), away.get_mut(place)) else {
+            continue;
+        };
+        let (time, children) = (ended.total[nth], ended.children[nth]);
+        stats.own_away.add(&Away::of(kind, time.wrapping_sub(children)));
+        if ended.open[nth] == 0 {
+            away.add(&Away::of(kind, time));
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use fdr_formats::FunctionId;
 
 use super::histogram::Histogram;
+use crate::away::Away;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
 const DENSE: u32 = 1 << 20;
@@ -33,6 +34,9 @@ pub(crate) struct Stats {
     pub(crate) total: u64,
     /// Calls that are in the trace in part only.
     pub(crate) clipped: u64,
+    /// Of both, the time in which the thread did not run, where the trace knows states.
+    pub(crate) own_away: Away,
+    pub(crate) total_away: Away,
     /// Durations of the calls of which entry and exit were measured.
     pub(crate) measured: Histogram,
 }
@@ -48,6 +52,8 @@ impl Stats {
         self.own = self.own.saturating_add(other.own);
         self.total = self.total.saturating_add(other.total);
         self.clipped += other.clipped;
+        self.own_away.add(&other.own_away);
+        self.total_away.add(&other.total_away);
         self.measured.merge(&other.measured);
     }
 }

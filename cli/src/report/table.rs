@@ -9,22 +9,50 @@ use fdr_formats::identity::Part;
 use super::event_table;
 use super::notes::notes;
 use super::rows::{OpenRow, Report, Row, ThreadRow};
+use super::states::{InStates, RowStates, percent, thread_facts};
 use super::wait_table;
 use crate::columns::Columns;
 use crate::{trace, ui};
 
-const HEAD: [&str; 10] = [
-    "calls", "total", "self", "self %", "min", "mean", "p50", "p90", "p99", "max",
+const HEAD: [&str; 16] = [
+    "calls",
+    "total",
+    "self",
+    "self %",
+    "min",
+    "mean",
+    "p50",
+    "p90",
+    "p99",
+    "max",
+    "running",
+    "preempted",
+    "waiting",
+    SELF_STATES[0],
+    SELF_STATES[1],
+    SELF_STATES[2],
 ];
+const SELF_STATES: [&str; 3] = ["self running", "self preempted", "self waiting"];
 
 /// Columns in the order in which they are left out where a terminal is narrow; the rest stays.
-const LEFT_OUT: [&str; 7] = ["min", "p90", "p50", "mean", "p99", "max", "total"];
-
-/// The column that the figures of the whole run do not have.
-const ABSENT: &str = "min";
+const LEFT_OUT: [&str; 13] = [
+    "min",
+    "p90",
+    "p50",
+    SELF_STATES[1],
+    "mean",
+    SELF_STATES[0],
+    SELF_STATES[2],
+    "p99",
+    "preempted",
+    "max",
+    "running",
+    "total",
+    "waiting",
+];
 
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
-const LEAST: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8];
+const LEAST: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
 /// Threads that are named with what they were in.
 const OPEN_SHOWN: usize = 3;
@@ -145,6 +173,7 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
         parts.push(ui::duration(thread.duration_ns));
     }
     parts.push(ui::things(thread.records, "record"));
+    parts.extend(thread_facts(&thread.states));
     if let Some((first, last)) = thread.window_ns.filter(|_| !look.timeless) {
         let (first, last) = (ui::duration(first), ui::duration(last));
         let cut = match thread.is_cut {
@@ -277,6 +306,13 @@ impl Line {
             true => "-".to_owned(),
             false => format!("{share:.1} %"),
         };
+        let state = |spent: fn(&RowStates) -> &InStates, ns: fn(&InStates) -> u64| {
+            let spent = row.states.as_ref().map(spent).filter(|_| !timeless);
+            let share = spent.and_then(|spent| spent.share(ns(spent)));
+            share.map_or_else(|| "-".to_owned(), percent)
+        };
+        let total = |ns| state(|states| &states.total, ns);
+        let own = |ns| state(|states| &states.own, ns);
         let place = format!("{}:{}", ui::clean(&row.file), row.line);
         Line {
             numbers: [
@@ -290,6 +326,12 @@ impl Line {
                 time(row.p90_ns),
                 time(row.p99_ns),
                 time(row.max_ns),
+                total(|spent| spent.running_ns),
+                total(|spent| spent.preempted_ns),
+                total(|spent| spent.waiting_ns),
+                own(|spent| spent.running_ns),
+                own(|spent| spent.preempted_ns),
+                own(|spent| spent.waiting_ns),
             ],
             name: ui::clean(&row.name).into_owned(),
             place: (look.places && !row.file.is_empty()).then_some(place),
@@ -297,11 +339,18 @@ impl Line {
     }
 }
 
+/// The columns that no row has: those of states where the trace knows none, and what the figures of a whole run lack.
+fn absent(report: &Report) -> Vec<&'static str> {
+    let states = ["running", "preempted", "waiting"].into_iter().chain(SELF_STATES);
+    let states = states.filter(|_| !report.has_states());
+    report.is_whole.then_some("min").into_iter().chain(states).collect()
+}
+
 /// What fits into the width that there is, the same for all tables of a report.
 struct Fit {
     left_out: Vec<&'static str>,
-    /// A column that no row has.
-    absent: Option<&'static str>,
+    /// Columns that no row has.
+    absent: Vec<&'static str>,
     /// Characters of a function's name.
     name: usize,
     /// Widths of the numbers' columns.
@@ -315,7 +364,7 @@ impl Fit {
     fn new(report: &Report, look: Look) -> Fit {
         let mut fit = Fit {
             left_out: Vec::new(),
-            absent: report.is_whole.then_some(ABSENT),
+            absent: absent(report),
             name: usize::MAX,
             least: [0; HEAD.len()],
             prefix: String::new(),
@@ -348,7 +397,9 @@ impl Fit {
         }
         let mut rest = LEFT_OUT
             .into_iter()
-            .filter(|name| Some(*name) != fit.absent);
+            .filter(|name| !fit.absent.contains(name))
+            .collect::<Vec<_>>()
+            .into_iter();
         loop {
             // Each column has a space on both sides; the last one's is not printed.
             let numbers: usize = fit.columns(fit.least).map(|width| width + 2).sum();
@@ -398,7 +449,7 @@ impl Fit {
     /// Of something for every column, that for the columns that are shown.
     fn columns<T>(&self, all: [T; HEAD.len()]) -> impl Iterator<Item = T> {
         let is_shown =
-            |name: &&'static str| !self.left_out.contains(name) && self.absent != Some(*name);
+            |name: &&'static str| !self.left_out.contains(name) && !self.absent.contains(name);
         let shown = move |(at, item)| is_shown(&HEAD[at]).then_some(item);
         all.into_iter().enumerate().filter_map(shown)
     }

@@ -21,6 +21,7 @@ fn row(name: &str) -> Row {
         p90_ns: Some(12_345),
         p99_ns: Some(1_234_567),
         max_ns: Some(1_234_567),
+        states: None,
     }
 }
 

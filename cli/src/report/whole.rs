@@ -1,6 +1,7 @@
 //! Figures of the whole run, from the totals that the recorder keeps for each thread and function (`FDR_KEEP`). They
-//! count every call that has ended, also calls whose records are overwritten, and calls that left none. This file must
-//! never mix them with figures of the records.
+//! count every call that has ended, also calls whose records are overwritten, and calls that left none. The states of
+//! threads are those of the calls with records, and are told as shares. Else this file must never mix its figures with
+//! those of the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -10,6 +11,7 @@ use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use super::rows::{Report, Row, Selection, arrange, name_of};
+use super::states::{RowsStates, give};
 use crate::memory;
 
 /// The figures of some threads.
@@ -31,19 +33,24 @@ impl Whole {
     ///
     /// # Errors
     /// Where the rows take too much memory.
-    pub(crate) fn of(info: &TraceInfo, selection: &Selection) -> io::Result<Option<Whole>> {
+    pub(crate) fn of(
+        info: &TraceInfo,
+        states: &RowsStates,
+        selection: &Selection,
+    ) -> io::Result<Option<Whole>> {
         let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
         if !has || info.threads.iter().any(lacks_totals) {
             return Ok(None);
         }
         let threads = info.threads.iter().flat_map(|thread| &thread.totals);
         let all = threads.chain(&info.missing_totals);
-        Whole::new(info, all, selection).map(Some)
+        Whole::new(info, all, states, selection).map(Some)
     }
 
     fn new<'a>(
         info: &TraceInfo,
         totals: impl Iterator<Item = &'a FunctionTotals>,
+        states: &RowsStates,
         selection: &Selection,
     ) -> io::Result<Whole> {
         let mut functions: BTreeMap<FunctionId, FunctionTotals> = BTreeMap::new();
@@ -61,7 +68,8 @@ impl Whole {
             info.function(*id)
                 .is_none_or(|function| of_name(&function.name).is_none())
         });
-        let rows: Vec<Row> = functions.values().map(|totals| row(info, totals)).collect();
+        let mut rows: Vec<Row> = functions.values().map(|totals| row(info, totals)).collect();
+        give(&mut rows, states);
         // Of functions without times, the recorder knows the time of the calls, and takes it from that of the callers.
         let own = |is_untimed: bool| {
             let those = functions.values().zip(&rows);
@@ -102,7 +110,7 @@ impl Report {
         for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
             let known = info.threads.iter().find(|known| known.id.0 == thread.id);
             let totals = known.into_iter().flat_map(|known| &known.totals);
-            let own = Whole::new(info, totals, selection)?;
+            let own = Whole::new(info, totals, &thread.rows_states, selection)?;
             (thread.rows, thread.self_ns) = (Some(own.rows), own.self_ns);
         }
         self.rows = whole.rows;
@@ -151,5 +159,6 @@ fn row(info: &TraceInfo, totals: &FunctionTotals) -> Row {
         p90_ns: time(totals.quantile(90)),
         p99_ns: time(totals.quantile(99)),
         max_ns: time(Some(totals.longest)),
+        states: None,
     }
 }

@@ -52,6 +52,8 @@ pub(super) mod state {
     pub(in super::super) const MISSING: u32 = 4;
     /// No call: the place below the outermost one.
     pub(in super::super) const NO_CALL: u32 = 8;
+    /// The user wants to see its end: it takes the slow path. Says nothing about the call.
+    pub(in super::super) const ASIDE: u32 = 16;
 }
 
 impl<T> Open<T> {
@@ -70,7 +72,21 @@ impl<T> Open<T> {
     #[inline]
     #[must_use]
     pub fn is_measured(&self) -> bool {
-        self.state == 0
+        self.state & !state::ASIDE == 0
+    }
+
+    /// Whether it was open when [`CallStack::set_aside`](super::CallStack::set_aside) was called.
+    #[inline]
+    #[must_use]
+    pub fn is_aside(&self) -> bool {
+        self.state & state::ASIDE != 0
+    }
+
+    /// Ticks that its caller had spent in other calls before this entry.
+    #[inline]
+    #[must_use]
+    pub fn spent_before(&self) -> u64 {
+        self.before
     }
 }
 

@@ -135,6 +135,23 @@ impl<T> CallStack<T> {
         &mut self.open
     }
 
+    /// Ticks in ended calls that the innermost open call has made, or that no call of the trace has made.
+    #[must_use]
+    pub fn spent_in_calls(&self) -> u64 {
+        self.children
+    }
+
+    /// From here on, each call that is open now ends on the slow path, so that the handler sees the end. The rest of the
+    /// calls stay on the fast path. Each call is looked at once, and once more.
+    pub fn set_aside(&mut self) {
+        for open in self.open.iter_mut().rev() {
+            if open.is_aside() {
+                break;
+            }
+            open.state |= state::ASIDE;
+        }
+    }
+
     /// Time of the first edge.
     #[must_use]
     #[inline]
@@ -300,7 +317,7 @@ impl<T> CallStack<T> {
         let Some(call) = self.open.pop() else { return };
         let before = call.before;
         let ended = Ended {
-            clipped: call.state != 0 || exit != EdgeStatus::Measured,
+            clipped: !call.is_measured() || exit != EdgeStatus::Measured,
             end,
             exit,
             tail,

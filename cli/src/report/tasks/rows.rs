@@ -298,6 +298,7 @@ fn open_task(info: &TraceInfo, id: u64, task: &Task, end: Ticks) -> OpenTask {
 fn sort(rows: &mut [Row], asked: &Asked<'_>) {
     let value = |row: &Row| match asked.sort {
         Key::Name | Key::Min | Key::P90 => None,
+        Key::Running | Key::Preempted | Key::Waiting => None,
         Key::Calls => Some(row.tasks),
         Key::Total => Some(row.elapsed_ns),
         Key::Own => Some(row.busy_ns),

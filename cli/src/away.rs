@@ -1,0 +1,231 @@
+//! The time of a thread's calls in which the thread did not run, or nothing is known: added up as the calls end. Nearly
+//! all calls lie within one stay of their thread in a state, and cost nothing here. Only calls that were open when the
+//! state changed are looked up. Must never match calls by itself.
+
+use std::sync::Arc;
+
+use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed};
+use fdr_formats::states::{Course, Known, States};
+use fdr_formats::{ThreadId, Ticks, model::State};
+
+/// Ticks of being preempted, of waiting, and of which nothing is known. The rest of a call's ticks is running. Sums may
+/// be less than zero on the way, so they wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Away(pub(crate) [u64; 3]);
+
+/// The places in [`Away`].
+const PREEMPTED: usize = 0;
+const WAITING: usize = 1;
+const UNKNOWN: usize = 2;
+
+impl Away {
+    /// That many ticks of one kind.
+    pub(crate) fn of(kind: Kind, ticks: u64) -> Away {
+        let mut away = Away::default();
+        away.0[kind.0] = ticks;
+        away
+    }
+
+    pub(crate) fn add(&mut self, more: &Away) {
+        let sums = self.0.iter_mut().zip(more.0);
+        sums.for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+    }
+
+    pub(crate) fn take(&mut self, less: &Away) {
+        let sums = self.0.iter_mut().zip(less.0);
+        sums.for_each(|(sum, less)| *sum = sum.wrapping_sub(less));
+    }
+}
+
+impl From<Known> for Away {
+    fn from(known: Known) -> Away {
+        Away([
+            known.spent.preempted.0,
+            known.spent.waiting.0,
+            known.unknown.0,
+        ])
+    }
+}
+
+/// What a thread does that does not run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind(usize);
+
+impl Kind {
+    fn of(state: Option<State>) -> Option<Kind> {
+        match state {
+            Some(State::Running) => None,
+            Some(State::Preempted) => Some(Kind(PREEMPTED)),
+            Some(State::Waiting) => Some(Kind(WAITING)),
+            None => Some(Kind(UNKNOWN)),
+        }
+    }
+}
+
+/// How a number of ticks divides into states. What short calls took is in no call, so the parts may be more than the
+/// whole; then they are cut to it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Split {
+    pub(crate) running: u64,
+    pub(crate) preempted: u64,
+    pub(crate) waiting: u64,
+    pub(crate) unknown: u64,
+}
+
+impl Split {
+    pub(crate) fn new(all: u64, away: &Away) -> Split {
+        let [preempted, waiting, unknown] = away.0;
+        let unknown = unknown.min(all);
+        let waiting = waiting.min(all - unknown);
+        let preempted = preempted.min(all - unknown - waiting);
+        Split {
+            running: all - unknown - waiting - preempted,
+            preempted,
+            waiting,
+            unknown,
+        }
+    }
+}
+
+/// What of a call that ended was not running.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// From its entry to its exit.
+    pub(crate) total: Away,
+    /// To add to its function's own time. It wraps.
+    pub(crate) own: Away,
+    /// To take from the own time of the call around it, the nearest whose function has times.
+    pub(crate) caller: Away,
+}
+
+/// One thread.
+#[derive(Debug)]
+pub(crate) struct Absence {
+    course: Course,
+    untimed: Untimed,
+    /// So many of the outermost open calls were open when the state changed last.
+    aside: usize,
+    /// What the innermost of these had spent in calls when it became that.
+    base: u64,
+    /// What calls spent that no call of the trace has made.
+    orphans: Away,
+}
+
+impl Absence {
+    pub(crate) fn new(states: &States, thread: ThreadId, untimed: &Untimed) -> Absence {
+        Absence {
+            course: states.course(thread),
+            untimed: untimed.clone(),
+            aside: 0,
+            base: 0,
+            orphans: Away::default(),
+        }
+    }
+
+    /// What the thread does now that does not run.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        Kind::of(self.course.now().state)
+    }
+
+    /// Whether the thread is still in the state of the moment that was reached last.
+    #[inline]
+    pub(crate) fn lasts(&self, time: Ticks) -> bool {
+        self.course.lasts(time)
+    }
+
+    /// Until when that state lasts.
+    pub(crate) fn until(&self) -> Ticks {
+        self.course.now().until
+    }
+
+    /// Goes to the moment of the next edge. `take` gets the place of an open call, and what its own time has less: that
+    /// of the calls that it made and that began and ended in this state.
+    #[cold]
+    pub(crate) fn reach<T>(
+        &mut self,
+        time: Ticks,
+        stack: &mut CallStack<T>,
+        mut take: impl FnMut(&[Open<T>], &Away),
+    ) {
+        let open = stack.open();
+        if let Some(kind) = self.kind() {
+            for place in self.aside..=open.len() {
+                let next = open.get(place).map(Open::spent_before);
+                let spent = next.unwrap_or(stack.spent_in_calls());
+                // Those of the call before that place.
+                let before = if place == self.aside { self.base } else { 0 };
+                let spent = Away::of(kind, spent.wrapping_sub(before));
+                let around = open.get(..place).unwrap_or(&[]);
+                match self.timed(around) {
+                    0 => self.orphans.add(&spent),
+                    timed => take(&around[..timed], &spent),
+                }
+            }
+        }
+        stack.set_aside();
+        self.aside = stack.open().len();
+        self.base = stack.spent_in_calls();
+        self.course.reach(time);
+    }
+
+    /// How many of the open calls are left without the innermost ones whose functions have no times.
+    fn timed<T>(&self, open: &[Open<T>]) -> usize {
+        let timed = open
+            .iter()
+            .rposition(|open| !self.untimed.contains(open.function));
+        timed.map_or(0, |place| place + 1)
+    }
+
+    /// A call has ended, inside the `open` ones. Returns its parts, and how many of the open calls there are up to that
+    /// from which something is to be taken; 0: from none.
+    pub(crate) fn ended<T>(&mut self, ended: &Ended<T>, open: &[Open<T>]) -> (Parts, usize) {
+        let is_added = ended.call.entry() == EdgeStatus::Missing && open.len() <= self.aside;
+        let is_aside = ended.call.is_aside();
+        let kind = self.kind();
+        if !is_aside && !is_added {
+            // All of it lies in this state. What it takes from its caller is taken when that ends, or the state.
+            let of = |ticks| kind.map_or(Away::default(), |kind| Away::of(kind, ticks));
+            let parts = Parts {
+                total: of(ended.total()),
+                own: of(ended.own()),
+                caller: Away::default(),
+            };
+            return (parts, 0);
+        }
+        let known: Away = self.course.known(ended.call.start, ended.end).into();
+        let mut inside = Away::default();
+        // It is around all calls so far. (Of another one, the calls before it are its caller's.)
+        let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;
+        if is_aside || is_around {
+            if let Some(kind) = kind {
+                inside = Away::of(kind, ended.children.wrapping_sub(self.base));
+            }
+            self.base = ended.call.spent_before();
+            self.aside = open.len();
+        }
+        self.base = self.base.wrapping_add(ended.total());
+        if is_around {
+            inside.add(&std::mem::take(&mut self.orphans));
+        }
+        let mut parts = Parts {
+            total: known,
+            own: known,
+            caller: known,
+        };
+        parts.own.take(&inside);
+        if ended.untimed {
+            (parts.own, parts.caller) = (Away::default(), inside);
+        }
+        let timed = self.timed(open);
+        if timed == 0 {
+            self.orphans.add(&parts.caller);
+        }
+        (parts, timed)
+    }
+}
+
+/// The states of the threads, where the trace knows any.
+pub(crate) fn states_of(info: &fdr_formats::TraceInfo) -> Option<Arc<States>> {
+    let has = !info.schedule.switches.is_empty();
+    has.then(|| Arc::new(States::new(&info.schedule)))
+}

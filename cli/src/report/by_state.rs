@@ -1,0 +1,71 @@
+//! Calls of a thread whose states are known: they are cut where the state changes, so that all calls that the stack
+//! takes at once are made in one state. Must never look at a call by itself.
+
+use fdr_formats::packed::{Packed, PackedCall};
+use fdr_formats::{Call, Ticks};
+
+use super::stack::{Batch, Stack};
+use super::stats::Table;
+
+/// Packed calls that are looked at together.
+const GROUP: usize = 256;
+
+impl Stack {
+    pub(super) fn run_by_state(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
+        let mut rest = calls;
+        while let Some(first) = rest.first() {
+            self.reach(first.time, table);
+            let lasts = |call: &Call| {
+                let absence = self.absence.as_ref();
+                absence.is_none_or(|absence| absence.lasts(call.time))
+            };
+            let count = rest.iter().take_while(|call| lasts(call)).count().max(1);
+            let (now, later) = rest.split_at(count);
+            self.follow(batch, table, now);
+            rest = later;
+        }
+    }
+
+    pub(super) fn run_packed_by_state(
+        &mut self,
+        batch: &mut Batch,
+        table: &mut Table,
+        packed: &Packed<'_>,
+    ) {
+        let (mut from, mut base) = (0, packed.base.0);
+        while let Some(first) = packed.get(from) {
+            self.reach(Ticks(base.wrapping_add(first.delta())), table);
+            let until = self.absence.as_ref().map(|absence| absence.until());
+            let until = until.map_or(u64::MAX, |until| until.0);
+            let (count, ticks) = lasting(packed, from, base, until);
+            let mut now = packed.part(from, count);
+            now.base = Ticks(base);
+            self.follow_packed(batch, table, &now);
+            (from, base) = (from + count, base.wrapping_add(ticks));
+        }
+    }
+}
+
+/// How many of the calls, from one on, lie before a moment, and the ticks up to the last of these. At least one.
+fn lasting(packed: &Packed<'_>, from: usize, base: u64, until: u64) -> (usize, u64) {
+    let (mut count, mut ticks) = (0, 0_u64);
+    loop {
+        let group = packed.part(from + count, GROUP);
+        let more: u64 = group.calls().map(PackedCall::delta).sum();
+        if group.is_empty() {
+            return (count, ticks);
+        }
+        if base.saturating_add(ticks).saturating_add(more) < until {
+            (count, ticks) = (count + group.len(), ticks + more);
+            continue;
+        }
+        for call in group.calls() {
+            let next = ticks + call.delta();
+            if count > 0 && base.saturating_add(next) >= until {
+                break;
+            }
+            (count, ticks) = (count + 1, next);
+        }
+        return (count, ticks);
+    }
+}

@@ -1,0 +1,277 @@
+//! How long functions and threads ran, were preempted and waited, in ns. What is not known is told beside it, and is
+//! part of no figure. This file must never guess.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fdr_formats::states::States;
+use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
+use serde::Serialize;
+
+use super::rows::{Report, Row};
+use super::stats::Stats;
+use crate::away::{Away, Split, states_of};
+use crate::ui;
+
+/// A time in states. The first three are what is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct InStates {
+    pub(crate) running_ns: u64,
+    pub(crate) preempted_ns: u64,
+    pub(crate) waiting_ns: u64,
+    pub(crate) unknown_ns: u64,
+}
+
+impl InStates {
+    fn new(clock: &Clock, ticks: u64, away: &Away) -> InStates {
+        let split = Split::new(ticks, away);
+        let ns = |ticks| clock.nanos(Ticks(ticks)).0;
+        InStates {
+            running_ns: ns(split.running),
+            preempted_ns: ns(split.preempted),
+            waiting_ns: ns(split.waiting),
+            unknown_ns: ns(split.unknown),
+        }
+    }
+
+    /// What is known.
+    pub(crate) fn known_ns(&self) -> u64 {
+        self.running_ns
+            .saturating_add(self.preempted_ns)
+            .saturating_add(self.waiting_ns)
+    }
+
+    /// A part as a share of what is known. `None`: nothing is.
+    pub(crate) fn share(&self, ns: u64) -> Option<f64> {
+        let known = self.known_ns();
+        (known > 0).then(|| ns as f64 / known as f64)
+    }
+
+    fn add(&mut self, more: &InStates) {
+        self.running_ns = self.running_ns.saturating_add(more.running_ns);
+        self.preempted_ns = self.preempted_ns.saturating_add(more.preempted_ns);
+        self.waiting_ns = self.waiting_ns.saturating_add(more.waiting_ns);
+        self.unknown_ns = self.unknown_ns.saturating_add(more.unknown_ns);
+    }
+}
+
+/// Those of a function: of its total time and of its self time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct RowStates {
+    pub(crate) total: InStates,
+    #[serde(rename = "self")]
+    pub(crate) own: InStates,
+}
+
+impl RowStates {
+    fn new(clock: &Clock, stats: &Stats) -> RowStates {
+        RowStates {
+            total: InStates::new(clock, stats.total, &stats.total_away),
+            own: InStates::new(clock, stats.own, &stats.own_away),
+        }
+    }
+}
+
+/// Those of some functions, by id; empty where the trace knows no states.
+pub(crate) type RowsStates = BTreeMap<FunctionId, RowStates>;
+
+/// Those of all functions whose calls have records.
+pub(super) fn of_functions(
+    info: &TraceInfo,
+    functions: &BTreeMap<FunctionId, Box<Stats>>,
+) -> RowsStates {
+    if info.schedule.switches.is_empty() {
+        return RowsStates::new();
+    }
+    let is_timed = |id| info.function(id).is_none_or(|function| !function.untimed);
+    let timed = functions.iter().filter(|(id, _)| is_timed(**id));
+    timed
+        .map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)))
+        .collect()
+}
+
+/// What the system counted of a thread, from its readings of `schedstat`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Coarse {
+    pub(crate) running_ns: u64,
+    pub(crate) run_delay_ns: u64,
+    pub(crate) times: u64,
+    /// The time between the first reading and the last. `None`: there is one, and the figures are of the thread's life.
+    pub(crate) over_ns: Option<u64>,
+}
+
+/// What is known of a thread as a whole.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ThreadStates {
+    /// From its first record to its last one. `None`: the trace knows no states.
+    pub(crate) spent: Option<InStates>,
+    pub(crate) coarse: Option<Coarse>,
+}
+
+/// What is known of the threads.
+pub(super) struct OfThreads {
+    states: Option<Arc<States>>,
+    coarse: BTreeMap<ThreadId, Coarse>,
+}
+
+impl OfThreads {
+    pub(super) fn new(info: &TraceInfo) -> OfThreads {
+        let mut accounts: Vec<_> = info.schedule.accounts.iter().collect();
+        accounts.sort_by_key(|account| (account.thread, account.time));
+        let of_each = accounts.chunk_by(|one, other| one.thread == other.thread);
+        let coarse = of_each.filter_map(|readings| {
+            let (first, last) = (readings.first()?, readings.last()?);
+            let alone = readings.len() == 1;
+            let less = |from: u64, to: u64| if alone { to } else { to.saturating_sub(from) };
+            let over = info.clock.nanos(last.time.since(first.time)).0;
+            let coarse = Coarse {
+                running_ns: less(first.running_ns, last.running_ns),
+                run_delay_ns: less(first.run_delay_ns, last.run_delay_ns),
+                times: less(first.times, last.times),
+                over_ns: (!alone).then_some(over),
+            };
+            Some((last.thread, coarse))
+        });
+        OfThreads {
+            coarse: coarse.collect(),
+            states: states_of(info),
+        }
+    }
+
+    pub(super) fn of(
+        &self,
+        clock: &Clock,
+        thread: ThreadId,
+        first: Option<Ticks>,
+        last: Ticks,
+    ) -> ThreadStates {
+        let spent = self.states.as_ref().zip(first).map(|(states, first)| {
+            let away = states.known(thread, first, last).into();
+            InStates::new(clock, last.since(first).0, &away)
+        });
+        ThreadStates {
+            spent,
+            coarse: self.coarse.get(&thread).copied(),
+        }
+    }
+}
+
+impl Report {
+    /// Whether the trace knows states.
+    pub(crate) fn has_states(&self) -> bool {
+        self.threads.iter().any(|thread| thread.states.spent.is_some())
+    }
+
+    /// What is to be said of the states of all threads.
+    pub(super) fn states_in_words(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        let all = |sum: InStates, more: &InStates| {
+            let mut sum = sum;
+            sum.add(more);
+            sum
+        };
+        let spent = self.threads.iter().filter_map(|thread| thread.states.spent);
+        let spent = spent.fold(InStates::default(), |sum, more| all(sum, &more));
+        if spent.known_ns() > 0 {
+            let words = in_words(&spent);
+            notes.push(format!("states: all threads together {words}"));
+        }
+        let of_records = match self.is_whole {
+            true => ", of the calls whose records are in the trace",
+            false => "",
+        };
+        if self.has_states() {
+            let own = self.rows.iter().filter_map(|row| row.states);
+            let own = own.fold(InStates::default(), |sum, more| all(sum, &more.own));
+            let partly = match (own.known_ns(), own.unknown_ns) {
+                (0, _) => ". They are not known of any time".to_owned(),
+                (_, 0) => String::new(),
+                (known, unknown) => format!(
+                    ". They are known of {} of the self times",
+                    percent(known as f64 / known.saturating_add(unknown) as f64)
+                ),
+            };
+            notes.push(format!(
+                "running, preempted, waiting: shares of total or self times{of_records}{partly}"
+            ));
+        } else if self.threads.iter().any(|thread| thread.states.coarse.is_some()) {
+            let coarse = self.threads.iter().filter_map(|thread| thread.states.coarse);
+            let (running, delay) = coarse.fold((0_u64, 0_u64), |(running, delay), more| {
+                let running = running.saturating_add(more.running_ns);
+                (running, delay.saturating_add(more.run_delay_ns))
+            });
+            notes.push(format!(
+                "states, coarse: all threads together ran for {} and waited for a CPU for {} (--per-thread has each)",
+                ui::duration(running),
+                ui::duration(delay)
+            ));
+        }
+        notes
+    }
+}
+
+/// `ran 12.0 %, were preempted 0.1 % and waited 87.9 % of 3.2 s`.
+fn in_words(spent: &InStates) -> String {
+    let share = |ns| percent(spent.share(ns).unwrap_or(0.0));
+    let of = match spent.unknown_ns {
+        0 => String::new(),
+        unknown => format!("; nothing is known of {}", ui::duration(unknown)),
+    };
+    format!(
+        "ran {}, were preempted {} and waited {} of {}{of}",
+        share(spent.running_ns),
+        share(spent.preempted_ns),
+        share(spent.waiting_ns),
+        ui::duration(spent.known_ns()),
+    )
+}
+
+/// `12.3 %`.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.1} %", share * 100.0)
+}
+
+/// The facts of a thread, for its line.
+pub(super) fn thread_facts(states: &ThreadStates) -> Vec<String> {
+    let mut facts = Vec::new();
+    if let Some(spent) = states.spent {
+        match spent.known_ns() {
+            0 => facts.push("states not known".to_owned()),
+            _ => {
+                for (name, ns) in parts(&spent) {
+                    facts.push(format!("{name} {}", percent(spent.share(ns).unwrap_or(0.0))));
+                }
+                if spent.unknown_ns > 0 {
+                    facts.push(format!("not known {}", ui::duration(spent.unknown_ns)));
+                }
+            }
+        }
+    }
+    if let Some(coarse) = states.coarse {
+        let since = match coarse.over_ns {
+            Some(_) => "",
+            None => " since it began",
+        };
+        if states.spent.is_none_or(|spent| spent.known_ns() == 0) {
+            facts.push(format!("coarse: ran {}{since}", ui::duration(coarse.running_ns)));
+        }
+        facts.push(format!("run delay {}{since}", ui::duration(coarse.run_delay_ns)));
+    }
+    facts
+}
+
+/// The parts that are known, with their names.
+pub(crate) fn parts(spent: &InStates) -> [(&'static str, u64); 3] {
+    [
+        ("running", spent.running_ns),
+        ("preempted", spent.preempted_ns),
+        ("waiting", spent.waiting_ns),
+    ]
+}
+
+/// Gives rows their states.
+pub(super) fn give(rows: &mut [Row], states: &RowsStates) {
+    for row in rows.iter_mut().filter(|row| !row.untimed) {
+        row.states = states.get(&FunctionId(row.id)).copied();
+    }
+}
