@@ -102,6 +102,8 @@ pub mod source;
 mod spans;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
 mod spool;
+#[cfg(feature = "read")]
+pub mod states;
 pub mod tasks;
 #[cfg(feature = "tcstate")]
 pub mod tcstate;

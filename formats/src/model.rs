@@ -11,9 +11,11 @@ pub use crate::notes::NoteKind;
 use crate::scale;
 #[cfg(feature = "read")]
 use crate::trigger;
+mod schedule;
 mod totals;
 
 pub use crate::scale::{Nanos, Ticks};
+pub use schedule::{Account, Cause, Sample, Schedule, State, Switch};
 pub use totals::FunctionTotals;
 
 /// A logical CPU, as the operating system numbers it.
@@ -399,6 +401,8 @@ pub struct TraceInfo {
     pub missing_totals: Vec<FunctionTotals>,
     /// The named moments, in the order of their numbers.
     pub moments: Vec<Moment>,
+    /// What is known of the states of its threads.
+    pub schedule: Schedule,
     /// Earliest time of the trace, if it is known without reading the whole trace.
     pub start: Option<Ticks>,
     /// The moment of the dump, or of the process's death as far as it is known. Calls that are open then
@@ -417,6 +421,7 @@ impl TraceInfo {
             threads: Vec::new(),
             missing_totals: Vec::new(),
             moments: Vec::new(),
+            schedule: Schedule::default(),
             program: self.program.clone(),
             reason: self.reason.clone(),
             identity: self.identity.clone(),

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use crate::error::Diagnostic;
+use crate::model::Schedule;
 use crate::model::{Call, Function, Mark, Moment, Thread};
 use crate::packed::Packed;
 
@@ -81,6 +82,19 @@ impl Losses {
     /// Counts the named moments, which only XRay files can hold.
     pub fn add_moments(&mut self, moments: &[Moment]) {
         self.add("named moments: left out", moments.len() as u64);
+    }
+
+    /// Counts the states of threads that the target can't hold.
+    pub fn add_schedule(&mut self, schedule: &Schedule) {
+        let all = [
+            schedule.switches.len(),
+            schedule.samples.len(),
+            schedule.accounts.len(),
+        ];
+        self.add(
+            "context switches, samples and accounts of threads: left out",
+            all.iter().sum::<usize>() as u64,
+        );
     }
 
     /// Counts the untimed functions that the target can't mark as untimed.

@@ -190,6 +190,7 @@ fn what_a_trace_says_of_itself_comes_back() {
         missing,
         missing_totals: _,
         moments: _,
+        schedule: _,
         start,
         end,
         identity,

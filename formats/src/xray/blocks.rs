@@ -123,6 +123,7 @@ impl Indexer<'_> {
             }
             Payload::Identity(identity) => self.index.info.identity = identity,
             Payload::Moment(moment) => self.index.info.moments.push(moment),
+            Payload::Schedule(part) => self.index.info.schedule.append(part),
             Payload::Totals {
                 is_of_missing,
                 rows,

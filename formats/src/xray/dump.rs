@@ -355,6 +355,9 @@ pub(super) fn tables<W: Read + Write + Seek>(
     for moment in &info.moments {
         frame.custom(start, &payload::encode_moment(moment))?;
     }
+    for batch in payload::encode_schedule(&info.schedule) {
+        frame.custom(start, &batch)?;
+    }
     for batch in payload::encode_functions(&info.functions) {
         frame.custom(start, &batch)?;
     }

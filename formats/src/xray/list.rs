@@ -357,6 +357,14 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::Threshold { ticks } => {
             write!(detail, " calls below {ticks} ticks leave no records")
         }
+        Payload::Schedule(part) => {
+            let (switches, samples) = (part.switches.len(), part.samples.len());
+            let accounts = part.accounts.len();
+            write!(
+                detail,
+                " {switches} switches, {samples} samples, {accounts} accounts"
+            )
+        }
         Payload::Totals {
             is_of_missing,
             rows,

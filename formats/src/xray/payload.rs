@@ -30,8 +30,12 @@
 //! | 12, 13, 14, 16 | an event, a task, an argument, a state of the thread: see [`notes`](crate::notes) |
 //! | 15 moment | u64 tick, u64 number, from 1; u32 bytes, u32 zero; its name (UTF-8) |
 //! | 17 totals | u32 count, u32 bit 0 = of ended threads that are not in the trace, else of the thread of this block; count times what the calls of a function took since the thread began: u32 id (0 = all others), u32 number of lengths, u64 calls with a time, u64 calls without one, u64 ticks in total, u64 self ticks, u64 ticks of the longest; for each length u64 bits 0 to 7: its class (`lengths`), bits 8 to 63: calls |
+//! | 18 switches | u32 count, u32 zero; count times: u64 tick, u32 thread (0 = all), u16 CPU, u8 state from here on: 0 running, 1 preempted, 2 waiting, 3 not known; u8 zero |
+//! | 19 samples | u32 count, u32 zero; count times: u64 tick, u32 thread, u16 CPU, u8 cause: 0 processor time, 1 page fault; u8 zero; u64 program counter |
+//! | 20 accounts | u32 count, u32 zero; count times: u64 tick, u32 thread, u32 zero, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 how often it got one |
 
 use crate::bytes::{ByteOrder, Fields};
+use crate::model::Schedule;
 use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
 #[cfg(feature = "read")]
 use crate::model::{FunctionId, What};
@@ -43,12 +47,17 @@ pub use draft::{
     encode_thread, encode_threshold, encode_totals,
 };
 
+pub use schedule::{
+    account_row, encode as encode_schedule, head as schedule_head, sample_row, switch_row,
+};
+
 pub(super) use draft::{
     Place, Short, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
     put_totals_row, totals_head,
 };
 
 mod draft;
+mod schedule;
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
@@ -182,6 +191,8 @@ pub enum Payload {
         /// Each function.
         rows: Vec<FunctionTotals>,
     },
+    /// What is known of threads' states.
+    Schedule(Schedule),
     /// A payload of an unknown version or kind.
     Unknown,
 }
@@ -205,6 +216,7 @@ impl Payload {
             Payload::Threshold { .. } => "threshold",
             Payload::Note(kind) => kind.name(),
             Payload::Totals { .. } => "totals",
+            Payload::Schedule(_) => "thread states",
             Payload::Unknown => "unknown kind",
         }
     }
@@ -248,6 +260,9 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
             ticks: fields.u64()?,
         },
         TOTALS => totals(fields)?,
+        schedule::SWITCHES..=schedule::ACCOUNTS => {
+            Payload::Schedule(schedule::decode(kind, fields)?)
+        }
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
         kind => match NoteKind::of(kind) {
             Some(kind) => {

@@ -128,6 +128,7 @@ impl Dump<'_> {
         written.losses = writer.finish().map_err(as_io)?;
         if native(self.target).is_none() {
             written.losses.add_moments(&self.info.moments);
+            written.losses.add_schedule(&self.info.schedule);
         }
         Ok(written)
     }

@@ -235,6 +235,7 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
         let what = "figures of the whole run (one for each thread and function): left out";
         losses.add(what, rows as u64);
         losses.add_moments(&info.moments);
+        losses.add_schedule(&info.schedule);
     }
     tally.opened(source);
     Ok(Done { tally, losses })

@@ -1,0 +1,292 @@
+//! How long a thread was in which state, by the [`Schedule`] of its trace. This file must never give a time for a stretch of which a part is not known.
+
+use std::collections::HashMap;
+
+use crate::model::{CpuId, Schedule, State, Switch, ThreadId, Ticks};
+
+/// The time that a thread spent in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// On a CPU.
+    pub running: Ticks,
+    /// Taken from its CPU.
+    pub preempted: Ticks,
+    /// Waiting, for something or then for a CPU.
+    pub waiting: Ticks,
+}
+
+impl Spent {
+    /// The time in that state.
+    #[must_use]
+    pub fn of(&self, state: State) -> Ticks {
+        match state {
+            State::Running => self.running,
+            State::Preempted => self.preempted,
+            State::Waiting => self.waiting,
+        }
+    }
+
+    /// All of it.
+    #[must_use]
+    pub fn all(&self) -> Ticks {
+        Ticks(self.running.0 + self.preempted.0 + self.waiting.0)
+    }
+
+    /// This and the other.
+    #[must_use]
+    pub fn plus(&self, other: &Spent) -> Spent {
+        Spent {
+            running: Ticks(self.running.0 + other.running.0),
+            preempted: Ticks(self.preempted.0 + other.preempted.0),
+            waiting: Ticks(self.waiting.0 + other.waiting.0),
+        }
+    }
+
+    /// This less the other; 0 where that is more.
+    #[must_use]
+    pub fn less(&self, other: &Spent) -> Spent {
+        Spent {
+            running: self.running.since(other.running),
+            preempted: self.preempted.since(other.preempted),
+            waiting: self.waiting.since(other.waiting),
+        }
+    }
+}
+
+/// A stretch of time in which a thread was in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stay {
+    /// From when.
+    pub from: Ticks,
+    /// Until when.
+    pub until: Ticks,
+    /// The state. `None`: not known.
+    pub state: Option<State>,
+    /// The CPU: where the thread runs, or where it ran last.
+    pub cpu: Option<CpuId>,
+}
+
+/// The states of all threads. 24 bytes of memory for each switch.
+#[derive(Clone, Debug, Default)]
+pub struct States {
+    threads: HashMap<ThreadId, Line>,
+}
+
+/// One thread. `sums` at a place is the time in each state before that place's time.
+#[derive(Clone, Debug, Default)]
+struct Line {
+    stays: Vec<Stay>,
+    sums: Vec<Sums>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    spent: Spent,
+    unknown: u64,
+}
+
+impl States {
+    /// Of what the trace knows.
+    #[must_use]
+    pub fn new(schedule: &Schedule) -> States {
+        let mut switches: Vec<&Switch> = schedule.switches.iter().collect();
+        switches.sort_by_key(|switch| switch.time);
+        let mut threads: HashMap<ThreadId, Line> = HashMap::new();
+        // The latest place from which nothing was known of all threads: the list begins there anew.
+        let mut anew = None;
+        for switch in switches {
+            if switch.thread == ThreadId(0) {
+                for line in threads.values_mut() {
+                    line.go_on(switch.time, switch.to, None);
+                }
+                anew = Some(switch.time);
+                continue;
+            }
+            let line = threads.entry(switch.thread).or_default();
+            // A thread that leaves a CPU had it until then.
+            let before = match switch.to {
+                Some(State::Preempted | State::Waiting) => Some(State::Running),
+                Some(State::Running) | None => None,
+            };
+            let is_unknown = line.stays.last().is_none_or(|stay| stay.state.is_none());
+            if let (true, Some(before), Some(from)) = (is_unknown, before, anew) {
+                let from = line.stays.last().map_or(from, |stay| stay.from);
+                line.stays.pop();
+                line.go_on(from, Some(before), Some(switch.cpu));
+            }
+            line.go_on(switch.time, switch.to, Some(switch.cpu));
+        }
+        for line in threads.values_mut() {
+            line.add_up();
+        }
+        States { threads }
+    }
+
+    /// Whether nothing is known of any thread.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    /// The states of a thread in order of time, each until the next one begins.
+    pub fn stays(&self, thread: ThreadId) -> impl Iterator<Item = &Stay> {
+        let line = self.threads.get(&thread);
+        line.into_iter().flat_map(|line| &line.stays)
+    }
+
+    /// The state at a moment, and from when until when it lasts.
+    #[must_use]
+    pub fn at(&self, thread: ThreadId, time: Ticks) -> Option<&Stay> {
+        let line = self.threads.get(&thread)?;
+        line.stays.get(line.place(time)?)
+    }
+
+    /// The time that a thread spent in each state from one moment to another. `None`: a part of it is not known.
+    #[must_use]
+    pub fn spent(&self, thread: ThreadId, from: Ticks, until: Ticks) -> Option<Spent> {
+        let line = self.threads.get(&thread)?;
+        let first = line.until(from)?;
+        let last = line.until(until)?;
+        (first.unknown == last.unknown).then(|| last.spent.less(&first.spent))
+    }
+}
+
+impl Line {
+    /// From `time` on, the thread is in that state.
+    fn go_on(&mut self, time: Ticks, state: Option<State>, cpu: Option<CpuId>) {
+        let cpu = cpu.or_else(|| self.stays.last()?.cpu);
+        if let Some(last) = self.stays.last_mut() {
+            last.until = time;
+            if last.state == state && last.cpu == cpu {
+                last.until = Ticks(u64::MAX);
+                return;
+            }
+        }
+        self.stays.push(Stay {
+            from: time,
+            until: Ticks(u64::MAX),
+            state,
+            cpu,
+        });
+    }
+
+    fn add_up(&mut self) {
+        let mut sums = Sums::default();
+        self.sums = Vec::with_capacity(self.stays.len());
+        for stay in &self.stays {
+            self.sums.push(sums);
+            sums.add(stay.state, stay.until.since(stay.from).0);
+        }
+    }
+
+    /// The stay of that moment: the last that begins at or before it.
+    fn place(&self, time: Ticks) -> Option<usize> {
+        let behind = self.stays.partition_point(|stay| stay.from <= time);
+        behind.checked_sub(1)
+    }
+
+    /// The sums of all time before `time`.
+    fn until(&self, time: Ticks) -> Option<Sums> {
+        let place = self.place(time)?;
+        let (stay, mut sums) = (self.stays.get(place)?, *self.sums.get(place)?);
+        sums.add(stay.state, time.since(stay.from).0);
+        Some(sums)
+    }
+}
+
+impl Sums {
+    fn add(&mut self, state: Option<State>, ticks: u64) {
+        let sum = match state {
+            Some(State::Running) => &mut self.spent.running.0,
+            Some(State::Preempted) => &mut self.spent.preempted.0,
+            Some(State::Waiting) => &mut self.spent.waiting.0,
+            None => &mut self.unknown,
+        };
+        *sum = sum.saturating_add(ticks);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn switch(time: u64, thread: u64, to: Option<State>) -> Switch {
+        Switch {
+            time: Ticks(time),
+            thread: ThreadId(thread),
+            cpu: CpuId(1),
+            to,
+        }
+    }
+
+    fn states(switches: &[Switch]) -> States {
+        States::new(&Schedule {
+            switches: switches.to_vec(),
+            ..Schedule::default()
+        })
+    }
+
+    fn spent(running: u64, preempted: u64, waiting: u64) -> Option<Spent> {
+        Some(Spent {
+            running: Ticks(running),
+            preempted: Ticks(preempted),
+            waiting: Ticks(waiting),
+        })
+    }
+
+    #[test]
+    fn the_time_in_each_state() {
+        let list = [
+            switch(0, 0, None),
+            switch(10, 7, Some(State::Waiting)),
+            switch(30, 7, Some(State::Running)),
+            switch(35, 7, Some(State::Preempted)),
+            switch(36, 7, Some(State::Running)),
+            switch(50, 0, None),
+        ];
+        // In any order.
+        let back: Vec<Switch> = list.iter().rev().copied().collect();
+        for states in [states(&list), states(&back)] {
+            let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
+            assert_eq!(of(0, 50), spent(29, 1, 20));
+            assert_eq!(of(12, 12), spent(0, 0, 0));
+            assert_eq!(of(12, 31), spent(1, 0, 18));
+            assert_eq!(of(40, 51), None, "the list ends at 50");
+            assert_eq!(of(60, 70), None);
+            assert_eq!(states.spent(ThreadId(8), Ticks(0), Ticks(1)), None);
+            let stay = states.at(ThreadId(7), Ticks(35)).unwrap();
+            assert_eq!(stay.state, Some(State::Preempted));
+            assert_eq!((stay.from, stay.until), (Ticks(35), Ticks(36)));
+        }
+    }
+
+    #[test]
+    fn nothing_is_guessed_where_switches_were_lost() {
+        let states = states(&[
+            switch(0, 0, None),
+            switch(10, 7, Some(State::Waiting)),
+            switch(20, 0, None),
+            switch(30, 7, Some(State::Running)),
+            switch(35, 0, None),
+            switch(45, 7, Some(State::Waiting)),
+            switch(60, 0, None),
+        ]);
+        let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
+        assert_eq!(of(0, 20), spent(10, 0, 10));
+        assert_eq!(of(0, 21), None);
+        assert_eq!(of(20, 30), None);
+        assert_eq!(of(30, 35), spent(5, 0, 0));
+        // It leaves its CPU at 45, so it had it from 35 on.
+        assert_eq!(of(30, 60), spent(15, 0, 15));
+    }
+
+    #[test]
+    fn a_thread_that_begins_has_no_state_before() {
+        let states = states(&[switch(0, 0, None), switch(10, 7, Some(State::Running))]);
+        assert_eq!(states.spent(ThreadId(7), Ticks(5), Ticks(12)), None);
+        assert_eq!(
+            states.spent(ThreadId(7), Ticks(10), Ticks(12)),
+            spent(2, 0, 0)
+        );
+    }
+}

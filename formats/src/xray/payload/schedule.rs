@@ -1,0 +1,187 @@
+//! Thread states as payloads: switches, samples and accounts. Little-endian where they are written. This file must
+//! never allocate from a count that is not covered by bytes.
+
+#[cfg(feature = "read")]
+use crate::bytes::Fields;
+use crate::model::{Account, Sample, Schedule, Switch};
+#[cfg(feature = "read")]
+use crate::model::{Cause, State};
+#[cfg(feature = "read")]
+use crate::model::{CpuId, ThreadId, Ticks};
+
+pub(super) const SWITCHES: u8 = 18;
+pub(super) const SAMPLES: u8 = 19;
+pub(super) const ACCOUNTS: u8 = 20;
+/// The state that is not known.
+const NOT_KNOWN: u8 = 3;
+/// The most rows of a payload.
+const BATCH: usize = 2048;
+
+/// A row of a payload of switches. Threads and CPUs keep their lower bits. Async-signal-safe.
+#[must_use]
+pub fn switch_row(switch: &Switch) -> [u8; 16] {
+    let to = switch.to.map_or(NOT_KNOWN, |state| state as u8);
+    let place = place(switch.thread.0, switch.cpu.0, to);
+    (u128::from(switch.time.0) | u128::from(place) << 64).to_le_bytes()
+}
+
+/// A row of a payload of samples. Async-signal-safe.
+#[must_use]
+pub fn sample_row(sample: &Sample) -> [u8; 24] {
+    let place = place(sample.thread.0, sample.cpu.0, sample.cause as u8);
+    words([sample.time.0, place, sample.address])
+}
+
+/// A row of a payload of accounts. Async-signal-safe.
+#[must_use]
+pub fn account_row(account: &Account) -> [u8; 40] {
+    words([
+        account.time.0,
+        u64::from(account.thread.0 as u32),
+        account.running_ns,
+        account.run_delay_ns,
+        account.times,
+    ])
+}
+
+fn place(thread: u64, cpu: u32, what: u8) -> u64 {
+    u64::from(thread as u32) | u64::from(cpu as u16) << 32 | u64::from(what) << 48
+}
+
+fn words<const WORDS: usize, const BYTES: usize>(words: [u64; WORDS]) -> [u8; BYTES] {
+    let mut bytes = [0; BYTES];
+    for (to, from) in bytes.chunks_exact_mut(8).zip(words) {
+        to.copy_from_slice(&from.to_le_bytes());
+    }
+    bytes
+}
+
+/// The head of a payload of so many rows. `kind`: 18, 19 or 20. Async-signal-safe.
+#[must_use]
+pub fn head(kind: u8, rows: u32) -> [u8; 16] {
+    let words = [super::head(kind), u64::from(rows).to_le_bytes()];
+    let mut head = [0; 16];
+    head.copy_from_slice(words.as_flattened());
+    head
+}
+
+/// All of a schedule, in as many payloads as it needs.
+pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let switches = batches(SWITCHES, &schedule.switches, switch_row);
+    let samples = batches(SAMPLES, &schedule.samples, sample_row);
+    let accounts = batches(ACCOUNTS, &schedule.accounts, account_row);
+    switches.chain(samples).chain(accounts)
+}
+
+fn batches<T, const BYTES: usize>(
+    kind: u8,
+    all: &[T],
+    row: fn(&T) -> [u8; BYTES],
+) -> impl Iterator<Item = Vec<u8>> + '_ {
+    all.chunks(BATCH).map(move |batch| {
+        let mut payload = head(kind, batch.len() as u32).to_vec();
+        batch.iter().for_each(|one| payload.extend(row(one)));
+        payload
+    })
+}
+
+/// The rows of a payload behind its head. Rows of unknown causes are left out. `None`: it is damaged.
+#[cfg(feature = "read")]
+pub(super) fn decode(kind: u8, mut fields: Fields<'_>) -> Option<Schedule> {
+    let (count, _zero) = (fields.u32()?, fields.u32()?);
+    let mut schedule = Schedule::default();
+    for _ in 0..count {
+        let time = Ticks(fields.u64()?);
+        let thread = ThreadId(fields.u32()?.into());
+        if kind == ACCOUNTS {
+            let _zero = fields.u32()?;
+            schedule.accounts.push(Account {
+                time,
+                thread,
+                running_ns: fields.u64()?,
+                run_delay_ns: fields.u64()?,
+                times: fields.u64()?,
+            });
+            continue;
+        }
+        let cpu = CpuId(fields.u16()?.into());
+        let (what, _zero) = (fields.u8()?, fields.u8()?);
+        if kind == SWITCHES {
+            let to = State::of(what);
+            schedule.switches.push(Switch {
+                time,
+                thread,
+                cpu,
+                to,
+            });
+            continue;
+        }
+        let address = fields.u64()?;
+        schedule.samples.extend(Cause::of(what).map(|cause| Sample {
+            time,
+            thread,
+            cpu,
+            cause,
+            address,
+        }));
+    }
+    Some(schedule)
+}
+
+#[cfg(all(test, feature = "read"))]
+mod tests {
+    use super::super::{Payload, decode};
+    use super::*;
+    use crate::bytes::ByteOrder;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let (time, thread, cpu) = (Ticks(u64::MAX - 1), ThreadId(4_000_000_000), CpuId(65_535));
+        let to = [None, Some(State::Running), Some(State::Preempted)];
+        let mut switches: Vec<Switch> = to
+            .into_iter()
+            .chain(std::iter::repeat_n(Some(State::Waiting), BATCH))
+            .map(|to| Switch {
+                time,
+                thread,
+                cpu,
+                to,
+            })
+            .collect();
+        switches[0].thread = ThreadId(0);
+        let samples = [Cause::Time, Cause::PageFault].map(|cause| Sample {
+            time,
+            thread,
+            cpu,
+            cause,
+            address: 0x1234_5678_9abc_def0,
+        });
+        let account = Account {
+            time,
+            thread,
+            running_ns: 1,
+            run_delay_ns: u64::MAX,
+            times: 3,
+        };
+        let schedule = Schedule {
+            switches,
+            samples: samples.to_vec(),
+            accounts: vec![account],
+        };
+        let mut read = Schedule::default();
+        let mut payloads = 0;
+        for payload in encode(&schedule) {
+            assert_eq!(payload.len() % 8, 0);
+            let Some(Payload::Schedule(part)) = decode(&payload, ByteOrder::Little) else {
+                panic!("it is not read as a schedule");
+            };
+            read.append(part);
+            payloads += 1;
+            // Cut anywhere, it is damaged, and nothing else happens.
+            for end in (8..payload.len()).step_by(7) {
+                assert!(decode(&payload[..end], ByteOrder::Little).is_none());
+            }
+        }
+        assert_eq!((read, payloads), (schedule, 4));
+    }
+}
