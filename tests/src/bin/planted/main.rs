@@ -1,0 +1,94 @@
+//! A service of eight threads in which one call of some ten thousand is slow, for a cause that the seed places. Tests
+//! record it, and ask `fdr slow` why the call was slow.
+//!
+//! ```text
+//! planted none|lock|fsync|neighbour|faults|quadratic|channel|allocation SEED
+//! planted spin                   (started by `neighbour`: takes the CPU that its standard input names)
+//! ```
+//! Its last line is JSON: the function, the thread and the call that are slow, for how long that call was held up, the
+//! CPU time of that, and the other thread and its function where there is one. Only the planted call may differ from
+//! the others: what has to be ready for it is made ready outside of traced calls.
+
+mod causes;
+mod plan;
+mod service;
+
+use std::process::exit;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::{self, Builder, JoinHandle};
+use std::time::Duration;
+
+use causes::{Outcome, Shared};
+use plan::{Cause, Plan, WORKERS};
+use service::Worker;
+
+/// Requests of each worker, and how many come at a time.
+const REQUESTS: u64 = 1800;
+const BURST: u64 = 4;
+
+fn spawn<T: Send + 'static>(
+    name: String,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> JoinHandle<T> {
+    Builder::new().name(name).spawn(body).expect("a thread")
+}
+
+/// All requests of a worker.
+fn work(mut worker: Worker) -> Option<Outcome> {
+    for request in 0..REQUESTS {
+        if request % BURST == 0 {
+            worker.poll();
+        }
+        worker.begins(request);
+        worker.serve();
+    }
+    worker.outcome
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let (cause, seed) = match words[..] {
+        ["spin"] => return causes::spin_as_told(),
+        [cause, seed] => (Cause::named(cause), seed.parse().ok()),
+        _ => (None, None),
+    };
+    let (Some(cause), Some(seed)) = (cause, seed) else {
+        eprintln!(
+            "usage: planted none|lock|fsync|neighbour|faults|quadratic|channel|allocation SEED"
+        );
+        exit(2);
+    };
+    let plan = Plan::new(cause, seed, REQUESTS);
+    let (shared, mut audits) = Shared::new(plan.clone());
+    let shared = Arc::new(shared);
+    let theirs = Arc::clone(&shared);
+    let maintenance = spawn("maintenance".to_owned(), move || {
+        while !theirs.is_over.load(Ordering::Acquire) {
+            service::maintain(&theirs, &mut audits);
+        }
+    });
+    let theirs = Arc::clone(&shared);
+    let metrics = spawn("metrics".to_owned(), move || {
+        while !theirs.is_over.load(Ordering::Acquire) {
+            service::sample();
+            thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let workers: Vec<_> = (0..WORKERS)
+        .map(|place| {
+            let worker = Worker::new(place, Arc::clone(&shared), seed);
+            spawn(plan::worker_name(place), move || work(worker))
+        })
+        .collect();
+    let outcomes = workers
+        .into_iter()
+        .map(|worker| worker.join().expect("no panic"));
+    let outcome = outcomes.fold(None, Option::or);
+    shared.is_over.store(true, Ordering::Release);
+    maintenance.join().expect("no panic");
+    metrics.join().expect("no panic");
+    assert_eq!(outcome.is_none(), cause == Cause::None, "one call is slow");
+    println!("{}", plan.told(outcome.as_ref()));
+}
