@@ -26,5 +26,6 @@ mod rings;
 mod selection;
 mod slow;
 mod state;
+mod states;
 mod terminal;
 mod verify;

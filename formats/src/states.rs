@@ -148,6 +148,33 @@ impl States {
         self.threads.is_empty()
     }
 
+    /// The threads of which anything is known, in the order of their numbers.
+    #[must_use]
+    pub fn threads(&self) -> Vec<ThreadId> {
+        let mut threads: Vec<ThreadId> = self.threads.keys().copied().collect();
+        threads.sort_unstable();
+        threads
+    }
+
+    /// The stays of a thread that overlap a stretch of time, cut to it.
+    pub fn between(
+        &self,
+        thread: ThreadId,
+        from: Ticks,
+        until: Ticks,
+    ) -> impl Iterator<Item = Stay> + '_ {
+        let line = self.threads.get(&thread);
+        let first = line.map_or(0, |line| line.place(from).unwrap_or(0));
+        let stays = line.and_then(|line| line.stays.get(first..)).unwrap_or(&[]);
+        let stays = stays.iter().take_while(move |stay| stay.from < until);
+        let stays = stays.map(move |stay| Stay {
+            from: stay.from.max(from),
+            until: stay.until.min(until),
+            ..*stay
+        });
+        stays.filter(|stay| stay.from < stay.until)
+    }
+
     /// The states of a thread in order of time, each until the next one begins.
     pub fn stays(&self, thread: ThreadId) -> impl Iterator<Item = &Stay> {
         let line = self.threads.get(&thread);
@@ -224,7 +251,10 @@ impl Line {
         let place = self.place(time).and_then(|place| self.stays.get(place));
         place.copied().unwrap_or(Stay {
             from: Ticks(0),
-            until: self.stays.first().map_or(Ticks(u64::MAX), |first| first.from),
+            until: self
+                .stays
+                .first()
+                .map_or(Ticks(u64::MAX), |first| first.from),
             state: None,
             cpu: None,
         })
@@ -394,6 +424,13 @@ mod tests {
         assert_eq!(known(4, 70), [40, 0, 10, 16]);
         assert_eq!(known(4, 8), [0, 0, 0, 4]);
         assert_eq!(known(25, 26), [0, 0, 1, 0]);
+        let between: Vec<(u64, u64)> = states
+            .between(ThreadId(7), Ticks(15), Ticks(35))
+            .map(|stay| (stay.from.0, stay.until.0))
+            .collect();
+        assert_eq!(between, [(15, 20), (20, 30), (30, 35)]);
+        assert_eq!(states.between(ThreadId(7), Ticks(5), Ticks(10)).count(), 0);
+        assert_eq!(states.threads(), [ThreadId(7)]);
         let none = states.known(ThreadId(8), Ticks(3), Ticks(9));
         assert_eq!((none.spent, none.unknown), (Spent::default(), Ticks(6)));
     }

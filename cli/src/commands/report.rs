@@ -59,6 +59,12 @@ is self time of the function that called them. In figures of the whole run it
 is in no row. --filter shows only its functions, with the figures that they
 have among all. --function, --thread and a window leave all other calls out.
 
+running, preempted, waiting: shares of total in which the thread ran, was taken
+from its CPU, and waited; self running … the same of self. Only in traces that
+know their threads' states. Times of which nothing is known, as switches were
+lost, count for none; - if that is all. In figures of the whole run, the shares
+are those of the calls with records.
+
 Events and counters (fdr::event!, fdr::counter!) have tables of their own below:
 those whose notes are in the trace, in the whole trace or in the window. The
 rate is that over the time of the trace. fdr records shows each of them.

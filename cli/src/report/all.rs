@@ -8,8 +8,8 @@ use fdr_formats::pieces::{self, Division};
 
 use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Selection};
-use crate::{away, trace};
 use crate::ui::{self, Progress};
+use crate::{away, trace};
 
 impl Figures {
     /// The figures of a trace, with what was found at its opening.

@@ -11,6 +11,22 @@ use super::stats::Table;
 const GROUP: usize = 256;
 
 impl Stack {
+    /// The next edge is at that time.
+    pub(super) fn reach(&mut self, time: Ticks, table: &mut Table) {
+        let Some(absence) = &mut self.absence else {
+            return;
+        };
+        if absence.lasts(time) {
+            return;
+        }
+        absence.reach(time, &mut self.calls, |open, less| {
+            if let Some(around) = open.last() {
+                let place = table.place(around.function);
+                table.at(place).own_away.take(less);
+            }
+        });
+    }
+
     pub(super) fn run_by_state(&mut self, batch: &mut Batch, table: &mut Table, calls: &[Call]) {
         let mut rest = calls;
         while let Some(first) = rest.first() {

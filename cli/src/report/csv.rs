@@ -12,9 +12,28 @@ use super::states::{InStates, RowStates};
 use crate::ui;
 
 const HEAD: [&str; 23] = [
-    "name", "file", "line", "calls", "clipped", "total_ns", "self_ns", "min_ns", "mean_ns",
-    "p50_ns", "p90_ns", "p99_ns", "max_ns", "counted", "error_ns", "running_ns", "preempted_ns",
-    "waiting_ns", "unknown_ns", "self_running_ns", "self_preempted_ns", "self_waiting_ns",
+    "name",
+    "file",
+    "line",
+    "calls",
+    "clipped",
+    "total_ns",
+    "self_ns",
+    "min_ns",
+    "mean_ns",
+    "p50_ns",
+    "p90_ns",
+    "p99_ns",
+    "max_ns",
+    "counted",
+    "error_ns",
+    "running_ns",
+    "preempted_ns",
+    "waiting_ns",
+    "unknown_ns",
+    "self_running_ns",
+    "self_preempted_ns",
+    "self_waiting_ns",
     "self_unknown_ns",
 ];
 
@@ -82,7 +101,9 @@ fn fields(row: &Row) -> [String; 23] {
     };
     let state = |spent: fn(&RowStates) -> &InStates, ns: fn(&InStates) -> u64| {
         let states = row.states.as_ref();
-        states.map(|states| ns(spent(states)).to_string()).unwrap_or_default()
+        states
+            .map(|states| ns(spent(states)).to_string())
+            .unwrap_or_default()
     };
     let total = |ns| state(|states| &states.total, ns);
     let own = |ns| state(|states| &states.own, ns);

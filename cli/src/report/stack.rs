@@ -79,7 +79,7 @@ impl ShortCalls {
 /// The calls of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct Stack {
-    calls: CallStack,
+    pub(super) calls: CallStack,
     /// Calls of each function that are open now, by the place in the table.
     open: Vec<u32>,
     /// Ticks inside of each function, outermost calls only.
@@ -173,22 +173,6 @@ impl Stack {
         self.flaws = figures.flaws;
         (self.open, self.totals) = (figures.open, figures.totals);
         (self.away, self.absence) = (figures.away, figures.absence);
-    }
-
-    /// The next edge is at that time.
-    pub(super) fn reach(&mut self, time: Ticks, table: &mut Table) {
-        let Some(absence) = &mut self.absence else {
-            return;
-        };
-        if absence.lasts(time) {
-            return;
-        }
-        absence.reach(time, &mut self.calls, |open, less| {
-            if let Some(around) = open.last() {
-                let place = table.place(around.function);
-                table.at(place).own_away.take(less);
-            }
-        });
     }
 
     /// So many records are missing here.
@@ -420,7 +404,13 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     fn stepped(&mut self, ended: usize) {
         settle(self.ended, ended, &mut self.table.stats, &mut self.totals);
         if let Some(kind) = self.kind {
-            settle_away(self.ended, ended, kind, &mut self.table.stats, &mut self.away);
+            settle_away(
+                self.ended,
+                ended,
+                kind,
+                &mut self.table.stats,
+                &mut self.away,
+            );
         }
     }
 
@@ -474,7 +464,9 @@ fn settle_away(
             continue;
         };
         let (time, children) = (ended.total[nth], ended.children[nth]);
-        stats.own_away.add(&Away::of(kind, time.wrapping_sub(children)));
+        stats
+            .own_away
+            .add(&Away::of(kind, time.wrapping_sub(children)));
         if ended.open[nth] == 0 {
             away.add(&Away::of(kind, time));
         }

@@ -159,7 +159,9 @@ impl OfThreads {
 impl Report {
     /// Whether the trace knows states.
     pub(crate) fn has_states(&self) -> bool {
-        self.threads.iter().any(|thread| thread.states.spent.is_some())
+        self.threads
+            .iter()
+            .any(|thread| thread.states.spent.is_some())
     }
 
     /// What is to be said of the states of all threads.
@@ -194,8 +196,15 @@ impl Report {
             notes.push(format!(
                 "running, preempted, waiting: shares of total or self times{of_records}{partly}"
             ));
-        } else if self.threads.iter().any(|thread| thread.states.coarse.is_some()) {
-            let coarse = self.threads.iter().filter_map(|thread| thread.states.coarse);
+        } else if self
+            .threads
+            .iter()
+            .any(|thread| thread.states.coarse.is_some())
+        {
+            let coarse = self
+                .threads
+                .iter()
+                .filter_map(|thread| thread.states.coarse);
             let (running, delay) = coarse.fold((0_u64, 0_u64), |(running, delay), more| {
                 let running = running.saturating_add(more.running_ns);
                 (running, delay.saturating_add(more.run_delay_ns))
@@ -239,7 +248,10 @@ pub(super) fn thread_facts(states: &ThreadStates) -> Vec<String> {
             0 => facts.push("states not known".to_owned()),
             _ => {
                 for (name, ns) in parts(&spent) {
-                    facts.push(format!("{name} {}", percent(spent.share(ns).unwrap_or(0.0))));
+                    facts.push(format!(
+                        "{name} {}",
+                        percent(spent.share(ns).unwrap_or(0.0))
+                    ));
                 }
                 if spent.unknown_ns > 0 {
                     facts.push(format!("not known {}", ui::duration(spent.unknown_ns)));
@@ -253,9 +265,15 @@ pub(super) fn thread_facts(states: &ThreadStates) -> Vec<String> {
             None => " since it began",
         };
         if states.spent.is_none_or(|spent| spent.known_ns() == 0) {
-            facts.push(format!("coarse: ran {}{since}", ui::duration(coarse.running_ns)));
+            facts.push(format!(
+                "coarse: ran {}{since}",
+                ui::duration(coarse.running_ns)
+            ));
         }
-        facts.push(format!("run delay {}{since}", ui::duration(coarse.run_delay_ns)));
+        facts.push(format!(
+            "run delay {}{since}",
+            ui::duration(coarse.run_delay_ns)
+        ));
     }
     facts
 }

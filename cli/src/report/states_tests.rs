@@ -21,7 +21,12 @@ const THREAD: ThreadId = ThreadId(7);
 fn switch(time: u64, to: Option<State>) -> Switch {
     let thread = THREAD;
     let (time, cpu) = (Ticks(time), CpuId(0));
-    Switch { time, thread, cpu, to }
+    Switch {
+        time,
+        thread,
+        cpu,
+        to,
+    }
 }
 
 /// Changes of state from `from` on, some of them very close, in any order of states.
@@ -72,7 +77,10 @@ impl CallHandler<Away> for Oracle<'_> {
 
     fn ended(&mut self, ended: Ended<Away>, open: &mut [Open<Away>]) {
         let function = ended.call.function;
-        let known: Away = self.states.known(THREAD, ended.call.start, ended.end).into();
+        let known: Away = self
+            .states
+            .known(THREAD, ended.call.start, ended.end)
+            .into();
         let mut around = known;
         if function == self.untimed {
             around = ended.call.data;
@@ -156,7 +164,11 @@ fn what_is_added_up_on_the_way_is_what_a_search_for_each_call_finds() {
         for (id, own) in oracle.own {
             wanted.insert(id, (own, oracle.total[&id]));
         }
-        assert!(wanted.values().any(|(own, _)| own.0.iter().all(|ticks| *ticks > 0)));
+        assert!(
+            wanted
+                .values()
+                .any(|(own, _)| own.0.iter().all(|ticks| *ticks > 0))
+        );
         assert_eq!(sums(packed, untimed), wanted, "{seed}");
         assert_eq!(sums(some, untimed), wanted, "{seed}");
     }
@@ -225,7 +237,13 @@ fn a_call_has_its_own_states_and_those_of_the_calls_inside() {
         switch(900, None),
     ];
     let report = report(&trace);
-    let row = |id: u32| report.rows.iter().find(|row| row.id == id).expect("it was called");
+    let row = |id: u32| {
+        report
+            .rows
+            .iter()
+            .find(|row| row.id == id)
+            .expect("it was called")
+    };
     let one = row(1).states.expect("states");
     assert_eq!(one.total, in_states([590, 10, 200, 100]));
     assert_eq!(one.own, in_states([440, 10, 0, 100]));
@@ -236,7 +254,10 @@ fn a_call_has_its_own_states_and_those_of_the_calls_inside() {
     assert_eq!(report.rows[0].id, 1, "most waiting first, then by name");
     let thread = &report.threads[0];
     assert_eq!(thread.states.spent, Some(in_states([590, 10, 200, 100])));
-    assert_eq!(report.threads[1].states.spent, Some(in_states([0, 0, 0, 100])));
+    assert_eq!(
+        report.threads[1].states.spent,
+        Some(in_states([0, 0, 0, 100]))
+    );
 }
 
 #[test]

@@ -341,9 +341,16 @@ impl Line {
 
 /// The columns that no row has: those of states where the trace knows none, and what the figures of a whole run lack.
 fn absent(report: &Report) -> Vec<&'static str> {
-    let states = ["running", "preempted", "waiting"].into_iter().chain(SELF_STATES);
+    let states = ["running", "preempted", "waiting"]
+        .into_iter()
+        .chain(SELF_STATES);
     let states = states.filter(|_| !report.has_states());
-    report.is_whole.then_some("min").into_iter().chain(states).collect()
+    report
+        .is_whole
+        .then_some("min")
+        .into_iter()
+        .chain(states)
+        .collect()
 }
 
 /// What fits into the width that there is, the same for all tables of a report.

@@ -117,7 +117,10 @@ fn columns_go_in_order_and_numbers_are_never_cut() {
     );
     // So narrow that nothing helps.
     let (lines, left_out) = table(Some(20), false);
-    assert_eq!(left_out, LEFT_OUT);
+    let timely = LEFT_OUT.into_iter();
+    let timely = timely.filter(|name| !["running", "preempted", "waiting"].contains(name));
+    let timely: Vec<&str> = timely.filter(|name| !SELF_STATES.contains(name)).collect();
+    assert_eq!(left_out, timely);
     let cells: Vec<&str> = lines[1].split("  ").map(str::trim).collect();
     assert!(
         cells.contains(&"12,345") && cells.contains(&"1.235 ms"),

@@ -47,7 +47,7 @@ pub(super) struct Step {
 }
 
 impl Step {
-    fn excess(&self) -> f64 {
+    pub(super) fn excess(&self) -> f64 {
         self.total - self.usual
     }
 }
@@ -205,6 +205,8 @@ pub(super) struct Meanwhile {
     pub(super) function: FunctionId,
     /// Ticks of the slow call.
     pub(super) ticks: u64,
+    /// Those of them in which it ran, where its states are known.
+    pub(super) running: u64,
     /// The part of a usual call during which some thread does that.
     pub(super) usual: f64,
 }
@@ -257,10 +259,16 @@ pub(super) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
                 thread,
                 function,
                 ticks,
+                running: presence.running.min(ticks),
                 usual,
             };
             found.push((present - usual, presence.depth, what));
         }
+    }
+    // A thread that ran explains more than one that waited, too.
+    let ran = |what: &Meanwhile| what.running as f64 >= MOST * what.ticks as f64;
+    if found.iter().any(|(.., what)| ran(what)) {
+        found.retain(|(.., what)| ran(what));
     }
     let best = found.iter().map(|(score, ..)| *score).fold(0.0, f64::max);
     let near = found.into_iter().filter(|(score, ..)| *score >= 0.9 * best);

@@ -2,10 +2,12 @@
 
 use std::io::Write;
 
+use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
 use super::cause::{Cause, Step};
+use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
 use crate::report::json::{self, Identity};
 use crate::report::rows::name_of;
@@ -40,6 +42,7 @@ struct Call {
     cause: &'static str,
     share: f64,
     wait: Option<Wait>,
+    states: Option<States>,
     meanwhile: Option<Meanwhile>,
     sentence: String,
 }
@@ -72,11 +75,30 @@ struct Wait {
 }
 
 #[derive(Serialize)]
+struct States {
+    running_ns: u64,
+    preempted_ns: u64,
+    waiting_ns: u64,
+    unknown_ns: u64,
+    excess: Option<&'static str>,
+    preempted_by: Option<PreemptedBy>,
+    page_faults: u64,
+}
+
+#[derive(Serialize)]
+struct PreemptedBy {
+    thread: Option<u64>,
+    thread_name: Option<String>,
+    function: Option<String>,
+}
+
+#[derive(Serialize)]
 struct Meanwhile {
     thread: u64,
     thread_name: String,
     function: String,
     ns: u64,
+    running_ns: Option<u64>,
     usual_share: f64,
 }
 
@@ -154,13 +176,35 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
                 .then(|| name_of_thread(info, ThreadId(wait.holder)).to_owned()),
             holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
         }),
+        states: finding.states.map(|states| States {
+            running_ns: nanos(states.known.spent.running.0),
+            preempted_ns: nanos(states.known.spent.preempted.0),
+            waiting_ns: nanos(states.known.spent.waiting.0),
+            unknown_ns: nanos(states.known.unknown.0),
+            excess: states.excess.map(State::name),
+            preempted_by: states.by.map(|by| preempted_by(info, by)),
+            page_faults: states.page_faults,
+        }),
         meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
             thread: meanwhile.thread.0,
             thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
             function: name_of(info, meanwhile.function),
             ns: nanos(meanwhile.ticks),
+            running_ns: finding.states.map(|_| nanos(meanwhile.running)),
             usual_share: meanwhile.usual,
         }),
         sentence: sentence(info, finding),
+    }
+}
+
+fn preempted_by(info: &TraceInfo, by: By) -> PreemptedBy {
+    let (thread, function) = match by {
+        By::Thread(thread, function) => (Some(thread), function),
+        By::Another => (None, None),
+    };
+    PreemptedBy {
+        thread: thread.map(|thread| thread.0),
+        thread_name: thread.map(|thread| name_of_thread(info, thread).to_owned()),
+        function: function.map(|function| name_of(info, function)),
     }
 }

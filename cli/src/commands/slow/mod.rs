@@ -6,6 +6,9 @@ mod overlaps;
 mod show;
 mod slowest;
 mod stacks;
+mod states;
+#[cfg(test)]
+mod states_tests;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -16,19 +19,21 @@ use std::path::Path;
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
+use fdr_formats::model::State;
 use fdr_formats::note_words;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, SlowestPass};
+use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
 use super::{Headings, Status, Traces};
 use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui;
-use crate::{memory, trace};
+use crate::{away, memory, trace};
 
 const HELP: &str = "\
 A call is slow if it took over ten times the p50 and over five times the p90 of
@@ -45,6 +50,11 @@ from the p50 of the function.
 
 If the call waited for a lock, a condition or a channel of fdr::sync for half of
 its time, the trace knows for what, and who held it.
+
+In a trace that knows its threads' states, a line says how long the call's
+thread ran, was preempted and waited. The state with most of the excess stands
+in the sentence: the thread computed, was preempted by the thread that had its
+CPU, or by another process, or waited.
 
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
@@ -138,6 +148,8 @@ struct Finding {
     meanwhile: Option<Meanwhile>,
     /// The longest wait inside, if it took a half of the call.
     wait: Option<Wait>,
+    /// What the thread did, if the trace knows states.
+    states: Option<CallStates>,
 }
 
 /// What was found in a trace.
@@ -244,6 +256,8 @@ fn explain(
     let about = |error| trace::about(trace, error);
     let clock = &source.info().clock;
     let stretch = |thread, start, end| Stretch { thread, start, end };
+    let states = away::states_of(source.info());
+    let states = states.as_deref();
     let mut functions: Vec<FunctionId> = slow.iter().map(|call| call.function).collect();
     functions.sort_unstable();
     functions.dedup();
@@ -256,7 +270,8 @@ fn explain(
         let most = usual
             .get(&function)
             .map_or(0, |usual| ticks(clock, usual.p90));
-        let workers = stacks::run(source, || TreePass::new(function, &of, most)).map_err(about)?;
+        let pass = || TreePass::new(function, &of, most).with_states(states);
+        let workers = stacks::run(source, pass).map_err(about)?;
         trees.insert(function, TreePass::gather(function, workers));
     }
     let of_slow = slow
@@ -266,10 +281,11 @@ fn explain(
     let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
     let stretches = Stretches::new(of_slow.chain(of_usual).collect());
     let mut seen = Seen::new();
-    for pass in stacks::run(source, || OverlapPass::new(&stretches)).map_err(about)? {
+    for pass in stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)? {
         for (key, more) in pass.seen {
             let sum = seen.entry(key).or_default();
             sum.ticks = sum.ticks.saturating_add(more.ticks);
+            sum.running = sum.running.saturating_add(more.running);
             sum.depth = sum.depth.max(more.depth);
         }
     }
@@ -306,6 +322,15 @@ fn explain(
             explained.path[0].usual = usual.p50 as f64;
         }
         let slow = place(call.thread, call.start, call.end);
+        let states = states.map(|states| {
+            let around = Around {
+                states,
+                schedule: &source.info().schedule,
+                place: slow.map(|(place, _)| place),
+                seen: &seen,
+            };
+            CallStates::new(&call, tree, &explained, parts.scale, &around)
+        });
         let slow = slow.filter(|_| explained.cause != Cause::None);
         let meanwhile = slow.and_then(|slow| {
             let compared = Compared {
@@ -322,6 +347,7 @@ fn explain(
             usual,
             meanwhile,
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
+            states,
             explained,
         });
     }
@@ -373,7 +399,17 @@ fn sentence(info: &TraceInfo, finding: &Finding) -> String {
             ", because the thread waited for {}",
             wait_in_words(info, wait)
         ));
-    } else if let Some(meanwhile) = &finding.meanwhile {
+        words.push('.');
+        return words;
+    }
+    let mut meanwhile = finding.meanwhile.as_ref();
+    if let Some(states) = &finding.states {
+        words.push_str(&states.in_words(info));
+        // Who computes is kept by nobody, and of who was preempted it is known by whom.
+        let is_waiting = |state| state == State::Waiting;
+        meanwhile = meanwhile.filter(|_| states.excess.is_none_or(is_waiting));
+    }
+    if let Some(meanwhile) = meanwhile {
         let thread = thread_name(info, meanwhile.thread);
         let function = name_of(info, meanwhile.function);
         words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use fdr_formats::calls::Ended;
+use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
 use super::stacks::Pass;
@@ -44,19 +45,19 @@ impl Stretches {
         self.list.binary_search_by_key(&key(wanted), key).ok()
     }
 
-    /// Places of the stretches of other threads that a call overlaps, with the ticks that they share.
+    /// Places of the stretches of other threads that a call overlaps, with the time that they share.
     fn overlaps(
         &self,
         thread: ThreadId,
         start: Ticks,
         end: Ticks,
-    ) -> impl Iterator<Item = (usize, u64)> {
+    ) -> impl Iterator<Item = (usize, Ticks, Ticks)> {
         let last = self.list.partition_point(|stretch| stretch.start < end);
         let places = (0..last).rev().take_while(move |&at| self.ends[at] > start);
         places.filter_map(move |at| {
             let stretch = self.list[at];
-            let shared = end.min(stretch.end).since(start.max(stretch.start)).0;
-            (stretch.thread != thread && shared > 0).then_some((at, shared))
+            let (from, until) = (start.max(stretch.start), end.min(stretch.end));
+            (stretch.thread != thread && from < until).then_some((at, from, until))
         })
     }
 }
@@ -66,6 +67,8 @@ impl Stretches {
 pub(super) struct Presence {
     /// Ticks; of a function that calls itself, of all these calls together.
     pub(super) ticks: u64,
+    /// Those of them in which the thread ran, where its states are known.
+    pub(super) running: u64,
     /// Open calls around it, at most.
     pub(super) depth: usize,
 }
@@ -76,14 +79,16 @@ pub(super) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
 /// The pass.
 pub(super) struct OverlapPass<'a> {
     stretches: &'a Stretches,
+    states: Option<&'a States>,
     thread: ThreadId,
     pub(super) seen: Seen,
 }
 
 impl<'a> OverlapPass<'a> {
-    pub(super) fn new(stretches: &'a Stretches) -> OverlapPass<'a> {
+    pub(super) fn new(stretches: &'a Stretches, states: Option<&'a States>) -> OverlapPass<'a> {
         OverlapPass {
             stretches,
+            states,
             thread: ThreadId::default(),
             seen: HashMap::new(),
         }
@@ -104,10 +109,15 @@ impl Pass for OverlapPass<'_> {
             return;
         }
         let (start, end) = (ended.call.start, ended.end);
-        for (place, ticks) in self.stretches.overlaps(self.thread, start, end) {
+        for (place, from, until) in self.stretches.overlaps(self.thread, start, end) {
+            let running = self
+                .states
+                .map(|states| states.known(self.thread, from, until));
+            let running = running.map_or(0, |known| known.spent.running.0);
             let seen = self.seen.entry((place, self.thread, ended.call.function));
             let seen = seen.or_default();
-            seen.ticks = seen.ticks.saturating_add(ticks);
+            seen.ticks = seen.ticks.saturating_add(until.since(from).0);
+            seen.running = seen.running.saturating_add(running);
             seen.depth = seen.depth.max(ended.depth);
         }
     }
@@ -128,7 +138,9 @@ mod tests {
         let stretches = Stretches::new(all.to_vec());
         let overlaps = |thread, start, end| -> Vec<(usize, u64)> {
             let found = stretches.overlaps(ThreadId(thread), Ticks(start), Ticks(end));
-            found.collect()
+            found
+                .map(|(at, from, until)| (at, until.since(from).0))
+                .collect()
         };
         assert_eq!(overlaps(3, 15, 55), [(2, 5), (1, 5), (0, 40)]);
         assert_eq!(overlaps(1, 15, 55), [(2, 5)]);

@@ -79,7 +79,9 @@ fn call(
     for (depth, step) in explained.path.iter().enumerate() {
         let mut line = Line::of(info, depth, step);
         if depth == last && !matches!(explained.cause, Cause::None | Cause::Spread) {
-            line.note = format!("  <- {} of the excess", percent(explained.share));
+            let state = finding.states.and_then(|states| states.excess);
+            let state = state.map_or_else(String::new, |state| format!(", {}", state.name()));
+            line.note = format!("  <- {} of the excess{state}", percent(explained.share));
         }
         rows.push(line);
     }
@@ -90,6 +92,14 @@ fn call(
             .map(|step| Line::of(info, last + 1, step)),
     );
     table(out, &rows, width)?;
+    if let Some(states) = &finding.states {
+        let line = states.line(info);
+        writeln!(
+            out,
+            "    {}",
+            ui::wrap_facts(&line, width.saturating_sub(4), 6)
+        )?;
+    }
     let words = sentence(info, finding);
     writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 4))?;
     if let Some(wait) = &finding.wait {
@@ -99,8 +109,13 @@ fn call(
     }
     if let Some(meanwhile) = &finding.meanwhile {
         let here = ui::duration(clock.nanos(fdr_formats::Ticks(meanwhile.ticks)).0);
+        let running = clock.nanos(fdr_formats::Ticks(meanwhile.running)).0;
+        let running = match finding.states {
+            Some(_) => format!(" (running {})", ui::duration(running)),
+            None => String::new(),
+        };
         let words = format!(
-            "meanwhile  {} was in {} for {here}; during usual calls: {} of the time",
+            "meanwhile  {} was in {} for {here}{running}; during usual calls: {} of the time",
             thread_name(info, meanwhile.thread),
             ui::clean(&name_of(info, meanwhile.function)),
             percent(meanwhile.usual),

@@ -5,12 +5,12 @@ use fdr_formats::{Call, Function};
 use super::*;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
-const HANDLE: u32 = 1;
+pub(super) const HANDLE: u32 = 1;
 const PUT: u32 = 2;
-const LOCK: u32 = 3;
+pub(super) const LOCK: u32 = 3;
 const RENDER: u32 = 4;
-const COMPACT: u32 = 5;
-const SERVE: u32 = 6;
+pub(super) const COMPACT: u32 = 5;
+pub(super) const SERVE: u32 = 6;
 
 const NAMES: [(u32, &str); 6] = [
     (HANDLE, "app::handle"),
@@ -21,7 +21,7 @@ const NAMES: [(u32, &str); 6] = [
     (SERVE, "app::serve"),
 ];
 
-const ALL: Asked<'_> = Asked {
+pub(super) const ALL: Asked<'_> = Asked {
     filter: None,
     over: None,
     most: SHOWN,
@@ -31,24 +31,24 @@ const ALL: Asked<'_> = Asked {
 
 /// The calls of a thread, one after the other.
 #[derive(Default)]
-struct Script {
-    now: u64,
-    calls: Vec<Call>,
+pub(super) struct Script {
+    pub(super) now: u64,
+    pub(super) calls: Vec<Call>,
 }
 
 impl Script {
-    fn call(&mut self, function: u32, inside: impl FnOnce(&mut Script)) {
+    pub(super) fn call(&mut self, function: u32, inside: impl FnOnce(&mut Script)) {
         self.calls.push(entry(self.now, function));
         inside(self);
         self.calls.push(exit(self.now, function));
     }
 
-    fn pass(&mut self, ns: u64) {
+    pub(super) fn pass(&mut self, ns: u64) {
         self.now += ns;
     }
 
     /// A request whose parts take that long, and that renders so many times.
-    fn request(&mut self, lock: u64, renders: u32) {
+    pub(super) fn request(&mut self, lock: u64, renders: u32) {
         self.call(HANDLE, |script| {
             script.pass(100);
             script.call(PUT, |script| {
@@ -62,12 +62,12 @@ impl Script {
         self.pass(50);
     }
 
-    fn usual(&mut self, requests: u32) {
+    pub(super) fn usual(&mut self, requests: u32) {
         (0..requests).for_each(|_| self.request(20, 2));
     }
 }
 
-fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
+pub(super) fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
     let mut trace = MemoryTrace::new(threads);
     trace.info.clock.frequency = 1_000_000_000;
     trace.info.functions = NAMES
@@ -81,11 +81,11 @@ fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
     trace
 }
 
-fn found(trace: &MemoryTrace, asked: &Asked<'_>) -> Findings {
+pub(super) fn found(trace: &MemoryTrace, asked: &Asked<'_>) -> Findings {
     find(asked, Path::new("memory"), trace).expect("in memory")
 }
 
-fn sentences(trace: &MemoryTrace, asked: &Asked<'_>) -> Vec<String> {
+pub(super) fn sentences(trace: &MemoryTrace, asked: &Asked<'_>) -> Vec<String> {
     let found = found(trace, asked);
     let list = found.list.iter();
     list.map(|finding| sentence(&trace.info, finding)).collect()

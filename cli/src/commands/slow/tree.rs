@@ -6,11 +6,13 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Note, NoteKind, thread_state};
+use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
 use super::overlaps::Stretch;
 use super::slowest::SlowCall;
 use super::stacks::Pass;
+use crate::away::Away;
 use crate::report::waits::Object;
 
 /// Paths inside of one call that are told apart.
@@ -32,6 +34,8 @@ pub(super) struct Node {
     /// Calls that left no records, which these calls made, and their ticks.
     pub(super) short_calls: u64,
     pub(super) short: u64,
+    /// Of slow calls: the part of all the ticks in which the thread did not run, where its states are known.
+    pub(super) away: Away,
     /// Places of the paths that are one call longer.
     pub(super) inside: Vec<u32>,
 }
@@ -157,6 +161,7 @@ pub(super) struct TreePass<'a> {
     slow: &'a HashMap<Stretch, SlowCall>,
     /// A call of at most so many ticks is usual.
     usual: u64,
+    states: Option<&'a States>,
     thread: ThreadId,
     /// The call of each thread that is open.
     open: HashMap<ThreadId, Tree>,
@@ -175,6 +180,7 @@ impl<'a> TreePass<'a> {
             function,
             slow,
             usual,
+            states: None,
             thread: ThreadId::default(),
             open: HashMap::new(),
             trees: Trees {
@@ -185,6 +191,20 @@ impl<'a> TreePass<'a> {
             },
             sample: BinaryHeap::new(),
         }
+    }
+
+    /// One for a trace that may know its threads' states.
+    pub(super) fn with_states(self, states: Option<&'a States>) -> TreePass<'a> {
+        TreePass { states, ..self }
+    }
+
+    /// What was not running in a call, if it is inside of a slow one.
+    fn away(&self, start: Ticks, end: Ticks) -> Option<Away> {
+        let states = self.states?;
+        let is_around =
+            |slow: &Stretch| slow.thread == self.thread && slow.start <= start && end <= slow.end;
+        let is_inside = self.slow.keys().any(is_around);
+        is_inside.then(|| states.known(self.thread, start, end).into())
     }
 
     /// What all workers found together.
@@ -247,10 +267,15 @@ impl Pass for TreePass<'_> {
     }
 
     fn ended(&mut self, ended: &Ended<At>, _: bool) {
-        let (Some(place), Some(tree)) = (ended.call.data.0, self.open.get_mut(&self.thread)) else {
+        let Some(place) = ended.call.data.0 else {
+            return;
+        };
+        let away = self.away(ended.call.start, ended.end).unwrap_or_default();
+        let Some(tree) = self.open.get_mut(&self.thread) else {
             return;
         };
         if let Some(node) = tree.nodes.get_mut(place as usize) {
+            node.away.add(&away);
             node.calls += 1;
             node.total = node.total.saturating_add(ended.total());
             node.own = node.own.saturating_add(ended.own());

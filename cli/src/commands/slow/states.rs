@@ -1,0 +1,207 @@
+//! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile. Must never name a state that
+//! has less than half of the excess, nor a thread that had the CPU for less than half of the time.
+
+use std::collections::HashMap;
+
+use fdr_formats::model::{self, Schedule, State};
+use fdr_formats::states::{Known, States};
+use fdr_formats::{CpuId, FunctionId, ThreadId, Ticks, TraceInfo};
+
+use super::cause::{Cause, Explained};
+use super::overlaps::Seen;
+use super::slowest::SlowCall;
+use super::thread_name;
+use super::tree::Tree;
+use crate::away::Split;
+use crate::report::rows::name_of;
+use crate::ui;
+
+/// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.
+const MOST: f64 = 0.5;
+/// Page faults from which a call's are told.
+const MANY_FAULTS: u64 = 32;
+
+/// Who had the CPU of a call that was preempted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// A thread of the trace, which was in that function.
+    Thread(ThreadId, Option<FunctionId>),
+    /// None of the trace.
+    Another,
+}
+
+/// What the thread did during a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct CallStates {
+    pub(super) known: Known,
+    /// The state that most of the excess was in.
+    pub(super) excess: Option<State>,
+    /// Who had the CPU while the thread was preempted, if it was.
+    pub(super) by: Option<By>,
+    pub(super) page_faults: u64,
+}
+
+/// What helps to find it.
+pub(super) struct Around<'a> {
+    pub(super) states: &'a States,
+    pub(super) schedule: &'a Schedule,
+    /// The place of the call among the stretches that `seen` is of.
+    pub(super) place: Option<usize>,
+    pub(super) seen: &'a Seen,
+}
+
+impl CallStates {
+    /// `scale`: ns for a tick.
+    pub(super) fn new(
+        call: &SlowCall,
+        tree: &Tree,
+        explained: &Explained,
+        scale: f64,
+        around: &Around<'_>,
+    ) -> CallStates {
+        let known = around.states.known(call.thread, call.start, call.end);
+        let is_inside = |sample: &&model::Sample| {
+            let is_fault = sample.cause == model::Cause::PageFault;
+            let is_there = call.start <= sample.time && sample.time <= call.end;
+            is_fault && is_there && sample.thread == call.thread
+        };
+        let faults = around.schedule.samples.iter().filter(is_inside);
+        CallStates {
+            known,
+            excess: state_of_excess(tree, explained, scale),
+            by: (known.spent.preempted.0 > 0).then(|| preempted_by(call, around)),
+            page_faults: faults.count() as u64,
+        }
+    }
+
+    /// `: the thread waited`, for the sentence. Empty: that is not known.
+    pub(super) fn in_words(&self, info: &TraceInfo) -> String {
+        match (self.excess, self.by) {
+            (Some(State::Waiting), _) => ": the thread waited".to_owned(),
+            (Some(State::Preempted), Some(by)) => {
+                format!(": the thread was preempted by {}", by.in_words(info))
+            }
+            (Some(State::Preempted), None) => ": the thread was preempted".to_owned(),
+            (Some(State::Running), _) if self.page_faults >= MANY_FAULTS => {
+                let faults = ui::things(self.page_faults, "page fault");
+                format!(": the thread computed, with {faults}")
+            }
+            (Some(State::Running), _) => ": the thread computed".to_owned(),
+            (None, _) => String::new(),
+        }
+    }
+
+    /// `running 3.1 ms · preempted 0.2 ms · waiting 409.0 ms`.
+    pub(super) fn line(&self, info: &TraceInfo) -> String {
+        let spent = &self.known.spent;
+        let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
+        let mut parts: Vec<String> = State::ALL
+            .map(|state| format!("{} {}", state.name(), time(spent.of(state))))
+            .to_vec();
+        if self.known.unknown > Ticks(0) {
+            parts.push(format!("not known {}", time(self.known.unknown)));
+        }
+        if self.page_faults >= MANY_FAULTS {
+            parts.push(ui::things(self.page_faults, "page fault"));
+        }
+        if let Some(by) = self.by.filter(|_| self.excess != Some(State::Preempted)) {
+            let is_long = spent.preempted.0 as f64 >= 0.01 * spent.all().0 as f64;
+            if is_long {
+                parts.push(format!("preempted by {}", by.in_words(info)));
+            }
+        }
+        parts.join(" \u{b7} ")
+    }
+}
+
+impl By {
+    fn in_words(self, info: &TraceInfo) -> String {
+        match self {
+            By::Another => "another process".to_owned(),
+            By::Thread(thread, None) => thread_name(info, thread),
+            By::Thread(thread, Some(function)) => {
+                let function = name_of(info, function);
+                format!("{} in {}", thread_name(info, thread), ui::clean(&function))
+            }
+        }
+    }
+}
+
+/// The state in which the last function of the path was for most of the excess: that function by itself, or with the
+/// calls inside.
+fn state_of_excess(tree: &Tree, explained: &Explained, scale: f64) -> Option<State> {
+    let mut place = 0;
+    for step in explained.path.get(1..)? {
+        place = tree.find(place, step.function)?;
+    }
+    let node = tree.nodes.get(place as usize)?;
+    let (mut ticks, mut away) = (node.total, node.away);
+    if explained.cause == Cause::Itself {
+        ticks = node.own;
+        let inside = node
+            .inside
+            .iter()
+            .filter_map(|&at| tree.nodes.get(at as usize));
+        inside.for_each(|inside| away.take(&inside.away));
+    }
+    let split = Split::new(ticks, &away);
+    let excess = explained.path.last()?.excess();
+    let parts = [
+        (State::Running, split.running),
+        (State::Preempted, split.preempted),
+        (State::Waiting, split.waiting),
+    ];
+    let (state, ticks) = parts.into_iter().max_by_key(|(_, ticks)| *ticks)?;
+    (explained.cause != Cause::None && ticks as f64 * scale >= MOST * excess).then_some(state)
+}
+
+/// Which thread ran on the CPU that the call's thread was taken from.
+fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
+    let states = around.states;
+    let stays = states.between(call.thread, call.start, call.end);
+    let away = stays.filter(|stay| stay.state == Some(State::Preempted));
+    let away: Vec<(Ticks, Ticks, CpuId)> = away
+        .filter_map(|stay| Some((stay.from, stay.until, stay.cpu?)))
+        .collect();
+    let all: u64 = away
+        .iter()
+        .map(|(from, until, _)| until.since(*from).0)
+        .sum();
+    let mut on_it: HashMap<ThreadId, u64> = HashMap::new();
+    for thread in states.threads() {
+        for (from, until, cpu) in &away {
+            let stays = states.between(thread, *from, *until);
+            let there =
+                stays.filter(|stay| stay.state == Some(State::Running) && stay.cpu == Some(*cpu));
+            let ticks: u64 = there.map(|stay| stay.until.since(stay.from).0).sum();
+            *on_it.entry(thread).or_default() += ticks;
+        }
+    }
+    let most = on_it
+        .into_iter()
+        .filter(|(thread, _)| *thread != call.thread);
+    let most = most.max_by_key(|(thread, ticks)| (*ticks, std::cmp::Reverse(*thread)));
+    match most {
+        Some((thread, ticks)) if ticks as f64 >= MOST * all.max(1) as f64 => {
+            By::Thread(thread, function_of(thread, around))
+        }
+        _ => By::Another,
+    }
+}
+
+/// The innermost function that a thread was in for most of the time that it ran in during the call.
+fn function_of(thread: ThreadId, around: &Around<'_>) -> Option<FunctionId> {
+    let here = around
+        .seen
+        .iter()
+        .filter(|((place, of, _), _)| Some(*place) == around.place && *of == thread);
+    let here: Vec<_> = here
+        .map(|((.., function), seen)| (*function, *seen))
+        .collect();
+    let longest = here.iter().map(|(_, seen)| seen.running).max()?;
+    let most = here
+        .iter()
+        .filter(|(_, seen)| seen.running as f64 >= MOST * longest as f64);
+    let innermost = most.max_by_key(|(function, seen)| (seen.depth, seen.running, function.0));
+    innermost.map(|(function, _)| *function)
+}

@@ -1,0 +1,203 @@
+//! Traces that know when their threads ran, were preempted and waited: what the commands say of that.
+
+use fdr_formats::model::{Account, CpuId, Schedule, State, Switch};
+use fdr_formats::{Clock, Thread, ThreadId, Ticks, TraceInfo};
+
+use crate::common::{Folder, answer, calls, functions, json, write};
+
+const NAMES: &[&str] = &["app::serve", "app::read", "app::parse"];
+const MS: u64 = 1_000_000;
+
+/// What the system did with threads 7 and 8, which ran on CPUs 0 and 1.
+pub(crate) fn switches(list: &[(u64, u64, Option<State>)]) -> Vec<Switch> {
+    let switch = |&(time, thread, to): &(u64, u64, Option<State>)| Switch {
+        time: Ticks(time),
+        thread: ThreadId(thread),
+        cpu: CpuId(thread as u32 % 7),
+        to,
+    };
+    list.iter().map(switch).collect()
+}
+
+pub(crate) fn thread(id: u64, name: &str) -> Thread {
+    Thread {
+        id: ThreadId(id),
+        name: name.to_owned(),
+        ..Thread::default()
+    }
+}
+
+pub(crate) fn info(names: &[&str], schedule: Schedule) -> TraceInfo {
+    TraceInfo {
+        functions: functions(names),
+        clock: Clock {
+            frequency: 1_000_000_000,
+            ..Clock::default()
+        },
+        schedule,
+        ..TraceInfo::default()
+    }
+}
+
+/// Thread 7 serves: it reads, which waits, and parses, which is preempted. Of thread 8, the states of its first half are
+/// known.
+fn trace(path: &str, schedule: Schedule) {
+    let main = [
+        (0, 1),
+        (MS, 2),
+        (90 * MS, -2),
+        (91 * MS, 3),
+        (99 * MS, -3),
+        (100 * MS, -1),
+    ];
+    let worker = [(0, 3), (100 * MS, -3)];
+    let threads = [
+        (thread(7, "main"), calls(&main)),
+        (thread(8, "worker"), calls(&worker)),
+    ];
+    write(path, &info(NAMES, schedule), &threads);
+}
+
+fn schedule() -> Schedule {
+    let (running, preempted, waiting) = (
+        Some(State::Running),
+        Some(State::Preempted),
+        Some(State::Waiting),
+    );
+    let account = |time, run_delay_ns| Account {
+        time: Ticks(time),
+        thread: ThreadId(7),
+        running_ns: time,
+        run_delay_ns,
+        times: 1,
+    };
+    Schedule {
+        switches: switches(&[
+            (0, 0, None),
+            (2 * MS, 7, waiting),
+            (82 * MS, 7, running),
+            (92 * MS, 7, preempted),
+            (94 * MS, 7, running),
+            (0, 8, running),
+            (50 * MS, 8, None),
+            (200 * MS, 0, None),
+        ]),
+        accounts: vec![account(0, 5), account(100 * MS, 2 * MS + 5)],
+        ..Schedule::default()
+    }
+}
+
+#[test]
+fn a_report_has_the_states_of_functions_and_threads() {
+    let folder = Folder::new("states-report");
+    let path = folder.file("t.fdr");
+    trace(&path, schedule());
+    let found = json(&["report", "--json", "--sort", "name", &path]);
+    let functions = found["functions"].as_array().expect("functions");
+    let states = |at: usize, what: &str| {
+        let fields = ["running_ns", "preempted_ns", "waiting_ns", "unknown_ns"];
+        fields.map(|field| functions[at]["states"][what][field].as_u64().expect(field) / MS)
+    };
+    // app::parse, app::read, app::serve
+    assert_eq!(states(0, "total"), [56, 2, 0, 50]);
+    assert_eq!(states(0, "self"), [56, 2, 0, 50]);
+    assert_eq!(states(1, "self"), [9, 0, 80, 0]);
+    assert_eq!(states(2, "total"), [18, 2, 80, 0]);
+    assert_eq!(states(2, "self"), [3, 0, 0, 0]);
+    let main = &found["threads"][0];
+    assert_eq!(main["states"]["waiting_ns"], 80 * MS);
+    assert_eq!(main["coarse"]["run_delay_ns"], 2 * MS);
+    assert_eq!(found["threads"][1]["states"]["unknown_ns"], 50 * MS);
+    let documented = include_str!("../../docs/json.md");
+    for field in main["states"].as_object().expect("an object").keys() {
+        assert!(documented.contains(&format!("`{field}`")), "{field}");
+    }
+    for field in main["coarse"].as_object().expect("an object").keys() {
+        assert!(documented.contains(&format!("`{field}`")), "{field}");
+    }
+
+    let table = answer(&["report", "--sort", "waiting", &path]);
+    let rows: Vec<Vec<&str>> = table
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let row = |name: &str| {
+        rows.iter()
+            .find(|row| row.last() == Some(&name))
+            .expect(name)
+            .join(" ")
+    };
+    let head = "running preempted waiting self running self preempted self waiting function";
+    assert!(
+        rows.iter().any(|row| row.join(" ").ends_with(head)),
+        "{table}"
+    );
+    let of_serve = "18.0 % 2.0 % 80.0 % 100.0 % 0.0 % 0.0 % app::serve";
+    assert!(row("app::serve").ends_with(of_serve), "{table}");
+    // Shares of what is known.
+    let of_parse = "96.6 % 3.4 % 0.0 % 96.6 % 3.4 % 0.0 % app::parse";
+    assert!(row("app::parse").ends_with(of_parse), "{table}");
+    let known = "known of 75.0 % of the self times";
+    assert!(table.contains(known), "{table}");
+
+    let threads = answer(&["report", "--per-thread", &path]);
+    let of_main = "running 18.0 % · preempted 2.0 % · waiting 80.0 % · run delay 2.000 ms";
+    assert!(threads.contains(of_main), "{threads}");
+    let of_worker = "running 100.0 % · preempted 0.0 % · waiting 0.0 % · not known 50.00 ms";
+    assert!(threads.contains(of_worker), "{threads}");
+    let csv = answer(&["report", "--csv", "--sort", "name", &path]);
+    let read = csv
+        .lines()
+        .find(|line| line.starts_with("app::read,"))
+        .expect("a row");
+    assert!(
+        read.ends_with(",0,,9000000,0,80000000,0,9000000,0,80000000,0"),
+        "{csv}"
+    );
+}
+
+#[test]
+fn accounts_alone_are_called_coarse_and_nothing_is_said_where_nothing_is_known() {
+    let folder = Folder::new("states-coarse");
+    let path = folder.file("t.fdr");
+    let accounts = schedule().accounts;
+    trace(
+        &path,
+        Schedule {
+            accounts,
+            ..Schedule::default()
+        },
+    );
+    let table = answer(&["report", &path]);
+    assert!(!table.contains("waiting"), "{table}");
+    let words =
+        "states, coarse: all threads together ran for 100.0 ms and waited for a CPU for 2.000 ms";
+    assert!(table.contains(words), "{table}");
+    let threads = answer(&["report", "--per-thread", &path]);
+    assert!(
+        threads.contains("coarse: ran 100.0 ms · run delay 2.000 ms"),
+        "{threads}"
+    );
+    trace(&path, Schedule::default());
+    let table = answer(&["report", &path]);
+    assert!(
+        !table.contains("states") && !table.contains("running"),
+        "{table}"
+    );
+    // Functions of a thread of which nothing is known have no figure.
+    let only = switches(&[(0, 9, Some(State::Running))]);
+    trace(
+        &path,
+        Schedule {
+            switches: only,
+            ..Schedule::default()
+        },
+    );
+    let table = answer(&["report", &path]);
+    let row = table
+        .lines()
+        .find(|line| line.ends_with("app::read"))
+        .expect("a row");
+    let cells: Vec<&str> = row.split_whitespace().rev().skip(1).take(6).collect();
+    assert_eq!(cells, ["-"; 6], "{table}");
+}
