@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed};
+use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::states::{Course, Known, States};
 use fdr_formats::{ThreadId, Ticks, model::State};
 
@@ -12,6 +13,9 @@ use fdr_formats::{ThreadId, Ticks, model::State};
 /// be less than zero on the way, so they wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Away(pub(crate) [u64; 3]);
+
+/// Packed calls that are looked at together.
+const GROUP: usize = 256;
 
 /// The places in [`Away`].
 const PREEMPTED: usize = 0;
@@ -29,6 +33,19 @@ impl Away {
     pub(crate) fn add(&mut self, more: &Away) {
         let sums = self.0.iter_mut().zip(more.0);
         sums.for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+    }
+
+    /// The part of so many ticks that was spent in a state. It wraps where these sums do.
+    pub(crate) fn part(&self, state: State, ticks: u64) -> u64 {
+        let [preempted, waiting, unknown] = self.0;
+        match state {
+            State::Preempted => preempted,
+            State::Waiting => waiting,
+            State::Running => {
+                let away = preempted.wrapping_add(waiting).wrapping_add(unknown);
+                ticks.wrapping_sub(away)
+            }
+        }
     }
 
     pub(crate) fn take(&mut self, less: &Away) {
@@ -133,6 +150,16 @@ impl Absence {
         self.course.lasts(time)
     }
 
+    /// Whether the thread is in that state.
+    pub(crate) fn is_in(&self, state: State) -> bool {
+        self.course.now().state == Some(state)
+    }
+
+    /// What is not known of a stretch of time.
+    pub(crate) fn unknown(&self, from: Ticks, until: Ticks) -> Ticks {
+        self.course.known(from, until).unknown
+    }
+
     /// Until when that state lasts.
     pub(crate) fn until(&self) -> Ticks {
         self.course.now().until
@@ -228,4 +255,28 @@ impl Absence {
 pub(crate) fn states_of(info: &fdr_formats::TraceInfo) -> Option<Arc<States>> {
     let has = !info.schedule.switches.is_empty();
     has.then(|| Arc::new(States::new(&info.schedule)))
+}
+
+/// How many of the calls, from one on, lie before a moment, and the ticks up to the last of these. At least one.
+pub(crate) fn lasting(packed: &Packed<'_>, from: usize, base: u64, until: u64) -> (usize, u64) {
+    let (mut count, mut ticks) = (0, 0_u64);
+    loop {
+        let group = packed.part(from + count, GROUP);
+        let more: u64 = group.calls().map(PackedCall::delta).sum();
+        if group.is_empty() {
+            return (count, ticks);
+        }
+        if base.saturating_add(ticks).saturating_add(more) < until {
+            (count, ticks) = (count + group.len(), ticks + more);
+            continue;
+        }
+        for call in group.calls() {
+            let next = ticks + call.delta();
+            if count > 0 && base.saturating_add(next) >= until {
+                break;
+            }
+            (count, ticks) = (count + 1, next);
+        }
+        return (count, ticks);
+    }
 }

@@ -3,7 +3,7 @@
 use fdr_formats::model::{Account, CpuId, Schedule, State, Switch};
 use fdr_formats::{Clock, Thread, ThreadId, Ticks, TraceInfo};
 
-use crate::common::{Folder, answer, calls, functions, json, write};
+use crate::common::{Folder, answer, calls, fdr, functions, json, stderr, stdout, write};
 
 const NAMES: &[&str] = &["app::serve", "app::read", "app::parse"];
 const MS: u64 = 1_000_000;
@@ -200,4 +200,24 @@ fn accounts_alone_are_called_coarse_and_nothing_is_said_where_nothing_is_known()
         .expect("a row");
     let cells: Vec<&str> = row.split_whitespace().rev().skip(1).take(6).collect();
     assert_eq!(cells, ["-"; 6], "{table}");
+}
+
+#[test]
+fn a_flame_graph_by_a_state_has_the_self_times_in_it() {
+    let folder = Folder::new("states-flame");
+    let path = folder.file("t.fdr");
+    trace(&path, schedule());
+    let lines = |by| {
+        let output = fdr(&["flame", "--by", by, &path]);
+        assert!(stderr(&output).contains("of 50.00 ms of its threads, no state is known"));
+        stdout(&output).to_owned()
+    };
+    assert_eq!(lines("waiting"), "app::serve;app::read 80000000\n");
+    assert_eq!(lines("preempted"), "app::serve;app::parse 2000000\n");
+    let running = "app::parse 50000000\napp::serve 3000000\napp::serve;app::parse 6000000\napp::serve;app::read 9000000\n";
+    assert_eq!(lines("running"), running);
+    trace(&path, Schedule::default());
+    let none = fdr(&["flame", "--by", "waiting", &path]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(stderr(&none).contains("knows no states"), "{none:?}");
 }

@@ -1,14 +1,12 @@
 //! Calls of a thread whose states are known: they are cut where the state changes, so that all calls that the stack
 //! takes at once are made in one state. Must never look at a call by itself.
 
-use fdr_formats::packed::{Packed, PackedCall};
+use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Ticks};
 
 use super::stack::{Batch, Stack};
 use super::stats::Table;
-
-/// Packed calls that are looked at together.
-const GROUP: usize = 256;
+use crate::away::lasting;
 
 impl Stack {
     /// The next edge is at that time.
@@ -59,29 +57,5 @@ impl Stack {
             self.follow_packed(batch, table, &now);
             (from, base) = (from + count, base.wrapping_add(ticks));
         }
-    }
-}
-
-/// How many of the calls, from one on, lie before a moment, and the ticks up to the last of these. At least one.
-fn lasting(packed: &Packed<'_>, from: usize, base: u64, until: u64) -> (usize, u64) {
-    let (mut count, mut ticks) = (0, 0_u64);
-    loop {
-        let group = packed.part(from + count, GROUP);
-        let more: u64 = group.calls().map(PackedCall::delta).sum();
-        if group.is_empty() {
-            return (count, ticks);
-        }
-        if base.saturating_add(ticks).saturating_add(more) < until {
-            (count, ticks) = (count + group.len(), ticks + more);
-            continue;
-        }
-        for call in group.calls() {
-            let next = ticks + call.delta();
-            if count > 0 && base.saturating_add(next) >= until {
-                break;
-            }
-            (count, ticks) = (count + 1, next);
-        }
-        return (count, ticks);
     }
 }

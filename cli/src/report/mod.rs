@@ -45,7 +45,7 @@ mod gap_tests;
 #[cfg(test)]
 mod packed_tests;
 #[cfg(test)]
-mod states_tests;
+pub(crate) mod states_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

@@ -16,7 +16,7 @@ use crate::away::{Away, states_of};
 use crate::testing::packed::batches;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
-const THREAD: ThreadId = ThreadId(7);
+pub(crate) const THREAD: ThreadId = ThreadId(7);
 
 fn switch(time: u64, to: Option<State>) -> Switch {
     let thread = THREAD;
@@ -30,7 +30,7 @@ fn switch(time: u64, to: Option<State>) -> Switch {
 }
 
 /// Changes of state from `from` on, some of them very close, in any order of states.
-fn schedule(seed: u64, from: u64) -> Schedule {
+pub(crate) fn schedule(seed: u64, from: u64) -> Schedule {
     let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = |limit: u64| {
         random ^= random << 13;

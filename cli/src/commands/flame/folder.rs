@@ -2,14 +2,18 @@
 //! its own. So has every lane that is decoded in pieces. It must never keep an event.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use fdr_formats::calls::{Untimed, Window};
+use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Join, Share};
+use fdr_formats::states::States;
 use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
 use super::line::Line;
 use super::tree::{Label, MOST, NodeId, Tree};
+use crate::away::Absence;
 use crate::damage::Damage;
 
 /// A worker's share of the trace.
@@ -24,6 +28,8 @@ pub(super) struct Folder {
     end: Option<Ticks>,
     /// Calls that were open then are told from others.
     has_marks: bool,
+    /// The state whose time is counted, and those of the threads.
+    by: Option<(State, Arc<States>)>,
     window: Window<NodeId>,
     /// Paths that are told apart in the end.
     most: usize,
@@ -37,6 +43,8 @@ pub(super) struct Folder {
 /// What all folders found.
 pub(super) struct Folded {
     pub(super) tree: Tree,
+    /// Time of threads whose state is not known, if one is counted alone.
+    pub(super) unknown: Ticks,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) more_diagnostics: u64,
@@ -53,6 +61,7 @@ impl Folder {
             untimed: untimed.clone(),
             end: None,
             has_marks: true,
+            by: None,
             window: Window::default(),
             most: MOST,
             tree: Tree::default(),
@@ -76,6 +85,11 @@ impl Folder {
     /// One that tells calls that were open in the end from others, or not.
     pub(super) fn with_marks(self, has_marks: bool) -> Folder {
         Folder { has_marks, ..self }
+    }
+
+    /// One that counts the time in a state alone. It takes no pieces.
+    pub(super) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
+        Folder { by, ..self }
     }
 
     /// One that tells fewer paths apart.
@@ -124,6 +138,13 @@ impl Sink for Folder {
                 let root = self.tree.child(NodeId::ROOT, Label::Thread(thread.id));
                 Line::new(root, self.untimed.clone(), self.end)
             }
+        };
+        let line = match &self.by {
+            Some((state, states)) => {
+                let absence = Absence::new(states, thread.id, &self.untimed);
+                line.by(*state, absence)
+            }
+            None => line,
         };
         self.current = self.lines.len();
         self.by_id.insert(thread.id, self.current);
@@ -183,9 +204,11 @@ impl Join for Folder {
 /// Ends the folders and adds up what they have.
 pub(super) fn gather(folders: Vec<Folder>) -> Folded {
     let (mut tree, mut damage) = (Tree::default(), Damage::default());
+    let mut unknown = 0_u64;
     let most = folders.first().map_or(MOST, |folder| folder.most);
     for mut folder in folders {
         for (_, line) in &mut folder.lines {
+            unknown = unknown.saturating_add(line.unknown().0);
             line.finish(&mut folder.tree);
         }
         // The larger one stays.
@@ -202,6 +225,7 @@ pub(super) fn gather(folders: Vec<Folder>) -> Folded {
     let (diagnostics, more_diagnostics) = damage.into_parts();
     Folded {
         tree,
+        unknown: Ticks(unknown),
         diagnostics,
         more_diagnostics,
     }

@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use fdr_formats::calls::{
     CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, OrdinaryEdge, Untimed, Window,
 };
+use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::tree::{Label, NodeId, Tree};
+use crate::away::{Absence, Away, lasting};
 use crate::report::open::is_end;
 
 /// Functions in a path. Deeper calls are the last one's.
@@ -27,6 +29,16 @@ pub(super) struct Line {
     /// Calls that were open then have paths of their own.
     has_marks: bool,
     last_ends: LastEnds,
+    by: Option<Box<ByState>>,
+}
+
+/// What is needed to count the time in one state alone.
+#[derive(Debug)]
+struct ByState {
+    state: State,
+    absence: Absence,
+    /// Of each open call that was open when the state changed: what of its own time is that of calls inside. It wraps.
+    less: Vec<u64>,
 }
 
 /// The calls that a writer ended and that no record follows, by path: ticks in them alone, and their number. Where the
@@ -55,26 +67,33 @@ impl LastEnds {
     }
 }
 
-/// Puts the calls that end into a tree.
-struct Paths<'a> {
+/// Puts the calls that end into a tree. `BY`: only their time in one state.
+struct Paths<'a, const BY: bool> {
     tree: &'a mut Tree,
     root: NodeId,
     end: Option<Ticks>,
     has_marks: bool,
     last_ends: &'a mut LastEnds,
+    by: Option<&'a mut ByState>,
+    /// All ones if the thread is in that state, else 0.
+    mask: u64,
     /// A measured edge follows the next calls that end, so many.
     settled: usize,
     /// The thread has no more records.
     at_end: bool,
 }
 
-impl CallHandler<NodeId> for Paths<'_> {
+impl<const BY: bool> CallHandler<NodeId> for Paths<'_, BY> {
     fn missing(&mut self, function: FunctionId, _: Exit, caller: Option<&NodeId>) -> NodeId {
         let caller = caller.copied().unwrap_or(self.root);
         self.tree.called(caller, function)
     }
 
-    fn ended(&mut self, ended: Ended<NodeId>, _: &mut [Open<NodeId>]) {
+    fn ended(&mut self, ended: Ended<NodeId>, around: &mut [Open<NodeId>]) {
+        let own = match &mut self.by {
+            Some(by) => by.own(&ended, around),
+            None => ended.own(),
+        };
         let is_open = match ended.exit {
             EdgeStatus::Measured => false,
             // The writer of the trace ended what was open.
@@ -86,17 +105,17 @@ impl CallHandler<NodeId> for Paths<'_> {
             true => self.tree.child(ended.call.data, Label::Open),
             false => ended.call.data,
         };
-        self.tree.count(node, ended.own());
+        self.tree.count(node, own);
         let is_settled = self.settled > 0;
         self.settled = self.settled.saturating_sub(1);
         let is_last = self.end.is_none() && self.has_marks && !is_settled;
         if ended.exit == EdgeStatus::Synthetic && is_last {
-            self.last_ends.add(node, ended.own(), 1);
+            self.last_ends.add(node, own, 1);
         }
     }
 }
 
-impl FastPath<NodeId> for Paths<'_> {
+impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
     fn root(&self) -> NodeId {
         self.root
     }
@@ -108,8 +127,9 @@ impl FastPath<NodeId> for Paths<'_> {
             // Paths that are too deep are never near, so each takes the long way.
             return self.tree.near(node, plain.function);
         }
+        let own = plain.total.wrapping_sub(plain.children);
         self.tree
-            .count(node, plain.total.wrapping_sub(plain.children));
+            .count(node, if BY { own & self.mask } else { own });
         Some(node)
     }
 
@@ -128,6 +148,32 @@ impl FastPath<NodeId> for Paths<'_> {
     }
 }
 
+impl ByState {
+    /// The time of a call in that state, without the calls inside.
+    fn own(&mut self, ended: &Ended<NodeId>, around: &[Open<NodeId>]) -> u64 {
+        let (parts, caller) = self.absence.ended(ended, around);
+        let less = self.less.get(ended.depth).copied().unwrap_or(0);
+        self.less.truncate(ended.depth);
+        let ticks = match ended.untimed {
+            true => 0,
+            false => ended.own(),
+        };
+        if let Some(caller) = caller.checked_sub(1) {
+            self.take(caller, &parts.caller);
+        }
+        parts.own.part(self.state, ticks).wrapping_sub(less)
+    }
+
+    /// Of what the own time of an open call has less.
+    fn take(&mut self, place: usize, less: &Away) {
+        if self.less.len() <= place {
+            self.less.resize(place + 1, 0);
+        }
+        let sum = &mut self.less[place];
+        *sum = sum.wrapping_add(less.part(self.state, 0));
+    }
+}
+
 impl Line {
     /// A thread whose paths begin there; some functions have no times. `end`: the moment of the dump, where it is
     /// known.
@@ -139,7 +185,44 @@ impl Line {
             end,
             has_marks: true,
             last_ends: LastEnds::default(),
+            by: None,
         }
+    }
+
+    /// One that counts the time in a state alone.
+    pub(super) fn by(self, state: State, absence: Absence) -> Line {
+        let by = ByState {
+            state,
+            absence,
+            less: Vec::new(),
+        };
+        Line {
+            by: Some(Box::new(by)),
+            ..self
+        }
+    }
+
+    /// What is not known of the thread's time.
+    pub(super) fn unknown(&self) -> Ticks {
+        let first = self.by.as_ref().zip(self.stack.first());
+        first.map_or(Ticks(0), |(by, first)| {
+            by.absence.unknown(first, self.stack.latest())
+        })
+    }
+
+    /// The next edge is at that time. Returns until when the thread's state lasts.
+    fn reach(&mut self, time: Ticks) -> Ticks {
+        let Some(by) = self.by.as_deref_mut() else {
+            return Ticks(u64::MAX);
+        };
+        if !by.absence.lasts(time) {
+            let mut taken: Vec<(usize, Away)> = Vec::new();
+            by.absence.reach(time, &mut self.stack, |open, away| {
+                taken.push((open.len() - 1, *away));
+            });
+            taken.iter().for_each(|(place, away)| by.take(*place, away));
+        }
+        by.absence.until()
     }
 
     /// One that tells calls that were open in the end from others, or not.
@@ -157,20 +240,28 @@ impl Line {
     }
 
     /// The call stack, and what it tells of calls.
-    fn paths<'a>(&'a mut self, tree: &'a mut Tree) -> (&'a mut CallStack<NodeId>, Paths<'a>) {
+    fn paths<'a, const BY: bool>(
+        &'a mut self,
+        tree: &'a mut Tree,
+    ) -> (&'a mut CallStack<NodeId>, Paths<'a, BY>) {
         let Line {
             root,
             stack,
             end,
             has_marks,
             last_ends,
+            by,
         } = self;
+        let is_in = |by: &ByState| by.absence.is_in(by.state);
+        let is_in = by.as_deref().is_none_or(is_in);
         let paths = Paths {
             tree,
             root: *root,
             end: *end,
             has_marks: *has_marks,
             last_ends,
+            by: by.as_deref_mut(),
+            mask: u64::from(is_in).wrapping_neg(),
             settled: 0,
             at_end: false,
         };
@@ -198,7 +289,27 @@ impl Line {
     }
 
     fn follow(&mut self, window: &mut Window<NodeId>, tree: &mut Tree, calls: &[Call]) {
-        let (stack, mut paths) = self.paths(tree);
+        if self.by.is_none() {
+            return self.follow_in::<false>(window, tree, calls);
+        }
+        let mut rest = calls;
+        while let Some(first) = rest.first() {
+            let until = self.reach(first.time);
+            let lasts = |call: &&Call| first.time <= call.time && call.time < until;
+            let count = rest.iter().take_while(lasts).count().max(1);
+            let (now, later) = rest.split_at(count);
+            self.follow_in::<true>(window, tree, now);
+            rest = later;
+        }
+    }
+
+    fn follow_in<const BY: bool>(
+        &mut self,
+        window: &mut Window<NodeId>,
+        tree: &mut Tree,
+        calls: &[Call],
+    ) {
+        let (stack, mut paths) = self.paths::<BY>(tree);
         stack.run(window, &mut paths, calls);
         self.root = paths.root;
     }
@@ -210,7 +321,27 @@ impl Line {
         tree: &mut Tree,
         packed: &Packed<'_>,
     ) {
-        let (stack, mut paths) = self.paths(tree);
+        if self.by.is_none() {
+            return self.follow_packed::<false>(window, tree, packed);
+        }
+        let (mut from, mut base) = (0, packed.base.0);
+        while let Some(first) = packed.get(from) {
+            let until = self.reach(Ticks(base.wrapping_add(first.delta())));
+            let (count, ticks) = lasting(packed, from, base, until.0);
+            let mut now = packed.part(from, count);
+            now.base = Ticks(base);
+            self.follow_packed::<true>(window, tree, &now);
+            (from, base) = (from + count, base.wrapping_add(ticks));
+        }
+    }
+
+    fn follow_packed<const BY: bool>(
+        &mut self,
+        window: &mut Window<NodeId>,
+        tree: &mut Tree,
+        packed: &Packed<'_>,
+    ) {
+        let (stack, mut paths) = self.paths::<BY>(tree);
         stack.run_packed(window, &mut paths, packed);
         self.root = paths.root;
     }
@@ -220,7 +351,9 @@ impl Line {
         let caller = self.stack.open().last().map_or(self.root, |open| open.data);
         let node = tree.child(caller, Label::Short);
         let ticks = self.stack.short_calls(time, ticks);
-        tree.count_calls(node, ticks, calls);
+        // What short calls did is known of none; nearly all ran.
+        let is_counted = self.by.as_ref().is_none_or(|by| by.state == State::Running);
+        tree.count_calls(node, if is_counted { ticks } else { 0 }, calls);
     }
 
     /// Records are missing here.
@@ -262,7 +395,7 @@ impl Line {
             self.last_ends.ends.clear();
         }
         self.last_ends.records = records + theirs.records;
-        let (stack, mut paths) = self.paths(tree);
+        let (stack, mut paths) = self.paths::<false>(tree);
         // Whether a measured edge follows, the piece knows.
         paths.settled = match theirs.records == more {
             true => theirs.earlier,
@@ -280,7 +413,10 @@ impl Line {
     /// Ends what is still open, and takes the memory back.
     pub(super) fn finish(&mut self, tree: &mut Tree) {
         let end = self.end;
-        let (stack, mut paths) = self.paths(tree);
+        if !self.stack.open().is_empty() {
+            self.reach(end.unwrap_or_default().max(self.stack.latest()));
+        }
+        let (stack, mut paths) = self.paths::<false>(tree);
         paths.at_end = true;
         stack.finish(end, &mut paths);
         self.last_ends.reach(self.stack.measured());

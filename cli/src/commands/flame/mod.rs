@@ -10,9 +10,12 @@ mod tree;
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Arc;
 
 use fdr_formats::calls::untimed;
+use fdr_formats::model::State;
 use fdr_formats::pieces::{self, Division};
+use fdr_formats::states::States;
 use fdr_formats::{Ticks, TraceInfo};
 
 use self::folder::{Folder, gather};
@@ -22,7 +25,7 @@ use crate::report::rows::name_of;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
-use crate::{memory, trace};
+use crate::{away, memory, trace};
 
 const HELP: &str = "\
 A line is a path of calls, from the outermost function inwards, with `;`
@@ -35,6 +38,10 @@ without time of its own has no line.
 Time in an untimed function belongs to its caller. A path that ends in an
 untimed function has a line only with --calls.
 
+--by waiting counts only the time in which the thread waited. running and
+preempted are the other states. The trace must know its threads' states. Time
+of which none is known is left out, and told.
+
 A call whose entry is not in the trace has a line of its own, and the calls
 that it made are not below it. A path of more than 1000 functions ends in
 [more]. Of more than 262,144 paths the shortest stay; all others are one line,
@@ -45,7 +52,8 @@ Examples:
   fdr flame app.fdr > app.folded  for speedscope.app and flamegraph.pl
   fdr flame --per-thread app.fdr  paths begin with the thread
   fdr flame --common app.fdr      the time of which all threads have records
-  fdr flame --calls app.fdr       by the number of calls";
+  fdr flame --calls app.fdr       by the number of calls
+  fdr flame --by waiting app.fdr  by the time of waiting";
 
 /// Show time by path of calls, as folded lines for flame graphs
 #[derive(clap::Args)]
@@ -59,11 +67,32 @@ pub(crate) struct Options {
     /// Count calls instead of time
     #[arg(long)]
     calls: bool,
+    /// Count only the time in which the thread ran, was preempted, or waited
+    #[arg(long, value_name = "STATE", value_enum, conflicts_with = "calls")]
+    by: Option<By>,
     /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
     #[command(flatten)]
     selection: Selection,
+}
+
+/// A state of threads.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum By {
+    Running,
+    Preempted,
+    Waiting,
+}
+
+impl By {
+    fn state(self) -> State {
+        match self {
+            By::Running => State::Running,
+            By::Preempted => State::Preempted,
+            By::Waiting => State::Waiting,
+        }
+    }
 }
 
 /// Runs the command.
@@ -89,8 +118,16 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
     let has_marks = !options.selection.ends_early();
+    let by = match options.by {
+        Some(by) => Some((by.state(), states_of(trace, source.info())?)),
+        None => None,
+    };
     let make = |share| make(share).until(source.info().end).with_marks(has_marks);
-    let division = Division::of(source, ui::jobs());
+    let make = |share| make(share).by(by.clone());
+    let mut division = Division::of(source, ui::jobs());
+    if by.is_some() {
+        division.piece = u64::MAX;
+    }
     let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
     drop(progress);
     let folders = folders.map_err(|error| trace::about(trace, error))?;
@@ -105,6 +142,13 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     if let Some(note) = note.filter(|_| !options.common) {
         let trace = ui::path(trace);
         ui::complain(&format!("{trace}: {note} (--common takes only that)"));
+    }
+    if folded.unknown > Ticks(0) {
+        let trace = ui::path(trace);
+        let time = ui::duration(info.clock.nanos(folded.unknown).0);
+        ui::complain(&format!(
+            "{trace}: of {time} of its threads, no state is known"
+        ));
     }
     let mut shown: HashMap<Label, bool> = HashMap::new();
     if let Some(filter) = options.selection.filter() {
@@ -136,6 +180,17 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     };
     ui::print(|out| write(out, info, &folded.tree, &value))?;
     Ok(Status::Done)
+}
+
+/// The states of the threads.
+fn states_of(trace: &Path, info: &TraceInfo) -> anyhow::Result<Arc<States>> {
+    let none = || {
+        anyhow::anyhow!(
+            "{}: the trace knows no states of its threads",
+            ui::path(trace)
+        )
+    };
+    away::states_of(info).ok_or_else(none)
 }
 
 /// Every path with a value, in the order of names.

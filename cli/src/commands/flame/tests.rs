@@ -3,12 +3,16 @@
 use std::collections::BTreeMap;
 
 use fdr_formats::calls::Untimed;
+use fdr_formats::model::State;
+use fdr_formats::packed::Packed;
 use fdr_formats::pieces::{Division, Share, drive_pieces};
-use fdr_formats::{Call, Function, FunctionId, Source};
+use fdr_formats::{Call, Function, FunctionId, Sink, Source, Thread};
 
 use super::folder::{Folder, gather};
 use super::*;
 use crate::report::engine;
+use crate::report::states_tests::{THREAD, schedule};
+use crate::testing::packed::batches;
 use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit};
 
@@ -334,4 +338,44 @@ fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
     let figures = engine::gather(engines, false).unwrap();
     let own: Vec<u64> = figures.functions.values().map(|stats| stats.own).collect();
     assert_eq!(own, [25, 0, 5]);
+}
+
+#[test]
+fn the_times_in_a_state_add_up_to_those_of_a_report() {
+    let threads = Thread {
+        id: THREAD,
+        ..Thread::default()
+    };
+    for seed in (1..40).filter(|seed: &u64| !seed.is_multiple_of(3)) {
+        let mut trace = MemoryTrace::default();
+        trace.info.schedule = schedule(seed, 1 << 40);
+        let states = away::states_of(&trace.info).expect("states");
+        let batches = batches(seed, 0);
+        let mut engine = engine::Engine::new(&trace, false, Share::Lanes);
+        engine = engine.with_states(Some(states.clone()));
+        engine.thread(&threads);
+        for (base, words) in &batches {
+            engine.packed(&Packed::new(*base, words.as_flattened()).0);
+        }
+        let figures = engine::gather(vec![engine], false).expect("little memory");
+        for state in State::ALL {
+            let folder = Folder::new(&Untimed::default(), false, Share::Lanes);
+            let mut folder = folder.by(Some((state, states.clone())));
+            folder.thread(&threads);
+            for (base, words) in &batches {
+                folder.packed(&Packed::new(*base, words.as_flattened()).0);
+            }
+            let tree = gather(vec![folder]).tree;
+            let mut sums: BTreeMap<FunctionId, u64> = BTreeMap::new();
+            for (_, node) in tree.nodes() {
+                if let Label::Function(id) = tree.of(node) {
+                    *sums.entry(id).or_default() += node.own;
+                }
+            }
+            for (id, stats) in &figures.functions {
+                let wanted = stats.own_away.part(state, stats.own);
+                assert_eq!(sums[id], wanted, "{seed} {state:?} {id}");
+            }
+        }
+    }
 }
