@@ -111,13 +111,25 @@ impl States {
         let mut threads: HashMap<ThreadId, Line> = HashMap::new();
         // The latest place from which nothing was known of all threads: the list begins there anew.
         let mut anew = None;
+        let mut on_cpu: HashMap<CpuId, ThreadId> = HashMap::new();
         for switch in switches {
             if switch.thread == ThreadId(0) {
                 for line in threads.values_mut() {
                     line.go_on(switch.time, switch.to, None);
                 }
                 anew = Some(switch.time);
+                on_cpu.clear();
                 continue;
+            }
+            // A CPU runs one thread. One that seems to run on still has left it unseen: it may have ended.
+            if switch.to == Some(State::Running) {
+                let last = on_cpu.insert(switch.cpu, switch.thread);
+                if let Some(last) = last.filter(|last| *last != switch.thread) {
+                    threads
+                        .entry(last)
+                        .or_default()
+                        .left(switch.time, switch.cpu);
+                }
             }
             let line = threads.entry(switch.thread).or_default();
             // A thread that leaves a CPU had it until then.
@@ -286,6 +298,14 @@ impl Line {
         });
     }
 
+    /// Another thread runs on that CPU.
+    fn left(&mut self, time: Ticks, cpu: CpuId) {
+        let is_there = |stay: &Stay| stay.state == Some(State::Running) && stay.cpu == Some(cpu);
+        if self.stays.last().is_some_and(is_there) {
+            self.go_on(time, None, None);
+        }
+    }
+
     fn add_up(&mut self) {
         let mut sums = Sums {
             unknown: self.stays.first().map_or(0, |first| first.from.0),
@@ -433,6 +453,29 @@ mod tests {
         assert_eq!(states.threads(), [ThreadId(7)]);
         let none = states.known(ThreadId(8), Ticks(3), Ticks(9));
         assert_eq!((none.spent, none.unknown), (Spent::default(), Ticks(6)));
+    }
+
+    #[test]
+    fn a_thread_that_ended_unseen_leaves_its_cpu_to_the_next() {
+        let on = |cpu, switch: Switch| Switch {
+            cpu: CpuId(cpu),
+            ..switch
+        };
+        let running = Some(State::Running);
+        let states = states(&[
+            switch(0, 0, None),
+            switch(10, 7, running),
+            on(2, switch(10, 9, running)),
+            switch(20, 8, running),
+            switch(30, 8, Some(State::Waiting)),
+            switch(30, 9, running),
+        ]);
+        let of = |thread, from, until| states.spent(ThreadId(thread), Ticks(from), Ticks(until));
+        assert_eq!(of(7, 10, 20), spent(10, 0, 0));
+        assert_eq!(of(7, 10, 21), None);
+        // One that left it is where it said, and one on another CPU goes on.
+        assert_eq!(of(8, 20, 40), spent(10, 0, 10));
+        assert_eq!(of(9, 10, 40), spent(30, 0, 0));
     }
 
     #[test]

@@ -46,7 +46,7 @@ fn away(slow: u64, state: State, other_cpu: u32) -> Schedule {
         (0, 7, 1, RUNNING),
         (slow, 7, 1, Some(state)),
         (slow + 990_000, 7, 1, RUNNING),
-        (0, 8, other_cpu, RUNNING),
+        (slow, 8, other_cpu, RUNNING),
         (slow + 700_000, 8, other_cpu, Some(State::Waiting)),
     ])
 }
@@ -66,7 +66,7 @@ fn a_call_that_waited_says_so_and_how_long_the_other_thread_ran() {
     assert!(text.contains("<- 100.0 % of the excess, waiting"), "{text}");
     let line = "running 10.90 µs · preempted 0 ns · waiting 990.0 µs";
     assert!(text.contains(line), "{text}");
-    let meanwhile = "in app::compact for 999.0 µs (running 700.3 µs); during";
+    let meanwhile = "in app::compact for 999.0 µs (running 700.0 µs); during";
     assert!(text.contains(meanwhile), "{text}");
 }
 
