@@ -87,6 +87,7 @@ struct States {
 
 #[derive(Serialize)]
 struct PreemptedBy {
+    is_other_process: bool,
     thread: Option<u64>,
     thread_name: Option<String>,
     function: Option<String>,
@@ -200,9 +201,10 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
 fn preempted_by(info: &TraceInfo, by: By) -> PreemptedBy {
     let (thread, function) = match by {
         By::Thread(thread, function) => (Some(thread), function),
-        By::Another => (None, None),
+        By::Several | By::Another => (None, None),
     };
     PreemptedBy {
+        is_other_process: by == By::Another,
         thread: thread.map(|thread| thread.0),
         thread_name: thread.map(|thread| name_of_thread(info, thread).to_owned()),
         function: function.map(|function| name_of(info, function)),

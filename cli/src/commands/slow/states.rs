@@ -26,6 +26,8 @@ const MANY_FAULTS: u64 = 32;
 pub(super) enum By {
     /// A thread of the trace, which was in that function.
     Thread(ThreadId, Option<FunctionId>),
+    /// Several threads of the trace, one after the other.
+    Several,
     /// None of the trace.
     Another,
 }
@@ -118,6 +120,7 @@ impl By {
     fn in_words(self, info: &TraceInfo) -> String {
         match self {
             By::Another => "another process".to_owned(),
+            By::Several => "several threads of the program".to_owned(),
             By::Thread(thread, None) => thread_name(info, thread),
             By::Thread(thread, Some(function)) => {
                 let function = name_of(info, function);
@@ -177,14 +180,14 @@ fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
             *on_it.entry(thread).or_default() += ticks;
         }
     }
-    let most = on_it
-        .into_iter()
-        .filter(|(thread, _)| *thread != call.thread);
+    on_it.remove(&call.thread);
+    let of_all = |ticks: u64| ticks as f64 >= MOST * all.max(1) as f64;
+    let together: u64 = on_it.values().sum();
+    let most = on_it.into_iter();
     let most = most.max_by_key(|(thread, ticks)| (*ticks, std::cmp::Reverse(*thread)));
     match most {
-        Some((thread, ticks)) if ticks as f64 >= MOST * all.max(1) as f64 => {
-            By::Thread(thread, function_of(thread, around))
-        }
+        Some((thread, ticks)) if of_all(ticks) => By::Thread(thread, function_of(thread, around)),
+        _ if of_all(together) => By::Several,
         _ => By::Another,
     }
 }

@@ -84,6 +84,26 @@ fn a_call_that_was_preempted_names_who_had_its_cpu() {
 }
 
 #[test]
+fn several_threads_that_had_the_cpu_one_after_the_other_are_told() {
+    let trace = slow_request(|slow| {
+        let mut list = vec![(0, 7, 1, RUNNING), (slow, 7, 1, Some(State::Preempted))];
+        for (nth, thread) in [8, 9, 8, 10].into_iter().enumerate() {
+            let from = slow + 200_000 * nth as u64;
+            let waits = Some(State::Waiting);
+            list.extend([
+                (from, thread, 1, RUNNING),
+                (from + 150_000, thread, 1, waits),
+            ]);
+        }
+        list.push((slow + 990_000, 7, 1, RUNNING));
+        switches(&list)
+    });
+    let sentence = &sentences(&trace, &ALL)[0];
+    let wanted = ": the thread was preempted by several threads of the program.";
+    assert!(sentence.ends_with(wanted), "{sentence}");
+}
+
+#[test]
 fn a_call_that_computed_says_so_with_its_page_faults() {
     let running = |faults: u64, cause| {
         slow_request(|slow| {
