@@ -221,3 +221,44 @@ fn a_flame_graph_by_a_state_has_the_self_times_in_it() {
     assert_eq!(none.status.code(), Some(2));
     assert!(stderr(&none).contains("knows no states"), "{none:?}");
 }
+
+#[test]
+fn info_counts_the_switches_and_verify_looks_at_their_order() {
+    let folder = Folder::new("states-info");
+    let path = folder.file("t.fdr");
+    let mut known = schedule();
+    known.switches.extend(switches(&[(150 * MS, 0, None)]));
+    trace(&path, known.clone());
+    let text = answer(&["info", &path]);
+    let line = "states     6 changes of 2 threads, over 200.0 ms, some lost at 1 place, 2 readings of the system's sums";
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let line: Vec<&str> = line.split_whitespace().collect();
+    assert!(
+        text.windows(line.len()).any(|words| words == line),
+        "{text:?}"
+    );
+    let found = json(&["info", "--json", &path]);
+    let documented = include_str!("../../docs/json.md");
+    for field in found["states"].as_object().expect("an object").keys() {
+        assert!(documented.contains(&format!("`{field}`")), "{field}");
+    }
+    assert_eq!(found["states"]["gaps"], 1);
+    let verdict = || {
+        let output = fdr(&["verify", &path]);
+        (output.status.code(), stdout(&output).to_owned())
+    };
+    assert_eq!(verdict().0, Some(0), "{:?}", verdict());
+    known
+        .switches
+        .extend(switches(&[(50 * MS, 7, Some(State::Preempted))]));
+    trace(&path, known.clone());
+    let (code, text) = verdict();
+    assert_eq!(code, Some(1), "{text}");
+    let what =
+        "thread 7: at tick 50000000 it leaves its CPU, and has none already: switches are missing";
+    assert!(text.contains(what), "{text}");
+    // After a loss, all is possible.
+    known.switches.extend(switches(&[(40 * MS, 0, None)]));
+    trace(&path, known);
+    assert_eq!(verdict().0, Some(0), "{:?}", verdict());
+}

@@ -1,6 +1,7 @@
 //! `fdr info`: a trace's own facts, and the counts of its content.
 
 mod json;
+mod states;
 
 use std::io::Write;
 use std::path::Path;
@@ -193,6 +194,9 @@ fn write_head(
     )?;
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
+    }
+    if let Some(counted) = states::Counted::of(info) {
+        fact(out, "states", &counted.in_words())?;
     }
     for said in Moments::of(info, first).in_words("") {
         fact(out, "mark", &said)?;

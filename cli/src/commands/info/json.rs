@@ -7,6 +7,7 @@ use std::path::Path;
 use fdr_formats::{Function, Source, Ticks};
 use serde::Serialize;
 
+use super::states::Counted;
 use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Trigger};
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
@@ -31,6 +32,7 @@ struct Document<'a> {
     records: u64,
     synthetic_records: u64,
     others: Others,
+    states: Option<Counted>,
     threads: Vec<Thread<'a>>,
     function_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,6 +135,7 @@ pub(super) fn write(
             .map(|(first, last)| nanos(last.since(first))),
         records: tally.records(),
         synthetic_records: tally.synthetic(),
+        states: Counted::of(info),
         others: Others {
             cpu_changes: marks.cpus,
             wall_times: marks.walls,

@@ -44,6 +44,11 @@ pub(super) enum What {
         stated: u64,
         found: u64,
     },
+    /// A switch to the state in which the thread was.
+    Twice {
+        is_running: bool,
+        time: Ticks,
+    },
     Gaps {
         lost: u64,
         overwritten: u64,
@@ -93,6 +98,13 @@ impl What {
                 found,
             } => {
                 format!("the trace states {stated} {what}, and has {found}")
+            }
+            What::Twice { is_running, time } => {
+                let (what, before) = match is_running {
+                    true => ("gets a CPU", "has one"),
+                    false => ("leaves its CPU", "has none"),
+                };
+                format!("at tick {time} it {what}, and {before} already: switches are missing")
             }
             What::Gaps {
                 lost,

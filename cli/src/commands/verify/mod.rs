@@ -3,6 +3,7 @@
 pub(crate) mod checker;
 mod finding;
 mod json;
+mod switches;
 
 use std::io::Write;
 use std::num::NonZeroUsize;
@@ -27,6 +28,7 @@ fdr verify checks that the file follows the grammar of its format; that times
 never go back within a thread; and that every exit has its entry, and every
 entry its exit. If the trace has the recorder's counts, they must agree with
 the file and add up (recorded = readable + overwritten + dropped + summarised).
+A thread whose states the trace knows must stop running before it runs again.
 It does not require what the format can't hold.
 
 The trace of a crashed process, and traces of other recorders, may begin and
@@ -88,6 +90,9 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let mut verdict = checker::conclude(checkers, &info.threads, limit);
     for diagnostic in source.diagnostics() {
         verdict.add(Finding::of(diagnostic.clone()));
+    }
+    for finding in switches::check(&info.schedule) {
+        verdict.add(finding);
     }
     verdict.findings.sort();
     verdict.findings.truncate(limit);
