@@ -262,3 +262,33 @@ fn info_counts_the_switches_and_verify_looks_at_their_order() {
     trace(&path, known);
     assert_eq!(verdict().0, Some(0), "{:?}", verdict());
 }
+
+#[test]
+fn states_are_the_same_in_another_format_or_told_as_lost() {
+    let folder = Folder::new("states-convert");
+    let (path, made, back) = (
+        folder.file("t.fdr"),
+        folder.file("t.ctf"),
+        folder.file("u.fdr"),
+    );
+    trace(&path, schedule());
+    let functions = |path: &str| json(&["report", "--json", path])["functions"].clone();
+    answer(&["convert", &path, "--to", "ctf", "-o", &made]);
+    answer(&["convert", &made, "--to", "xray", "-o", &back]);
+    assert_eq!(functions(&made), functions(&path));
+    assert_eq!(functions(&back), functions(&path));
+    let lines = |path: &str| answer(&["records", path]).matches("fdr:switch").count();
+    assert_eq!(lines(&made), 8);
+    let lost = fdr(&[
+        "convert",
+        &path,
+        "--to",
+        "heph",
+        "-o",
+        &folder.file("t.heph"),
+    ]);
+    assert!(
+        stderr(&lost).contains("10 context switches, samples and accounts"),
+        "{lost:?}"
+    );
+}

@@ -65,6 +65,12 @@ pub fn target(name: &str) -> Option<&'static Target> {
     targets().find(|target| target.name == name)
 }
 
+/// Whether a target holds the states of threads.
+#[must_use]
+pub fn holds_states(target: &Target) -> bool {
+    ["xray", "xray1", "ctf"].contains(&target.name)
+}
+
 /// Features that bring formats, and the names of their targets.
 const FEATURES: [(&str, &[&str]); 3] = [
     ("ctf", &["ctf"]),

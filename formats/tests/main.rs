@@ -10,6 +10,7 @@ mod ctf_metadata;
 mod ctf_notes;
 mod ctf_packets;
 mod ctf_records;
+mod ctf_states;
 mod ctf_writer;
 mod dense;
 mod entrace_damage;

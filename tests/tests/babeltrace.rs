@@ -28,7 +28,7 @@ type Calls = BTreeMap<String, u64>;
 const PYTHON: &str = "/usr/bin/python3";
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/babeltrace.py");
 
-fn babeltrace() -> Option<PathBuf> {
+pub(crate) fn babeltrace() -> Option<PathBuf> {
     fdr_tests::reader(
         "babeltrace2",
         "babeltrace2 reads the CTF folder of a real program (Debian package babeltrace2)",
@@ -61,7 +61,7 @@ fn run(command: &mut Command) -> Output {
 }
 
 /// The events in words, one a line. The only thing that babeltrace2 may say beside is what was lost.
-fn words(tool: &Path, folder: &Path) -> Vec<String> {
+pub(crate) fn words(tool: &Path, folder: &Path) -> Vec<String> {
     // Seconds: as dates, times before 1970 are warned of.
     let output = run(Command::new(tool).arg("--clock-seconds").arg(folder));
     for line in String::from_utf8_lossy(&output.stderr).lines() {

@@ -18,6 +18,7 @@ mod counts;
 mod crash;
 mod crash_handlers;
 mod ctf_packets;
+mod ctf_states;
 mod dumps;
 mod dumps_signal;
 mod events;

@@ -11,7 +11,10 @@ use super::schema::{Fact, Schema};
 use super::stream::{Event, Reader};
 use crate::bytes::groups;
 use crate::facts::{self, Value};
-use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, TraceInfo, What};
+use crate::model::{
+    Account, Cause, Counts, CpuId, Function, FunctionId, Sample, State, Switch, Thread, ThreadId,
+    Ticks, TraceInfo, What,
+};
 use crate::notes::MOST_FIELDS;
 
 /// What was learned.
@@ -71,6 +74,29 @@ impl Facts {
                 };
                 self.functions.entry(id).or_insert(function);
             }
+            Fact::Switch => info.schedule.switches.push(Switch {
+                time: Ticks(event.time),
+                thread: ThreadId(fields.number("thread")),
+                cpu: CpuId(fields.number("cpu") as u32),
+                to: State::of(fields.number("state") as u8),
+            }),
+            Fact::Sample => {
+                let cause = Cause::of(fields.number("cause") as u8);
+                info.schedule.samples.extend(cause.map(|cause| Sample {
+                    time: Ticks(event.time),
+                    thread: ThreadId(fields.number("thread")),
+                    cpu: CpuId(fields.number("cpu") as u32),
+                    cause,
+                    address: fields.number("address"),
+                }));
+            }
+            Fact::Account => info.schedule.accounts.push(Account {
+                time: Ticks(event.time),
+                thread: ThreadId(fields.number("thread")),
+                running_ns: fields.number("running_ns"),
+                run_delay_ns: fields.number("run_delay_ns"),
+                times: fields.number("times"),
+            }),
             Fact::Thread => {
                 let place = self.thread(ThreadId(fields.number("id")));
                 let bits = fields.number("known") as u8;

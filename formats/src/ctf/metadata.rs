@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 
 use super::note_classes::{self, NoteClasses};
 use super::record::{TRACE, TRACE_NAMES};
+use super::states;
 use crate::facts::Fact;
 use crate::model::TraceInfo;
 use crate::text::cut;
@@ -153,7 +154,12 @@ pub(super) fn text(info: &TraceInfo, uuid: [u8; 16], offset: i64, notes: &NoteCl
         true => note_classes::EVENTS,
         false => &[],
     };
-    for (name, stream, id, fields) in EVENTS.iter().chain(of_notes) {
+    let mut of_states: &[_] = &[];
+    if !info.schedule.is_empty() {
+        text.push_str(states::STREAM);
+        of_states = states::EVENTS;
+    }
+    for (name, stream, id, fields) in EVENTS.iter().chain(of_notes).chain(of_states) {
         let _ = write!(
             text,
             "\nevent {{\n\tname = \"{name}\";\n\tid = {id};\n\tstream_id = {stream};\n\

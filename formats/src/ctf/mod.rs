@@ -8,6 +8,7 @@
 //! | `record` | layout of every record that we write, pure |
 //! | `note_classes`, `note_reader` | notes as events with typed fields, and back |
 //! | `metadata` | the text that describes them |
+//! | `states` | the states of threads, in a file of their own |
 //! | `packets`, `thread_encoder` | a thread's events into packets; ticks to ns |
 //! | `writer` | [`CtfWriter`]: events of any format to a folder |
 //! | `text`, `tsdl` | metadata files, and their language |
@@ -45,6 +46,7 @@ mod reader;
 mod record;
 #[cfg(feature = "read")]
 mod schema;
+mod states;
 #[cfg(feature = "read")]
 mod stream;
 mod text;

@@ -8,8 +8,8 @@
 //! | --- | --- | --- | --- |
 //! | 0 | 4 | magic `0xC1FC1FC1` | |
 //! | 4 | 16 | UUID of the trace | |
-//! | 20 | 4 | stream class: 0 threads, 1 facts | |
-//! | 24 | 8 | stream instance: the thread's number; 0 for facts | |
+//! | 20 | 4 | stream class: 0 threads, 1 facts, 2 [`super::states`] | |
+//! | 24 | 8 | stream instance: the thread's number; 0 for others | |
 //! | 32 | 8 | time of the first event, or of the change of CPU | ns |
 //! | 40 | 8 | time of the last event | ns |
 //! | 48 | 8 | size of head and events | bits |

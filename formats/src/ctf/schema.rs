@@ -148,6 +148,10 @@ pub(super) enum Fact {
     Thread,
     /// A class of notes.
     Class,
+    /// What is known of threads' states.
+    Switch,
+    Sample,
+    Account,
     /// An entry of the table of functions that has no calls.
     Name,
 }
@@ -407,6 +411,9 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
         },
         "class" => Kind::Fact(Fact::Class),
         "name" => Kind::Fact(Fact::Name),
+        "switch" => Kind::Fact(Fact::Switch),
+        "sample" => Kind::Fact(Fact::Sample),
+        "account" => Kind::Fact(Fact::Account),
         "head" => Kind::Head,
         "trace" => Kind::Fact(Fact::Trace),
         "function" => Kind::Fact(Fact::Function),

@@ -22,6 +22,7 @@ use super::metadata;
 use super::note_classes::NoteClasses;
 use super::packets::{Packets, Times};
 use super::record::{self, FACTS, NO_CPU};
+use super::states;
 use super::thread_encoder::{CutShort, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
@@ -133,6 +134,12 @@ impl CtfWriter {
             let start = self.times.offset.saturating_add_unsigned(start);
             let state = state(&inside, start)?;
             self.folder.write(STATE_FILE, &state)?;
+        }
+        if !self.info.schedule.is_empty() {
+            let (schedule, uuid) = (std::mem::take(&mut self.info.schedule), self.uuid);
+            let folder = &mut self.folder;
+            let append = |bytes: &[u8]| folder.append(states::FILE, bytes);
+            states::write(&schedule, uuid, &mut self.times, append)?;
         }
         self.count_losses();
         Ok(self.losses)

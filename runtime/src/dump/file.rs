@@ -7,6 +7,7 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fdr_formats::model::{Counts, FunctionTotals, Moment, Thread};
+use fdr_formats::registry::holds_states;
 use fdr_formats::writer::{Output, Target};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version, push_thread};
 use fdr_formats::{FunctionId, Losses, ThreadId, Ticks, TraceInfo};
@@ -128,6 +129,8 @@ impl Dump<'_> {
         written.losses = writer.finish().map_err(as_io)?;
         if native(self.target).is_none() {
             written.losses.add_moments(&self.info.moments);
+        }
+        if !holds_states(self.target) {
             written.losses.add_schedule(&self.info.schedule);
         }
         Ok(written)

@@ -14,6 +14,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
@@ -235,7 +236,9 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
         let what = "figures of the whole run (one for each thread and function): left out";
         losses.add(what, rows as u64);
         losses.add_moments(&info.moments);
-        losses.add_schedule(&info.schedule);
+    }
+    if !registry::holds_states(job.to) {
+        losses.add_schedule(&source.info().schedule);
     }
     tally.opened(source);
     Ok(Done { tally, losses })

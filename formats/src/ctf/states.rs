@@ -1,0 +1,145 @@
+//! The states of threads: a stream file of their own, whose events are in the order of their times. Layout, pure, and
+//! the events of a schedule. Must never be part of a trace that knows no states.
+//!
+//! | class | name | fields |
+//! | --- | --- | --- |
+//! | 0 | `fdr:switch` | u64 thread (0: all threads), u32 CPU, u8 the new state (3: not known) |
+//! | 1 | `fdr:sample` | u64 thread, u32 CPU, u8 cause, u64 address |
+//! | 2 | `fdr:account` | u64 thread, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 times that it got one |
+
+use super::packets::{Packets, Times};
+use super::record::NO_CPU;
+use crate::model::{Account, Sample, Schedule, Switch, Ticks};
+
+/// The stream class.
+pub(super) const STATES: u32 = 2;
+/// The stream file.
+pub(super) const FILE: &str = "states";
+
+const SWITCH: u8 = 0;
+const SAMPLE: u8 = 1;
+const ACCOUNT: u8 = 2;
+/// The state that is not known.
+const NOT_KNOWN: u8 = 3;
+
+/// The stream class in the metadata.
+pub(super) const STREAM: &str = "
+stream {
+\tid = 2;
+\tevent.header := struct event_header;
+\tpacket.context := struct packet_context;
+};
+";
+
+/// Name, stream class, id, fields.
+pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
+    (
+        "fdr:switch",
+        STATES,
+        SWITCH,
+        &[
+            "uint64_t thread",
+            "uint32_t cpu",
+            "enum : uint8_t { running = 0, preempted = 1, waiting = 2, unknown = 3 } state",
+        ],
+    ),
+    (
+        "fdr:sample",
+        STATES,
+        SAMPLE,
+        &[
+            "uint64_t thread",
+            "uint32_t cpu",
+            "enum : uint8_t { time = 0, page_fault = 1 } cause",
+            "value_t address",
+        ],
+    ),
+    (
+        "fdr:account",
+        STATES,
+        ACCOUNT,
+        &[
+            "uint64_t thread",
+            "uint64_t running_ns",
+            "uint64_t run_delay_ns",
+            "uint64_t times",
+        ],
+    ),
+];
+
+/// One of a schedule.
+#[derive(Clone, Copy)]
+enum One<'a> {
+    Switch(&'a Switch),
+    Sample(&'a Sample),
+    Account(&'a Account),
+}
+
+impl One<'_> {
+    fn time(&self) -> Ticks {
+        match self {
+            One::Switch(switch) => switch.time,
+            One::Sample(sample) => sample.time,
+            One::Account(account) => account.time,
+        }
+    }
+
+    fn put(&self, time: u64, out: &mut Vec<u8>) {
+        let class = match self {
+            One::Switch(_) => SWITCH,
+            One::Sample(_) => SAMPLE,
+            One::Account(_) => ACCOUNT,
+        };
+        out.push(class);
+        out.extend(time.to_le_bytes());
+        match self {
+            One::Switch(switch) => {
+                out.extend(switch.thread.0.to_le_bytes());
+                out.extend(switch.cpu.0.to_le_bytes());
+                out.push(switch.to.map_or(NOT_KNOWN, |state| state as u8));
+            }
+            One::Sample(sample) => {
+                out.extend(sample.thread.0.to_le_bytes());
+                out.extend(sample.cpu.0.to_le_bytes());
+                out.push(sample.cause as u8);
+                out.extend(sample.address.to_le_bytes());
+            }
+            One::Account(account) => {
+                let numbers = [
+                    account.thread.0,
+                    account.running_ns,
+                    account.run_delay_ns,
+                    account.times,
+                ];
+                out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+            }
+        }
+    }
+}
+
+/// The bytes of the stream file, some at a time.
+pub(super) fn write<E>(
+    schedule: &Schedule,
+    uuid: [u8; 16],
+    times: &mut Times,
+    mut take: impl FnMut(&[u8]) -> Result<(), E>,
+) -> Result<(), E> {
+    let switches = schedule.switches.iter().map(One::Switch);
+    let samples = schedule.samples.iter().map(One::Sample);
+    let accounts = schedule.accounts.iter().map(One::Account);
+    let mut all: Vec<One<'_>> = switches.chain(samples).chain(accounts).collect();
+    all.sort_by_key(One::time);
+    let mut packets = Packets::new(uuid, STATES, 0);
+    for one in all {
+        let time = times.nanos(one.time());
+        if !packets.has_room() {
+            packets.begin(time, NO_CPU, false, 0);
+        }
+        one.put(time, packets.event(time));
+        if packets.is_full() {
+            take(packets.ready())?;
+            packets.clear();
+        }
+    }
+    take(packets.ready())
+}
