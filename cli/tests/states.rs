@@ -292,3 +292,47 @@ fn states_are_the_same_in_another_format_or_told_as_lost() {
         "{lost:?}"
     );
 }
+
+#[test]
+fn the_slowest_call_is_saved_with_all_threads_and_their_states() {
+    let folder = Folder::new("states-save");
+    let (path, saved) = (folder.file("t.fdr"), folder.file("slow.fdr"));
+    trace(&path, schedule());
+    let slow = [
+        "slow",
+        "--filter",
+        "app::parse,-app::serve",
+        "-n",
+        "1",
+        "--thread",
+        "7",
+        &path,
+    ];
+    let save = [&slow[..], &["--save", &saved]].concat();
+    let said = fdr(&save);
+    assert!(said.status.success(), "{said:?}");
+    assert_eq!(fdr(&save).status.code(), Some(2), "it is there");
+    assert!(fdr(&[&save[..], &["--force"]].concat()).status.success());
+    // 91 to 99 ms: thread 7 was preempted for two of these.
+    let found = json(&["report", "--json", &saved]);
+    let parse = &found["functions"][0];
+    assert_eq!(
+        (&parse["name"], &parse["total_ns"]),
+        (&"app::parse".into(), &(8 * MS).into())
+    );
+    assert_eq!(parse["states"]["total"]["preempted_ns"], 2 * MS);
+    assert_eq!(parse["states"]["total"]["unknown_ns"], 0);
+    assert_eq!(parse["clipped"], 0, "{parse}");
+    let whole = [&[
+        "slow", "--over", "50ms", "-n", "1", &path, "--save", &saved, "--force",
+    ][..]]
+    .concat();
+    assert!(fdr(&whole).status.success());
+    assert_eq!(
+        json(&["info", "--json", &saved])["threads"]
+            .as_array()
+            .expect("threads")
+            .len(),
+        2
+    );
+}

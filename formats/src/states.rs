@@ -207,6 +207,43 @@ impl States {
         self.course(thread).known(from, until)
     }
 
+    /// What a schedule, that of these states, says of a stretch of time. The states at its beginning are switches there.
+    #[must_use]
+    pub fn cut(&self, schedule: &Schedule, from: Ticks, until: Ticks) -> Schedule {
+        let all = |time| Switch {
+            time,
+            thread: ThreadId(0),
+            cpu: CpuId(0),
+            to: None,
+        };
+        let mut cut = Schedule::default();
+        if !schedule.switches.is_empty() {
+            cut.switches.push(all(from));
+            let begin = self.threads().into_iter().filter_map(|thread| {
+                let stay = self.at(thread, from)?;
+                Some(Switch {
+                    time: from,
+                    thread,
+                    cpu: stay.cpu?,
+                    to: Some(stay.state?),
+                })
+            });
+            cut.switches.extend(begin);
+            let is_inside = |switch: &&Switch| from < switch.time && switch.time < until;
+            let inside = schedule.switches.iter().filter(is_inside);
+            cut.switches.extend(inside);
+            cut.switches.push(all(until));
+        }
+        let is_inside = |time: Ticks| from <= time && time <= until;
+        let samples = schedule.samples.iter();
+        cut.samples
+            .extend(samples.filter(|sample| is_inside(sample.time)));
+        let accounts = schedule.accounts.iter();
+        cut.accounts
+            .extend(accounts.filter(|account| is_inside(account.time)));
+        cut
+    }
+
     /// The state at a moment, and from when until when it lasts.
     #[must_use]
     pub fn at(&self, thread: ThreadId, time: Ticks) -> Option<&Stay> {
@@ -346,145 +383,4 @@ impl Sums {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn switch(time: u64, thread: u64, to: Option<State>) -> Switch {
-        Switch {
-            time: Ticks(time),
-            thread: ThreadId(thread),
-            cpu: CpuId(1),
-            to,
-        }
-    }
-
-    fn states(switches: &[Switch]) -> States {
-        States::new(&Schedule {
-            switches: switches.to_vec(),
-            ..Schedule::default()
-        })
-    }
-
-    fn spent(running: u64, preempted: u64, waiting: u64) -> Option<Spent> {
-        Some(Spent {
-            running: Ticks(running),
-            preempted: Ticks(preempted),
-            waiting: Ticks(waiting),
-        })
-    }
-
-    #[test]
-    fn the_time_in_each_state() {
-        let list = [
-            switch(0, 0, None),
-            switch(10, 7, Some(State::Waiting)),
-            switch(30, 7, Some(State::Running)),
-            switch(35, 7, Some(State::Preempted)),
-            switch(36, 7, Some(State::Running)),
-            switch(50, 0, None),
-        ];
-        // In any order.
-        let back: Vec<Switch> = list.iter().rev().copied().collect();
-        for states in [states(&list), states(&back)] {
-            let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
-            assert_eq!(of(0, 50), spent(29, 1, 20));
-            assert_eq!(of(12, 12), spent(0, 0, 0));
-            assert_eq!(of(12, 31), spent(1, 0, 18));
-            assert_eq!(of(40, 51), None, "the list ends at 50");
-            assert_eq!(of(60, 70), None);
-            assert_eq!(states.spent(ThreadId(8), Ticks(0), Ticks(1)), None);
-            let stay = states.at(ThreadId(7), Ticks(35)).unwrap();
-            assert_eq!(stay.state, Some(State::Preempted));
-            assert_eq!((stay.from, stay.until), (Ticks(35), Ticks(36)));
-        }
-    }
-
-    #[test]
-    fn nothing_is_guessed_where_switches_were_lost() {
-        let states = states(&[
-            switch(0, 0, None),
-            switch(10, 7, Some(State::Waiting)),
-            switch(20, 0, None),
-            switch(30, 7, Some(State::Running)),
-            switch(35, 0, None),
-            switch(45, 7, Some(State::Waiting)),
-            switch(60, 0, None),
-        ]);
-        let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
-        assert_eq!(of(0, 20), spent(10, 0, 10));
-        assert_eq!(of(0, 21), None);
-        assert_eq!(of(20, 30), None);
-        assert_eq!(of(30, 35), spent(5, 0, 0));
-        // It leaves its CPU at 45, so it had it from 35 on.
-        assert_eq!(of(30, 60), spent(15, 0, 15));
-    }
-
-    #[test]
-    fn a_course_tells_what_is_known_and_how_much_is_not() {
-        let states = states(&[
-            switch(10, 0, None),
-            switch(20, 7, Some(State::Waiting)),
-            switch(30, 7, Some(State::Running)),
-            switch(50, 0, None),
-            switch(60, 7, Some(State::Running)),
-        ]);
-        let mut course = states.course(ThreadId(7));
-        assert_eq!((course.now().state, course.now().until), (None, Ticks(10)));
-        course.reach(Ticks(25));
-        assert_eq!(course.now().state, Some(State::Waiting));
-        assert!(course.lasts(Ticks(29)) && !course.lasts(Ticks(30)));
-        // And back.
-        course.reach(Ticks(12));
-        assert_eq!(course.now().state, Some(State::Running));
-        let known = |from, until| {
-            let known = course.known(Ticks(from), Ticks(until));
-            let spent = known.spent;
-            [spent.running, spent.preempted, spent.waiting, known.unknown].map(|ticks| ticks.0)
-        };
-        assert_eq!(known(4, 70), [40, 0, 10, 16]);
-        assert_eq!(known(4, 8), [0, 0, 0, 4]);
-        assert_eq!(known(25, 26), [0, 0, 1, 0]);
-        let between: Vec<(u64, u64)> = states
-            .between(ThreadId(7), Ticks(15), Ticks(35))
-            .map(|stay| (stay.from.0, stay.until.0))
-            .collect();
-        assert_eq!(between, [(15, 20), (20, 30), (30, 35)]);
-        assert_eq!(states.between(ThreadId(7), Ticks(5), Ticks(10)).count(), 0);
-        assert_eq!(states.threads(), [ThreadId(7)]);
-        let none = states.known(ThreadId(8), Ticks(3), Ticks(9));
-        assert_eq!((none.spent, none.unknown), (Spent::default(), Ticks(6)));
-    }
-
-    #[test]
-    fn a_thread_that_ended_unseen_leaves_its_cpu_to_the_next() {
-        let on = |cpu, switch: Switch| Switch {
-            cpu: CpuId(cpu),
-            ..switch
-        };
-        let running = Some(State::Running);
-        let states = states(&[
-            switch(0, 0, None),
-            switch(10, 7, running),
-            on(2, switch(10, 9, running)),
-            switch(20, 8, running),
-            switch(30, 8, Some(State::Waiting)),
-            switch(30, 9, running),
-        ]);
-        let of = |thread, from, until| states.spent(ThreadId(thread), Ticks(from), Ticks(until));
-        assert_eq!(of(7, 10, 20), spent(10, 0, 0));
-        assert_eq!(of(7, 10, 21), None);
-        // One that left it is where it said, and one on another CPU goes on.
-        assert_eq!(of(8, 20, 40), spent(10, 0, 10));
-        assert_eq!(of(9, 10, 40), spent(30, 0, 0));
-    }
-
-    #[test]
-    fn a_thread_that_begins_has_no_state_before() {
-        let states = states(&[switch(0, 0, None), switch(10, 7, Some(State::Running))]);
-        assert_eq!(states.spent(ThreadId(7), Ticks(5), Ticks(12)), None);
-        assert_eq!(
-            states.spent(ThreadId(7), Ticks(10), Ticks(12)),
-            spent(2, 0, 0)
-        );
-    }
-}
+mod tests;

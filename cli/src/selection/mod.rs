@@ -109,6 +109,16 @@ impl Chosen {
     }
 }
 
+/// What a trace has from that tick on up to the other.
+pub(crate) fn between(source: Box<dyn Source>, from: Ticks, to: Ticks) -> Box<dyn Source> {
+    let chosen = Chosen {
+        from: Some(from),
+        to: Some(to),
+        ..Chosen::default()
+    };
+    Box::new(Selected::new(source, chosen))
+}
+
 /// What a trace has from that tick on.
 pub(crate) fn from_on(source: Box<dyn Source>, from: Ticks) -> Box<dyn Source> {
     let chosen = Chosen {

@@ -8,7 +8,10 @@ use std::ops::ControlFlow;
 use fdr_formats::model::What;
 use fdr_formats::packed::Packed;
 use fdr_formats::source::{Complaints, Part, Position, Record};
-use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, TraceInfo};
+use fdr_formats::states::States;
+use fdr_formats::{
+    Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
+};
 
 use super::calls::Calls;
 use super::{Chosen, Wanted};
@@ -31,6 +34,11 @@ impl Selected {
             let (from, to) = (chosen.from, chosen.to);
             from.is_none_or(|from| moment.time >= from) && to.is_none_or(|to| moment.time <= to)
         });
+        if (chosen.from, chosen.to) != (None, None) && !info.schedule.is_empty() {
+            let from = chosen.from.or(info.start).unwrap_or_default();
+            let to = chosen.to.unwrap_or(Ticks(u64::MAX));
+            info.schedule = States::new(&info.schedule).cut(&info.schedule, from, to);
+        }
         if !chosen.is_threads() {
             for thread in &mut info.threads {
                 (thread.counts, thread.totals) = (None, Vec::new());

@@ -293,7 +293,7 @@ impl Sink for Tee<'_> {
     }
 }
 
-fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
+pub(super) fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
     let events = ui::things(done.tally.events(), "event");
     let threads = ui::things(done.tally.threads().count() as u64, "thread");
     let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", ui::size(bytes)));

@@ -15,12 +15,13 @@ mod tree;
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::model::State;
 use fdr_formats::note_words;
+use fdr_formats::registry;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
@@ -28,7 +29,9 @@ use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
+use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
+use crate::place::{self, Shape};
 use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
 use crate::selection::{self, Filtering, Selection};
@@ -64,6 +67,7 @@ Examples:
   fdr slow app.fdr                      the slowest calls of all functions
   fdr slow -f app::handle app.fdr       of this function
   fdr slow --over 50ms app.fdr          of those that took longer
+  fdr slow --save slow.fdr app.fdr      all threads during the slowest call
   fdr slow --json app.fdr | jq -r '.calls[].sentence'";
 
 /// Calls that are shown unless the user says otherwise: in all, and of one function.
@@ -91,6 +95,12 @@ pub(crate) struct Options {
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
+    /// Write the stretch of the first call as a trace of its own, with all threads and their states
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// Replace that file
+    #[arg(long, requires = "save")]
+    force: bool,
     #[command(flatten)]
     selection: Selection,
 }
@@ -165,16 +175,23 @@ struct Findings {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut headings = None;
     options.traces.each(|trace, several| {
+        if several && options.save.is_some() {
+            anyhow::bail!("--save: name one trace");
+        }
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
         one(options, trace, headings)
     })
 }
 
 fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
-    let source = options.selection.open(trace, Filtering::Shown)?;
-    let source = &*source;
+    let whole = options.selection.open(trace, Filtering::Shown)?;
+    let source = &*whole;
     if trace::is_timeless(source.info()) {
         anyhow::bail!("{}: the calls of this trace have no times", ui::path(trace));
+    }
+    if let Some(output) = &options.save {
+        place::check_is_not(output, trace)?;
+        place::check(output, Shape::File, options.force)?;
     }
     memory::grows("the slowest calls");
     let found = find(&Asked::of(options), trace, source)?;
@@ -186,7 +203,37 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
             false => show::write(out, info, &found),
         }
     })?;
+    if let Some(output) = &options.save {
+        match found.list.first() {
+            Some(slowest) => save(options, trace, whole, &slowest.call, output)?,
+            None => ui::complain("--save: nothing stands out, so nothing is written"),
+        }
+    }
     Ok(Status::Done)
+}
+
+/// Writes the stretch of a call as a trace.
+fn save(
+    options: &Options,
+    trace: &Path,
+    source: Box<dyn Source>,
+    call: &SlowCall,
+    output: &Path,
+) -> anyhow::Result<()> {
+    let Some(to) = registry::target("xray") else {
+        return Ok(());
+    };
+    let job = Job {
+        trace,
+        to,
+        force: options.force,
+        quiet: true,
+        jobs: ui::jobs(),
+    };
+    let stretch = selection::between(source, call.start, call.end);
+    let done = convert::write(&*stretch, &job, output)?;
+    convert::tell(&ui::path(output), to, &done, Some(place::size(output)));
+    Ok(())
 }
 
 fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<Findings> {

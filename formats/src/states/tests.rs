@@ -1,0 +1,193 @@
+//! What is known of a few threads. Must never need a file.
+
+use super::*;
+use crate::model::{Cause, Sample};
+
+fn switch(time: u64, thread: u64, to: Option<State>) -> Switch {
+    Switch {
+        time: Ticks(time),
+        thread: ThreadId(thread),
+        cpu: CpuId(1),
+        to,
+    }
+}
+
+fn states(switches: &[Switch]) -> States {
+    States::new(&Schedule {
+        switches: switches.to_vec(),
+        ..Schedule::default()
+    })
+}
+
+fn spent(running: u64, preempted: u64, waiting: u64) -> Option<Spent> {
+    Some(Spent {
+        running: Ticks(running),
+        preempted: Ticks(preempted),
+        waiting: Ticks(waiting),
+    })
+}
+
+#[test]
+fn the_time_in_each_state() {
+    let list = [
+        switch(0, 0, None),
+        switch(10, 7, Some(State::Waiting)),
+        switch(30, 7, Some(State::Running)),
+        switch(35, 7, Some(State::Preempted)),
+        switch(36, 7, Some(State::Running)),
+        switch(50, 0, None),
+    ];
+    // In any order.
+    let back: Vec<Switch> = list.iter().rev().copied().collect();
+    for states in [states(&list), states(&back)] {
+        let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
+        assert_eq!(of(0, 50), spent(29, 1, 20));
+        assert_eq!(of(12, 12), spent(0, 0, 0));
+        assert_eq!(of(12, 31), spent(1, 0, 18));
+        assert_eq!(of(40, 51), None, "the list ends at 50");
+        assert_eq!(of(60, 70), None);
+        assert_eq!(states.spent(ThreadId(8), Ticks(0), Ticks(1)), None);
+        let stay = states.at(ThreadId(7), Ticks(35)).unwrap();
+        assert_eq!(stay.state, Some(State::Preempted));
+        assert_eq!((stay.from, stay.until), (Ticks(35), Ticks(36)));
+    }
+}
+
+#[test]
+fn nothing_is_guessed_where_switches_were_lost() {
+    let states = states(&[
+        switch(0, 0, None),
+        switch(10, 7, Some(State::Waiting)),
+        switch(20, 0, None),
+        switch(30, 7, Some(State::Running)),
+        switch(35, 0, None),
+        switch(45, 7, Some(State::Waiting)),
+        switch(60, 0, None),
+    ]);
+    let of = |from, until| states.spent(ThreadId(7), Ticks(from), Ticks(until));
+    assert_eq!(of(0, 20), spent(10, 0, 10));
+    assert_eq!(of(0, 21), None);
+    assert_eq!(of(20, 30), None);
+    assert_eq!(of(30, 35), spent(5, 0, 0));
+    // It leaves its CPU at 45, so it had it from 35 on.
+    assert_eq!(of(30, 60), spent(15, 0, 15));
+}
+
+#[test]
+fn a_course_tells_what_is_known_and_how_much_is_not() {
+    let states = states(&[
+        switch(10, 0, None),
+        switch(20, 7, Some(State::Waiting)),
+        switch(30, 7, Some(State::Running)),
+        switch(50, 0, None),
+        switch(60, 7, Some(State::Running)),
+    ]);
+    let mut course = states.course(ThreadId(7));
+    assert_eq!((course.now().state, course.now().until), (None, Ticks(10)));
+    course.reach(Ticks(25));
+    assert_eq!(course.now().state, Some(State::Waiting));
+    assert!(course.lasts(Ticks(29)) && !course.lasts(Ticks(30)));
+    // And back.
+    course.reach(Ticks(12));
+    assert_eq!(course.now().state, Some(State::Running));
+    let known = |from, until| {
+        let known = course.known(Ticks(from), Ticks(until));
+        let spent = known.spent;
+        [spent.running, spent.preempted, spent.waiting, known.unknown].map(|ticks| ticks.0)
+    };
+    assert_eq!(known(4, 70), [40, 0, 10, 16]);
+    assert_eq!(known(4, 8), [0, 0, 0, 4]);
+    assert_eq!(known(25, 26), [0, 0, 1, 0]);
+    let between: Vec<(u64, u64)> = states
+        .between(ThreadId(7), Ticks(15), Ticks(35))
+        .map(|stay| (stay.from.0, stay.until.0))
+        .collect();
+    assert_eq!(between, [(15, 20), (20, 30), (30, 35)]);
+    assert_eq!(states.between(ThreadId(7), Ticks(5), Ticks(10)).count(), 0);
+    assert_eq!(states.threads(), [ThreadId(7)]);
+    let none = states.known(ThreadId(8), Ticks(3), Ticks(9));
+    assert_eq!((none.spent, none.unknown), (Spent::default(), Ticks(6)));
+}
+
+#[test]
+fn a_thread_that_ended_unseen_leaves_its_cpu_to_the_next() {
+    let on = |cpu, switch: Switch| Switch {
+        cpu: CpuId(cpu),
+        ..switch
+    };
+    let running = Some(State::Running);
+    let states = states(&[
+        switch(0, 0, None),
+        switch(10, 7, running),
+        on(2, switch(10, 9, running)),
+        switch(20, 8, running),
+        switch(30, 8, Some(State::Waiting)),
+        switch(30, 9, running),
+    ]);
+    let of = |thread, from, until| states.spent(ThreadId(thread), Ticks(from), Ticks(until));
+    assert_eq!(of(7, 10, 20), spent(10, 0, 0));
+    assert_eq!(of(7, 10, 21), None);
+    // One that left it is where it said, and one on another CPU goes on.
+    assert_eq!(of(8, 20, 40), spent(10, 0, 10));
+    assert_eq!(of(9, 10, 40), spent(30, 0, 0));
+}
+
+#[test]
+fn a_thread_that_begins_has_no_state_before() {
+    let states = states(&[switch(0, 0, None), switch(10, 7, Some(State::Running))]);
+    assert_eq!(states.spent(ThreadId(7), Ticks(5), Ticks(12)), None);
+    assert_eq!(
+        states.spent(ThreadId(7), Ticks(10), Ticks(12)),
+        spent(2, 0, 0)
+    );
+}
+
+#[test]
+fn what_is_cut_out_says_the_same_of_its_stretch_and_nothing_else() {
+    let schedule = Schedule {
+        switches: vec![
+            switch(0, 0, None),
+            switch(10, 7, Some(State::Waiting)),
+            switch(30, 7, Some(State::Running)),
+            switch(35, 8, None),
+            switch(36, 9, Some(State::Preempted)),
+            switch(50, 7, Some(State::Preempted)),
+            switch(60, 0, None),
+        ],
+        samples: [19, 20, 40, 41].map(sample).to_vec(),
+        accounts: Vec::new(),
+    };
+    let whole = States::new(&schedule);
+    let cut = whole.cut(&schedule, Ticks(20), Ticks(40));
+    assert_eq!(cut.samples, [20, 40].map(sample));
+    assert!(
+        cut.switches
+            .iter()
+            .all(|switch| (20..=40).contains(&switch.time.0))
+    );
+    let part = States::new(&cut);
+    for thread in [7, 8, 9].map(ThreadId) {
+        for (from, until) in [(20, 40), (25, 33), (33, 40), (36, 39)] {
+            let of = |states: &States| states.known(thread, Ticks(from), Ticks(until));
+            assert_eq!(of(&part), of(&whole), "{thread} {from} {until}");
+        }
+    }
+    assert_eq!(
+        part.known(ThreadId(7), Ticks(40), Ticks(50)).unknown,
+        Ticks(10)
+    );
+    assert_eq!(
+        part.known(ThreadId(7), Ticks(10), Ticks(20)).unknown,
+        Ticks(10)
+    );
+}
+
+fn sample(time: u64) -> Sample {
+    Sample {
+        time: Ticks(time),
+        thread: ThreadId(7),
+        cpu: CpuId(1),
+        cause: Cause::Time,
+        address: 1,
+    }
+}
