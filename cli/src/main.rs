@@ -38,7 +38,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     Status, convert, ctl, diff, flame, generate, info, listen, map, pack, record, records, recover,
-    report as report_command, rings, slow, snapshot, state, unpack, verify,
+    report as report_command, rings, slow, snapshot, state, unpack, verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -60,6 +60,7 @@ Examples:
   fdr report my_app.1234.1.fdr        where the time went, per function
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
+  fdr view my_app.1234.1.fdr          all threads in a browser
   fdr diff before/ after/             what changed between two builds
   fdr flame my_app.1234.1.fdr         time by path of calls, for flame graphs
   fdr verify my_app.1234.1.fdr        is the trace whole?
@@ -103,6 +104,7 @@ enum Command {
     Info(info::Options),
     Report(report_command::Options),
     Slow(slow::Options),
+    View(view::Options),
     Diff(diff::Options),
     Flame(flame::Options),
     Records(records::Options),
@@ -179,6 +181,7 @@ fn main() -> ExitCode {
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
         Command::Slow(options) => slow::run(&options),
+        Command::View(options) => view::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Records(options) => records::run(&options),

@@ -29,3 +29,4 @@ mod state;
 mod states;
 mod terminal;
 mod verify;
+mod view;
