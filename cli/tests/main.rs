@@ -12,6 +12,7 @@ mod events;
 mod files;
 mod flame;
 mod formats;
+mod hist;
 mod hostile;
 mod inputs;
 mod listen;
