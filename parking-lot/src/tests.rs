@@ -380,8 +380,9 @@ macro_rules! suite {
                 let mutex = $of::lock_api::Mutex::<RawMutex, u8>::new(1);
                 assert_eq!(*mutex.lock(), 1);
                 let lock = $of::lock_api::RwLock::<RawRwLock, u8>::new(2);
-                assert_eq!((*lock.read(), RawRwLock::INIT.is_locked()), (2, false));
-                assert!(RawFairMutex::INIT.try_lock());
+                let (raw, fair) = (RawRwLock::INIT, RawFairMutex::INIT);
+                assert_eq!((*lock.read(), raw.is_locked()), (2, false));
+                assert!(fair.try_lock());
                 let again = $of::lock_api::ReentrantMutex::<RawMutex, RawThreadId, u8>::new(3);
                 assert_eq!(*again.lock(), 3);
             }
