@@ -43,8 +43,9 @@ struct Line {
     lane: Lane,
     stack: CallStack<Kept>,
     cpu: Option<CpuId>,
-    /// The latest time that was given.
+    /// The latest time of an edge that was given, and of anything.
     now: u64,
+    seen: u64,
     /// Calls that were entered before the first record, innermost first, until that comes.
     earlier: Vec<FunctionId>,
     /// Those of them that have not ended.
@@ -244,6 +245,7 @@ impl Walker {
             stack: CallStack::new().with_untimed(self.untimed.clone()),
             cpu: None,
             now: 0,
+            seen: 0,
             around: earlier.len(),
             earlier,
             is_entry: false,
@@ -328,17 +330,20 @@ impl Walker {
         name: &str,
         values: &Values,
     ) -> io::Result<()> {
-        let Some((_, _, _, mut ending)) = self.line() else {
+        let Some(line) = self.lines.get_mut(self.current) else {
             return Ok(());
         };
-        let at = time.map_or(0, |time| ending.ns(time)).max(*ending.now);
+        let at = time
+            .map_or(line.seen, |time| self.facts.ns(time))
+            .max(line.now);
+        line.seen = line.seen.max(at);
         let happening = Happening {
             at,
             what,
             name,
             values,
         };
-        ending.receiver.happened(ending.lane, &happening)
+        self.receiver.happened(&line.lane, &happening)
     }
 
     /// The function of the innermost open call.
