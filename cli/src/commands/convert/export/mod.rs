@@ -41,13 +41,16 @@ pub(in crate::commands) struct Export {
     make: Make,
 }
 
+/// Begins to write calls.
+type MakeReceiver = fn(Out, &Arc<Facts>) -> io::Result<Box<dyn Receiver>>;
+
 /// How an export gets what it writes.
 #[derive(Clone, Copy)]
 enum Make {
     /// Call by call, in order.
-    Calls(fn(Out, &Arc<Facts>) -> io::Result<Box<dyn Receiver>>),
+    Calls(MakeReceiver),
     /// As sums by path of calls, at the end.
-    Paths(fn(&mut Out, &Facts, &paths::Folded) -> anyhow::Result<()>),
+    Paths(paths::WriteSums),
 }
 
 /// What a format has a place for. The rest is counted and told.

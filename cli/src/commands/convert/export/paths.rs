@@ -26,7 +26,7 @@ pub(super) const HOLDS: Holds = Holds {
 };
 
 /// Writes what was summed up.
-type WriteSums = fn(&mut Out, &Facts, &Folded) -> anyhow::Result<()>;
+pub(super) type WriteSums = fn(&mut Out, &Facts, &Folded) -> anyhow::Result<()>;
 
 /// Sums up, and writes in the end.
 pub(super) struct Paths {

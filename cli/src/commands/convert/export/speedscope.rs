@@ -126,10 +126,10 @@ impl Receiver for Profiles {
         // A profile without a call says nothing.
         for Profile { lane, times } in &lanes {
             let Some((first, last)) = times else { continue };
-            write!(
+            writeln!(
                 out,
                 "{comma}{{\"type\":\"evented\",\"name\":{},\"unit\":\"nanoseconds\",\"startValue\":{first},\
-                 \"endValue\":{last},\"events\":[\n",
+                 \"endValue\":{last},\"events\":[",
                 json(&lane.title())
             )?;
             spool.write(lane.at, &mut out)?;
