@@ -9,6 +9,7 @@ mod completions;
 mod convert;
 mod convert_threads;
 mod events;
+mod exports;
 mod files;
 mod flame;
 mod formats;
