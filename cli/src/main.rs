@@ -21,6 +21,7 @@ mod report;
 mod ring;
 mod selection;
 mod signals;
+mod svg;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -37,8 +38,8 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    Status, convert, ctl, diff, flame, generate, info, listen, map, pack, record, records, recover,
-    report as report_command, rings, slow, snapshot, state, unpack, verify, view,
+    Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
+    recover, report as report_command, rings, slow, snapshot, state, unpack, verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -62,7 +63,8 @@ Examples:
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
   fdr view my_app.1234.1.fdr          all threads in a browser
   fdr diff before/ after/             what changed between two builds
-  fdr flame my_app.1234.1.fdr         time by path of calls, for flame graphs
+  fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
+  fdr hist app.fdr my_app::handle     how long its calls took, all of them
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
@@ -107,6 +109,7 @@ enum Command {
     View(view::Options),
     Diff(diff::Options),
     Flame(flame::Options),
+    Hist(hist::Options),
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
@@ -127,11 +130,12 @@ enum Command {
 impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
-        use Command::{Diff, Flame, Info, Records, Report, Rings, Slow, State, Verify};
+        use Command::{Diff, Flame, Hist, Info, Records, Report, Rings, Slow, State, Verify};
         matches!(
             self,
             Diff(_)
                 | Flame(_)
+                | Hist(_)
                 | Info(_)
                 | Records(_)
                 | Report(_)
@@ -184,6 +188,7 @@ fn main() -> ExitCode {
         Command::View(options) => view::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
+        Command::Hist(options) => hist::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),

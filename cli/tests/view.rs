@@ -175,7 +175,7 @@ fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
     long(&trace);
     let mut known_near = None;
     // Of the second one, the lowest levels are given up, and calls are read from the trace again.
-    for memory in ["512M", "1K"] {
+    for memory in ["512M", "2M"] {
         let viewer = Viewer::new(&["--max-memory", memory, &trace]);
         let info = loop {
             let info = viewer.json("api/info");

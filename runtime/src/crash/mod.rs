@@ -73,7 +73,7 @@ pub(crate) struct Setup {
     /// The names of trace files.
     pub(crate) output: Output,
     /// The program and its clock, as a trace states them.
-    pub(crate) info: TraceInfo,
+    pub(crate) info: Box<TraceInfo>,
     /// Bytes of a thread's region.
     pub(crate) region_size: usize,
     /// Whether crashes are handled.
@@ -105,7 +105,7 @@ struct Work {
     room: Room<'static>,
     /// For the totals of threads.
     totals: &'static mut [u8],
-    info: TraceInfo,
+    info: Box<TraceInfo>,
     /// Whom the trace is of, in the form of a trace.
     identity: &'static [u8],
     /// For the named moments, in the same form.
@@ -164,7 +164,12 @@ pub(crate) fn prepare(setup: Setup) -> bool {
 
 // Out of line, because what it moves takes a part of the program's stack.
 #[inline(never)]
-fn make(region_size: usize, output: Output, info: TraceInfo, quiet: bool) -> Option<Box<Prepared>> {
+fn make(
+    region_size: usize,
+    output: Output,
+    info: Box<TraceInfo>,
+    quiet: bool,
+) -> Option<Box<Prepared>> {
     let numbers = Room::size(region_size + open_calls::MOST_BYTES);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
     // SAFETY: the memory stays mapped, is aligned to a page, and belongs to this call alone. Zeros are valid

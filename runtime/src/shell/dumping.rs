@@ -453,7 +453,7 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
     ring.header()
         .frequency
         .store(frequency.hz, Ordering::Relaxed);
-    let lasting = lasting_info(state);
+    let lasting = *lasting_info(state);
     TraceInfo {
         clock: Clock {
             frequency: frequency.hz,
@@ -474,10 +474,12 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
     }
 }
 
-/// What every trace of this process says of the program and of the clock, except the clock's rate.
-pub(crate) fn lasting_info(state: &State) -> TraceInfo {
+/// What every trace of this process says of the program and of the clock, except the clock's rate. It is on the heap,
+/// because the program's stack may be small.
+#[inline(never)]
+pub(crate) fn lasting_info(state: &State) -> Box<TraceInfo> {
     let start = state.start();
-    TraceInfo {
+    Box::new(TraceInfo {
         clock: Clock {
             frequency: state.frequency().hz,
             name: state.chosen.name.to_owned(),
@@ -490,5 +492,5 @@ pub(crate) fn lasting_info(state: &State) -> TraceInfo {
         identity: state.identity.clone(),
         start: Some(Ticks(start.ticks)),
         ..TraceInfo::default()
-    }
+    })
 }
