@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
 
-use fdr_formats::{Call, Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Call, CpuId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 use serde_json::Value;
 
 use crate::common::{self, Folder, functions, json, rich};
@@ -98,11 +98,17 @@ pub(crate) fn long(path: &str) {
         name: name.to_owned(),
         ..Thread::default()
     };
-    common::write(
-        path,
-        &info,
-        &[(thread(7, "busy"), busy), (thread(8, "calm"), calm)],
-    );
+    let mut writer = common::writer(path, &info);
+    writer.thread(&thread(7, "busy"));
+    for (nth, calls) in busy.chunks(250).enumerate() {
+        // Another CPU is a place from which the trace can be read.
+        let (time, cpu) = (calls[0].time, CpuId(nth as u32 % 4));
+        writer.mark(&Mark::Cpu { time, cpu });
+        writer.calls(calls);
+    }
+    writer.thread(&thread(8, "calm"));
+    writer.calls(&calm);
+    writer.finish().expect("a trace");
 }
 
 fn functions_of(report: &Value) -> &Value {

@@ -19,14 +19,7 @@ macro_rules! suite {
             use std::time::{Duration, Instant};
 
             use $of::lock_api::{RawMutex as _, RawRwLock as _};
-            use $of::{
-                Condvar, FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard,
-                MappedReentrantMutexGuard, MappedRwLockReadGuard, MappedRwLockWriteGuard, Mutex,
-                MutexGuard, Once, OnceState, RawFairMutex, RawMutex, RawRwLock, RawThreadId,
-                ReentrantMutex, ReentrantMutexGuard, RwLock, RwLockReadGuard,
-                RwLockUpgradableReadGuard, RwLockWriteGuard, WaitTimeoutResult, const_fair_mutex,
-                const_mutex, const_reentrant_mutex, const_rwlock,
-            };
+            use $of::*;
 
             use super::{is_send, is_sync, is_unwind_safe, thread};
 
