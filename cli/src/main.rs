@@ -21,6 +21,7 @@ mod report;
 mod ring;
 mod selection;
 mod signals;
+mod svg;
 mod tally;
 #[cfg(test)]
 mod testing;
@@ -37,8 +38,8 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    Status, convert, ctl, diff, flame, generate, info, listen, map, pack, record, records, recover,
-    report as report_command, rings, slow, snapshot, state, unpack, verify,
+    Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
+    recover, report as report_command, rings, slow, snapshot, state, unpack, verify,
 };
 
 const EXIT_CODES: &str = "\
@@ -61,7 +62,8 @@ Examples:
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
   fdr diff before/ after/             what changed between two builds
-  fdr flame my_app.1234.1.fdr         time by path of calls, for flame graphs
+  fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
+  fdr hist app.fdr my_app::handle     how long its calls took, all of them
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
@@ -105,6 +107,7 @@ enum Command {
     Slow(slow::Options),
     Diff(diff::Options),
     Flame(flame::Options),
+    Hist(hist::Options),
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
@@ -125,11 +128,12 @@ enum Command {
 impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
-        use Command::{Diff, Flame, Info, Records, Report, Rings, Slow, State, Verify};
+        use Command::{Diff, Flame, Hist, Info, Records, Report, Rings, Slow, State, Verify};
         matches!(
             self,
             Diff(_)
                 | Flame(_)
+                | Hist(_)
                 | Info(_)
                 | Records(_)
                 | Report(_)
@@ -181,6 +185,7 @@ fn main() -> ExitCode {
         Command::Slow(options) => slow::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
+        Command::Hist(options) => hist::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),

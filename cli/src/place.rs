@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -207,6 +207,25 @@ impl Drop for Pending {
             names.forget(&entry);
         }
     }
+}
+
+/// Makes a file of what is written, and puts it into its place.
+///
+/// # Errors
+/// Where it can't be written, or its place is taken.
+pub(crate) fn write(
+    path: &Path,
+    replace: bool,
+    write: impl FnOnce(&mut dyn Write) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let (mut pending, file) = Pending::file(path, replace)?;
+    let mut out = BufWriter::with_capacity(1 << 16, file);
+    let written = write(&mut out).and_then(|()| Ok(out.flush()?));
+    written.map_err(|error| match error.is::<io::Error>() {
+        true => error.context(ui::path(path)),
+        false => error,
+    })?;
+    pending.place()
 }
 
 /// Gives what was made its own name.

@@ -118,6 +118,7 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
     }
     commands.push(vec!["unpack", &packed, "-o", "-"]);
     commands.push(vec!["report", &packed, &trace]);
+    commands.push(vec!["hist", "-n", "1000", &trace, "*"]);
     commands.push(vec!["list", folder.path().to_str().unwrap()]);
     commands.push(vec!["--help"]);
     commands.push(vec!["--version"]);

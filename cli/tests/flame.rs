@@ -41,3 +41,62 @@ fn a_damaged_trace_gives_what_can_be_read() {
     assert!(stdout(&output).lines().count() > 0, "{output:?}");
     assert_eq!(fdr(&["flame", "/no/such/trace"]).status.code(), Some(2));
 }
+
+#[test]
+fn a_picture_has_a_frame_for_each_path() {
+    let folder = Folder::new("flame-picture");
+    let [trace, picture] = ["t.fdr", "x.svg"].map(|name| folder.file(name));
+    small(&trace, &["app::run", "</title><script>alert(1)</script>"]);
+    assert_eq!(answer(&["flame", "-o", &picture, &trace]), "");
+    let svg = std::fs::read_to_string(&picture).expect("a picture");
+    assert_eq!(svg.matches("class=\"f\"").count(), 4, "{svg}");
+    assert!(
+        svg.contains(">small (process 7): time by path of calls<"),
+        "{svg}"
+    );
+    assert!(
+        svg.contains("<title>app::run · 1.000 µs · 90.91 %</title>"),
+        "{svg}"
+    );
+    // The one script is ours.
+    assert_eq!(svg.matches("<script").count(), 1, "{svg}");
+    assert!(svg.contains("&lt;/title&gt;&lt;script&gt;"), "{svg}");
+    // Two traces are one picture: twice the time, the same paths.
+    answer(&["flame", "-o", &picture, "--force", &trace, &trace]);
+    let svg = std::fs::read_to_string(&picture).expect("a picture");
+    assert!(
+        svg.contains("<title>app::run · 2.000 µs · 90.91 %</title>"),
+        "{svg}"
+    );
+    let there = fdr(&["flame", "-o", &picture, &trace]);
+    assert_eq!(there.status.code(), Some(2));
+    assert!(stderr(&there).contains("exists; --force"), "{there:?}");
+    // Another name gets the lines.
+    let lines = folder.file("x.folded");
+    answer(&["flame", "-o", &lines, &trace]);
+    let lines = std::fs::read_to_string(&lines).expect("lines");
+    assert_eq!(lines, answer(&["flame", &trace]));
+}
+
+#[test]
+fn a_comparison_is_a_picture_of_what_changed() {
+    let folder = Folder::new("flame-diff");
+    let [before, after, picture] = ["a.fdr", "b.fdr", "x.svg"].map(|name| folder.file(name));
+    small(&before, &["app::run", "app::step"]);
+    small(&after, &["app::run", "app::other"]);
+    answer(&["diff", "--flame", &picture, &before, &after]);
+    let svg = std::fs::read_to_string(&picture).expect("a picture");
+    assert!(
+        svg.contains("<title>app::other · 500 ns · 45.45 % · before 0 ns · new</title>"),
+        "{svg}"
+    );
+    assert!(
+        svg.contains("<title>app::run · 1.000 µs · 90.91 % · before 1.000 µs · +0.0 %</title>"),
+        "{svg}"
+    );
+    assert!(
+        svg.contains("600 ns before in paths that are gone"),
+        "{svg}"
+    );
+    assert!(!svg.contains("app::step"), "{svg}");
+}

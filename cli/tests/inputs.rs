@@ -218,6 +218,7 @@ fn json_has_the_documented_shape() {
     let state = json(&["state", "--json", &trace]);
     let slow = json(&["slow", "--json", "--over", "1ns", &trace]);
     let diff = json(&["diff", "--json", &trace, &trace]);
+    let hist = json(&["hist", "--json", &trace, "*"]);
     let broken = json_of_failure(&["verify", "--json", &common::golden("v3-trunc.fdr")]);
     for value in [
         &info,
@@ -242,6 +243,9 @@ fn json_has_the_documented_shape() {
         &diff,
         &diff["functions"][0],
         &diff["functions"][0]["before"],
+        &hist,
+        &hist["functions"][0],
+        &hist["functions"][0]["buckets"][0],
     ] {
         for field in fields(value) {
             assert!(

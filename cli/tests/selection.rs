@@ -176,9 +176,11 @@ fn threads_are_numbers_or_globs_in_every_command() {
     let state = answer(&["state", "-t", "8", &trace]);
     assert!(!state.lines().any(is_of_main), "{state}");
     for command in [
-        "report", "slow", "flame", "verify", "info", "records", "state",
+        "report", "slow", "flame", "verify", "info", "records", "state", "hist",
     ] {
-        let output = fdr(&[command, "-t", "worke", &trace]);
+        let mut words = vec![command, "-t", "worke", &trace];
+        words.extend((command == "hist").then_some("*"));
+        let output = fdr(&words);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let said =
             "no thread \"worke\" in the trace; the nearest: worker, main (fdr info lists them)";

@@ -5,6 +5,7 @@ pub(crate) mod ctl;
 pub(crate) mod diff;
 pub(crate) mod flame;
 pub(crate) mod generate;
+pub(crate) mod hist;
 pub(crate) mod info;
 pub(crate) mod listen;
 pub(crate) mod map;

@@ -190,6 +190,28 @@ impl Histogram {
         self.carries.extend_from_slice(&other.carries);
     }
 
+    /// Durations that were counted, in their order, by cells: the shortest of a cell, the shortest behind it, and how many.
+    pub(crate) fn cells(&self) -> Vec<(u64, u64, u64)> {
+        let mut whole = self.clone();
+        whole.spread();
+        let mut cells = Vec::new();
+        for (octave, counts) in whole.octaves() {
+            for (cell, &count) in counts.iter().enumerate() {
+                let count = u128::from(count) + (whole.carried(octave, cell) << 32);
+                if count == 0 {
+                    continue;
+                }
+                let (shift, first) = match octave {
+                    0 => (0, cell as u64),
+                    octave => (octave - 1, (CELLS + cell) as u64),
+                };
+                let begin = first << shift;
+                cells.push((begin, begin.saturating_add(1 << shift), count as u64));
+            }
+        }
+        cells
+    }
+
     /// How many durations were counted.
     pub(crate) fn count(&self) -> u64 {
         let cells: u64 = self.cells.iter().map(|&count| u64::from(count)).sum();
@@ -364,6 +386,25 @@ mod tests {
             for percent in 0..=100 {
                 assert_eq!(merged.percentile(percent), whole.percentile(percent));
             }
+        }
+    }
+
+    #[test]
+    fn cells_are_in_order_and_hold_what_was_counted() {
+        for few in [true, false] {
+            let mut histogram = of([3, 1_000_001, 130, 131, u64::MAX]);
+            if !few {
+                histogram.spread();
+            }
+            let cells = histogram.cells();
+            let counts: Vec<u64> = cells.iter().map(|cell| cell.2).collect();
+            assert_eq!(counts, [1, 2, 1, 1]);
+            assert_eq!((cells[0], cells[1]), ((3, 4, 1), (130, 132, 2)));
+            assert!(
+                cells[2].0 <= 1_000_001 && 1_000_001 < cells[2].1,
+                "{cells:?}"
+            );
+            assert!(cells.is_sorted());
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) mod csv;
 pub(crate) mod engine;
 mod event_table;
 pub(crate) mod events;
-mod histogram;
+pub(crate) mod histogram;
 pub(crate) mod json;
 pub(crate) mod moments;
 pub(crate) mod notes;

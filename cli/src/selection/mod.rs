@@ -39,7 +39,8 @@ const HEADING: &str = "Selection";
 /// How many names are looked at for the nearest to a glob.
 pub(crate) const MOST_NAMES: usize = 10_000;
 
-fn filter(text: &str) -> Result<Filter, String> {
+/// Globs that name functions.
+pub(crate) fn filter(text: &str) -> Result<Filter, String> {
     match Filter::parse(text)? {
         filter if filter.is_off() => {
             Err("it names no function; leave the option out for all".into())

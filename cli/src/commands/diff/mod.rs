@@ -1,6 +1,7 @@
 //! `fdr diff`: what changed between two sides of one run or several, function by function.
 
 mod compare;
+mod flame;
 mod json;
 mod moderated;
 mod runs;
@@ -15,6 +16,7 @@ use anyhow::bail;
 
 use self::compare::{Comparison, Verdict, compare};
 use super::Status;
+use crate::place::{self, Shape};
 use crate::selection::Selection;
 use crate::ui;
 
@@ -39,10 +41,14 @@ function. Three runs or more on each side find small changes.
 A function is the same on both sides if its name is. A function that moved to
 another module is the same if only one function on each side has that name.
 
+--flame draws the flame graph of what changed: a frame is as wide as the time
+after. It is red for more than before, blue for less.
+
 Examples:
   fdr diff old.fdr new.fdr                 the figures of two runs
   fdr diff before/ after/                  several runs, and what is shown
   fdr diff --markdown before/ after/       a table for a pull request
+  fdr diff --flame x.svg before/ after/    the paths that changed, as a picture
   fdr diff --fail-over 5% before/ after/   exit code 1 if a function got slower";
 
 /// Show what changed between two traces, or two folders of traces
@@ -67,6 +73,12 @@ pub(crate) struct Options {
     /// Print JSON, times in nanoseconds
     #[arg(long)]
     json: bool,
+    /// Draw the flame graph of what changed into this new file, an SVG
+    #[arg(long, value_name = "FILE")]
+    flame: Option<PathBuf>,
+    /// Replace that file
+    #[arg(long, requires = "flame")]
+    force: bool,
     #[command(flatten)]
     selection: Selection,
 }
@@ -84,6 +96,9 @@ fn share(text: &str) -> Result<f64, &'static str> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    if let Some(output) = &options.flame {
+        place::check(output, Shape::File, options.force)?;
+    }
     let before = runs::of(&options.before, &options.selection)?;
     let after = runs::of(&options.after, &options.selection)?;
     if options.fail_over.is_some() && (before.len() < 2 || after.len() < 2) {
@@ -101,6 +116,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         (_, true) => show::markdown(out, &comparison, options.limit),
         _ => show::table(out, &comparison, options.limit),
     })?;
+    if let Some(output) = &options.flame {
+        flame::write(options, output)?;
+    }
     if let Some(share) = options.fail_over
         && !over.is_empty()
     {

@@ -1,31 +1,38 @@
-//! `fdr flame`: where the time went, by the whole path of calls, in the lines that tools for flame graphs
-//! read.
+//! `fdr flame`: where the time went, by the whole path of calls: the lines that tools for flame graphs read, or a
+//! picture.
 
-mod folder;
+pub(in crate::commands) mod folder;
 mod line;
+mod paths;
+mod picture;
 #[cfg(test)]
 pub(crate) mod tests;
-mod tree;
+pub(in crate::commands) mod tree;
 
 use std::collections::HashMap;
-use std::io::Write;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::Context;
 use fdr_formats::calls::untimed;
+use fdr_formats::filter::Filter;
 use fdr_formats::model::State;
 use fdr_formats::pieces::{self, Division};
 use fdr_formats::states::States;
-use fdr_formats::{Ticks, TraceInfo};
+use fdr_formats::{Source, Ticks, TraceInfo};
 
-use self::folder::{Folder, gather};
+use self::folder::{Folded, Folder, gather};
+pub(crate) use self::paths::Paths;
+pub(crate) use self::picture::{Words, draw as draw_picture};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::{Status, Traces};
+use crate::place::{self, Shape};
 use crate::report::rows::name_of;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
-use crate::{away, memory, trace};
+use crate::{away, memory, svg, trace};
 
 const HELP: &str = "\
 A line is a path of calls, from the outermost function inwards, with `;`
@@ -47,15 +54,19 @@ that it made are not below it. A path of more than 1000 functions ends in
 [more]. Of more than 262,144 paths the shortest stay; all others are one line,
 [more].
 
+-o app.svg draws the flame graph: a frame for each path, as wide as its time, on
+the frame of its caller. A click zooms in. Several traces are one picture. fdr
+diff --flame compares two sides.
+
 Examples:
-  fdr flame app.fdr | inferno-flamegraph > app.svg
+  fdr flame -o app.svg app.fdr    the picture, for a browser
   fdr flame app.fdr > app.folded  for speedscope.app and flamegraph.pl
   fdr flame --per-thread app.fdr  paths begin with the thread
   fdr flame --common app.fdr      the time of which all threads have records
   fdr flame --calls app.fdr       by the number of calls
   fdr flame --by waiting app.fdr  by the time of waiting";
 
-/// Show time by path of calls, as folded lines for flame graphs
+/// Show time by path of calls: a flame graph, or folded lines for tools that draw one
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -73,6 +84,12 @@ pub(crate) struct Options {
     /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
+    /// Write into FILE instead: a picture if its name ends in .svg, else the lines
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace that file
+    #[arg(long, requires = "output")]
+    force: bool,
     #[command(flatten)]
     selection: Selection,
 }
@@ -97,29 +114,204 @@ impl By {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    options.traces.each(|trace, _| one(options, trace))
+    let Some(output) = options
+        .output
+        .as_deref()
+        .filter(|path| *path != Path::new("-"))
+    else {
+        return options.traces.each(|trace, _| {
+            let folding = Folding::of(&options.asked(), trace)?;
+            ui::print(|out| folding.write(out))?;
+            Ok(Status::Done)
+        });
+    };
+    place::check(output, Shape::File, options.force)?;
+    let asked = options.asked();
+    let is_picture = svg::is_picture(output);
+    let (mut paths, mut lines, mut heads) = (Paths::default(), Vec::new(), Vec::new());
+    let status = options.traces.each(|trace, _| {
+        place::check_is_not(output, trace)?;
+        let folding = Folding::of(&asked, trace)?;
+        match is_picture {
+            true => folding
+                .add_to(&mut paths, 1)
+                .with_context(|| ui::path(trace))?,
+            false => folding.write(&mut lines)?,
+        }
+        heads.push(head(folding.source.info(), trace));
+        Ok(Status::Done)
+    })?;
+    paths.settle([1, 1]);
+    place::write(output, options.force, |out| match is_picture {
+        true => draw(out, options, &paths, &heads),
+        false => Ok(out.write_all(&lines)?),
+    })?;
+    Ok(status)
 }
 
-fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
-    let mut source = options.selection.open(trace, Filtering::Shown)?;
-    // Where nothing is overwritten, nothing is to be told.
-    let info = source.info();
-    let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
-        true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
-        false => None,
-    };
-    if let Some(windows) = windows.as_ref().filter(|_| options.common) {
-        source = selection::from_on(source, windows.common());
+/// Whom a trace is of.
+fn head(info: &TraceInfo, trace: &Path) -> String {
+    match (info.program.as_str(), info.process) {
+        ("", _) => ui::path(trace),
+        (program, None) => program.to_owned(),
+        (program, Some(process)) => format!("{program} (process {process})"),
     }
-    let source = &*source;
+}
+
+/// The picture of the paths of all traces.
+fn draw(
+    out: &mut dyn Write,
+    options: &Options,
+    paths: &Paths,
+    heads: &[String],
+) -> anyhow::Result<()> {
+    let traces = match heads {
+        [one] => one.clone(),
+        several => ui::things(several.len() as u64, "trace"),
+    };
+    let (what, value): (&str, fn(u64) -> String) = match (options.calls, options.by) {
+        (true, _) => ("calls by path", ui::count),
+        (_, None) => ("time by path of calls", ui::duration),
+        (_, Some(By::Running)) => ("time of running by path of calls", ui::duration),
+        (_, Some(By::Preempted)) => ("time of being preempted by path of calls", ui::duration),
+        (_, Some(By::Waiting)) => ("time of waiting by path of calls", ui::duration),
+    };
+    let [_, all] = paths.all();
+    if all == 0 {
+        anyhow::bail!(
+            "nothing to draw: no path has a {}",
+            if options.calls { "call" } else { "time" }
+        );
+    }
+    let words = Words {
+        title: &format!("{traces}: {what}"),
+        subtitle: &format!("{} in all", value(all)),
+        value,
+        is_change: false,
+    };
+    picture::draw(out, paths, &words)
+}
+
+/// What is asked of a trace.
+pub(crate) struct Asked<'a> {
+    pub(crate) selection: &'a Selection,
+    pub(crate) per_thread: bool,
+    pub(crate) calls: bool,
+    pub(crate) by: Option<State>,
+    pub(crate) common: bool,
+}
+
+impl Options {
+    fn asked(&self) -> Asked<'_> {
+        Asked {
+            selection: &self.selection,
+            per_thread: self.per_thread,
+            calls: self.calls,
+            by: self.by.map(By::state),
+            common: self.common,
+        }
+    }
+}
+
+/// The paths of one trace.
+pub(crate) struct Folding {
+    source: Box<dyn Source>,
+    tree: Tree,
+    /// What `--filter` shows, if it is given.
+    shown: HashMap<Label, bool>,
+    calls: bool,
+}
+
+impl Folding {
+    /// Follows the calls of a trace. What is damaged in it is told.
+    ///
+    /// # Errors
+    /// Where the trace can't be read, or takes too much memory.
+    pub(crate) fn of(asked: &Asked<'_>, trace: &Path) -> anyhow::Result<Folding> {
+        let mut source = asked.selection.open(trace, Filtering::Shown)?;
+        // Where nothing is overwritten, nothing is to be told.
+        let info = source.info();
+        let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
+            true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
+            false => None,
+        };
+        if let Some(windows) = windows.as_ref().filter(|_| asked.common) {
+            source = selection::from_on(source, windows.common());
+        }
+        let folded = fold(asked, trace, &*source)?;
+        let info = source.info();
+        let note = windows.and_then(|windows| windows.note(&info.clock));
+        if let Some(note) = note.filter(|_| !asked.common) {
+            let trace = ui::path(trace);
+            ui::complain(&format!("{trace}: {note} (--common takes only that)"));
+        }
+        if folded.unknown > Ticks(0) {
+            let trace = ui::path(trace);
+            let time = ui::duration(info.clock.nanos(folded.unknown).0);
+            ui::complain(&format!(
+                "{trace}: of {time} of its threads, no state is known"
+            ));
+        }
+        let shown = match asked.selection.filter() {
+            Some(filter) => shown(filter, info, &folded.tree),
+            None => HashMap::new(),
+        };
+        Ok(Folding {
+            tree: folded.tree,
+            shown,
+            calls: asked.calls,
+            source,
+        })
+    }
+
+    /// What a path has by itself: ns, or calls.
+    fn value(&self, node: &Node) -> u64 {
+        match self.calls {
+            _ if self.shown.get(&self.tree.of(node)) == Some(&false) => 0,
+            true => node.calls,
+            false => self.source.info().clock.nanos(Ticks(node.own)).0,
+        }
+    }
+
+    /// Writes a line for each path.
+    fn write(&self, out: &mut dyn Write) -> anyhow::Result<()> {
+        write(out, self.source.info(), &self.tree, &|node| {
+            self.value(node)
+        })
+    }
+
+    /// Adds the paths to those of other traces.
+    ///
+    /// # Errors
+    /// Where the names take too much memory.
+    pub(crate) fn add_to(&self, paths: &mut Paths, side: usize) -> io::Result<()> {
+        let info = self.source.info();
+        let mut places: Vec<usize> = Vec::with_capacity(self.tree.len());
+        for (_, node) in self.tree.nodes() {
+            let place = match node.label {
+                Label::Root => paths::ROOT,
+                label => {
+                    let caller = places.get(node.caller.index()).copied();
+                    paths.below(caller.unwrap_or(paths::ROOT), &name(info, label))?
+                }
+            };
+            paths.add(place, side, self.value(node));
+            places.push(place);
+        }
+        Ok(())
+    }
+}
+
+/// The paths of all calls.
+fn fold(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<Folded> {
     memory::grows("the paths of calls");
     let progress = Progress::new(source);
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
-    let make = |share| Folder::new(&untimed, options.per_thread, share).one_by_one(one_by_one);
-    let has_marks = !options.selection.ends_early();
-    let by = match options.by {
-        Some(by) => Some((by.state(), states_of(trace, source.info())?)),
+    let make = |share| Folder::new(&untimed, asked.per_thread, share).one_by_one(one_by_one);
+    let has_marks = !asked.selection.ends_early();
+    let by = match asked.by {
+        Some(by) => Some((by, states_of(trace, source.info())?)),
         None => None,
     };
     let make = |share| make(share).until(source.info().end).with_marks(has_marks);
@@ -137,49 +329,31 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
         .diagnostics
         .sort_by_key(|diagnostic| diagnostic.offset);
     trace::warn_of_damage(trace, &folded.diagnostics, folded.more_diagnostics);
-    let info = source.info();
-    let note = windows.and_then(|windows| windows.note(&info.clock));
-    if let Some(note) = note.filter(|_| !options.common) {
-        let trace = ui::path(trace);
-        ui::complain(&format!("{trace}: {note} (--common takes only that)"));
-    }
-    if folded.unknown > Ticks(0) {
-        let trace = ui::path(trace);
-        let time = ui::duration(info.clock.nanos(folded.unknown).0);
-        ui::complain(&format!(
-            "{trace}: of {time} of its threads, no state is known"
-        ));
-    }
+    Ok(folded)
+}
+
+/// Which labels `--filter` shows. Who filters in vain is told what there is.
+fn shown(filter: &Filter, info: &TraceInfo, tree: &Tree) -> HashMap<Label, bool> {
     let mut shown: HashMap<Label, bool> = HashMap::new();
-    if let Some(filter) = options.selection.filter() {
-        for (_, node) in folded.tree.nodes() {
-            let is_shown = |label| match label {
-                Label::Function(id) => filter.matches(&name_of(info, id)),
-                Label::Root | Label::Thread(_) | Label::Others | Label::Open | Label::Short => {
-                    false
-                }
-            };
-            let label = folded.tree.of(node);
-            shown.entry(label).or_insert_with(|| is_shown(label));
-        }
-        if !shown.values().any(|&is_shown| is_shown) {
-            let called = shown.keys().filter_map(|label| match label {
-                Label::Function(id) => Some(name_of(info, *id)),
-                _ => None,
-            });
-            let mut called: Vec<String> = called.collect();
-            called.sort_unstable();
-            let called: Vec<&str> = called.iter().map(String::as_str).collect();
-            selection::complain_of_none("--filter", filter, &called, "called function");
-        }
+    for (_, node) in tree.nodes() {
+        let is_shown = |label| match label {
+            Label::Function(id) => filter.matches(&name_of(info, id)),
+            Label::Root | Label::Thread(_) | Label::Others | Label::Open | Label::Short => false,
+        };
+        let label = tree.of(node);
+        shown.entry(label).or_insert_with(|| is_shown(label));
     }
-    let value = |node: &Node| match options.calls {
-        _ if shown.get(&folded.tree.of(node)) == Some(&false) => 0,
-        true => node.calls,
-        false => info.clock.nanos(Ticks(node.own)).0,
-    };
-    ui::print(|out| write(out, info, &folded.tree, &value))?;
-    Ok(Status::Done)
+    if !shown.values().any(|&is_shown| is_shown) {
+        let called = shown.keys().filter_map(|label| match label {
+            Label::Function(id) => Some(name_of(info, *id)),
+            _ => None,
+        });
+        let mut called: Vec<String> = called.collect();
+        called.sort_unstable();
+        let called: Vec<&str> = called.iter().map(String::as_str).collect();
+        selection::complain_of_none("--filter", filter, &called, "called function");
+    }
+    shown
 }
 
 /// The states of the threads.
@@ -194,7 +368,7 @@ fn states_of(trace: &Path, info: &TraceInfo) -> anyhow::Result<Arc<States>> {
 }
 
 /// Every path with a value, in the order of names.
-fn write(
+pub(in crate::commands) fn write(
     out: &mut dyn Write,
     info: &TraceInfo,
     tree: &Tree,

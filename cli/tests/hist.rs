@@ -1,0 +1,120 @@
+//! `fdr hist`: what a person, a script and a browser get to see of a distribution.
+
+use std::fs;
+
+use fdr_formats::{Thread, ThreadId, TraceInfo};
+
+use crate::common::{Folder, answer, calls, fdr, functions, json, small, stderr, write};
+
+/// 93 calls of 1 ms and 7 of 40 ms, give or take a little, on one thread.
+fn two_groups(path: &str, name: &str) {
+    let (mut edges, mut now) = (Vec::new(), 1_000);
+    for nth in 0..400_u64 {
+        let usual = if nth % 100 < 93 {
+            1_000_000
+        } else {
+            40_000_000
+        };
+        let lasts = usual + usual / 100 * (nth % 7);
+        edges.extend([(now, 1), (now + lasts, -1)]);
+        now += lasts + 1000;
+    }
+    let info = TraceInfo {
+        functions: functions(&[name]),
+        program: "groups".into(),
+        ..TraceInfo::default()
+    };
+    let thread = Thread {
+        id: ThreadId(7),
+        ..Thread::default()
+    };
+    write(path, &info, &[(thread, calls(&edges))]);
+}
+
+#[test]
+fn two_groups_of_calls_are_told_as_two_modes() {
+    let folder = Folder::new("hist");
+    let trace = folder.file("t.fdr");
+    two_groups(&trace, "app::handle");
+    let said = answer(&["hist", &trace, "app::handle"]);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], "app::handle");
+    assert!(
+        lines[1].contains("400 calls · min 1.000 ms · p50 1.0"),
+        "{said}"
+    );
+    assert!(
+        said.contains("two modes: 93 % about 1.0") && said.contains("ms, 7.0 % about 41."),
+        "{said}"
+    );
+    assert!(
+        said.contains(" 1.000 ms ") && said.contains("← p50"),
+        "{said}"
+    );
+    assert!(
+        lines.iter().all(|line| line.chars().count() <= 80),
+        "{said}"
+    );
+    assert!(lines.contains(&"         ⋮"), "{said}");
+    let document = json(&["hist", "--json", &trace, "app::handle"]);
+    let function = &document["functions"][0];
+    let sum = |list: &serde_json::Value| -> u64 {
+        let list = list.as_array().expect("an array").iter();
+        list.map(|one| one["calls"].as_u64().expect("a count"))
+            .sum()
+    };
+    assert_eq!(function["calls"], 400);
+    assert_eq!(
+        (sum(&function["buckets"]), sum(&function["modes"])),
+        (400, 400)
+    );
+    assert_eq!(function["modes"][1]["calls"], 28);
+    let documented = include_str!("../../docs/json.md");
+    for field in function["modes"][0].as_object().expect("an object").keys() {
+        assert!(documented.contains(&format!("`{field}`")), "{field}");
+    }
+}
+
+#[test]
+fn a_picture_holds_a_bar_for_each_group_and_no_markup_of_a_name() {
+    let folder = Folder::new("hist-picture");
+    let (trace, picture) = (folder.file("t.fdr"), folder.file("x.svg"));
+    two_groups(&trace, "<script>alert(1)</script>\u{1b}[2J");
+    answer(&["hist", "-o", &picture, &trace, "*script*"]);
+    let svg = fs::read_to_string(&picture).expect("a picture");
+    assert!(
+        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+        "{svg}"
+    );
+    assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
+    assert!(svg.contains("&lt;script&gt;"), "{svg}");
+    // A colour for each mode, and the percentiles.
+    assert!(svg.contains("#3b76b0") && svg.contains("#e08b27"), "{svg}");
+    assert!(svg.contains(">p50 1.0"), "{svg}");
+    let again = fdr(&["hist", "-o", &picture, &trace, "*"]);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("exists; --force"), "{again:?}");
+}
+
+#[test]
+fn a_function_that_is_not_there_is_said_with_the_nearest() {
+    let folder = Folder::new("hist-none");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    let output = fdr(&["hist", &trace, "app::rum"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = "FUNCTION matches none of 2 called functions; the nearest: app::run";
+    assert!(stderr(&output).contains(said), "{output:?}");
+    // Three calls are none to tell modes by; a window leaves calls out.
+    let all = answer(&["hist", &trace, "app::*"]);
+    assert!(
+        all.starts_with("app::step\n  3 calls · min 100 ns"),
+        "{all}"
+    );
+    assert!(all.contains("too few calls to tell modes"), "{all}");
+    let some = answer(&["hist", "-t", "main", &trace, "app::step"]);
+    assert!(
+        some.starts_with("app::step\n  2 calls · min 200 ns"),
+        "{some}"
+    );
+}
