@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `pyramid` | the calls of a thread at several resolutions, in bounded memory |
-//! | `index` | one pass over the trace fills them, and notes places from which it can be read again |
+//! | `index`, `filler` | one pass over the trace fills them, and notes places from which it can be read again |
 //! | `stretch` | a stretch of time as a source, read from such a place |
 //! | `picture` | what of a thread is seen at a number of pixels |
 //! | `viewed` | a trace with its index, and what is asked of both |
@@ -11,6 +11,7 @@
 //! | `page` | the text of the page |
 
 mod api;
+mod filler;
 mod http;
 mod index;
 mod page;

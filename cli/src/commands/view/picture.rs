@@ -7,7 +7,8 @@ use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::{Call, Edge, Error, Mark, Sink, Source, ThreadId, Ticks};
 
-use super::index::{Index, Sign, frames, item_of};
+use super::filler::{frames, item_of};
+use super::index::{Index, Sign};
 use super::pyramid::{Item, MOST_DEPTH, Run};
 use super::stretch;
 
