@@ -75,7 +75,7 @@ pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) 
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) const VARIABLES: [(&str, &str); 19] = [
+pub(crate) const VARIABLES: [(&str, &str); 20] = [
     ("FDR", "filter"),
     ("FDR_BUDGET", "budget"),
     ("FDR_BUFFER", "buffer"),
@@ -91,6 +91,7 @@ pub(crate) const VARIABLES: [(&str, &str); 19] = [
     ("FDR_OUT_MOST", "output_most"),
     ("FDR_PANIC", "panic"),
     ("FDR_SAMPLE", "sample"),
+    ("FDR_SCHED", "sched"),
     ("FDR_SIGNAL", "signal"),
     ("FDR_TAGS", "tags"),
     ("FDR_TRIGGER", "trigger"),
@@ -198,6 +199,12 @@ impl Config {
     #[inline]
     pub fn sample(self, one_in: u32) -> Config {
         self.with("FDR_SAMPLE", format!("1/{one_in}"))
+    }
+
+    /// Whether to record when threads run, are preempted and wait, `FDR_SCHED`.
+    #[inline]
+    pub fn sched(self, records: bool) -> Config {
+        self.with("FDR_SCHED", if records { "1" } else { "0" })
     }
 
     /// What happens when a ring is full, `FDR_MODE`.

@@ -25,6 +25,7 @@
 //! | identity, 784 bytes | | whom the ring is of, as [`Identity`](crate::identity::Identity) has it, padded with NULs |
 //! | | 248 | offset of the control block ([`super::control`]); 0 = none, as in older rings |
 //! | | 256, 264 | offset of the first thread's totals, bytes from one thread's to the next's; 0 = there are none, as in older rings |
+//! | | 272, 280 | offset and bytes of what is known of thread states ([`super::schedule`]); 0 = nothing, as in older rings |
 //! | counter, one at each 128 bytes | 4096, up to the slots, at most 128 | records of threads that have no region, one CPU's; none in rings whose slots begin there |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
 //! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
@@ -80,7 +81,7 @@ pub fn other_version(head: &[u8]) -> Option<String> {
 /// Bytes of a chunk.
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
-pub const HEADER_SIZE: usize = 272;
+pub const HEADER_SIZE: usize = 288;
 /// Bytes of the place of the identity.
 pub const IDENTITY_SIZE: usize = 784;
 
@@ -102,9 +103,9 @@ pub const UNTIMED: u32 = 1;
 /// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
 pub const WHAT_BIT: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
-pub const HEADER_OFFSETS: [usize; 31] = [
+pub const HEADER_OFFSETS: [usize; 33] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
-    148, 152, 160, 168, 232, 240, 248, 256, 264,
+    148, 152, 160, 168, 232, 240, 248, 256, 264, 272, 280,
 ];
 /// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
 /// owner, generation, name, chunks with space.
@@ -196,6 +197,10 @@ pub struct Header {
     pub totals: u64,
     /// See `totals`.
     pub totals_size: u64,
+    /// Offset and bytes of what is known of thread states; 0: nothing.
+    pub schedule: u64,
+    /// See `schedule`.
+    pub schedule_size: u64,
 }
 
 impl Header {
@@ -284,6 +289,8 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         control: fields.u64()?,
         totals: fields.u64()?,
         totals_size: fields.u64()?,
+        schedule: fields.u64()?,
+        schedule_size: fields.u64()?,
     })
 }
 
@@ -422,7 +429,7 @@ mod tests {
         let mut program = [0; 64];
         program[..4].copy_from_slice(b"demo");
         bytes.extend(program);
-        for number in 108..=112_u64 {
+        for number in 108..=114_u64 {
             bytes.extend(number.to_le_bytes());
         }
         assert_eq!(bytes.len(), HEADER_SIZE);
@@ -462,6 +469,8 @@ mod tests {
             control: 110,
             totals: 111,
             totals_size: 112,
+            schedule: 113,
+            schedule_size: 114,
         };
         assert_eq!(header, wanted);
         for end in 0..bytes.len() {

@@ -6,6 +6,7 @@
 //! | `walk` | what a chunk may hold, pure |
 //! | [`control`] | what `fdr ctl` and a running recorder write to each other, pure |
 //! | [`moments`] | the named moments, pure |
+//! | [`schedule`] | the states of threads, pure |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
 //! | [`arguments`] | the arguments of those calls, pure |
@@ -39,6 +40,7 @@ pub mod open_calls;
 mod place;
 #[cfg(feature = "read")]
 mod reader;
+pub mod schedule;
 #[cfg(feature = "read")]
 mod totals;
 #[cfg(feature = "read")]

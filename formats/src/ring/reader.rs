@@ -10,7 +10,7 @@ use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
 };
 use super::place::Place;
-use super::{moments, totals};
+use super::{moments, schedule, totals};
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::format::Opened;
@@ -181,6 +181,7 @@ impl Ring {
             program: self.program(),
             identity: self.identity(),
             moments: moments::read(&*self.bytes, header.control),
+            schedule: schedule::read(&*self.bytes, header.schedule, header.schedule_size),
             process: Some(header.process.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {

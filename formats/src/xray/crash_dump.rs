@@ -9,7 +9,7 @@ use super::dump::{BlockSummary, First, first};
 use super::payload::{self, Place, Short};
 use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
 use crate::bytes::ByteOrder;
-use crate::model::{Counts, Function, Identity, Ticks, TraceInfo};
+use crate::model::{Counts, Function, Identity, Switch, Ticks, TraceInfo};
 use crate::moments;
 
 pub(super) const LAYOUT: Layout = Layout {
@@ -49,6 +49,52 @@ pub fn identity(identity: &Identity, start: Ticks) -> Vec<u8> {
 pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<'_>) -> bool {
     let moment = payload::put_moment(Short::new(), number, time, name);
     custom(start.0, moment.bytes(), out)
+}
+
+/// Context switches, in the same way: they are written to `place`. Returns how many bytes of it are used. Those that
+/// have no room are left out, and so a reader takes what comes later as not known. Async-signal-safe.
+pub fn switches(all: &mut dyn Iterator<Item = Switch>, start: Ticks, place: &mut [u8]) -> usize {
+    let mut used = 0;
+    loop {
+        let head = METADATA_SIZE + SWITCHES_HEAD;
+        let Some(room) = place.get_mut(used + head..) else {
+            return used;
+        };
+        let mut rows = 0;
+        for row in room.chunks_exact_mut(SWITCH_BYTES).take(BATCH) {
+            let Some(switch) = all.next() else { break };
+            row.copy_from_slice(&payload::switch_row(&switch));
+            rows += 1;
+        }
+        if rows == 0 {
+            return used;
+        }
+        let event = Record::Custom {
+            size: (SWITCHES_HEAD + rows * SWITCH_BYTES) as i32,
+            when: When::Absolute(start.0),
+            cpu: None,
+        };
+        let metadata = record::encode_metadata(&event, LAYOUT);
+        let words = payload::schedule_head(payload::SWITCHES, rows as u32);
+        for (to, from) in [(used, &metadata[..]), (used + METADATA_SIZE, &words[..])] {
+            if let Some(to) = place.get_mut(to..to + from.len()) {
+                to.copy_from_slice(from);
+            }
+        }
+        used += head + rows * SWITCH_BYTES;
+    }
+}
+
+/// Bytes of a payload of switches before its rows, and of a row.
+const SWITCHES_HEAD: usize = 16;
+const SWITCH_BYTES: usize = 16;
+/// The most switches of a payload.
+const BATCH: usize = 2048;
+
+/// The most bytes that so many [`switches`] take.
+#[must_use]
+pub const fn switches_bytes(count: usize) -> usize {
+    count * SWITCH_BYTES + (count / BATCH + 1) * (METADATA_SIZE + SWITCHES_HEAD)
 }
 
 /// The most bytes that [`moment`] gives.

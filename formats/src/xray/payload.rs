@@ -48,7 +48,7 @@ pub use draft::{
 };
 
 pub use schedule::{
-    account_row, encode as encode_schedule, head as schedule_head, sample_row, switch_row,
+    SWITCHES, account_row, encode as encode_schedule, head as schedule_head, sample_row, switch_row,
 };
 
 pub(super) use draft::{

@@ -74,6 +74,8 @@ pub(crate) struct Setup {
     pub(crate) output: Output,
     /// The program and its clock, as a trace states them.
     pub(crate) info: Box<TraceInfo>,
+    /// Bytes for the states of threads.
+    pub(crate) states: usize,
     /// Bytes of a thread's region.
     pub(crate) region_size: usize,
     /// Whether crashes are handled.
@@ -110,6 +112,8 @@ struct Work {
     identity: &'static [u8],
     /// For the named moments, in the same form.
     moments: &'static mut [u8],
+    /// For the states of threads, in the same form.
+    states: &'static mut [u8],
     file: TraceFile,
     path: Text<'static>,
     reason: Text<'static>,
@@ -151,12 +155,13 @@ pub(crate) fn prepare(setup: Setup) -> bool {
     if prepared().is_some() {
         return true;
     }
-    let Some(prepared) = make(setup.region_size, setup.output, setup.info, setup.quiet) else {
+    let handles = setup.handle;
+    let Some(prepared) = make(setup) else {
         return false;
     };
     // Release: pairs with the Acquire in `prepared`.
     PREPARED.store(Box::into_raw(prepared), Ordering::Release);
-    if setup.handle {
+    if handles {
         handler::handle_crashes();
     }
     true
@@ -164,12 +169,15 @@ pub(crate) fn prepare(setup: Setup) -> bool {
 
 // Out of line, because what it moves takes a part of the program's stack.
 #[inline(never)]
-fn make(
-    region_size: usize,
-    output: Output,
-    info: Box<TraceInfo>,
-    quiet: bool,
-) -> Option<Box<Prepared>> {
+fn make(setup: Setup) -> Option<Box<Prepared>> {
+    let Setup {
+        output,
+        info,
+        states,
+        region_size,
+        handle: _,
+        quiet,
+    } = setup;
     let numbers = Room::size(region_size + open_calls::MOST_BYTES);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
     // SAFETY: the memory stays mapped, is aligned to a page, and belongs to this call alone. Zeros are valid
@@ -177,7 +185,8 @@ fn make(
     let numbers = unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), numbers) };
     // The texts are not on the stack, because the program's stack may be small.
     let size = file::BUFFER + CrashTotals::ROOM + MOMENTS + 2 * LONGEST_PATH + LONGEST_REASON;
-    let texts = memory::lasting(size)?;
+    let texts = memory::lasting(size + states)?;
+    let (states, texts) = texts.split_at_mut(states);
     let (buffer, texts) = texts.split_at_mut(file::BUFFER);
     let (totals, texts) = texts.split_at_mut(CrashTotals::ROOM);
     let (moments, texts) = texts.split_at_mut(MOMENTS);
@@ -189,6 +198,7 @@ fn make(
         room: Room::new(numbers),
         identity: crash_dump::identity(&info.identity, info.start.unwrap_or_default()).leak(),
         moments,
+        states,
         totals,
         info,
         file: TraceFile::new(buffer, Text::new(temporary)),

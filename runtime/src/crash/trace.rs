@@ -5,14 +5,15 @@ use core::ffi::CStr;
 
 use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Missing};
+use fdr_formats::ring::schedule::switches;
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
 use fdr_formats::xray::crash_totals::{CrashTotals, TotalsRow};
 
 use super::text::Text;
 use super::{DEADLINE_NS, Prepared, Work, file, names};
 use crate::clock::{self, Kind};
-use crate::dump;
 use crate::dump::output::Names;
+use crate::dump::{self, schedule};
 use crate::primitive::Ordering;
 use crate::recorder;
 use crate::ring::counts::{is_empty, steps_back};
@@ -168,6 +169,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         info,
         identity,
         moments,
+        states,
         file,
         reason,
         ..
@@ -187,7 +189,8 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     let start = info.start.unwrap_or_default();
     let moments = moments_in(ring, start, moments);
     let names = names::all().map(|part| -> &[u8] { part });
-    let tables = [*identity, moments].into_iter().chain(names);
+    let states = states_in(ring, start, states);
+    let tables = [*identity, moments, states].into_iter().chain(names);
     let mut writer = CrashWriter::new(info, reason.text(), tables);
     let mut done = Done::default();
     let in_time = || raw::monotonic_ns() < deadline;
@@ -259,6 +262,16 @@ fn moments_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
                 true
             })
         });
+    }
+    place.get(..used).unwrap_or(&[])
+}
+
+/// The states of threads in the form of a trace.
+fn states_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
+    schedule::drain(ring);
+    let mut used = 0;
+    if let Some(part) = ring.schedule() {
+        used = crash_dump::switches(&mut switches(part.all()), start, place);
     }
     place.get(..used).unwrap_or(&[])
 }

@@ -6,11 +6,13 @@
 //! | `snapshot` | a copy of one thread's records |
 //! | `file` | all copies as a trace, in the recorder's own format or in another one |
 //! | `output` | the names of traces |
+//! | `schedule` | the states of threads, from the kernel to the ring and from there to traces |
 //! | `staged` | a trace under a temporary name, until it is complete |
 //! | `tail` | one thread's records, read while they are made |
 
 pub(crate) mod file;
 pub(crate) mod output;
+pub(crate) mod schedule;
 pub(crate) mod snapshot;
 pub(crate) mod staged;
 #[cfg(any(test, feature = "stream"))]

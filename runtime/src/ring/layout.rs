@@ -12,14 +12,16 @@
 //! | function table, append-only | `functions` | `functions_room` |
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
 //! | with `FDR_KEEP`: [`Totals`], each followed by its [`Row`]s; one for each slot, and one for ended threads | `totals` | `totals_size` each |
+//! | with `FDR_SCHED`: the states of threads (`ring::schedule`) | `schedule` | 4 MiB |
 //!
 //! Slot *i* controls region *i* and has the totals *i*. The parts before the function table have their space on
 //! the disk from the start. The table gets its space in steps, before anything touches it. A region gets its
 //! space chunk by chunk (`given` of its slot), and so do totals (their own `given`).
 
 use fdr_formats::moments::{MOST, MOST_BYTES};
-use fdr_formats::ring::{control, layout as reader, moments};
+use fdr_formats::ring::{control, layout as reader};
 
+use super::schedule;
 use crate::primitive::{AtomicU32, AtomicU64};
 
 /// Bytes of a chunk. Chunks are aligned to this size in memory, so the end of a chunk follows from the cursor.
@@ -105,6 +107,9 @@ pub(crate) struct Header {
     /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
     pub(crate) totals: AtomicU64,
     pub(crate) totals_size: AtomicU64,
+    /// Offset and bytes of the states of threads (`ring::schedule`). 0 = there are none.
+    pub(crate) schedule: AtomicU64,
+    pub(crate) schedule_size: AtomicU64,
 }
 
 /// Whom the ring is of: texts, padded with NULs.
@@ -149,50 +154,6 @@ pub(crate) struct Moment {
     /// UTF-8, padded with NULs.
     pub(crate) name: [AtomicU64; MOST_BYTES / 8],
 }
-
-/// This layout and the one in `fdr-formats` describe the same bytes.
-const _: () = {
-    macro_rules! same {
-        ($type:ty, $offsets:expr, $($field:ident)*) => {{
-            let (ours, theirs) = ([$(core::mem::offset_of!($type, $field)),*], $offsets);
-            let mut at = 0;
-            while at < theirs.len() {
-                assert!(ours[at] == theirs[at]);
-                at += 1;
-            }
-            assert!(ours.len() == theirs.len());
-        }};
-    }
-    same!(
-        Header, reader::HEADER_OFFSETS,
-        magic pid clock base slots slot_stride functions functions_length regions region_size capacity
-        made start_ticks start_monotonic start_realtime frequency missing_overwritten missing_threads
-        missing_dropped clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
-        program open_calls identity control totals totals_size
-    );
-    same!(Control, control::OFFSETS, asked answered taken listens moments command answer);
-    same!(Moment, moments::OFFSETS, number ticks name);
-    assert!(size_of::<Moments>() == moments::SIZE);
-    assert!(size_of::<Header>() == reader::HEADER_SIZE);
-    same!(
-        Slot, reader::SLOT_OFFSETS,
-        cursor base chunks chunk dropped clock_steps state tid generation name given
-    );
-    same!(
-        OpenCalls, reader::OPEN_CALLS_OFFSETS,
-        open publishing threshold next next_calls next_ticks frames arguments arguments_words
-    );
-    same!(Frame, reader::FRAME_OFFSETS, word cpu ticks short_calls short_ticks inside);
-    same!(Totals, reader::TOTALS_OFFSETS, rows index);
-    same!(Row, reader::ROW_OFFSETS, function calls untimed total own longest lengths);
-    assert!(size_of::<Totals>() == reader::TOTALS_SIZE && size_of::<Row>() == reader::ROW_SIZE);
-    assert!(LENGTHS == reader::LENGTHS);
-    assert!(size_of::<OpenCalls>() == reader::OPEN_CALLS_SIZE && FRAMES == reader::FRAMES);
-    assert!(cfg!(loom) || CHUNK == reader::CHUNK);
-    assert!(COUNTERS.is_power_of_two() && COUNTERS <= reader::COUNTERS);
-    assert!(PAGE == reader::COUNTERS_AT && COUNTER_STRIDE == reader::COUNTER_STRIDE);
-    assert!(state::LIVE == reader::LIVE && state::ENDED == reader::ENDED);
-};
 
 /// A thread's control block. Only its owner writes the first line, at every record.
 #[repr(C, align(64))]
@@ -409,6 +370,8 @@ pub(crate) struct Layout {
     /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
     pub(crate) totals: usize,
     pub(crate) totals_size: usize,
+    /// Offset of the states of threads. 0 = there are none.
+    pub(crate) schedule: usize,
     /// Bytes of the whole file, in addresses.
     pub(crate) length: usize,
 }
@@ -421,8 +384,8 @@ pub(crate) const MOMENTS_AT: usize = CONTROL_AT + size_of::<Control>();
 impl Layout {
     /// The layout for rings of `buffer` bytes per thread within `memory` bytes. It has at least two chunks per
     /// thread and at least one thread. `keeps`: the slots have open calls and totals. Totals have half as many
-    /// addresses as a region.
-    pub(crate) fn new(buffer: u64, memory: u64, keeps: bool) -> Layout {
+    /// addresses as a region. `states`: there is a place for the states of threads.
+    pub(crate) fn new(buffer: u64, memory: u64, keeps: bool, states: bool) -> Layout {
         let chunks = (buffer / CHUNK as u64).clamp(2, 1 << 20) as usize;
         let region_size = chunks * CHUNK;
         let marked = size_of::<Slot>() + chunks * size_of::<ChunkMark>();
@@ -443,7 +406,11 @@ impl Layout {
         let behind = regions + capacity * region_size;
         let totals = if keeps { behind } else { 0 };
         // One more, for ended threads.
-        let length = behind + (capacity + usize::from(keeps)) * totals_size;
+        let end = behind + (capacity + usize::from(keeps)) * totals_size;
+        let (schedule, length) = match states {
+            true => (end, end + schedule::BYTES),
+            false => (0, end),
+        };
         Layout {
             region_size,
             capacity,
@@ -454,6 +421,7 @@ impl Layout {
             regions,
             totals,
             totals_size,
+            schedule,
             length,
         }
     }
@@ -492,5 +460,6 @@ impl Layout {
     }
 }
 
+mod readers;
 #[cfg(test)]
 mod tests;

@@ -17,6 +17,7 @@ pub(crate) mod model;
 pub(crate) mod moments;
 pub(crate) mod open_calls;
 pub(crate) mod record;
+pub(crate) mod schedule;
 mod slots;
 mod space;
 pub(crate) mod totals;
@@ -48,6 +49,8 @@ pub(crate) struct Options {
     pub(crate) full: bool,
     /// Whether calls may be summarised: the slots have open calls.
     pub(crate) keeps: bool,
+    /// Whether there is a place for the states of threads.
+    pub(crate) states: bool,
     pub(crate) clock: Kind,
     /// The template for the paths of children's rings.
     pub(crate) template: fork_ring::Template,
@@ -120,7 +123,12 @@ impl Ring {
         path: Option<&'static CStr>,
         options: &Options,
     ) -> Option<(Ring, Option<i32>)> {
-        let layout = Layout::new(options.buffer, options.memory, options.keeps);
+        let layout = Layout::new(
+            options.buffer,
+            options.memory,
+            options.keeps,
+            options.states,
+        );
         Ring::with_layout(path, layout, options.full, options.clock, options.template)
     }
 

@@ -19,12 +19,13 @@ impl SmallRing {
             2 * CHUNK as u64,
             (2 * capacity * CHUNK) as u64,
             false,
+            false,
         ))
     }
 
     /// One whose slots have open calls. Totals are larger than all of it, so it has none.
     pub(crate) fn keeping(capacity: usize) -> SmallRing {
-        let mut layout = Layout::new(2 * CHUNK as u64, (4 * capacity * CHUNK) as u64, true);
+        let mut layout = Layout::new(2 * CHUNK as u64, (4 * capacity * CHUNK) as u64, true, false);
         layout.length = layout.totals;
         (layout.totals, layout.totals_size) = (0, 0);
         assert_eq!(layout.capacity, capacity);

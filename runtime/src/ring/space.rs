@@ -322,6 +322,7 @@ pub(super) mod tests {
             memory: 8 * regions * CHUNK as u64,
             full: false,
             keeps: false,
+            states: false,
             clock: Kind::Monotonic,
             template: &[],
         };
@@ -369,6 +370,7 @@ pub(super) mod tests {
             memory: 8000 * CHUNK as u64,
             full: false,
             keeps: false,
+            states: false,
             clock: Kind::Monotonic,
             template: &[],
         };

@@ -341,6 +341,7 @@ mod tests {
             memory: 12 * CHUNK as u64,
             full: false,
             keeps: true,
+            states: false,
             clock: Kind::Monotonic,
             template: &[],
         };

@@ -83,6 +83,8 @@ pub(crate) struct Settings {
     pub(crate) budget: Option<u64>,
     /// `FDR_SAMPLE`: one top-level call in so many is recorded. 1: each call.
     pub(crate) sample: u32,
+    /// `FDR_SCHED`: whether the states of threads are recorded.
+    pub(crate) sched: bool,
     /// `FDR_MODE`.
     pub(crate) mode: Mode,
     /// `FDR_CLOCK`.
@@ -157,6 +159,9 @@ impl Settings {
             }),
             budget: from.text("FDR_BUDGET", share::parse),
             sample: from.text("FDR_SAMPLE", share::parse_one_in).unwrap_or(1),
+            sched: from
+                .text("FDR_SCHED", |v| choice(v, &SWITCH))
+                .unwrap_or(false),
             mode,
             clock: from
                 .text("FDR_CLOCK", |v| choice(v, &Clock::WORDS))
@@ -216,6 +221,7 @@ impl Settings {
             keep,
             budget,
             sample,
+            sched,
             mode,
             clock,
             dir,
@@ -239,6 +245,7 @@ impl Settings {
             )
             && words == (&other.mode, &other.clock, &other.log, &other.format)
             && (keep, budget, sample) == (&other.keep, &other.budget, &other.sample)
+            && sched == &other.sched
             && (tags, version) == (&other.tags, &other.version)
             && (triggers, out_most) == (&other.triggers, &other.out_most)
             && dir == &other.dir

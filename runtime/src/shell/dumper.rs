@@ -11,6 +11,7 @@ use super::last_thread::{self, Looks};
 use super::sites::table;
 use super::threads::spawn;
 use super::{budget, commands, dumping, install, skew, stream, triggers};
+use crate::dump::schedule;
 use crate::ring::{Ring, Shortage};
 use crate::sys::signal::Mask;
 use crate::{clock, crash, messages, recorder, sys};
@@ -25,6 +26,11 @@ static RUNS: AtomicU32 = AtomicU32::new(0);
 /// The pause between a wish for slots and making them, ns. Without the pause the dumper might take the CPU from
 /// the thread that woke it, in the midst of that thread's first call.
 const PAUSE_NS: u64 = 1_000_000;
+
+/// How often the kernel's buffers of context switches are emptied, and how often its sums are read where it tells no
+/// switches, ns.
+const SWITCHES_NS: u64 = 50_000_000;
+const SUMS_NS: u64 = 1_000_000_000;
 
 /// The pause after a try that failed, because there was no space and no memory.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
@@ -68,6 +74,7 @@ fn run(compare_clocks: bool) -> Looks {
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = Looks::new(clock::monotonic_raw_ns());
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
+    let mut next_states = 0;
     loop {
         let seen = sys::thread::DUMPER_WAKE.0.load(Ordering::Acquire);
         if take_asked() && !triggers::take_signal() {
@@ -84,6 +91,7 @@ fn run(compare_clocks: bool) -> Looks {
             return looks;
         }
         let next_look = Some(looks.sleep(now_ns));
+        let next_states = states(&mut next_states, now_ns);
         let next_account = budget.as_mut().and_then(|budget| budget.look(now_ns));
         let sleeps = [
             refinement.sleep(now_ns),
@@ -91,10 +99,27 @@ fn run(compare_clocks: bool) -> Looks {
             pause,
             next_look,
             next_account,
+            next_states,
             next_trigger,
         ];
         sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min(), command);
     }
+}
+
+/// Brings what the kernel tells of the threads' states into the ring, when that is due. Returns the time until then.
+fn states(due_ns: &mut u64, now_ns: u64) -> Option<Duration> {
+    let ring = recorder::ring().filter(|ring| ring.schedule().is_some())?;
+    if *due_ns <= now_ns {
+        *due_ns = now_ns;
+        *due_ns += if schedule::has_switches() {
+            schedule::drain(ring);
+            SWITCHES_NS
+        } else {
+            schedule::note_accounts(ring);
+            SUMS_NS
+        };
+    }
+    Some(Duration::from_nanos(*due_ns - now_ns))
 }
 
 /// Ends the process after the program's last thread, with a dump as at any exit.

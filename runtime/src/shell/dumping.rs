@@ -19,7 +19,7 @@ use crate::clock;
 use crate::crash;
 use crate::dump::file::{self, Written};
 use crate::dump::output::Names;
-use crate::dump::{self, DUMPING, NUMBER};
+use crate::dump::{self, DUMPING, NUMBER, schedule};
 use crate::messages;
 use crate::recorder::{self, ring};
 use crate::ring::Ring;
@@ -469,6 +469,7 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
         end: Some(Ticks(now.ticks)),
         missing: ring.missing(),
         moments: file::moments(ring),
+        schedule: schedule::of(ring),
         missing_totals: ring.totals_of_ended().map(file::totals).unwrap_or_default(),
         ..lasting
     }

@@ -12,6 +12,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{dumper, dumping, install, last_thread, sites, stream, triggers};
 use crate::crash;
+use crate::dump::schedule;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
 use crate::sys::signal::{Mask, undisturbed};
@@ -132,6 +133,7 @@ fn forget() {
     triggers::in_child(forker);
     last_thread::forget();
     stream::forget();
+    schedule::forget();
     crash::after_fork();
     FORKER.store(me(), Ordering::Relaxed);
     process::notice_fork();

@@ -9,6 +9,7 @@ use std::time::Duration;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::{Identity, Trouble};
 use fdr_formats::text;
+use fdr_formats::xray::crash_dump::switches_bytes;
 
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
@@ -25,9 +26,11 @@ use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
 use crate::crash;
 use crate::dump::output::{self, Output};
+use crate::dump::schedule;
 use crate::messages;
 use crate::recorder::{self, CLOCK, process_ring, ring};
 use crate::ring::fork_ring::{LONGEST_PATH, write_path};
+use crate::ring::schedule::PLACES;
 use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
@@ -284,6 +287,7 @@ fn prepare_for_crashes(state: &State) {
         _ => config.output.clone().with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
+        states: ring.schedule().map_or(0, |_| switches_bytes(PLACES)),
         output,
         info: dumping::lasting_info(state),
         region_size: ring.region_size(),
@@ -327,6 +331,7 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
         memory: config.memory_bytes,
         full: config.mode == Mode::Full,
         keeps: config.keeps(),
+        states: config.sched,
         clock: state.chosen.kind,
         template,
     };
@@ -367,6 +372,9 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
     header
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
+    if config.sched {
+        record_states(&ring);
+    }
     ring.set_program(&state.program);
     ring.set_identity(state.identity.as_bytes());
     table().publish(&ring);
@@ -375,6 +383,22 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
     // A ring is never freed.
     process_ring::publish(Box::into_raw(Box::new(ring)));
     Ok(())
+}
+
+/// Begins to record when threads run and wait. Says if that can't be had.
+#[inline(never)]
+fn record_states(ring: &Ring) {
+    let (how, error) = match schedule::begin(ring) {
+        Some(schedule::Source::Switches) => return,
+        Some(schedule::Source::Sums(error)) => {
+            ("only its sums for each thread are recorded", error)
+        }
+        None => ("no states of threads are recorded", libc::ENOSPC),
+    };
+    messages::warn(format_args!(
+        "FDR_SCHED: the kernel tells no context switches ({}); {how}",
+        std::io::Error::from_raw_os_error(error)
+    ));
 }
 
 /// Whether a missing folder of rings is made: as `FDR_DIR` or the output says.

@@ -8,6 +8,7 @@ pub(crate) mod file;
 pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod notes;
+pub(crate) mod perf;
 pub(crate) mod process;
 pub(crate) mod raw;
 pub(crate) mod signal;

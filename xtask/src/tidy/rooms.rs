@@ -25,7 +25,7 @@ const RUNTIME: [Row; 19] = [
     ("events", &["recorder", "site"]),
     ("private", &["events", "recorder", "site"]),
     ("sync", &["recorder", "site"]),
-    ("dump", &["primitive", "ring", "sys"]),
+    ("dump", &["clock", "primitive", "ring", "sys"]),
     (
         "crash",
         &[

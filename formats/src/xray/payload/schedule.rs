@@ -9,7 +9,8 @@ use crate::model::{Cause, State};
 #[cfg(feature = "read")]
 use crate::model::{CpuId, ThreadId, Ticks};
 
-pub(super) const SWITCHES: u8 = 18;
+/// The kind of a payload of switches.
+pub const SWITCHES: u8 = 18;
 pub(super) const SAMPLES: u8 = 19;
 pub(super) const ACCOUNTS: u8 = 20;
 /// The state that is not known.

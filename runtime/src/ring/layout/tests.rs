@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn default_layout_is_what_the_documents_say() {
-    let layout = Layout::new(4 << 20, 1 << 30, false);
+    let layout = Layout::new(4 << 20, 1 << 30, false, false);
     assert_eq!(layout.chunks(), 64);
     assert_eq!(layout.slot_stride, 1664);
     assert_eq!(layout.capacity, 256);
@@ -32,7 +32,7 @@ fn no_two_threads_write_one_pair_of_lines() {
         (4 << 20, 1 << 30),
         (1 << 32, 1 << 40),
     ] {
-        let layout = Layout::new(buffer, memory, true);
+        let layout = Layout::new(buffer, memory, true, true);
         // The file is mapped at a multiple of CHUNK.
         for place in [
             layout.slots,
@@ -57,7 +57,7 @@ fn no_two_threads_write_one_pair_of_lines() {
 #[test]
 fn hostile_sizes_still_make_a_layout() {
     for (buffer, memory) in [(0, 0), (u64::MAX, 0), (1, u64::MAX), (u64::MAX, u64::MAX)] {
-        let layout = Layout::new(buffer, memory, true);
+        let layout = Layout::new(buffer, memory, true, true);
         assert!(layout.capacity >= 1 && layout.chunks() >= 2);
         assert!(layout.length >= layout.region_size);
     }

@@ -1,0 +1,355 @@
+//! What a ring file holds of its threads' states ([`Schedule`]): the bytes, and the way to them. It must never believe a
+//! number or a length of the file.
+//!
+//! Source: this project. Little-endian. The header says where the part is and how large it is. Entries go round: the
+//! entry with number n is at place (n - 1) mod the number of places.
+//!
+//! | part | offset | field |
+//! | --- | --- | --- |
+//! | head, 64 bytes | 0 | u64: number of the newest entry; 0 = none |
+//! | entry, 32 bytes | 0 | u64: its number, from 1; 0 = it is being written |
+//! | | 8 | u64: tick |
+//! | | 16, 20, 22, 23 | u32 thread, u16 CPU, u8 kind, zero |
+//! | | 24 | u64: address of a sample, or value of an account |
+//!
+//! One thread writes at a time. It makes an entry's number 0, writes the rest, and then the numbers. A *mark* is an
+//! entry that says: all that happened before its tick has been written. Entries before the first mark and behind the
+//! last one are not used, because others of the same time may be missing.
+
+#[cfg(feature = "read")]
+use crate::bytes::ReadAt;
+use crate::model::{Account, Cause, CpuId, Sample, Schedule, State, Switch, ThreadId, Ticks};
+
+/// Bytes of the head.
+pub const HEAD_SIZE: usize = 64;
+/// Bytes of an entry.
+pub const ENTRY_SIZE: usize = 32;
+/// The largest part that is read.
+pub const MOST_BYTES: usize = 64 << 20;
+
+/// The state is not known from here on.
+const NOT_KNOWN: u8 = 3;
+/// The causes of samples follow.
+const SAMPLES: u8 = 8;
+/// The three values of an account: they follow each other.
+const ACCOUNTS: u8 = 16;
+/// All that happened before has been written.
+const MARK: u8 = 32;
+
+/// An entry without its number: tick, what stands at byte 16, and the last word.
+pub type Words = [u64; 3];
+
+/// What an entry says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// A context switch.
+    Switch(Switch),
+    /// A sample.
+    Sample(Sample),
+    /// A part of an account: which, and its value.
+    Account(Ticks, ThreadId, u8, u64),
+    /// All that happened before this tick has been written.
+    Mark(Ticks),
+}
+
+fn words(time: Ticks, thread: ThreadId, cpu: CpuId, kind: u8, value: u64) -> Words {
+    let place = u64::from(thread.0 as u32) | u64::from(cpu.0 as u16) << 32 | u64::from(kind) << 48;
+    [time.0, place, value]
+}
+
+impl Entry {
+    /// Its words. Async-signal-safe.
+    #[must_use]
+    pub fn encode(&self) -> Words {
+        match *self {
+            Entry::Switch(of) => {
+                let kind = of.to.map_or(NOT_KNOWN, |state| state as u8);
+                words(of.time, of.thread, of.cpu, kind, 0)
+            }
+            Entry::Sample(of) => {
+                let kind = SAMPLES + of.cause as u8;
+                words(of.time, of.thread, of.cpu, kind, of.address)
+            }
+            Entry::Account(time, thread, part, value) => {
+                words(time, thread, CpuId(0), ACCOUNTS + part, value)
+            }
+            Entry::Mark(time) => words(time, ThreadId(0), CpuId(0), MARK, 0),
+        }
+    }
+
+    /// What these words say. `None`: a kind that is not known. Async-signal-safe.
+    #[must_use]
+    pub fn decode([time, place, value]: Words) -> Option<Entry> {
+        let time = Ticks(time);
+        let thread = ThreadId(place & 0xffff_ffff);
+        let cpu = CpuId((place >> 32 & 0xffff) as u32);
+        let kind = (place >> 48) as u8;
+        Some(match kind {
+            0..=NOT_KNOWN => Entry::Switch(Switch {
+                time,
+                thread,
+                cpu,
+                to: State::of(kind),
+            }),
+            MARK => Entry::Mark(time),
+            _ if kind >= ACCOUNTS => match kind - ACCOUNTS {
+                part @ 0..=2 => Entry::Account(time, thread, part, value),
+                _ => return None,
+            },
+            _ => Entry::Sample(Sample {
+                time,
+                thread,
+                cpu,
+                cause: Cause::of(kind.wrapping_sub(SAMPLES))?,
+                address: value,
+            }),
+        })
+    }
+}
+
+/// All threads are unknown from here on.
+#[must_use]
+pub fn unknown(time: Ticks) -> Switch {
+    Switch {
+        time,
+        thread: ThreadId(0),
+        cpu: CpuId(0),
+        to: None,
+    }
+}
+
+/// What entries in the order of their numbers say, from the first mark to the last one.
+#[must_use]
+pub fn collect(entries: impl Iterator<Item = Entry>) -> Schedule {
+    let mut schedule = Schedule::default();
+    // What stands behind the newest mark.
+    let mut after = Schedule::default();
+    let mut account: Option<Account> = None;
+    let mut newest = None;
+    for entry in entries {
+        match entry {
+            Entry::Mark(time) => {
+                if newest.replace(time).is_none() {
+                    after = Schedule::default();
+                    schedule.switches.push(unknown(time));
+                }
+                schedule.append(core::mem::take(&mut after));
+            }
+            Entry::Switch(of) => after.switches.push(of),
+            Entry::Sample(of) => after.samples.push(of),
+            Entry::Account(time, thread, 0, running_ns) => {
+                account = Some(Account {
+                    time,
+                    thread,
+                    running_ns,
+                    run_delay_ns: 0,
+                    times: 0,
+                });
+            }
+            Entry::Account(time, thread, part, value) => {
+                let Some(of) = account
+                    .as_mut()
+                    .filter(|of| (of.time, of.thread) == (time, thread))
+                else {
+                    continue;
+                };
+                if part == 1 {
+                    of.run_delay_ns = value;
+                } else {
+                    of.times = value;
+                    after.accounts.extend(account.take());
+                }
+            }
+        }
+    }
+    if let Some(newest) = newest.filter(|_| !schedule.switches.is_empty()) {
+        schedule.switches.push(unknown(newest));
+    }
+    // The marks alone say nothing.
+    if schedule.switches.iter().all(|of| of.to.is_none()) {
+        schedule.switches.clear();
+    }
+    schedule
+}
+
+/// The context switches among entries in the order of their numbers, from the first mark to the last one. As
+/// [`collect`], for a crash: it keeps nothing. Async-signal-safe.
+pub fn switches(entries: impl Iterator<Item = Entry> + Clone) -> impl Iterator<Item = Switch> {
+    let is_mark = |entry: &Entry| matches!(entry, Entry::Mark(_));
+    let first = entries.clone().position(|entry| is_mark(&entry));
+    let marks = entries.clone().enumerate();
+    let last = marks
+        .filter(|(_, entry)| is_mark(entry))
+        .map(|(at, _)| at)
+        .last();
+    let (first, last) = (first.unwrap_or(usize::MAX), last.unwrap_or(0));
+    let between = entries
+        .enumerate()
+        .filter(move |&(at, _)| at >= first && at <= last);
+    between.filter_map(move |(at, entry)| match entry {
+        Entry::Switch(of) => Some(of),
+        Entry::Mark(time) => (at == first || at == last).then_some(unknown(time)),
+        Entry::Sample(_) | Entry::Account(..) => None,
+    })
+}
+
+/// The place of the entry with that number, from 1, among so many.
+#[must_use]
+pub fn place(number: u64, places: usize) -> usize {
+    (number.saturating_sub(1) % (places.max(1) as u64)) as usize
+}
+
+/// How many entries a part of so many bytes has.
+#[must_use]
+pub const fn places(bytes: usize) -> usize {
+    bytes.saturating_sub(HEAD_SIZE) / ENTRY_SIZE
+}
+
+#[cfg(feature = "read")]
+/// What these bytes of a part say. An entry that was not read whole twice, in `bytes` and `again`, is left out.
+#[must_use]
+pub fn decode(bytes: &[u8], again: &[u8]) -> Schedule {
+    let word = |bytes: &[u8], at: usize| {
+        let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
+        word.map_or(0, |word| u64::from_le_bytes(*word))
+    };
+    let places = places(bytes.len().min(again.len()));
+    // What was written between the two readings is not used.
+    let newest = word(bytes, 0);
+    let oldest = newest.saturating_sub(places as u64).saturating_add(1);
+    let entry = |number: u64| {
+        let at = HEAD_SIZE + place(number, places) * ENTRY_SIZE;
+        let of = bytes.get(at..at + ENTRY_SIZE)?;
+        if Some(of) != again.get(at..at + ENTRY_SIZE) || word(of, 0) != number {
+            return None;
+        }
+        Entry::decode([word(of, 8), word(of, 16), word(of, 24)])
+    };
+    match places {
+        0 => Schedule::default(),
+        _ => collect((oldest..=newest).filter_map(entry)),
+    }
+}
+
+/// What the ring holds of states. Empty: nothing, or it can't be read.
+#[cfg(feature = "read")]
+pub(super) fn read(bytes: &dyn ReadAt, at: u64, size: u64) -> Schedule {
+    let size = usize::try_from(size.min(bytes.size().saturating_sub(at))).unwrap_or(0);
+    if at == 0 || !(HEAD_SIZE..=MOST_BYTES).contains(&size) {
+        return Schedule::default();
+    }
+    let read = || {
+        let mut part = vec![0; size];
+        let count = bytes.read_at(at, &mut part).unwrap_or(0);
+        part.truncate(count);
+        part
+    };
+    let once = read();
+    // The second reading comes after the first one.
+    std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
+    decode(&once, &read())
+}
+
+#[cfg(all(test, feature = "read"))]
+mod tests {
+    use super::*;
+
+    fn switch(time: u64, thread: u64, to: Option<State>) -> Entry {
+        Entry::Switch(Switch {
+            time: Ticks(time),
+            thread: ThreadId(thread),
+            cpu: CpuId(1),
+            to,
+        })
+    }
+
+    fn mark(time: u64) -> Entry {
+        Entry::Mark(Ticks(time))
+    }
+
+    /// A part with these entries, numbered from `first` on, with so many places.
+    fn part(places: usize, first: u64, entries: &[Entry]) -> Vec<u8> {
+        let mut bytes = vec![0; HEAD_SIZE + places * ENTRY_SIZE];
+        for (number, entry) in (first..).zip(entries) {
+            let at = HEAD_SIZE + place(number, places) * ENTRY_SIZE;
+            let [time, what, value] = entry.encode();
+            for (nth, word) in [number, time, what, value].into_iter().enumerate() {
+                bytes[at + 8 * nth..][..8].copy_from_slice(&word.to_le_bytes());
+            }
+            bytes[..8].copy_from_slice(&number.to_le_bytes());
+        }
+        bytes
+    }
+
+    #[test]
+    fn an_entry_typed_by_hand() {
+        let running = switch(0x0102, 7, Some(State::Running)).encode();
+        assert_eq!(running, [0x0102, 7 | 1 << 32, 0]);
+        let sample = Entry::Sample(Sample {
+            time: Ticks(5),
+            thread: ThreadId(9),
+            cpu: CpuId(2),
+            cause: Cause::PageFault,
+            address: 0xdead,
+        });
+        assert_eq!(sample.encode(), [5, 9 | 2 << 32 | 9 << 48, 0xdead]);
+        for entry in [
+            sample,
+            mark(3),
+            Entry::Account(Ticks(4), ThreadId(1), 2, 77),
+            switch(1, 2, None),
+        ] {
+            assert_eq!(Entry::decode(entry.encode()), Some(entry));
+        }
+        for kind in [4, 7, 10, 19, 33, 255] {
+            assert_eq!(Entry::decode([0, kind << 48, 0]), None);
+        }
+    }
+
+    #[test]
+    fn what_lies_between_the_marks_is_used() {
+        let entries = [
+            switch(1, 1, Some(State::Waiting)),
+            mark(10),
+            switch(11, 1, Some(State::Running)),
+            Entry::Account(Ticks(12), ThreadId(1), 0, 100),
+            Entry::Account(Ticks(12), ThreadId(1), 1, 20),
+            Entry::Account(Ticks(12), ThreadId(1), 2, 3),
+            mark(20),
+            switch(21, 1, Some(State::Preempted)),
+        ];
+        let bytes = part(100, 1, &entries);
+        let found = decode(&bytes, &bytes);
+        let states: Vec<_> = found.switches.iter().map(|of| (of.time.0, of.to)).collect();
+        let bare = switches(entries.into_iter());
+        assert!(bare.eq(found.switches.iter().copied()));
+        assert_eq!(states, [(10, None), (11, Some(State::Running)), (20, None)]);
+        let account = found.accounts[0];
+        assert_eq!(
+            (account.running_ns, account.run_delay_ns, account.times),
+            (100, 20, 3)
+        );
+        // The newest entries have overwritten the first mark, and numbers go on.
+        let bytes = part(5, 1_000, &entries);
+        assert!(decode(&bytes, &bytes).switches.is_empty());
+        assert!(decode(&bytes[..70], &bytes).is_empty());
+    }
+
+    #[test]
+    fn what_changes_while_it_is_read_is_left_out() {
+        let entries = [
+            mark(10),
+            switch(11, 1, Some(State::Running)),
+            switch(12, 2, Some(State::Running)),
+            mark(20),
+        ];
+        let once = part(8, 1, &entries);
+        let mut again = once.clone();
+        again[HEAD_SIZE + ENTRY_SIZE] = 0;
+        let found = decode(&once, &again);
+        assert_eq!(found.switches[1].thread, ThreadId(2));
+        let mut hostile = once.clone();
+        hostile[..8].copy_from_slice(&u64::MAX.to_le_bytes());
+        assert!(decode(&hostile, &hostile).is_empty());
+    }
+}

@@ -1,0 +1,108 @@
+//! The states of threads in a ring (`fdr_formats::ring::schedule`): how they get in, and how the process reads them.
+//! Reading and writing are async-signal-safe. This file must never be used by a thread that records.
+
+use fdr_formats::ring::schedule::{ENTRY_SIZE, Entry, HEAD_SIZE, place, places};
+
+use super::Ring;
+use crate::primitive::{AtomicU64, Ordering, fence};
+
+/// Bytes of the part: 131,070 entries.
+pub(crate) const BYTES: usize = 4 << 20;
+/// How many entries there are.
+pub(crate) const PLACES: usize = places(BYTES);
+
+/// The part of a ring.
+#[repr(C, align(64))]
+pub(crate) struct Part {
+    /// Number of the newest entry.
+    newest: AtomicU64,
+    unused: [AtomicU64; 7],
+    entries: [[AtomicU64; 4]; PLACES],
+}
+
+const _: () = assert!(core::mem::offset_of!(Part, entries) == HEAD_SIZE);
+const _: () = assert!(size_of::<[AtomicU64; 4]>() == ENTRY_SIZE && size_of::<Part>() <= BYTES);
+
+impl Part {
+    /// Adds an entry. The oldest one gives way. No other call may run meanwhile. Async-signal-safe.
+    pub(crate) fn add(&self, entry: &Entry) {
+        let number = self.newest.load(Ordering::Relaxed).wrapping_add(1);
+        let Some([own, words @ ..]) = self.entries.get(place(number, PLACES)) else {
+            return;
+        };
+        own.store(0, Ordering::Relaxed);
+        // Release: pairs with the Acquire fence in `read`. Who reads a new word finds the number changed.
+        fence(Ordering::Release);
+        for (to, word) in words.iter().zip(entry.encode()) {
+            to.store(word, Ordering::Relaxed);
+        }
+        // Release: pairs with the Acquire loads in `read` and `all`. Who reads the numbers reads what belongs to them.
+        own.store(number, Ordering::Release);
+        self.newest.store(number, Ordering::Release);
+    }
+
+    /// The entries, the oldest first. Async-signal-safe.
+    pub(crate) fn all(&self) -> impl Iterator<Item = Entry> + Clone + '_ {
+        let newest = self.newest.load(Ordering::Acquire);
+        let oldest = newest.saturating_sub(PLACES as u64) + 1;
+        (oldest..=newest).filter_map(|number| self.read(number))
+    }
+
+    /// `None`: the place has another entry, or is being written.
+    fn read(&self, number: u64) -> Option<Entry> {
+        let [own, words @ ..] = self.entries.get(place(number, PLACES))?;
+        if own.load(Ordering::Acquire) != number {
+            return None;
+        }
+        let [time, what, value] = words;
+        let words = [time, what, value].map(|word| word.load(Ordering::Relaxed));
+        fence(Ordering::Acquire);
+        let is_same = own.load(Ordering::Relaxed) == number;
+        is_same.then(|| Entry::decode(words))?
+    }
+}
+
+impl Ring {
+    /// Gives space to the states of threads. `None`: the ring has no place for them, or there is no space.
+    pub(crate) fn give_schedule(&self) -> Option<&'static Part> {
+        let at = self.layout.schedule;
+        if at == 0 || !self.give_space(at, BYTES) {
+            return None;
+        }
+        let header = self.header();
+        header.schedule_size.store(BYTES as u64, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `schedule`.
+        header.schedule.store(at as u64, Ordering::Release);
+        self.schedule()
+    }
+
+    /// The states of threads, if the ring has them. Async-signal-safe.
+    pub(crate) fn schedule(&self) -> Option<&'static Part> {
+        let has = self.layout.schedule > 0 && self.header().schedule.load(Ordering::Acquire) > 0;
+        // SAFETY: the part is inside the mapping and has its space since `give_schedule`. It is aligned, is never
+        // unmapped, and consists of atomics. Zeros are valid.
+        has.then(|| unsafe { &*self.base.add(self.layout.schedule).cast::<Part>() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fdr_formats::Ticks;
+
+    use super::*;
+
+    #[test]
+    fn the_newest_entries_are_kept() {
+        // SAFETY: the part consists of atomics, and zeros are valid.
+        let part: Box<Part> = unsafe { Box::new_zeroed().assume_init() };
+        assert_eq!(part.all().count(), 0);
+        for number in 1..=PLACES as u64 + 10 {
+            part.add(&Entry::Mark(Ticks(number)));
+        }
+        let all: Vec<Entry> = part.all().collect();
+        assert_eq!(all.len(), PLACES);
+        assert_eq!(all[0], Entry::Mark(Ticks(11)));
+        part.entries[5][0].store(0, Ordering::Relaxed);
+        assert_eq!(part.all().count(), PLACES - 1);
+    }
+}

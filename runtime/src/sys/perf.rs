@@ -1,0 +1,271 @@
+//! Events of the kernel's performance counters: the context switches of this process's threads. The kernel writes them
+//! into a buffer for each CPU. This file must never hold a descriptor: the mapping of a buffer keeps its event open.
+//!
+//! Source: perf_event_open(2).
+
+use core::ptr::NonNull;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Pages of a buffer, without the one before it that holds its positions. If the user may lock no more memory, fewer.
+const PAGES: [usize; 3] = [64, 16, 4];
+
+const TYPE_SOFTWARE: u64 = 1;
+const COUNT_DUMMY: u64 = 9;
+/// What a record carries behind its own fields: the thread, the time, and the CPU.
+const SAMPLE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HV: u64 = 1 << 6;
+const TASK: u64 = 1 << 13;
+const SAMPLE_ID_ALL: u64 = 1 << 18;
+const USE_CLOCKID: u64 = 1 << 25;
+const CONTEXT_SWITCH: u64 = 1 << 26;
+/// Threads of this process, and no child process. Linux 5.13.
+const INHERIT_THREAD: u64 = 1 << 35;
+/// Bytes of the attributes up to the fields that Linux 5.0 has.
+const ATTRIBUTES: usize = 112;
+const CLOSE_ON_EXEC: usize = 1 << 3;
+
+const LOST: u32 = 2;
+const EXIT: u32 = 4;
+const SWITCH: u32 = 14;
+const SWITCHED_OUT: u16 = 1 << 13;
+const PREEMPTED: u16 = 1 << 14;
+
+/// Bytes of the largest record that is looked at.
+const RECORD: usize = 64;
+/// The places of the positions in the first page: head and tail, then the data's offset and size.
+const HEAD: usize = 1024;
+const TAIL: usize = 1032;
+const DATA: usize = 1040;
+const SIZE: usize = 1048;
+
+/// What happened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum What {
+    /// The thread got the CPU.
+    Begins,
+    /// The system took the CPU from the thread.
+    Preempted,
+    /// The thread waits.
+    Waits,
+    /// The thread ended.
+    Ended,
+    /// Events of this CPU were lost before.
+    Lost,
+}
+
+/// An event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    pub(crate) what: What,
+    pub(crate) process: u32,
+    pub(crate) thread: u32,
+    /// CLOCK_MONOTONIC_RAW.
+    pub(crate) ns: u64,
+    pub(crate) cpu: u32,
+}
+
+/// The buffer of a CPU.
+pub(crate) struct Buffer {
+    positions: NonNull<u8>,
+}
+
+// SAFETY: the mapping is shared memory, which belongs to no thread. It is never unmapped.
+unsafe impl Send for Buffer {}
+// SAFETY: the positions are read and written as atomics. `drain` says what its caller has to care for.
+unsafe impl Sync for Buffer {}
+
+/// Has the kernel note the switches of the calling thread, and of all threads that it makes from now on, on that CPU.
+///
+/// # Errors
+/// The errno. ENODEV: there is no such CPU now.
+pub(crate) fn watch(cpu: usize) -> Result<Buffer, i32> {
+    let fd = open(cpu, INHERIT_THREAD).or_else(|error| match error {
+        // An older kernel. `drain` tells whose events are of this process.
+        libc::EINVAL | libc::E2BIG => open(cpu, 0),
+        other => Err(other),
+    })?;
+    let mut mapped = Err(libc::EPERM);
+    for pages in PAGES {
+        mapped = map(fd, pages);
+        if mapped.is_ok() {
+            break;
+        }
+    }
+    // SAFETY: the descriptor is ours. Nobody else knows it.
+    unsafe { libc::close(fd) };
+    mapped
+}
+
+fn open(cpu: usize, also: u64) -> Result<i32, i32> {
+    let flags = INHERIT
+        | EXCLUDE_KERNEL
+        | EXCLUDE_HV
+        | TASK
+        | SAMPLE_ID_ALL
+        | USE_CLOCKID
+        | CONTEXT_SWITCH
+        | also;
+    let clock = (libc::CLOCK_MONOTONIC_RAW as u64) << 32;
+    let mut attributes = [0_u64; ATTRIBUTES / 8];
+    attributes[0] = TYPE_SOFTWARE | (ATTRIBUTES as u64) << 32;
+    attributes[1] = COUNT_DUMMY;
+    attributes[3] = SAMPLE;
+    attributes[5] = flags;
+    attributes[11] = clock;
+    // SAFETY: the attributes say their size, and are valid for reading. The kernel keeps no pointer.
+    let fd = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            attributes.as_ptr(),
+            0,
+            cpu,
+            -1,
+            CLOSE_ON_EXEC,
+        )
+    };
+    match i32::try_from(fd) {
+        Ok(fd) if fd >= 0 => Ok(fd),
+        _ => Err(super::errno()),
+    }
+}
+
+fn map(fd: i32, pages: usize) -> Result<Buffer, i32> {
+    // SAFETY: the call has no precondition.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
+    let length = (pages + 1) * page;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the kernel chooses addresses that nobody uses.
+    let at = unsafe {
+        libc::mmap(
+            core::ptr::null_mut(),
+            length,
+            access,
+            libc::MAP_SHARED,
+            fd,
+            0,
+        )
+    };
+    if at == libc::MAP_FAILED {
+        return Err(super::errno());
+    }
+    NonNull::new(at.cast())
+        .map(|positions| Buffer { positions })
+        .ok_or(libc::ENOMEM)
+}
+
+impl Buffer {
+    fn word(&self, at: usize) -> &AtomicU64 {
+        // SAFETY: the word is in the first page of the mapping, which is never unmapped, and aligned.
+        unsafe { &*self.positions.as_ptr().add(at).cast() }
+    }
+
+    /// Passes on what the kernel has written since the last call, and gives its place back. No other call may run
+    /// meanwhile. Async-signal-safe.
+    pub(crate) fn drain(&self, give: &mut dyn FnMut(Event)) {
+        // Acquire: what stands before the head was written before it.
+        let head = self.word(HEAD).load(Ordering::Acquire);
+        let mut tail = self.word(TAIL).load(Ordering::Relaxed);
+        let size = self.word(SIZE).load(Ordering::Relaxed) as usize;
+        let offset = self.word(DATA).load(Ordering::Relaxed) as usize;
+        if size == 0 || head.wrapping_sub(tail) > size as u64 {
+            tail = head;
+        }
+        while tail != head {
+            let mut record = [0; RECORD];
+            let length = 8.min(head.wrapping_sub(tail) as usize);
+            self.copy(offset, size, tail, &mut record[..length]);
+            let length = usize::from(u16::from_le_bytes([record[6], record[7]]));
+            if length < 8 || length as u64 > head.wrapping_sub(tail) {
+                break;
+            }
+            let shown = length.min(RECORD);
+            self.copy(offset, size, tail, &mut record[..shown]);
+            if let Some(event) = decode(&record[..shown]) {
+                give(event);
+            }
+            tail = tail.wrapping_add(length as u64);
+        }
+        // Release: the kernel may write there once the bytes have been read.
+        self.word(TAIL).store(head, Ordering::Release);
+    }
+
+    fn copy(&self, offset: usize, size: usize, at: u64, to: &mut [u8]) {
+        for (nth, byte) in to.iter_mut().enumerate() {
+            let place = (at as usize).wrapping_add(nth) % size;
+            // SAFETY: the place is inside the data. The kernel does not write there before the tail is moved.
+            *byte = unsafe { self.positions.as_ptr().add(offset + place).read() };
+        }
+    }
+}
+
+/// A record. `None`: of a kind that is not looked at.
+fn decode(record: &[u8]) -> Option<Event> {
+    let half = |at: usize| {
+        let bytes = record.get(at..)?.first_chunk()?;
+        Some(u32::from_ne_bytes(*bytes))
+    };
+    let kind = half(0)?;
+    let flags = half(4)? as u16;
+    let what = match kind {
+        LOST => What::Lost,
+        EXIT => What::Ended,
+        SWITCH if flags & SWITCHED_OUT == 0 => What::Begins,
+        SWITCH if flags & PREEMPTED != 0 => What::Preempted,
+        SWITCH => What::Waits,
+        _ => return None,
+    };
+    // They stand at the end of each record.
+    let behind = record.len().checked_sub(24)?;
+    let ns = u64::from(half(behind + 8)?) | u64::from(half(behind + 12)?) << 32;
+    let (mut process, mut thread) = (half(behind)?, half(behind + 4)?);
+    if kind == EXIT {
+        // Process, its parent, thread, its parent.
+        (process, thread) = (half(8)?, half(16)?);
+    }
+    Some(Event {
+        what,
+        process,
+        thread,
+        ns,
+        cpu: half(behind + 16)?,
+    })
+}
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+
+    /// A record typed by hand: kind, flags, its own fields, then process 7, thread 8, time, CPU 3.
+    fn typed(kind: u32, flags: u16, own: &[u32]) -> Vec<u8> {
+        let length = (8 + own.len() * 4 + 24) as u32;
+        let head = [kind, u32::from(flags) | length << 16];
+        let tail = [7, 8, 0x10, 2, 3, 0];
+        let words = head.iter().chain(own).chain(&tail);
+        words.flat_map(|word| word.to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn records_typed_by_hand() {
+        let event = |what, process, thread| {
+            Some(Event {
+                what,
+                process,
+                thread,
+                ns: 0x2_0000_0010,
+                cpu: 3,
+            })
+        };
+        assert_eq!(decode(&typed(14, 2, &[])), event(What::Begins, 7, 8));
+        assert_eq!(decode(&typed(14, 1 << 13, &[])), event(What::Waits, 7, 8));
+        let both = 1 << 13 | 1 << 14;
+        assert_eq!(decode(&typed(14, both, &[])), event(What::Preempted, 7, 8));
+        let exit = [70, 71, 80, 81, 1, 1];
+        assert_eq!(decode(&typed(4, 0, &exit)), event(What::Ended, 70, 80));
+        assert_eq!(decode(&typed(2, 0, &[1, 0, 5, 0])), event(What::Lost, 7, 8));
+        assert_eq!(decode(&typed(9, 0, &[])), None);
+        assert_eq!(decode(&typed(14, 0, &[])[..20]), None);
+        assert_eq!(decode(&[]), None);
+    }
+}
