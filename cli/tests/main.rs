@@ -22,6 +22,7 @@ mod pack;
 mod pack_dense;
 mod record;
 mod released;
+mod replay;
 mod report;
 mod rings;
 mod selection;

@@ -7,7 +7,7 @@ use std::collections::{BinaryHeap, HashMap};
 use fdr_formats::calls::Ended;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
-use super::stacks::Pass;
+use crate::stacks::Pass;
 
 /// A call that took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
