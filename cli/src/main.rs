@@ -40,7 +40,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
-    recover, replay, report as report_command, rings, slow, snapshot, state, unpack, verify,
+    recover, replay, report as report_command, rings, slow, snapshot, state, unpack, verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -62,6 +62,7 @@ Examples:
   fdr report my_app.1234.1.fdr        where the time went, per function
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
+  fdr view my_app.1234.1.fdr          all threads in a browser
   fdr diff before/ after/             what changed between two builds
   fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
   fdr hist app.fdr my_app::handle     how long its calls took, all of them
@@ -107,6 +108,7 @@ enum Command {
     Info(info::Options),
     Report(report_command::Options),
     Slow(slow::Options),
+    View(view::Options),
     Diff(diff::Options),
     Flame(flame::Options),
     Hist(hist::Options),
@@ -189,6 +191,7 @@ fn main() -> ExitCode {
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
         Command::Slow(options) => slow::run(&options),
+        Command::View(options) => view::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Hist(options) => hist::run(&options),

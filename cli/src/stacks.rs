@@ -1,12 +1,11 @@
 //! Follows the calls of each thread on a call stack, for commands that look at each call: a pass takes the calls as they
 //! end. Must never keep an event: a trace may be larger than memory.
 
-use std::collections::HashMap;
-
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
 use fdr_formats::notes::NoteKind;
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, CpuId, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
 
 use crate::ui::{self, Progress};
 

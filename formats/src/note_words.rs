@@ -46,6 +46,18 @@ pub fn reason(number: u8) -> Cow<'static, str> {
     word(&REASONS, number)
 }
 
+/// The word of a task's state.
+#[must_use]
+pub fn task_state(number: u8) -> Cow<'static, str> {
+    word(&TASK_STATES, number)
+}
+
+/// The word of a thread's state.
+#[must_use]
+pub fn thread_state(number: u8) -> Cow<'static, str> {
+    word(&THREAD_STATES, number)
+}
+
 /// The word of a level. `None`: the level is not known.
 #[must_use]
 pub fn level(number: u8) -> Option<Cow<'static, str>> {

@@ -21,6 +21,7 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod unpack;
 pub(crate) mod verify;
+pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 

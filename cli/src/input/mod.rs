@@ -9,6 +9,7 @@
 //! | `source` | an archive becomes a folder; a ring, a file of a format, or a folder becomes a source |
 //! | `Damaged` | the damage of a compressed file is told with that of the trace |
 
+pub(crate) mod exports;
 pub(crate) mod packed;
 
 use std::fs::{self, File};
@@ -133,6 +134,10 @@ fn source(
             let head = head.get(..8).unwrap_or(&head);
             anyhow::anyhow!("{}: {}", ui::path(path), rings::no_ring(head))
         }
+        Error::NotATrace(_) if let Some(title) = exports::title(path, &head) => anyhow::anyhow!(
+            "{}: is an export ({title}), which fdr does not read; give the trace that it was made of",
+            ui::path(path)
+        ),
         error => about(path, error),
     })?;
     Ok((source, None))

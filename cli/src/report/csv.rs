@@ -135,7 +135,7 @@ fn fields(row: &Row) -> [String; 23] {
 }
 
 /// Text that no spreadsheet takes for a formula.
-fn harmless(text: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     let text = ui::clean(text);
     if text.trim_start().starts_with(FORMULAS) {
         format!("'{text}").into()

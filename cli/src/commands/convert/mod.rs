@@ -4,6 +4,7 @@
 //! reading, encoding and writing happen at the same time. It must never leave half a trace, nor be silent about what
 //! the new format can't hold.
 
+pub(in crate::commands) mod export;
 mod read_thread;
 pub(super) mod target;
 #[cfg(test)]
@@ -34,7 +35,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     traces: Traces,
     /// The format to write; see below
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::WITH_EXPORTS, hide_possible_values = true)]
     to: &'static Target,
     /// The file to write, or a folder for it [default: the trace's name with the format's extension];
     /// `-` is standard output
@@ -220,7 +221,12 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
     };
     let output = output.map_err(|error| Failure::Output(error.into()))?;
     memory::grows("what the reader and the writer keep (threads, functions and open calls)");
-    let mut writer = (job.to.create)(output, source.info()).map_err(Failure::Output)?;
+    let export = export::of(job.to);
+    let writer = match export {
+        Some(export) => export.begin(output, source),
+        None => (job.to.create)(output, source.info()),
+    };
+    let mut writer = writer.map_err(Failure::Output)?;
     let progress = match job.quiet {
         true => Progress::hidden(),
         false => Progress::new(source),
@@ -235,9 +241,11 @@ fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, F
         let rows = own.sum::<usize>() + info.missing_totals.len();
         let what = "figures of the whole run (one for each thread and function): left out";
         losses.add(what, rows as u64);
-        losses.add_moments(&info.moments);
+        if export.is_none() {
+            losses.add_moments(&info.moments);
+        }
     }
-    if !registry::holds_states(job.to) {
+    if export.is_none() && !registry::holds_states(job.to) {
         losses.add_schedule(&source.info().schedule);
     }
     tally.opened(source);

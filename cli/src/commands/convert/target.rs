@@ -1,5 +1,6 @@
 //! The formats of `fdr convert`: their names, their help, and what an output is called where nobody says it. The
-//! registry is the list. Except for the help text, nothing in here may know a format.
+//! registry is the list, and [`EXPORTS`] that of formats which are only written. Except for the help text, nothing in
+//! here may know a format.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -7,15 +8,25 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::builder::{PossibleValue, TypedValueParser};
 use fdr_formats::filter::near;
-use fdr_formats::registry::{self, targets};
+use fdr_formats::registry::targets;
 use fdr_formats::writer::{Kind, Target};
 
+use super::export::EXPORTS;
 use crate::input::{self, packed};
 use crate::ui;
 
 /// Reads a format's name, in capital letters or not.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::commands) struct Parser;
+pub(in crate::commands) struct Parser {
+    exports: bool,
+}
+
+impl Parser {
+    /// Formats that fdr reads, too.
+    pub(in crate::commands) const TRACES: Parser = Parser { exports: false };
+    /// All that it writes.
+    pub(in crate::commands) const WITH_EXPORTS: Parser = Parser { exports: true };
+}
 
 impl TypedValueParser for Parser {
     type Value = &'static Target;
@@ -26,44 +37,59 @@ impl TypedValueParser for Parser {
         option: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<&'static Target, clap::Error> {
-        let parser = |text: &str| parse(text);
+        let exports = self.exports;
+        let parser = move |text: &str| parse(text, exports);
         parser.parse_ref(command, option, value)
     }
 
     /// For completions; the help has a list with titles.
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let value = |target: &Target| PossibleValue::new(target.name).help(target.title);
-        Some(Box::new(targets().map(value)))
+        Some(Box::new(known(self.exports).map(value)))
     }
 }
 
-/// Formats of browsers, which LLVM's tool writes.
-const OF_LLVM: &str = "\n\nPerfetto and chrome://tracing read what LLVM's tool makes of an XRay trace:\n  \
-                       fdr map app.fdr -o app.map\n  \
-                       llvm-xray convert -f trace_event -y -m app.map app.fdr > app.json";
+/// The formats that an option takes.
+fn known(exports: bool) -> impl Iterator<Item = &'static Target> {
+    let more = EXPORTS.iter().map(|export| &export.target);
+    targets().chain(more.filter(move |_| exports))
+}
 
 /// The format of that name.
 ///
 /// # Errors
 /// The nearest name, where one is near, and all there are.
-fn parse(name: &str) -> Result<&'static Target, String> {
-    registry::target(&name.to_lowercase()).ok_or_else(|| {
-        let near = near(targets().map(|target| target.name), name);
+fn parse(name: &str, exports: bool) -> Result<&'static Target, String> {
+    let lower = name.to_lowercase();
+    let mut all = known(exports);
+    all.find(|target| target.name == lower).ok_or_else(|| {
+        let near = near(known(exports).map(|target| target.name), name);
         let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
-        let other = match name.to_lowercase().as_str() {
-            "perfetto" | "chrome" | "json" | "trace-event" | "trace_event" => OF_LLVM,
-            _ => "",
+        let list = match exports {
+            true => list(),
+            false => format!("Formats:\n{}", lines(targets())),
         };
-        format!(
-            "there is no such format{near}{other}\n\n{}",
-            list().trim_end()
-        )
+        let is_export = known(true).any(|target| target.name == lower);
+        let what = match is_export {
+            true => "this is an export of `fdr convert`, which makes it of a trace",
+            false => "there is no such format",
+        };
+        format!("{what}{near}\n\n{}", list.trim_end())
     })
 }
 
 /// Every format with its title, a line each.
 fn list() -> String {
-    let width = targets().map(|target| target.name.len()).max();
+    let exports = EXPORTS.iter().map(|export| &export.target);
+    format!(
+        "Formats:\n{}\nExports, which fdr does not read:\n{}",
+        lines(targets()),
+        lines(exports)
+    )
+}
+
+fn lines(targets: impl Iterator<Item = &'static Target>) -> String {
+    let width = known(true).map(|target| target.name.len()).max();
     let width = width.unwrap_or_default();
     let line = |target: &Target| {
         let shape = match target.kind {
@@ -72,8 +98,7 @@ fn list() -> String {
         };
         format!("  {:width$}  {}{shape}\n", target.name, target.title)
     };
-    let lines: String = targets().map(line).collect();
-    format!("Formats:\n{lines}")
+    targets.map(line).collect()
 }
 
 /// The end of the help text.
@@ -104,7 +129,7 @@ Examples:
 pub(super) fn default_name(trace: &Path, target: &Target) -> OsString {
     let plain = packed::plain_name(trace);
     let trace = plain.as_deref().unwrap_or(trace);
-    let known = |end: &str| targets().any(|target| target.extension == end);
+    let known = |end: &str| known(true).any(|target| target.extension == end);
     let end = trace.extension().and_then(|end| end.to_str());
     let whole = if input::is_standard(trace) {
         "stdin".as_ref()
@@ -144,23 +169,26 @@ mod tests {
 
     #[test]
     fn names_are_known_or_explained() {
-        for target in targets() {
-            assert_eq!(parse(target.name).unwrap().title, target.title);
+        for target in known(true) {
+            assert_eq!(parse(target.name, true).unwrap().title, target.title);
             let loud = target.name.to_uppercase();
-            assert_eq!(parse(&loud).unwrap().title, target.title);
+            assert_eq!(parse(&loud, true).unwrap().title, target.title);
         }
         let first = targets().next().unwrap();
-        let error = parse(&format!("{}x", first.name)).unwrap_err();
+        let error = parse(&format!("{}x", first.name), false).unwrap_err();
         let near = format!("there is no such format; the nearest is {}\n", first.name);
         assert!(error.contains(&near), "{error}");
-        for (far, is_of_llvm) in [("perfetto", true), ("JSON", true), ("", false)] {
-            let error = parse(far).unwrap_err();
-            assert!(error.starts_with("there is no such format\n"), "{error}");
-            assert_eq!(error.contains("llvm-xray convert"), is_of_llvm, "{error}");
-        }
-        for target in targets() {
+        let error = parse("", true).unwrap_err();
+        assert!(error.starts_with("there is no such format\n"), "{error}");
+        for target in known(true) {
             assert!(error.contains(target.title), "{error}");
         }
+        let error = parse("chrome", false).unwrap_err();
+        assert!(
+            error.starts_with("this is an export of `fdr convert`"),
+            "{error}"
+        );
+        assert!(!error.contains("speedscope"), "{error}");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::damage::Damage;
 
 /// A worker's share of the trace.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(in crate::commands) struct Folder {
     share: Share,
     per_thread: bool,
     /// A thread has ended when another one begins.
@@ -41,19 +41,19 @@ pub(super) struct Folder {
 }
 
 /// What all folders found.
-pub(super) struct Folded {
-    pub(super) tree: Tree,
+pub(in crate::commands) struct Folded {
+    pub(in crate::commands) tree: Tree,
     /// Time of threads whose state is not known, if one is counted alone.
-    pub(super) unknown: Ticks,
+    pub(in crate::commands) unknown: Ticks,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
-    pub(super) diagnostics: Vec<Diagnostic>,
-    pub(super) more_diagnostics: u64,
+    pub(in crate::commands) diagnostics: Vec<Diagnostic>,
+    pub(in crate::commands) more_diagnostics: u64,
 }
 
 impl Folder {
     /// A folder whose paths begin with the thread, or with the outermost function. `untimed`: functions
     /// without times.
-    pub(super) fn new(untimed: &Untimed, per_thread: bool, share: Share) -> Folder {
+    pub(in crate::commands) fn new(untimed: &Untimed, per_thread: bool, share: Share) -> Folder {
         Folder {
             share,
             per_thread,
@@ -73,28 +73,28 @@ impl Folder {
     }
 
     /// One for a source whose threads come one after the other, each once.
-    pub(super) fn one_by_one(self, one_by_one: bool) -> Folder {
+    pub(in crate::commands) fn one_by_one(self, one_by_one: bool) -> Folder {
         Folder { one_by_one, ..self }
     }
 
     /// One for a trace that was written at that moment.
-    pub(super) fn until(self, end: Option<Ticks>) -> Folder {
+    pub(in crate::commands) fn until(self, end: Option<Ticks>) -> Folder {
         Folder { end, ..self }
     }
 
     /// One that tells calls that were open in the end from others, or not.
-    pub(super) fn with_marks(self, has_marks: bool) -> Folder {
+    pub(in crate::commands) fn with_marks(self, has_marks: bool) -> Folder {
         Folder { has_marks, ..self }
     }
 
     /// One that counts the time in a state alone. It takes no pieces.
-    pub(super) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
+    pub(in crate::commands) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
         Folder { by, ..self }
     }
 
     /// One that tells fewer paths apart.
     #[cfg(test)]
-    pub(super) fn with_most(self, most: usize) -> Folder {
+    pub(in crate::commands) fn with_most(self, most: usize) -> Folder {
         Folder { most, ..self }
     }
 
@@ -202,7 +202,7 @@ impl Join for Folder {
 }
 
 /// Ends the folders and adds up what they have.
-pub(super) fn gather(folders: Vec<Folder>) -> Folded {
+pub(in crate::commands) fn gather(folders: Vec<Folder>) -> Folded {
     let (mut tree, mut damage) = (Tree::default(), Damage::default());
     let mut unknown = 0_u64;
     let most = folders.first().map_or(MOST, |folder| folder.most);

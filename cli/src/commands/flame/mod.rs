@@ -1,13 +1,13 @@
 //! `fdr flame`: where the time went, by the whole path of calls: the lines that tools for flame graphs read, or a
 //! picture.
 
-mod folder;
+pub(in crate::commands) mod folder;
 mod line;
 mod paths;
 mod picture;
 #[cfg(test)]
 pub(crate) mod tests;
-mod tree;
+pub(in crate::commands) mod tree;
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -368,7 +368,7 @@ fn states_of(trace: &Path, info: &TraceInfo) -> anyhow::Result<Arc<States>> {
 }
 
 /// Every path with a value, in the order of names.
-fn write(
+pub(in crate::commands) fn write(
     out: &mut dyn Write,
     info: &TraceInfo,
     tree: &Tree,

@@ -1,32 +1,30 @@
 //! Call paths as a tree: for each path what its innermost function did by itself. Bounded: paths beyond
 //! a quarter of a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use fdr_formats::{FunctionId, ThreadId};
+use foldhash::{HashMap, HashMapExt};
 
 /// Paths that are told apart in the end (10 MiB, and more to find them); on the way, half as many more.
-pub(super) const MOST: usize = 1 << 18;
+pub(in crate::commands) const MOST: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 14;
 
 /// A node's place in its tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct NodeId(u32);
+pub(in crate::commands) struct NodeId(u32);
 
 impl NodeId {
     /// The whole trace.
-    pub(super) const ROOT: NodeId = NodeId(0);
+    pub(in crate::commands) const ROOT: NodeId = NodeId(0);
 
-    pub(super) fn index(self) -> usize {
+    pub(in crate::commands) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// What a node stands for below its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Label {
+pub(in crate::commands) enum Label {
     /// Where paths begin.
     Root,
     /// A function.
@@ -43,13 +41,13 @@ pub(super) enum Label {
 
 /// A path.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
-    pub(super) caller: NodeId,
-    pub(super) label: Label,
+pub(in crate::commands) struct Node {
+    pub(in crate::commands) caller: NodeId,
+    pub(in crate::commands) label: Label,
     /// Ticks inside, less those in functions that it called.
-    pub(super) own: u64,
+    pub(in crate::commands) own: u64,
     /// Calls that ended there.
-    pub(super) calls: u64,
+    pub(in crate::commands) calls: u64,
 }
 
 /// Depth and hash of a path.
@@ -73,60 +71,11 @@ impl Rank {
     }
 }
 
-/// Makes the hashes of one tree: unforeseen, so that no trace can be made whose paths all have the same.
-#[derive(Clone, Copy, Debug)]
-struct Seed([u64; 2]);
-
-impl Seed {
-    fn new() -> Seed {
-        let random = RandomState::new();
-        Seed([random.hash_one(0), random.hash_one(1) | 1])
-    }
-}
-
-impl BuildHasher for Seed {
-    type Hasher = Folded;
-
-    fn build_hasher(&self) -> Folded {
-        Folded(self.0)
-    }
-}
-
-/// State and factor. Quicker than the standard library's, for keys of a few numbers.
-struct Folded([u64; 2]);
-
-impl Hasher for Folded {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        let [state, factor] = self.0;
-        let product = u128::from(state ^ number) * u128::from(factor);
-        self.0[0] = product as u64 ^ (product >> 64) as u64;
-    }
-
-    #[inline]
-    fn write_isize(&mut self, number: isize) {
-        self.write_u64(number as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0[0]
-    }
-}
-
 /// All paths.
 #[derive(Debug)]
-pub(super) struct Tree {
+pub(in crate::commands) struct Tree {
     nodes: Vec<Node>,
-    by_path: HashMap<(NodeId, Label), NodeId, Seed>,
+    by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
     near: Box<[Near; NEAR]>,
 }
@@ -145,7 +94,7 @@ impl Default for Tree {
         };
         Tree {
             nodes: vec![root],
-            by_path: HashMap::with_hasher(Seed::new()),
+            by_path: HashMap::new(),
             near: Box::new([none; NEAR]),
         }
     }
@@ -173,7 +122,7 @@ fn slot(path: u64) -> usize {
 impl Tree {
     /// The path of that function, called from that path.
     #[inline]
-    pub(super) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
+    pub(in crate::commands) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
         if let Some(node) = self.near(caller, function) {
             return node;
         }
@@ -185,7 +134,7 @@ impl Tree {
 
     /// The same, where that was the last search of its hash.
     #[inline(always)]
-    pub(super) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
+    pub(in crate::commands) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
         let path = path(caller, function);
         let near = &self.near[slot(path) % NEAR];
         (near.path == path).then_some(near.node)
@@ -193,7 +142,7 @@ impl Tree {
 
     /// The node of that label below another one; made where there is none.
     #[inline(never)]
-    pub(super) fn child(&mut self, caller: NodeId, label: Label) -> NodeId {
+    pub(in crate::commands) fn child(&mut self, caller: NodeId, label: Label) -> NodeId {
         if let Some(&node) = self.by_path.get(&(caller, label)) {
             return node;
         }
@@ -207,7 +156,7 @@ impl Tree {
     }
 
     /// Another root, for paths of which the beginning is not known yet.
-    pub(super) fn other_root(&mut self) -> NodeId {
+    pub(in crate::commands) fn other_root(&mut self) -> NodeId {
         self.add(NodeId::ROOT, Label::Root)
     }
 
@@ -224,21 +173,21 @@ impl Tree {
 
     /// A call of that path has ended.
     #[inline]
-    pub(super) fn count(&mut self, node: NodeId, own: u64) {
+    pub(in crate::commands) fn count(&mut self, node: NodeId, own: u64) {
         let node = &mut self.nodes[node.0 as usize];
         node.own = node.own.saturating_add(own);
         node.calls += 1;
     }
 
     /// So many calls of that path have ended.
-    pub(super) fn count_calls(&mut self, node: NodeId, own: u64, calls: u64) {
+    pub(in crate::commands) fn count_calls(&mut self, node: NodeId, own: u64, calls: u64) {
         let node = &mut self.nodes[node.index()];
         node.own = node.own.saturating_add(own);
         node.calls = node.calls.saturating_add(calls);
     }
 
     /// So many of its calls, with what they spent, are another path's.
-    pub(super) fn reassign(&mut self, from: NodeId, to: NodeId, own: u64, calls: u64) {
+    pub(in crate::commands) fn reassign(&mut self, from: NodeId, to: NodeId, own: u64, calls: u64) {
         let known = &mut self.nodes[from.index()];
         let (own, calls) = (own.min(known.own), calls.min(known.calls));
         (known.own, known.calls) = (known.own - own, known.calls - calls);
@@ -255,7 +204,7 @@ impl Tree {
     }
 
     /// The label of a path; of one of open calls, that of their function.
-    pub(super) fn of(&self, node: &Node) -> Label {
+    pub(in crate::commands) fn of(&self, node: &Node) -> Label {
         match node.label {
             Label::Open => self.nodes[node.caller.index()].label,
             label => label,
@@ -263,14 +212,14 @@ impl Tree {
     }
 
     /// How many nodes there are.
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::commands) fn len(&self) -> usize {
         self.nodes.len()
     }
 
     /// Leaves so many paths, the least deep, and makes one of all others. Which ones stay depends on the
     /// paths alone, not on when they came: one that stays in the end has stayed whenever this was done to a
     /// part of them, so nothing of it is missing. Returns where each node is now; `None`: where it was.
-    pub(super) fn shrink(&mut self, most: usize) -> Option<Vec<NodeId>> {
+    pub(in crate::commands) fn shrink(&mut self, most: usize) -> Option<Vec<NodeId>> {
         let ranks = self.ranks();
         let mut sorted: Vec<Rank> = ranks.iter().copied().flatten().collect();
         sorted.sort_unstable();
@@ -320,7 +269,11 @@ impl Tree {
 
     /// Adds another tree. Its roots become what `root_of` says: the first, second, … of them. Returns
     /// where each of its nodes is here.
-    pub(super) fn join(&mut self, more: &Tree, root_of: &dyn Fn(usize) -> NodeId) -> Vec<NodeId> {
+    pub(in crate::commands) fn join(
+        &mut self,
+        more: &Tree,
+        root_of: &dyn Fn(usize) -> NodeId,
+    ) -> Vec<NodeId> {
         let mut places: Vec<NodeId> = Vec::with_capacity(more.nodes.len());
         let mut roots = 0;
         for node in &more.nodes {
@@ -339,7 +292,7 @@ impl Tree {
     }
 
     /// The nodes, callers before those that they call.
-    pub(super) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+    pub(in crate::commands) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         let ids = (0..).map(NodeId);
         ids.zip(&self.nodes)
     }

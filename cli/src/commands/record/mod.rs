@@ -70,7 +70,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
     /// Format of the traces; fdr convert --help lists all (FDR_FORMAT)
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser, hide_possible_values = true)]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::TRACES, hide_possible_values = true)]
     to: Option<&'static Target>,
     /// Signal that makes the command write a trace: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]

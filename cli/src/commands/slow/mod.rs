@@ -12,7 +12,6 @@ mod states_tests;
 mod tests;
 mod tree;
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -22,6 +21,7 @@ use fdr_formats::model::State;
 use fdr_formats::note_words;
 use fdr_formats::registry;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
+use foldhash::{HashMap, HashMapExt};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};

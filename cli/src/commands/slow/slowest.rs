@@ -2,10 +2,11 @@
 //! for, of each function.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use fdr_formats::calls::Ended;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
 
 use crate::stacks::Pass;
 

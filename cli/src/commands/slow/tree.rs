@@ -1,13 +1,14 @@
 //! What the slow calls of one function consisted of, and what its usual calls consist of: trees of the calls inside.
 //! Must never let one call with many different calls inside take unbounded memory.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Note, NoteKind, thread_state};
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
 
 use super::overlaps::Stretch;
 use super::slowest::SlowCall;

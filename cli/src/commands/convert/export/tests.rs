@@ -1,0 +1,369 @@
+//! The sums of every export are the report's, by readers that share no code with the writers. Names are text.
+
+mod parse;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use fdr_formats::notes::{Field, FieldValue, Note};
+use fdr_formats::writer::Output;
+use fdr_formats::{Call, Function, FunctionId, Mark, Source, Ticks, registry};
+
+use self::parse::{Sums, Written};
+use super::super::{Job, convert};
+use super::{EXPORTS, Export};
+use crate::input::exports;
+use crate::place;
+use crate::report::engine::{Engine, gather};
+use crate::report::rows::{Key, Report, Selection};
+use crate::testing::pieces::random_trace;
+use crate::testing::random_trace::RandomTrace;
+use fdr_formats::pieces::Share;
+use fdr_formats::source::drive;
+
+/// What an export is for a trace: its bytes, and what was said to be left out.
+fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u8>, String) {
+    let folder = place::unnamed_folder().expect("a folder for temporary files");
+    let path = folder.temporary().join("export");
+    let job = Job {
+        trace: Path::new("trace"),
+        to: &export.target,
+        force: false,
+        quiet: true,
+        jobs,
+    };
+    let file = File::create_new(&path).expect("a new file");
+    let done = convert(source, &job, Output::File(file));
+    let Ok(done) = done else {
+        panic!("{}: not written", export.target.name);
+    };
+    let mut bytes = Vec::new();
+    let mut file = File::open(&path).expect("the export");
+    file.read_to_end(&mut bytes).expect("readable");
+    (bytes, done.losses.to_string())
+}
+
+fn of(name: &str) -> &'static Export {
+    let mut all = EXPORTS.iter();
+    all.find(|export| export.target.name == name)
+        .expect("an export")
+}
+
+/// The figures of the report, by name. Of functions without a call there are none.
+fn reported(source: &dyn Source) -> BTreeMap<String, Sums> {
+    let mut engine = Engine::new(source, false, Share::Lanes);
+    drive(source, &mut engine, &|_| {}).expect("readable");
+    let figures = gather(vec![engine], false).expect("enough memory");
+    let all = Selection {
+        filter: None,
+        sort: Key::Own,
+        reverse: false,
+        limit: None,
+        per_thread: false,
+    };
+    let report = Report::new(source.info(), figures, &all).expect("enough memory");
+    let rows = report.rows.iter().map(|row| {
+        let sums = Sums {
+            calls: row.calls,
+            own: row.self_ns,
+            total: row.total_ns,
+        };
+        (row.name.clone(), sums)
+    });
+    rows.collect()
+}
+
+/// What of the sums a format holds.
+fn held(name: &str, sums: &BTreeMap<String, Sums>) -> BTreeMap<String, Sums> {
+    let mut sums = sums.clone();
+    if name == "folded" {
+        // A path without time of its own has no line.
+        sums.retain(|_, sums| sums.own > 0);
+        sums.values_mut().for_each(|sums| {
+            *sums = Sums {
+                own: sums.own,
+                ..Sums::default()
+            }
+        });
+    }
+    sums
+}
+
+/// Returns how many exports are exact.
+fn same_sums(source: &dyn Source, what: &str) -> usize {
+    let mut exact = 0;
+    let wanted = reported(source);
+    for export in EXPORTS {
+        let name = export.target.name;
+        let (bytes, losses) = exported(export, source, 1);
+        let found = parse::sums(name, &bytes);
+        if !losses.contains("moved up to it") {
+            assert_eq!(found, held(name, &wanted), "{what} to {name}");
+            exact += 1;
+        }
+        assert!(bytes == exported(export, source, 2).0, "{what} to {name}");
+    }
+    exact
+}
+
+#[test]
+fn the_sums_of_every_export_are_those_of_the_report() {
+    let mut exact = 0;
+    for seed in 0..60 {
+        let source = RandomTrace::new(seed, 0, 0);
+        assert_eq!(same_sums(&source, &format!("trace {seed}")), EXPORTS.len());
+        let source = RandomTrace::with_short_calls(seed, 1);
+        exact += same_sums(&source, &format!("short calls {seed}"));
+    }
+    // If the entry of a call is missing, short calls may be in the time before it, and inside of it.
+    assert!(exact > 60 * EXPORTS.len() * 3 / 4, "{exact}");
+}
+
+#[test]
+fn traces_with_a_clock_that_goes_back_keep_their_sums_where_calls_have_times() {
+    for seed in 0..40 {
+        let source = RandomTrace::new(seed, 0, 100);
+        let wanted = reported(&source);
+        for name in ["csv", "jsonl"] {
+            let (bytes, _) = exported(of(name), &source, 1);
+            assert_eq!(parse::sums(name, &bytes), wanted, "{seed} to {name}");
+        }
+        for name in ["chrome", "speedscope"] {
+            // They nest all the same; the reader checks it.
+            let (bytes, losses) = exported(of(name), &source, 1);
+            let found = parse::sums(name, &bytes);
+            let calls = |sums: &BTreeMap<String, Sums>| -> Vec<u64> {
+                sums.values().map(|sums| sums.calls).collect()
+            };
+            assert_eq!(calls(&found), calls(&wanted), "{seed} to {name}");
+            if found != wanted {
+                assert!(losses.contains("moved up to it"), "{losses}");
+            }
+        }
+    }
+}
+
+#[test]
+fn golden_traces_and_damaged_ones_are_exported() {
+    for seed in 1..6 {
+        let source = registry::open(Box::new(random_trace(seed))).expect("a trace");
+        for export in EXPORTS {
+            let (bytes, _) = exported(export, &*source, 1);
+            parse::sums(export.target.name, &bytes);
+        }
+    }
+}
+
+/// Names that mean something to a browser, a terminal, a spreadsheet, a reader of lines.
+const HOSTILE: [&str; 16] = [
+    "<script>alert(1)</script>",
+    "\"},{\"ph\":\"B\"",
+    "a;b 7",
+    "=cmd|' /C calc'!A0",
+    "line\nbreak\r\n",
+    "\u{1b}[31mred\u{1b}[0m",
+    "\u{202e}abc",
+    "\0zero",
+    "fn=(1) x",
+    "a,b,\"c\"",
+    "\u{2028}x",
+    "${jndi:x}",
+    " 12",
+    "calls=3 4",
+    "</svg>",
+    "\\u0041",
+];
+
+/// A trace of calls, arguments and an event with hostile names.
+fn hostile() -> Vec<u8> {
+    let mut trace = parse::xray();
+    for (at, name) in HOSTILE.iter().enumerate() {
+        trace.functions.push(Function {
+            id: FunctionId(at as u32 + 1),
+            name: (*name).to_owned(),
+            file: (*name).to_owned(),
+            line: 3,
+            ..Function::default()
+        });
+    }
+    let mut time = 1000;
+    let mut marks = Vec::new();
+    for at in 0..HOSTILE.len() as u32 {
+        let function = FunctionId(at + 1);
+        time += 10;
+        marks.push(parse::Step::Call(Call::entry(Ticks(time), function)));
+        let text = HOSTILE[at as usize].as_bytes();
+        let fields = vec![Field {
+            name: at + 1,
+            place: 0,
+            value: FieldValue::Text(text, text.len() as u64),
+        }];
+        let arguments = Note::Arguments {
+            function: at + 1,
+            fields: fields.clone(),
+        };
+        let event = Note::Event {
+            name: at + 1,
+            form: 0,
+            level: 3,
+            span: 0,
+            fields,
+        };
+        marks.push(parse::Step::note(time, &arguments));
+        marks.push(parse::Step::note(time, &event));
+    }
+    for at in (0..HOSTILE.len() as u32).rev() {
+        time += 10;
+        marks.push(parse::Step::Call(Call::exit(
+            Ticks(time),
+            FunctionId(at + 1),
+        )));
+    }
+    trace.write(HOSTILE[0], &marks)
+}
+
+#[test]
+fn hostile_names_are_text() {
+    let bytes = hostile();
+    let source = registry::open(Box::new(bytes)).expect("a trace");
+    let wanted = reported(&*source);
+    assert_eq!(wanted.len(), HOSTILE.len());
+    for export in EXPORTS {
+        let name = export.target.name;
+        let (bytes, _) = exported(export, &*source, 1);
+        let found = parse::sums(name, &bytes);
+        let clean = |name: &str| parse::as_written(export.target.name, name);
+        let wanted = held(name, &wanted);
+        let wanted: BTreeMap<String, Sums> = wanted
+            .into_iter()
+            .map(|(name, sums)| (clean(&name), sums))
+            .collect();
+        assert_eq!(found, wanted, "{name}");
+        if !["chrome", "speedscope", "jsonl"].contains(&name) {
+            continue;
+        }
+        let text = String::from_utf8(bytes).expect("UTF-8");
+        let is_control = |character: char| character.is_control() && character != '\n';
+        assert!(!text.contains(is_control), "{name}");
+    }
+}
+
+#[test]
+fn what_is_left_out_is_said() {
+    let source = registry::open(Box::new(hostile())).expect("a trace");
+    let said = |name| exported(of(name), &*source, 1).1;
+    for name in ["csv", "jsonl"] {
+        assert_eq!(said(name), "", "{name}");
+    }
+    assert_eq!(
+        said("chrome"),
+        "1 changes of CPU: left out; 16 files and lines of functions: left out"
+    );
+    let speedscope = said("speedscope");
+    assert!(
+        speedscope.contains("16 notes of arguments and results: left out")
+            && speedscope
+                .contains("16 notes and payloads (events, counters, tasks, waits): left out"),
+        "{speedscope}"
+    );
+    let folded = said("folded");
+    assert!(
+        folded.contains("1 threads: their calls are added up"),
+        "{folded}"
+    );
+}
+
+#[test]
+fn an_export_is_known_when_somebody_gives_it_to_read() {
+    let source = registry::open(Box::new(hostile())).expect("a trace");
+    for export in EXPORTS {
+        let (bytes, _) = exported(export, &*source, 1);
+        let head = &bytes[..bytes.len().min(64)];
+        let name = format!("a.{}", export.target.extension);
+        let by_name = exports::title(Path::new(&name), &[]);
+        assert_eq!(by_name, Some(export.target.title));
+        let by_head = exports::title(Path::new("a"), head);
+        match export.target.name {
+            // It begins as any text does.
+            "folded" => assert_eq!(by_head, None),
+            _ => assert_eq!(by_head, by_name),
+        }
+    }
+}
+
+#[test]
+fn a_record_of_each_kind_is_where_it_belongs() {
+    let mut trace = parse::xray();
+    for (id, name) in [(1, "outer"), (2, "key"), (3, "inner")] {
+        trace.functions.push(Function {
+            id: FunctionId(id),
+            name: name.to_owned(),
+            ..Function::default()
+        });
+    }
+    let fields = vec![Field {
+        name: 2,
+        place: 0,
+        value: FieldValue::Signed(-7),
+    }];
+    let counter = Note::Event {
+        name: 3,
+        form: 3,
+        level: 0,
+        span: 0,
+        fields: fields.clone(),
+    };
+    let task = |state| Note::Task {
+        task: 9,
+        parent: 0,
+        by: 0,
+        name: 1,
+        state,
+        counted: 0,
+        elapsed: 100,
+        busy: 50,
+        polls: 2,
+    };
+    let arguments = Note::Arguments {
+        function: 1,
+        fields,
+    };
+    let call = parse::Step::Call;
+    let steps = [
+        call(Call::entry(Ticks(1000), FunctionId(1))),
+        parse::Step::note(1000, &arguments),
+        call(Call::entry(Ticks(1100), FunctionId(3))),
+        call(Call::exit(Ticks(1200), FunctionId(3))),
+        parse::Step::note(1300, &counter),
+        parse::Step::note(1400, &task(2)),
+        parse::Step::note(1500, &task(4)),
+        parse::Step::Mark(Mark::Lost { records: 12 }),
+        call(Call::exit(Ticks(2001), FunctionId(1))),
+    ];
+    let bytes = trace.write("worker", &steps);
+    let source = registry::open(Box::new(bytes)).expect("a trace");
+    let (bytes, _) = exported(of("chrome"), &*source, 1);
+    let text = String::from_utf8(bytes).expect("UTF-8");
+    for wanted in [
+        r#"{"ph":"M","pid":1,"tid":7,"name":"thread_name","args":{"name":"worker"}}"#,
+        r#"{"ph":"B","pid":1,"tid":7,"ts":0.000,"name":"outer"}"#,
+        r#"{"ph":"E","pid":1,"tid":7,"ts":1.001,"args":{"key":-7,"clipped":true}}"#,
+        r#"{"ph":"C","pid":1,"tid":7,"ts":0.300,"cat":"counter","name":"inner","args":{"key":-7}}"#,
+        r#"{"ph":"s","pid":1,"tid":7,"ts":0.400,"cat":"task","name":"task","id":9}"#,
+        r#"{"ph":"f","pid":1,"tid":7,"ts":0.500,"cat":"task","name":"task","id":9,"bp":"e"}"#,
+        r#"{"ph":"i","pid":1,"tid":7,"ts":0.500,"s":"t","cat":"lost","name":"records are missing","args":{"records":12}}"#,
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+    let (bytes, _) = exported(of("jsonl"), &*source, 1);
+    let text = String::from_utf8(bytes).expect("UTF-8");
+    for wanted in [
+        r#"{"type":"call","thread":7,"name":"inner","start_ns":100,"end_ns":200,"total_ns":100,"self_ns":100,"depth":1,"cpu":3}"#,
+        r#"{"type":"call","thread":7,"name":"outer","start_ns":0,"end_ns":1001,"total_ns":1001,"self_ns":901,"depth":0,"clipped":true,"cpu":3,"values":{"key":-7}}"#,
+        r#"{"type":"lost","thread":7,"name":"records are missing","start_ns":500,"values":{"records":12}}"#,
+    ] {
+        assert!(text.contains(wanted), "{wanted}\n{text}");
+    }
+}

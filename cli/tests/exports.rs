@@ -1,0 +1,167 @@
+//! `fdr convert --to` with formats that are only written: where they go, what is selected, what becomes of a failure,
+//! and what is said to somebody who gives one to be read. Sums, names and losses are tested beside the writers.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::common::{Folder, answer, command, contents, fdr, json, rich, stderr, stdout};
+
+/// Names and extensions.
+const EXPORTS: [(&str, &str); 5] = [
+    ("chrome", "chrome.json"),
+    ("speedscope", "speedscope.json"),
+    ("folded", "folded"),
+    ("csv", "csv"),
+    ("jsonl", "jsonl"),
+];
+
+/// Calls and self time by name, of calls in JSON lines.
+fn sums(lines: &str) -> BTreeMap<String, [u64; 2]> {
+    let mut sums = BTreeMap::<String, [u64; 2]>::new();
+    for line in lines.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        if line["type"] == "call" {
+            let sums = sums.entry(line["name"].as_str().unwrap().to_owned());
+            let [calls, own] = sums.or_default();
+            *calls += 1;
+            *own += line["self_ns"].as_u64().unwrap();
+        }
+    }
+    sums
+}
+
+#[test]
+fn an_export_is_beside_its_trace_or_where_it_is_told_to_be() {
+    let folder = Folder::new("exports");
+    let trace = folder.file("app.7.1.fdr");
+    rich(&trace, 1_000_000_000);
+    for (name, extension) in EXPORTS {
+        let there = folder.file(&format!("app.7.1.{extension}"));
+        let output = fdr(&["convert", &trace, "--to", name]);
+        assert!(output.status.success(), "{output:?}");
+        assert!(
+            stderr(&output).starts_with(&format!("fdr: {there}: ")),
+            "{output:?}"
+        );
+        let bytes = fs::read(&there).expect("the export");
+        let again = fdr(&["convert", &trace, "--to", name]);
+        assert_eq!(again.status.code(), Some(2), "{again:?}");
+        assert!(
+            stderr(&again).contains("exists; --force replaces it"),
+            "{again:?}"
+        );
+        let output = fdr(&["convert", &trace, "--to", name, "-o", "-"]);
+        assert!(output.stdout == bytes, "{name}");
+        let read = fdr(&["report", &there]);
+        assert_eq!(read.status.code(), Some(2), "{read:?}");
+        let text = stderr(&read);
+        let says = text.contains("is an export (") && text.contains("which fdr does not read");
+        assert!(says, "{text}");
+        fs::remove_file(&there).unwrap();
+    }
+    assert_eq!(contents(folder.path()), ["app.7.1.fdr"]);
+    let output = fdr(&["convert", &trace, "--to", "chrome", "-q", "-o", "-"]);
+    assert_eq!(stderr(&output), "");
+    for command in ["recover", "snapshot"] {
+        let output = fdr(&[command, "1", "--to", "chrome"]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        assert!(
+            stderr(&output).contains("this is an export of `fdr convert`"),
+            "{output:?}"
+        );
+    }
+}
+
+#[test]
+fn a_selection_has_the_sums_of_the_same_report() {
+    let folder = Folder::new("exports-selection");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 1_000_000_000);
+    let report = json(&["report", "--json", &trace]);
+    let thread = report["threads"][0]["id"].as_u64().unwrap().to_string();
+    let name = report["functions"][0]["name"].as_str().unwrap().to_owned();
+    let half = format!("{}ns", report["duration_ns"].as_u64().unwrap() / 2);
+    let all: [&[&str]; 6] = [
+        &[],
+        &["--thread", &thread],
+        &["--function", &name],
+        &["--since", &half],
+        &["--until", &half],
+        &["--last", &half],
+    ];
+    let mut different = Vec::new();
+    for selection in all {
+        let report = json(&[&["report", "--json", &trace], selection].concat());
+        let rows = report["functions"].as_array().unwrap().iter();
+        let rows = rows.filter(|row| row["calls"] != 0).map(|row| {
+            let number = |field: &str| row[field].as_u64().unwrap();
+            let name = row["name"].as_str().unwrap().to_owned();
+            (name, [number("calls"), number("self_ns")])
+        });
+        let wanted: BTreeMap<String, [u64; 2]> = rows.collect();
+        let to = ["convert", &trace, "--to", "jsonl", "-o", "-"];
+        let found = sums(&answer(&[&to, selection].concat()));
+        assert_eq!(found, wanted, "{selection:?}");
+        different.push(found);
+    }
+    different.dedup();
+    assert_eq!(
+        different.len(),
+        all.len(),
+        "each selection leaves something else"
+    );
+    let output = fdr(&[
+        "convert", &trace, "--to", "jsonl", "-o", "-", "--filter", &name,
+    ]);
+    let found = sums(stdout(&output));
+    assert_eq!(found.keys().collect::<Vec<_>>(), [&name]);
+}
+
+#[test]
+fn a_failure_leaves_nothing_and_a_reader_that_left_is_none() {
+    let folder = Folder::new("exports-failure");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 1_000_000_000);
+    for (name, _) in EXPORTS {
+        let script = "ulimit -f 0; exec \"$0\" convert \"$1\" --to \"$2\" -o \"$3\"";
+        let output = std::process::Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_fdr"), &trace, name])
+            .arg(folder.file("out"))
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2), "{name}: {output:?}");
+        let text = stderr(&output);
+        assert!(
+            text.contains("/out: ") && text.contains("File too large"),
+            "{text}"
+        );
+        assert_eq!(contents(folder.path()), ["a.fdr"], "{name}");
+        let run = |stdout: Stdio| {
+            let mut command = command();
+            command.args(["convert", &trace, "--to", name, "-q", "-o", "-"]);
+            let child = command.stdout(stdout).stderr(Stdio::piped()).spawn();
+            child.unwrap().wait_with_output().unwrap()
+        };
+        let full = fs::OpenOptions::new()
+            .write(true)
+            .open("/dev/full")
+            .unwrap();
+        let output = run(full.into());
+        assert_eq!(output.status.code(), Some(2), "{name}");
+        assert!(
+            stderr(&output).starts_with("fdr: standard output: "),
+            "{output:?}"
+        );
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = run(writer.into());
+        assert_eq!(
+            (output.status.code(), stderr(&output)),
+            (Some(0), ""),
+            "{name}"
+        );
+    }
+}
