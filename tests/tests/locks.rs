@@ -27,7 +27,7 @@ fn record(folder: &Folder, variables: &str, what: &str) -> Trace {
 }
 
 /// What `fdr` prints as JSON.
-fn said(words: &[&str], trace: &Path) -> Value {
+pub(crate) fn said(words: &[&str], trace: &Path) -> Value {
     let words = words.iter().map(OsStr::new).chain([trace.as_os_str()]);
     let text = fdr(&words.collect::<Vec<_>>());
     serde_json::from_str(&text).expect("JSON")
@@ -35,17 +35,17 @@ fn said(words: &[&str], trace: &Path) -> Value {
 
 /// A note of a thread's state.
 #[derive(Debug, PartialEq)]
-struct State {
-    state: u8,
-    reason: u8,
-    name: String,
+pub(crate) struct State {
+    pub(crate) state: u8,
+    pub(crate) reason: u8,
+    pub(crate) name: String,
     /// The thread's name.
-    holder: String,
-    function: String,
+    pub(crate) holder: String,
+    pub(crate) function: String,
 }
 
 /// The states of a thread, and how long the waits took in ticks.
-fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
+pub(crate) fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
     let name = |id: u32| match trace.info.function(FunctionId(id)) {
         Some(function) => function.name.clone(),
         None => String::new(),
@@ -82,7 +82,7 @@ fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
 
 /// The only wait of each thread of that name, from the note at its end. The note at its beginning says the same, but
 /// for the holder of what is no lock.
-fn waits(trace: &Trace, thread: &str) -> Vec<State> {
+pub(crate) fn waits(trace: &Trace, thread: &str) -> Vec<State> {
     let lanes = trace.threads.iter();
     let lanes = lanes.filter(|lane| lane.thread.name == thread);
     let wait = |lane: &Lane| {
@@ -112,7 +112,7 @@ fn waits(trace: &Trace, thread: &str) -> Vec<State> {
     lanes.map(wait).collect()
 }
 
-fn lock(name: &str, holder: &str, function: &str) -> State {
+pub(crate) fn lock(name: &str, holder: &str, function: &str) -> State {
     State {
         state: thread_state::RUNNING,
         reason: reason::LOCK,
@@ -229,7 +229,7 @@ fn conditions_know_who_notified_them_and_channels_have_names() {
 }
 
 /// What `fdr state` and `fdr report` say of threads that wait: thread, lock, holder, and what that is in.
-fn waiting(document: &Value) -> Vec<[String; 4]> {
+pub(crate) fn waiting(document: &Value) -> Vec<[String; 4]> {
     let rows = document["waiting"].as_array().expect("rows").iter();
     let mut rows: Vec<[String; 4]> = rows
         .map(|row| {

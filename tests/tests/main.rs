@@ -45,6 +45,7 @@ mod moments;
 mod no_alloc;
 mod open_calls;
 mod outputs;
+mod parking_locks;
 mod recording;
 mod recording_api;
 mod recording_plugin;

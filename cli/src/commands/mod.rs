@@ -13,6 +13,7 @@ pub(crate) mod pack;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod recover;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rings;
 pub(crate) mod slow;
@@ -20,6 +21,7 @@ pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod unpack;
 pub(crate) mod verify;
+pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 

@@ -27,6 +27,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `mutex`, `rwlock`, `condvar`, [`mpsc`] | the types |
+//! | `raw` | the same for the locks of another library: the crate `fdr-parking-lot` |
 //! | `watch` | who holds a lock, and the notes of a wait |
 //! | `no_watch` | the same without the recorder: nothing |
 
@@ -35,6 +36,8 @@ pub mod mpsc;
 mod mutex;
 #[cfg(not(feature = "record"))]
 mod no_watch;
+#[doc(hidden)]
+pub mod raw;
 mod rwlock;
 #[cfg(feature = "record")]
 mod watch;

@@ -55,6 +55,22 @@ impl Watch {
 
     pub(super) fn hold(&self) {}
 
+    #[inline(always)]
+    pub(super) fn release(&self) {}
+
+    pub(super) fn add(&self) -> u64 {
+        0
+    }
+
+    pub(super) fn remove(&self, _reader: u64) {}
+
+    #[inline(always)]
+    pub(super) fn has_readers(&self) -> bool {
+        false
+    }
+
+    pub(super) fn remove_all(&self) {}
+
     pub(super) fn has_no_owner(&self) -> bool {
         true
     }

@@ -119,6 +119,13 @@ impl Watch {
         self.owner.store(wait::me(), Ordering::Relaxed);
     }
 
+    /// No thread has the lock alone.
+    #[inline(always)]
+    pub(super) fn release(&self) {
+        // Relaxed: a thread that waits may see an older owner for some time. It looks at the owner's calls then.
+        self.owner.store(0, Ordering::Relaxed);
+    }
+
     /// Whether no thread is known to have it alone.
     pub(super) fn has_no_owner(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == 0
@@ -148,8 +155,7 @@ impl<'a> Held<'a> {
 impl Drop for Held<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        // Relaxed: a thread that waits may see an older owner for some time. It looks at the owner's calls then.
-        self.0.owner.store(0, Ordering::Relaxed);
+        self.0.release();
     }
 }
 
@@ -189,7 +195,7 @@ impl SharedWatch {
     #[inline(always)]
     pub(super) fn shared_unseen(&self) -> Shared<'_> {
         Shared {
-            readers: &self.readers,
+            watch: self,
             reader: 0,
         }
     }
@@ -197,14 +203,40 @@ impl SharedWatch {
     /// The calling thread is one of the readers, until what this gives is dropped.
     #[inline(always)]
     pub(super) fn shared(&self) -> Shared<'_> {
-        let mut shared = Shared {
-            readers: &self.readers,
-            reader: 0,
-        };
+        let mut shared = self.shared_unseen();
         if is_on() {
             shared.begin();
         }
         shared
+    }
+
+    /// As [`Watch::release`].
+    #[inline(always)]
+    pub(super) fn release(&self) {
+        self.alone.release();
+    }
+
+    /// The calling thread is one of the readers, until it gives this word to [`SharedWatch::remove`].
+    pub(super) fn add(&self) -> u64 {
+        let reader = 1 << READERS | u64::from(wait::me() as u32);
+        self.readers.fetch_add(reader, Ordering::Relaxed);
+        reader
+    }
+
+    /// A reader goes: what [`SharedWatch::add`] gave it.
+    pub(super) fn remove(&self, reader: u64) {
+        self.readers.fetch_sub(reader, Ordering::Relaxed);
+    }
+
+    /// Whether readers are known.
+    #[inline(always)]
+    pub(super) fn has_readers(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) != 0
+    }
+
+    /// There are no readers. Only a thread that has the lock alone can know that.
+    pub(super) fn remove_all(&self) {
+        self.readers.store(0, Ordering::Relaxed);
     }
 
     pub(super) fn has_no_owner(&self) -> bool {
@@ -213,7 +245,7 @@ impl SharedWatch {
 
     /// Whether no thread is known to have it.
     pub(super) fn has_no_holder(&self) -> bool {
-        self.has_no_owner() && self.readers.load(Ordering::Relaxed) == 0
+        self.has_no_owner() && !self.has_readers()
     }
 
     /// As [`Watch::wait`].
@@ -228,7 +260,7 @@ impl SharedWatch {
 
 /// The right of a reader.
 pub(super) struct Shared<'a> {
-    readers: &'a AtomicU64,
+    watch: &'a SharedWatch,
     /// What the reader has added. 0: recording was off.
     reader: u64,
 }
@@ -237,14 +269,13 @@ impl Shared<'_> {
     #[cold]
     #[inline(never)]
     fn begin(&mut self) {
-        self.reader = 1 << READERS | u64::from(wait::me() as u32);
-        self.readers.fetch_add(self.reader, Ordering::Relaxed);
+        self.reader = self.watch.add();
     }
 
     #[cold]
     #[inline(never)]
     fn end(&self) {
-        self.readers.fetch_sub(self.reader, Ordering::Relaxed);
+        self.watch.remove(self.reader);
     }
 }
 

@@ -7,12 +7,13 @@ use xtask::Result;
 use xtask::process::{cargo, output};
 
 /// Every crate of ours, its folder, and which of ours it may depend on, for tests too.
-const ARROWS: [(&str, &str, &[&str]); 10] = [
+const ARROWS: [(&str, &str, &[&str]); 11] = [
     ("fdr", "runtime", &["fdr-macros", "fdr-formats"]),
     ("fdr-macros", "macros", &[]),
     ("fdr-formats", "formats", &[]),
     ("fdr-cli", "cli", &["fdr-formats"]),
     ("fdr-tracing", "tracing", &["fdr"]),
+    ("fdr-parking-lot", "parking-lot", &["fdr"]),
     ("fdr-examples", "examples", &["fdr", "fdr-tracing"]),
     ("fdr-bench", "bench", &["fdr", "fdr-formats"]),
     ("fdr-bench-driver", "bench/driver", &["xtask"]),
@@ -24,6 +25,7 @@ const ARROWS: [(&str, &str, &[&str]); 10] = [
             "fdr-macros",
             "fdr-formats",
             "fdr-tracing",
+            "fdr-parking-lot",
             "fdr-cli",
             "fdr-examples",
             "xtask",
@@ -57,7 +59,8 @@ pub(super) fn check() -> Result<Vec<Finding>> {
     findings.extend(recorder(&tree(&format!("{TREE} --package fdr {direct}"))?));
     let core = format!("tree --quiet --no-default-features --package fdr-formats {direct}");
     findings.extend(formats_core(&tree(&core)?));
-    let linked = "--package fdr --package fdr-macros --package fdr-formats --package fdr-tracing --edges normal,build";
+    let linked = "--package fdr --package fdr-macros --package fdr-formats --package fdr-tracing \
+                  --package fdr-parking-lot --edges normal,build";
     findings.extend(licences(&tree(&format!(
         "{TREE} {linked} --prefix none --format {{p}}|{{l}}"
     ))?));

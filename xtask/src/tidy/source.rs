@@ -31,14 +31,15 @@ const UNSAFE_ROOMS: [&str; 9] = [
     "load",
 ];
 
-/// Other places: the bench's floor, other people's recorders, loading a plug-in, tests that trace unsafe functions, and an allocator
-/// that counts, for tests and fuzzing.
-const UNSAFE_PLACES: [&str; 11] = [
+/// Other places: the bench's floor, other people's recorders, loading a plug-in, raw locks, tests that trace unsafe functions, and
+/// an allocator that counts, for tests and fuzzing.
+const UNSAFE_PLACES: [&str; 12] = [
     "bench/peers/",
     "bench/src/",
     "examples/plugin.rs",
     "examples/plugin_host.rs",
     "fuzz/src/alloc.rs",
+    "parking-lot/src/",
     "tests/foreign/",
     "tests/programs/",
     "tests/src/bin/",

@@ -1,0 +1,133 @@
+//! What the four locks have in common: a type with a value around that of `lock_api`, which has all the methods of
+//! `parking_lot`. The type is ours because its constructor has to know where it was called.
+
+/// `$Lock` is `lock_api`'s `$Inner`, of a raw lock that `$Made` makes, and of `$with`.
+macro_rules! lock {
+    (
+        $(#[$doc:meta])*
+        $Lock:ident = $Inner:ident<$($Raw:ty),+>, $Made:ident $(, $with:expr)?
+    ) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        pub struct $Lock<T: ?Sized>($crate::lock_api::$Inner<$($Raw,)+ T>);
+
+        impl<T> $Lock<T> {
+            /// A new lock. Its name is its type, and the place of this call.
+            #[inline]
+            #[track_caller]
+            pub const fn new(value: T) -> $Lock<T> {
+                let raw = $Made::here(core::any::type_name::<$Lock<T>>);
+                $Lock($crate::lock_api::$Inner::from_raw(raw, $($with,)? value))
+            }
+
+            /// A new lock with that name.
+            #[inline]
+            pub const fn named(name: &'static str, value: T) -> $Lock<T> {
+                let raw = $Made::named(name, core::any::type_name::<$Lock<T>>);
+                $Lock($crate::lock_api::$Inner::from_raw(raw, $($with,)? value))
+            }
+
+            /// The value, without a lock, because no other thread has it.
+            #[inline]
+            pub fn into_inner(self) -> T {
+                self.0.into_inner()
+            }
+        }
+
+        impl<T: ?Sized> $Lock<T> {
+            /// The value, without a lock, because no other thread has it.
+            #[inline]
+            pub fn get_mut(&mut self) -> &mut T {
+                self.0.get_mut()
+            }
+
+            /// The same lock as that of `lock_api`, which has the methods for locks in an [`Arc`](std::sync::Arc).
+            #[cfg(feature = "arc_lock")]
+            fn of_lock_api(
+                self: &std::sync::Arc<Self>,
+            ) -> std::sync::Arc<$crate::lock_api::$Inner<$($Raw,)+ T>> {
+                let this = std::sync::Arc::into_raw(std::sync::Arc::clone(self));
+                // SAFETY: the type is transparent, so both have one layout, and the count is that of the clone.
+                unsafe { std::sync::Arc::from_raw(this as *const $crate::lock_api::$Inner<$($Raw,)+ T>) }
+            }
+        }
+
+        impl<T: ?Sized> core::ops::Deref for $Lock<T> {
+            type Target = $crate::lock_api::$Inner<$($Raw,)+ T>;
+
+            #[inline]
+            fn deref(&self) -> &Self::Target {
+                &self.0
+            }
+        }
+
+        impl<T: Default> Default for $Lock<T> {
+            #[track_caller]
+            fn default() -> $Lock<T> {
+                $Lock::new(T::default())
+            }
+        }
+
+        impl<T> From<T> for $Lock<T> {
+            #[track_caller]
+            fn from(value: T) -> $Lock<T> {
+                $Lock::new(value)
+            }
+        }
+
+        impl<T: ?Sized + core::fmt::Debug> core::fmt::Debug for $Lock<T> {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<T: ?Sized + serde::Serialize> serde::Serialize for $Lock<T> {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                self.0.serialize(serializer)
+            }
+        }
+
+        #[cfg(feature = "serde")]
+        impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for $Lock<T> {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                T::deserialize(deserializer).map($Lock::new)
+            }
+        }
+    };
+}
+
+/// Methods of a lock that do what those of `lock_api` with the same name do.
+macro_rules! methods {
+    ($Lock:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $Type:ty)?) -> $Result:ty;)+) => {
+        impl<T: ?Sized> $Lock<T> {
+            $(
+                $(#[$doc])*
+                #[inline]
+                pub fn $name(&self $(, $argument: $Type)?) -> $Result {
+                    self.0.$name($($argument)?)
+                }
+            )+
+        }
+    };
+}
+
+/// The same for a lock in an [`Arc`](std::sync::Arc), whose guard keeps it alive.
+#[cfg(feature = "arc_lock")]
+macro_rules! arc_methods {
+    ($Lock:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $Type:ty)?) -> $Result:ty;)+) => {
+        impl<T: ?Sized> $Lock<T> {
+            $(
+                $(#[$doc])*
+                #[inline]
+                pub fn $name(self: &std::sync::Arc<Self> $(, $argument: $Type)?) -> $Result {
+                    self.of_lock_api().$name($($argument)?)
+                }
+            )+
+        }
+    };
+}
+
+#[cfg(feature = "arc_lock")]
+pub(crate) use arc_methods;
+pub(crate) use {lock, methods};

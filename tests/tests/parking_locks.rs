@@ -1,0 +1,202 @@
+//! Waits for the locks and conditions of `fdr_parking_lot`: who held the lock, and what that thread was in. What traces of
+//! them look like in other formats and to other commands is in `locks`, because the notes are the same.
+
+use std::ffi::OsStr;
+
+use fdr_formats::notes::{reason, thread_state};
+use fdr_tests::support::endless::only_ring;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use serde_json::json;
+
+use crate::locks::{State, lock, said, states, waiting, waits};
+
+fn program(folder: &Folder, variables: &str, what: &str) -> Program {
+    let program = Program::new(env!("CARGO_BIN_EXE_parking_locks"), folder);
+    program.set(variables).args(&[what])
+}
+
+/// Runs the program, and reads its trace.
+fn record(what: &str, variables: &str) -> (Folder, Trace) {
+    let folder = Folder::new(&format!("parking-locks-{what}"));
+    let _ = program(&folder, variables, what).run().ok();
+    let path = folder.only_trace();
+    verify(&path);
+    let trace = Trace::read(&path);
+    (folder, trace)
+}
+
+/// The one wait of the one thread of that name: of the lock, whose holder was this thread in that function.
+fn one_wait(trace: &Trace, thread: &str, name: &str, function: &str) {
+    let function = format!("parking_locks::{function}");
+    let wanted = [lock(name, "parking_locks", &function)];
+    assert_eq!(waits(trace, thread), wanted, "{thread}");
+}
+
+#[test]
+fn a_wait_names_its_lock_the_holder_and_what_that_was_in() {
+    for variables in ["FDR=*", "FDR=* FDR_KEEP=1ns", "FDR=* FDR_CLOCK=monotonic"] {
+        let (folder, trace) = record("mutex", variables);
+        let turns = ["flush", "inner", "flush", "flush", "inner"];
+        let wanted =
+            turns.map(|turn| lock("queue", "parking_locks", &format!("parking_locks::{turn}")));
+        assert_eq!(waits(&trace, "waiter"), wanted, "{variables}");
+        let report = said(&["report", "--json"], &folder.only_trace());
+        let row = &report["waits"][0];
+        assert_eq!(
+            [&row["name"], &row["reason"], &row["waits"], &row["threads"]],
+            [&json!("queue"), &json!("lock"), &json!(5), &json!(5)]
+        );
+    }
+}
+
+#[test]
+fn every_kind_of_lock_knows_its_holder() {
+    let (_folder, trace) = record("kinds", "FDR=*");
+    one_wait(&trace, "fair", "turns", "flush");
+    one_wait(&trace, "again", "again", "inner");
+    one_wait(&trace, "raw", "RawMutex", "flush");
+    one_wait(&trace, "bumped", "queue", "flush");
+    let [unnamed] = &waits(&trace, "unnamed")[..] else {
+        panic!("one wait");
+    };
+    let (name, line) = unnamed.name.split_once(" (").expect("a place");
+    assert_eq!(name, "Mutex<Vec<u8>>");
+    assert!(line.contains("src/bin/parking_locks.rs:"), "{line}");
+    let (_folder, trace) = record("mapped", "FDR=*");
+    one_wait(&trace, "waiter", "pair", "flush");
+}
+
+#[test]
+fn writers_and_the_only_reader_are_holders() {
+    let (_folder, trace) = record("rwlock", "FDR=*");
+    one_wait(&trace, "reader", "routes", "flush");
+    one_wait(&trace, "writer", "routes", "inner");
+    assert_eq!(waits(&trace, "writers"), [lock("routes", "", "")]);
+    one_wait(&trace, "downgraded", "routes", "flush");
+}
+
+#[test]
+fn a_reader_that_may_write_later_is_a_holder_and_waits_for_the_others() {
+    let (_folder, trace) = record("upgrade", "FDR=*");
+    one_wait(&trace, "second", "routes", "flush");
+    one_wait(&trace, "upgrades", "routes", "inner");
+    one_wait(&trace, "writer", "routes", "flush");
+}
+
+#[test]
+fn a_condition_knows_who_notified_it_and_its_lock_has_a_holder_again() {
+    let (_folder, trace) = record("condition", "FDR=*");
+    let wanted = State {
+        reason: reason::CONDITION,
+        ..lock("filled", "parking_locks", "")
+    };
+    assert_eq!(waits(&trace, "waiter"), [wanted]);
+    let [next] = &waits(&trace, "next")[..] else {
+        panic!("one wait");
+    };
+    assert!(next.name.starts_with("Mutex<bool> ("), "{next:?}");
+    assert_eq!(
+        (next.holder.as_str(), next.function.as_str()),
+        ("waiter", "parking_locks::flush")
+    );
+}
+
+#[test]
+fn a_wait_that_times_out_has_both_notes_and_an_attempt_has_none() {
+    let (_folder, trace) = record("timeout", "FDR=*");
+    let wanted = [lock("queue", "parking_locks", "")];
+    assert_eq!(waits(&trace, "waiter"), wanted);
+    for lane in &trace.threads {
+        match lane.thread.name.as_str() {
+            "waiter" => {}
+            // An attempt without time may leave a wait of that time.
+            "parking_locks" => assert!(lane.notes.len() <= 2),
+            _ => assert_eq!(lane.notes.len(), 0, "{:?}", lane.thread),
+        }
+    }
+}
+
+#[test]
+fn a_lock_that_was_taken_while_recording_was_off_has_no_known_holder() {
+    let (_folder, trace) = record("later", "FDR=*");
+    one_wait(&trace, "known", "routes", "flush");
+    assert_eq!(waits(&trace, "either"), [lock("routes", "", "")]);
+    one_wait(&trace, "alone again", "routes", "inner");
+}
+
+#[test]
+fn a_deadlock_is_seen_while_it_lasts() {
+    let folder = Folder::new("parking-locks-deadlock");
+    let mut running = program(&folder, "FDR=* FDR_DIR=rings/", "deadlock").start();
+    assert_eq!(running.line(), "ready");
+    let both = "parking_locks::both";
+    let wanted = [
+        ["audit", "accounts", "pay", both].map(str::to_owned),
+        ["pay", "journal", "audit", both].map(str::to_owned),
+    ];
+    let ring = only_ring(&folder);
+    assert_eq!(waiting(&said(&["state", "--json"], &ring)), wanted);
+    running.signal("KILL");
+    let _ = running.end();
+    let trace = folder.join("after.fdr");
+    let recover = ["recover", "-q", "-o"].map(OsStr::new);
+    let _ = fdr(&[&recover[..], &[trace.as_os_str(), ring.as_os_str()]].concat());
+    assert_eq!(waiting(&said(&["report", "--json"], &trace)), wanted);
+}
+
+#[test]
+fn locks_that_nobody_waits_for_leave_nothing() {
+    for variables in ["FDR=*", "FDR=* FDR_KEEP=0"] {
+        let (_folder, trace) = record("quiet", variables);
+        assert!(trace.threads.iter().all(|lane| lane.notes.is_empty()));
+        assert_eq!(trace.calls()["parking_locks::short"], 1);
+        let names = trace.names();
+        for name in ["queue", "turns", "again", "routes"] {
+            assert!(!names.contains(&name), "{names:?}");
+        }
+    }
+    // Off: no trace, and the same result.
+    let folder = Folder::new("parking-locks-off");
+    let outcome = program(&folder, "", "quiet").run().ok();
+    assert_eq!(outcome.stdout.trim(), "1000");
+    assert_eq!(folder.names(), Vec::<String>::new());
+}
+
+#[test]
+fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
+    let wanted = "3200\n3200 3200\ntrue\n";
+    for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
+        let folder = Folder::new("parking-locks-busy");
+        let outcome = program(&folder, variables, "busy").run().ok();
+        assert_eq!(outcome.stdout, wanted, "{variables}");
+        if variables.is_empty() {
+            assert_eq!(folder.names(), Vec::<String>::new());
+            continue;
+        }
+        let path = folder.only_trace();
+        verify(&path);
+        let trace = Trace::read(&path);
+        for lane in &trace.threads {
+            let mut states = states(&trace, lane).into_iter();
+            // The first note of a ring may be the second one of a wait.
+            let first = states.as_slice().first();
+            if first.is_some_and(|(state, _)| state.state == thread_state::RUNNING) {
+                assert!(variables.contains("128K"));
+                states.next();
+            }
+            while let Some((begin, _)) = states.next() {
+                let (end, waited) = states.next().expect("each wait has ended");
+                assert_eq!(
+                    (begin.state, end.state),
+                    (thread_state::BLOCKED, thread_state::RUNNING)
+                );
+                assert_eq!((begin.name, begin.reason), (end.name, end.reason));
+                assert!(waited > 0);
+                // The holder is in no traced function while it has a lock.
+                assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
+            }
+        }
+    }
+}
