@@ -61,6 +61,7 @@ mod streams;
 mod streams_faults;
 mod syscalls;
 mod tasks;
+mod thread_states;
 mod threads;
 mod tracing_spans;
 mod triggers;

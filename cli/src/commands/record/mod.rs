@@ -92,6 +92,9 @@ pub(crate) struct Options {
     /// Record one top-level call in N, with all calls inside: 1/N (FDR_SAMPLE)
     #[arg(long, value_name = "1/N")]
     sample: Option<OsString>,
+    /// Also record when threads run, are preempted and wait (FDR_SCHED)
+    #[arg(long)]
+    sched: bool,
     /// What makes the command write a trace by itself: my_app::handle>50ms, rss>2G, every 10m, panic, exit,
     /// signal; with commas between. The default is exit (FDR_TRIGGER)
     #[arg(long, value_name = "TRIGGERS")]
@@ -145,6 +148,7 @@ impl Options {
             ("FDR_KEEP", self.keep.clone()),
             ("FDR_BUDGET", self.budget.clone()),
             ("FDR_SAMPLE", self.sample.clone()),
+            ("FDR_SCHED", self.sched.then(|| "1".into())),
             ("FDR_TRIGGER", self.trigger.clone()),
             ("FDR_OUT_MOST", self.out_most.clone()),
             ("FDR_TAGS", self.tags.clone()),
@@ -363,6 +367,7 @@ mod tests {
             "5%",
             "--sample",
             "1/9",
+            "--sched",
             "--trigger",
             "a::b>5ms",
             "--out-most",
@@ -393,6 +398,7 @@ mod tests {
             ("FDR_KEEP", "5s"),
             ("FDR_BUDGET", "5%"),
             ("FDR_SAMPLE", "1/9"),
+            ("FDR_SCHED", "1"),
             ("FDR_TRIGGER", "a::b>5ms"),
             ("FDR_OUT_MOST", "3"),
             ("FDR_TAGS", "a=1"),

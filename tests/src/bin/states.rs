@@ -1,0 +1,167 @@
+//! Threads that spin, sleep, and wait for each other, and what the system says of each: its CPU time and its switches.
+//!
+//! ```text
+//! states [kill|abort|fork|wait]
+//! states refused ARGUMENT…       (runs itself with the arguments, where the system refuses to tell of switches)
+//! ```
+//! Each thread prints a line: name, id, ns of CPU time, ns in all, voluntary and involuntary switches.
+
+use std::io::stdin;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, abort};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
+
+use fdr::traced;
+
+const PAIRS: usize = 4;
+const ROUNDS: u64 = 15;
+const SPIN: Duration = Duration::from_millis(4);
+const SLEEP: Duration = Duration::from_millis(6);
+
+#[traced]
+fn spin() {
+    let begin = Instant::now();
+    while begin.elapsed() < SPIN {
+        std::hint::spin_loop();
+    }
+}
+
+#[traced]
+fn sleep() {
+    thread::sleep(SLEEP);
+}
+
+#[traced]
+fn wait(from: &Receiver<u64>) {
+    let _ = from.recv();
+}
+
+/// Spins and sleeps, and tells the other thread.
+#[traced]
+fn lead(to: &Sender<u64>) {
+    for round in 0..ROUNDS {
+        spin();
+        sleep();
+        let _ = to.send(round);
+    }
+}
+
+/// Waits for the other thread, and spins.
+#[traced]
+fn follow(from: &Receiver<u64>) {
+    for _ in 0..ROUNDS {
+        wait(from);
+        spin();
+    }
+}
+
+fn cpu_ns() -> u128 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the place is valid for writing.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32).as_nanos()
+}
+
+/// Runs `body` as a thread, which says what it took.
+fn told(name: String, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    let inner = name.clone();
+    let run = move || {
+        let (begin, before) = (Instant::now(), cpu_ns());
+        body();
+        let (cpu, all) = (cpu_ns() - before, begin.elapsed().as_nanos());
+        // SAFETY: zeros are a valid value, and the place is valid for writing.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage
+        };
+        // SAFETY: the call has no precondition.
+        let id = unsafe { libc::gettid() };
+        let (voluntary, involuntary) = (usage.ru_nvcsw, usage.ru_nivcsw);
+        println!("{inner} {id} {cpu} {all} {voluntary} {involuntary}");
+    };
+    Builder::new().name(name).spawn(run).expect("a thread")
+}
+
+/// Has the system refuse `perf_event_open` from now on, also to the programs that this one becomes.
+fn refuse() {
+    const LOAD_NUMBER: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    const ALLOW: u32 = 0x7fff_0000;
+    const ERRNO: u32 = 0x0005_0000;
+    let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
+    let mut steps = [
+        step(LOAD_NUMBER, 0, 0, 0),
+        step(JUMP_IF_EQUAL, 0, 1, libc::SYS_perf_event_open as u32),
+        step(RETURN, 0, 0, ERRNO | libc::EPERM as u32),
+        step(RETURN, 0, 0, ALLOW),
+    ];
+    let filter = libc::sock_fprog {
+        len: steps.len() as u16,
+        filter: steps.as_mut_ptr(),
+    };
+    // SAFETY: the filter and its steps are valid for the whole call.
+    let refused = unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        libc::prctl(
+            libc::PR_SET_SECCOMP,
+            libc::SECCOMP_MODE_FILTER,
+            &raw const filter,
+        )
+    };
+    assert_eq!(refused, 0, "no filter");
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if let ["refused", rest @ ..] = &words[..] {
+        refuse();
+        let own = std::env::current_exe().expect("a path");
+        let error = Command::new(own).args(rest).env("FDR", "1").exec();
+        panic!("{error}");
+    }
+    let threads: Vec<_> = (0..PAIRS)
+        .flat_map(|pair| {
+            let (to, from) = channel();
+            let leads = told(format!("lead-{pair}"), move || lead(&to));
+            let follows = told(format!("follow-{pair}"), move || follow(&from));
+            [leads, follows]
+        })
+        .collect();
+    let half = || thread::sleep(Duration::from_millis(80));
+    match words[..] {
+        // SAFETY: the call has no precondition.
+        ["kill"] => unsafe {
+            half();
+            libc::kill(libc::getpid(), libc::SIGKILL);
+        },
+        ["abort"] => {
+            half();
+            abort();
+        }
+        ["wait"] => {
+            half();
+            println!("half");
+            let _ = stdin().read_line(&mut String::new());
+        }
+        // SAFETY: the child calls what is safe there: traced functions, and its end.
+        ["fork"] => unsafe {
+            half();
+            if libc::fork() == 0 {
+                spin();
+                std::process::exit(0);
+            }
+        },
+        _ => {}
+    }
+    for thread in threads {
+        thread.join().expect("no panic");
+    }
+}

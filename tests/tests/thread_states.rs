@@ -1,0 +1,177 @@
+//! `FDR_SCHED`: when threads ran, were preempted and waited, against what the system says of them. Where this machine tells
+//! no switches, the tests hold what is said of that instead. Must never assert how long something took.
+
+use std::path::Path;
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Outcome, Program, fdr, verify};
+use serde_json::Value;
+
+const VARIABLES: &str = "FDR_SCHED=1 FDR_OUT=out/";
+const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
+
+fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {
+    let program = Program::new(env!("CARGO_BIN_EXE_states"), folder).set(VARIABLES);
+    program.set(variables).args(arguments).run()
+}
+
+fn report(trace: &Path, options: &[&str]) -> Value {
+    let words = ["report", "--json", "--limit", "1000"]
+        .iter()
+        .chain(options);
+    let mut words: Vec<_> = words.map(|word| word.as_ref()).collect();
+    words.push(trace.as_os_str());
+    serde_json::from_str(&fdr(&words)).expect("JSON")
+}
+
+fn number(of: &Value, key: &str) -> u64 {
+    of[key].as_u64().unwrap_or_else(|| panic!("{key} in {of}"))
+}
+
+/// Times by state, ns: running, preempted, waiting, unknown.
+fn times(states: &Value) -> [u64; 4] {
+    ["running_ns", "preempted_ns", "waiting_ns", "unknown_ns"].map(|key| number(states, key))
+}
+
+fn only(folder: &Folder, end: &str) -> std::path::PathBuf {
+    let out = folder.join("out");
+    let entries = std::fs::read_dir(out).expect("a folder");
+    let mut paths = entries.map(|entry| entry.expect("an entry").path());
+    let found = paths.find(|path| path.to_string_lossy().ends_with(end));
+    found.unwrap_or_else(|| panic!("no {end} in {folder:?}"))
+}
+
+/// Whether the trace has states; where the machine tells none, a line said so.
+fn has_states(trace: &Path, stderr: &str) -> bool {
+    verify(trace);
+    let info: Value = serde_json::from_str(&fdr(&[
+        "info".as_ref(),
+        "--json".as_ref(),
+        trace.as_os_str(),
+    ]))
+    .expect("JSON");
+    let has = info["states"]["switches"].as_u64().unwrap_or(0) > 0;
+    assert_eq!(has, !stderr.contains(REFUSED), "{stderr}\n{info}");
+    has
+}
+
+#[test]
+fn states_agree_with_what_the_system_counts() {
+    let folder = Folder::new("states");
+    let outcome = states(&folder, &[], "FDR=1").ok();
+    let trace = only(&folder, ".fdr");
+    if !has_states(&trace, &outcome.stderr) {
+        return;
+    }
+    let found = report(&trace, &["--per-thread"]);
+    let threads = found["threads"].as_array().expect("threads");
+    let mut seen = 0;
+    for line in outcome.stdout.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let id: u64 = words[1].parse().expect("a thread");
+        let cpu: u64 = words[2].parse().expect("ns");
+        let thread = threads
+            .iter()
+            .find(|of| of["id"] == id || of["thread"] == id);
+        let [running, preempted, waiting, unknown] = times(thread.expect("the thread"));
+        let all = running + preempted + waiting;
+        // A thread's window begins and ends with its records, a little inside of what the program measured.
+        let slack = all / 100 + 300_000;
+        assert!(unknown <= slack, "{line}: {unknown} ns of {all} ns unknown");
+        assert!(
+            running.abs_diff(cpu) <= slack,
+            "{line}: ran {running} ns by the trace, {cpu} ns by the system"
+        );
+        seen += 1;
+    }
+    assert_eq!(seen, 8);
+    let functions = report(&trace, &["--window"]);
+    let functions = functions["functions"].as_array().expect("functions");
+    let of = |name: &str| {
+        let full = format!("states::{name}");
+        let row = functions.iter().find(|row| row["name"] == *full);
+        times(&row.expect("the function")["states"]["self"])
+    };
+    let [running, preempted, waiting, _] = of("spin");
+    assert!(running > 0 && waiting <= (running + preempted) / 10);
+    let [running, _, waiting, _] = of("sleep");
+    assert!(waiting > 20 * running, "{waiting} {running}");
+}
+
+#[test]
+fn killed_crashed_and_seen_from_outside_they_are_there() {
+    let folder = Folder::new("states-abort");
+    let outcome = states(&folder, &["abort"], "FDR=1");
+    let _ = has_states(&only(&folder, ".fdr"), &outcome.stderr);
+    let folder = Folder::new("states-kill");
+    let outcome = states(&folder, &["kill"], "FDR=1");
+    let ring = only(&folder, ".fdr-ring");
+    let recovered = folder.join("recovered.fdr");
+    let words = [
+        "recover".as_ref(),
+        ring.as_os_str(),
+        "-o".as_ref(),
+        recovered.as_os_str(),
+    ];
+    let _ = fdr(&words);
+    let _ = has_states(&recovered, &outcome.stderr);
+    let folder = Folder::new("states-outside");
+    let program = Program::new(env!("CARGO_BIN_EXE_states"), &folder).set(VARIABLES);
+    let mut running = program.set("FDR=1").args(&["wait"]).start();
+    let _ = running.said("half");
+    let snapshot = folder.join("snapshot.fdr");
+    let process = running.id().to_string();
+    let words = [
+        "snapshot".as_ref(),
+        process.as_ref(),
+        "-o".as_ref(),
+        snapshot.as_os_str(),
+    ];
+    let _ = fdr(&words);
+    running.tell("go on");
+    let outcome = running.end().ok();
+    let _ = has_states(&snapshot, &outcome.stderr);
+}
+
+#[test]
+fn a_child_of_a_fork_has_none_and_its_parent_has_its_own() {
+    let folder = Folder::new("states-fork");
+    let outcome = states(&folder, &["fork"], "FDR=1 FDR_OUT=out/%p.%n.fdr").ok();
+    let entries = std::fs::read_dir(folder.join("out")).expect("a folder");
+    let mut counts: Vec<bool> = entries
+        .map(|entry| {
+            let trace = entry.expect("an entry").path();
+            verify(&trace);
+            let words = ["info".as_ref(), "--json".as_ref(), trace.as_os_str()];
+            let info: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+            info["states"]["switches"].as_u64().unwrap_or(0) > 0
+        })
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(counts, [false, !outcome.stderr.contains(REFUSED)]);
+}
+
+#[test]
+fn where_the_system_refuses_there_are_its_sums() {
+    for (arguments, script) in [
+        (&["refused"][..], ""),
+        // Nothing is open while the program runs, so few descriptors are enough.
+        (&[], "ulimit -n 12; "),
+    ] {
+        let folder = Folder::new("states-refused");
+        let script = format!("{script}exec \"$0\" \"$@\"");
+        let program = Program::in_shell(&script, env!("CARGO_BIN_EXE_states"), &folder);
+        let on = if arguments.is_empty() { "FDR=1" } else { "" };
+        let outcome = program.set(VARIABLES).set(on).args(arguments).run().ok();
+        let trace = only(&folder, ".fdr");
+        let has = has_states(&trace, &outcome.stderr);
+        if !arguments.is_empty() {
+            assert!(
+                !has && outcome.stderr.contains("only its sums"),
+                "{outcome:?}"
+            );
+            let words = ["report".as_ref(), trace.as_os_str()];
+            assert!(!fdr(&words).contains("preempted"));
+        }
+    }
+}
