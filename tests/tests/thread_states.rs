@@ -24,13 +24,10 @@ fn report(trace: &Path, options: &[&str]) -> Value {
     serde_json::from_str(&fdr(&words)).expect("JSON")
 }
 
-fn number(of: &Value, key: &str) -> u64 {
-    of[key].as_u64().unwrap_or_else(|| panic!("{key} in {of}"))
-}
-
 /// Times by state, ns: running, preempted, waiting, unknown.
 fn times(states: &Value) -> [u64; 4] {
-    ["running_ns", "preempted_ns", "waiting_ns", "unknown_ns"].map(|key| number(states, key))
+    ["running_ns", "preempted_ns", "waiting_ns", "unknown_ns"]
+        .map(|key| states[key].as_u64().unwrap_or(0))
 }
 
 fn only(folder: &Folder, end: &str) -> std::path::PathBuf {
@@ -70,10 +67,9 @@ fn states_agree_with_what_the_system_counts() {
         let words: Vec<&str> = line.split(' ').collect();
         let id: u64 = words[1].parse().expect("a thread");
         let cpu: u64 = words[2].parse().expect("ns");
-        let thread = threads
-            .iter()
-            .find(|of| of["id"] == id || of["thread"] == id);
-        let [running, preempted, waiting, unknown] = times(thread.expect("the thread"));
+        let thread = threads.iter().find(|of| of["id"] == id);
+        let states = &thread.expect("the thread")["states"];
+        let [running, preempted, waiting, unknown] = times(states);
         let all = running + preempted + waiting;
         // A thread's window begins and ends with its records, a little inside of what the program measured.
         let slack = all / 100 + 300_000;
@@ -118,7 +114,7 @@ fn killed_crashed_and_seen_from_outside_they_are_there() {
     let folder = Folder::new("states-outside");
     let program = Program::new(env!("CARGO_BIN_EXE_states"), &folder).set(VARIABLES);
     let mut running = program.set("FDR=1").args(&["wait"]).start();
-    let _ = running.said("half");
+    while running.line() != "half" {}
     let snapshot = folder.join("snapshot.fdr");
     let process = running.id().to_string();
     let words = [
@@ -136,7 +132,7 @@ fn killed_crashed_and_seen_from_outside_they_are_there() {
 #[test]
 fn a_child_of_a_fork_has_none_and_its_parent_has_its_own() {
     let folder = Folder::new("states-fork");
-    let outcome = states(&folder, &["fork"], "FDR=1 FDR_OUT=out/%p.%n.fdr").ok();
+    let outcome = states(&folder, &["fork"], "FDR=1").ok();
     let entries = std::fs::read_dir(folder.join("out")).expect("a folder");
     let mut counts: Vec<bool> = entries
         .map(|entry| {
