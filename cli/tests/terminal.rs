@@ -8,9 +8,9 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 18] = [
+pub(crate) const COMMANDS: [&str; 19] = [
     "record", "info", "report", "slow", "diff", "flame", "records", "verify", "map", "state",
-    "convert", "pack", "unpack", "recover", "snapshot", "ctl", "rings", "listen",
+    "convert", "pack", "unpack", "recover", "snapshot", "top", "ctl", "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.

@@ -5,6 +5,8 @@ mod figures;
 mod reading;
 mod screen;
 mod table;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::io::{self, IsTerminal, Write};
@@ -204,13 +206,16 @@ fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()
     let mut picture: Option<Picture> = None;
     let mut due = before.at + FIRST.min(view.every);
     let mut dumping: Option<Dumping> = None;
+    let mut is_new = true;
     loop {
-        screen
-            .terminal
-            .draw(|frame| view.draw(frame, picture.as_ref()))?;
-        let now = Instant::now();
-        let wait = due.saturating_duration_since(now).min(LONGEST);
-        if event::poll(wait)? {
+        if std::mem::take(&mut is_new) {
+            screen
+                .terminal
+                .draw(|frame| view.draw(frame, picture.as_ref()))?;
+        }
+        let left = due.saturating_duration_since(Instant::now());
+        if event::poll(left.min(LONGEST))? {
+            is_new = true;
             if let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release
             {
@@ -221,7 +226,7 @@ fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()
                     Wish::Suspend => screen.suspend()?,
                     Wish::Dump if dumping.is_some() => {}
                     Wish::Dump => {
-                        view.message = Some(format!("process {process} is asked for a trace"));
+                        view.is_dumping = true;
                         dumping = Some(dump(process)?);
                     }
                 }
@@ -233,26 +238,19 @@ fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()
                 Ok(path) => format!("trace: {}", ui::clean(&path)),
                 Err(error) => ui::clean(&format!("no trace: {error:#}")).into_owned(),
             });
-            dumping = None;
+            (dumping, view.is_dumping, is_new) = (None, false, true);
         }
-        let is_over = before.over.is_some();
-        if Instant::now() < due || view.is_paused || is_over {
+        if view.is_paused || before.over.is_some() {
             // Nothing is looked at until somebody goes on.
-            due = due.max(
-                Instant::now()
-                    + if view.is_paused || is_over {
-                        LONGEST
-                    } else {
-                        Duration::ZERO
-                    },
-            );
-            continue;
+            due = Instant::now() + LONGEST;
+        } else if Instant::now() >= due {
+            let look = watched.look()?;
+            picture = Some(between(process, &before, &look));
+            before = look;
+            is_new = true;
+            // From look to look, and not from the end of a slow one.
+            due = before.at + view.every;
         }
-        let look = watched.look()?;
-        picture = Some(between(process, &before, &look));
-        before = look;
-        // From look to look, and not from the end of a slow one.
-        due = before.at + view.every;
     }
 }
 

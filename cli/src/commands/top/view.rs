@@ -50,12 +50,14 @@ pub(super) enum Page {
 #[derive(Default)]
 pub(super) struct View {
     pub(super) page: Page,
-    sort: Sort,
-    filter: Option<(String, Filter)>,
+    pub(super) sort: Sort,
+    pub(super) filter: Option<(String, Filter)>,
     pub(super) is_paused: bool,
     pub(super) every: Duration,
     /// The last line, instead of the keys.
     pub(super) message: Option<String>,
+    /// The process is asked for a trace.
+    pub(super) is_dumping: bool,
     colour: bool,
     /// The filter that is being typed.
     input: Option<String>,
@@ -248,7 +250,8 @@ impl View {
         }
         let foot_text = match (&self.input, &self.message) {
             (Some(text), None) => Line::from(format!("/{}█  (Enter, Esc)", ui::clean(text))),
-            (_, Some(message)) => Line::from(message.clone()),
+            (_, Some(message)) => Line::from(message.clone()).bold(),
+            (None, None) if self.is_dumping => Line::from("the process writes a trace"),
             (None, None) => Line::from(KEYS).style(self.dim()),
         };
         frame.render_widget(foot_text, foot);
