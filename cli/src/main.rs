@@ -21,6 +21,7 @@ mod report;
 mod ring;
 mod selection;
 mod signals;
+mod stacks;
 mod svg;
 mod tally;
 #[cfg(test)]
@@ -39,7 +40,8 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
-    recover, report as report_command, rings, slow, snapshot, state, top, unpack, verify,
+    recover, replay, report as report_command, rings, slow, snapshot, state, top, unpack, verify,
+    view,
 };
 
 const EXIT_CODES: &str = "\
@@ -61,9 +63,11 @@ Examples:
   fdr report my_app.1234.1.fdr        where the time went, per function
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
+  fdr view my_app.1234.1.fdr          all threads in a browser
   fdr diff before/ after/             what changed between two builds
   fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
   fdr hist app.fdr my_app::handle     how long its calls took, all of them
+  fdr replay --around -2ms app.fdr    call by call, all threads side by side
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
@@ -106,9 +110,11 @@ enum Command {
     Info(info::Options),
     Report(report_command::Options),
     Slow(slow::Options),
+    View(view::Options),
     Diff(diff::Options),
     Flame(flame::Options),
     Hist(hist::Options),
+    Replay(replay::Options),
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
@@ -130,7 +136,9 @@ enum Command {
 impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
-        use Command::{Diff, Flame, Hist, Info, Records, Report, Rings, Slow, State, Verify};
+        use Command::{
+            Diff, Flame, Hist, Info, Records, Replay, Report, Rings, Slow, State, Verify,
+        };
         matches!(
             self,
             Diff(_)
@@ -138,6 +146,7 @@ impl Command {
                 | Hist(_)
                 | Info(_)
                 | Records(_)
+                | Replay(_)
                 | Report(_)
                 | Rings(_)
                 | Slow(_)
@@ -185,9 +194,11 @@ fn main() -> ExitCode {
         Command::Info(options) => info::run(&options),
         Command::Report(options) => report_command::run(&options),
         Command::Slow(options) => slow::run(&options),
+        Command::View(options) => view::run(&options),
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Hist(options) => hist::run(&options),
+        Command::Replay(options) => replay::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),

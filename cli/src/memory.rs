@@ -41,6 +41,11 @@ pub(crate) fn set_limit(bytes: u64) {
     memory::set_check(check);
 }
 
+/// The bound, in bytes.
+pub(crate) fn limit() -> u64 {
+    LIMIT.load(Ordering::Relaxed)
+}
+
 /// What grows from here on, in words: the subject of a refusal.
 pub(crate) fn grows(what: &'static str) {
     *GROWS.lock().unwrap_or_else(PoisonError::into_inner) = what;

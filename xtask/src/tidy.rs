@@ -97,7 +97,7 @@ fn tree(root: &Path) -> Result<Vec<Finding>> {
     Ok(findings)
 }
 
-/// Lists files, except below build folders and what is hidden (but for our own hidden folders).
+/// Lists files, except below build folders, other people's packages, and what is hidden (but for our own hidden folders).
 fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     let bad = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(bad)? {
@@ -110,7 +110,11 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
         };
         if kind.is_file() {
             files.push(path);
-        } else if kind.is_dir() && name != "target" && (!name.starts_with('.') || name == ".ci") {
+        } else if kind.is_dir()
+            && name != "target"
+            && name != "node_modules"
+            && (!name.starts_with('.') || name == ".ci")
+        {
             list(&path, files)?;
         }
     }

@@ -13,6 +13,7 @@ pub(crate) mod pack;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod recover;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rings;
 pub(crate) mod slow;
@@ -21,6 +22,7 @@ pub(crate) mod state;
 pub(crate) mod top;
 pub(crate) mod unpack;
 pub(crate) mod verify;
+pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 

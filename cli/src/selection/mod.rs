@@ -120,6 +120,28 @@ pub(crate) fn between(source: Box<dyn Source>, from: Ticks, to: Ticks) -> Box<dy
     Box::new(Selected::new(source, chosen))
 }
 
+/// What a trace has of some threads, from one tick on up to another; `None`: all.
+pub(crate) fn part(
+    source: Box<dyn Source>,
+    threads: Option<Vec<ThreadId>>,
+    (from, to): (Option<Ticks>, Option<Ticks>),
+) -> Box<dyn Source> {
+    let threads = threads.map(|mut threads| {
+        threads.sort_unstable();
+        threads
+    });
+    let chosen = Chosen {
+        threads,
+        from,
+        to,
+        ..Chosen::default()
+    };
+    match chosen.is_everything() {
+        true => source,
+        false => Box::new(Selected::new(source, chosen)),
+    }
+}
+
 /// What a trace has from that tick on.
 pub(crate) fn from_on(source: Box<dyn Source>, from: Ticks) -> Box<dyn Source> {
     let chosen = Chosen {

@@ -180,7 +180,7 @@ pub(crate) fn calls(edges: &[(u64, i64)]) -> Vec<Call> {
     edges.iter().map(call).collect()
 }
 
-fn writer(path: &str, info: &TraceInfo) -> XrayWriter<File> {
+pub(crate) fn writer(path: &str, info: &TraceInfo) -> XrayWriter<File> {
     let mut options = OpenOptions::new();
     let file = options
         .read(true)

@@ -1,10 +1,8 @@
 //! Call paths as a tree: for each path what its innermost function did by itself. Bounded: paths beyond
 //! a quarter of a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasher, Hasher, RandomState};
-
 use fdr_formats::{FunctionId, ThreadId};
+use foldhash::{HashMap, HashMapExt};
 
 /// Paths that are told apart in the end (10 MiB, and more to find them); on the way, half as many more.
 pub(in crate::commands) const MOST: usize = 1 << 18;
@@ -73,60 +71,11 @@ impl Rank {
     }
 }
 
-/// Makes the hashes of one tree: unforeseen, so that no trace can be made whose paths all have the same.
-#[derive(Clone, Copy, Debug)]
-struct Seed([u64; 2]);
-
-impl Seed {
-    fn new() -> Seed {
-        let random = RandomState::new();
-        Seed([random.hash_one(0), random.hash_one(1) | 1])
-    }
-}
-
-impl BuildHasher for Seed {
-    type Hasher = Folded;
-
-    fn build_hasher(&self) -> Folded {
-        Folded(self.0)
-    }
-}
-
-/// State and factor. Quicker than the standard library's, for keys of a few numbers.
-struct Folded([u64; 2]);
-
-impl Hasher for Folded {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
-    }
-
-    #[inline]
-    fn write_u32(&mut self, number: u32) {
-        self.write_u64(number.into());
-    }
-
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        let [state, factor] = self.0;
-        let product = u128::from(state ^ number) * u128::from(factor);
-        self.0[0] = product as u64 ^ (product >> 64) as u64;
-    }
-
-    #[inline]
-    fn write_isize(&mut self, number: isize) {
-        self.write_u64(number as u64);
-    }
-
-    fn finish(&self) -> u64 {
-        self.0[0]
-    }
-}
-
 /// All paths.
 #[derive(Debug)]
 pub(in crate::commands) struct Tree {
     nodes: Vec<Node>,
-    by_path: HashMap<(NodeId, Label), NodeId, Seed>,
+    by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
     near: Box<[Near; NEAR]>,
 }
@@ -145,7 +94,7 @@ impl Default for Tree {
         };
         Tree {
             nodes: vec![root],
-            by_path: HashMap::with_hasher(Seed::new()),
+            by_path: HashMap::new(),
             near: Box::new([none; NEAR]),
         }
     }

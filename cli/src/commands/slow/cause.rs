@@ -2,9 +2,9 @@
 //! as one of them has most of it. Must never name a cause that has less than half of the excess.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 
 use fdr_formats::{FunctionId, ThreadId};
+use foldhash::HashMap;
 
 use super::overlaps::Seen;
 use super::tree::Tree;

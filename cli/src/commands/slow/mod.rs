@@ -5,7 +5,6 @@ mod json;
 mod overlaps;
 mod show;
 mod slowest;
-mod stacks;
 mod states;
 #[cfg(test)]
 mod states_tests;
@@ -13,7 +12,6 @@ mod states_tests;
 mod tests;
 mod tree;
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -23,6 +21,7 @@ use fdr_formats::model::State;
 use fdr_formats::note_words;
 use fdr_formats::registry;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
+use foldhash::{HashMap, HashMapExt};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
@@ -36,7 +35,7 @@ use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui;
-use crate::{away, memory, trace};
+use crate::{away, memory, stacks, trace};
 
 const HELP: &str = "\
 A call is slow if it took over ten times the p50 and over five times the p90 of

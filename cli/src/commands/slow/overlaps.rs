@@ -1,13 +1,12 @@
 //! What other threads did during slow calls, and during usual ones. Must never keep an event: it adds up how long each
 //! function was open on each thread during each of a few stretches of time.
 
-use std::collections::HashMap;
-
 use fdr_formats::calls::Ended;
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
 
-use super::stacks::Pass;
+use crate::stacks::Pass;
 
 /// A stretch of time, and the thread that is looked at in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

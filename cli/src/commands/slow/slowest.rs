@@ -2,12 +2,13 @@
 //! for, of each function.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 
 use fdr_formats::calls::Ended;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
 
-use super::stacks::Pass;
+use crate::stacks::Pass;
 
 /// A call that took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,11 +1,10 @@
 //! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile. Must never name a state that
 //! has less than half of the excess, nor a thread that had the CPU for less than half of the time.
 
-use std::collections::HashMap;
-
 use fdr_formats::model::{self, Schedule, State};
 use fdr_formats::states::{Known, States};
 use fdr_formats::{CpuId, FunctionId, ThreadId, Ticks, TraceInfo};
+use foldhash::{HashMap, HashMapExt};
 
 use super::cause::{Cause, Explained};
 use super::overlaps::Seen;

@@ -1,19 +1,20 @@
 //! What the slow calls of one function consisted of, and what its usual calls consist of: trees of the calls inside.
 //! Must never let one call with many different calls inside take unbounded memory.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Note, NoteKind, thread_state};
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
 
 use super::overlaps::Stretch;
 use super::slowest::SlowCall;
-use super::stacks::Pass;
 use crate::away::Away;
 use crate::report::waits::Object;
+use crate::stacks::Pass;
 
 /// Paths inside of one call that are told apart.
 const NODES: usize = 1 << 12;
@@ -327,7 +328,7 @@ impl Pass for TreePass<'_> {
         }
     }
 
-    fn short_calls(&mut self, caller: At, calls: u64, ticks: u64) {
+    fn short_calls(&mut self, caller: At, _: Ticks, calls: u64, ticks: u64) {
         let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
             return;
         };

@@ -1,0 +1,377 @@
+// Draws the stage on a canvas: axis, overview, lanes with states, events, gaps and calls. Calls that are shorter than a
+// pixel are drawn as one, and never left out. What is not known is hatched, and never looks like a thread that did nothing.
+
+import { CALLS, CLIPPED, Picture, place, SHORT } from "./model";
+import { clean, duration, shorten, tail } from "./format";
+import { AXIS, GUTTER, Lane, ROW, Stage } from "./stage";
+
+const MAP = 34;
+
+interface Colours {
+  [name: string]: string;
+}
+
+export class Drawing {
+  private context: CanvasRenderingContext2D;
+  private colours: Colours = {};
+  private fills = new Map<number, string>();
+  private labels = new Map<number, string>();
+  private hatch: CanvasPattern | null = null;
+
+  constructor(
+    readonly canvas: HTMLCanvasElement,
+    private readonly stage: Stage,
+  ) {
+    const context = canvas.getContext("2d", { alpha: false });
+    if (!context) throw new Error("this browser has no canvas");
+    this.context = context;
+    this.theme();
+  }
+
+  /** Colours may have changed. */
+  theme(): void {
+    const style = getComputedStyle(document.documentElement);
+    const names = ["back", "raised", "line", "text", "soft", "accent", "running", "preempted", "waiting", "unknown", "lightness", "chroma", "label", "mark", "gap", "event"];
+    this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+    this.fills.clear();
+    const tile = document.createElement("canvas");
+    tile.width = tile.height = 8;
+    const context = tile.getContext("2d");
+    if (context) {
+      context.strokeStyle = this.colours["gap"] ?? "";
+      context.lineWidth = 1;
+      for (const shift of [-8, 0, 8]) {
+        context.moveTo(shift - 1, 9);
+        context.lineTo(shift + 9, -1);
+      }
+      context.stroke();
+      this.hatch = this.context.createPattern(tile, "repeat");
+    }
+  }
+
+  private colour(name: string): string {
+    return this.colours[name] ?? "#888";
+  }
+
+  /** The colour of a function: numbers that follow each other are far apart on the circle of hues. */
+  fill(of: number): string {
+    let fill = this.fills.get(of);
+    if (!fill) {
+      const hue = (of * 137.508) % 360;
+      const lightness = parseFloat(this.colour("lightness")) + ((of >> 3) % 3) * 4 - 4;
+      fill = of === SHORT ? this.colour("waiting") : `hsl(${hue.toFixed(1)} ${this.colour("chroma")} ${lightness}%)`;
+      this.fills.set(of, fill);
+    }
+    return fill;
+  }
+
+  resize(): void {
+    const box = this.canvas.getBoundingClientRect();
+    const scale = window.devicePixelRatio || 1;
+    [this.stage.width, this.stage.height] = [Math.max(box.width, GUTTER + 50), Math.max(box.height, AXIS + 20)];
+    this.canvas.width = Math.round(this.stage.width * scale);
+    this.canvas.height = Math.round(this.stage.height * scale);
+    this.context.setTransform(scale, 0, 0, scale, 0, 0);
+  }
+
+  draw(): void {
+    const { context, stage } = this;
+    context.fillStyle = this.colour("back");
+    context.fillRect(0, 0, stage.width, stage.height);
+    context.textBaseline = "middle";
+    context.save();
+    context.beginPath();
+    context.rect(0, AXIS, stage.width, stage.height - AXIS);
+    context.clip();
+    for (const lane of stage.visible()) this.lane(lane);
+    this.mark();
+    context.restore();
+    this.overview();
+    this.axis();
+  }
+
+  private lane(lane: Lane): void {
+    const { context, stage } = this;
+    const trace = stage.trace(lane.trace);
+    const thread = trace.threads[lane.thread];
+    if (!thread) return;
+    const top = AXIS + lane.top - stage.view.scroll;
+    const { picture } = lane;
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, top, stage.width - GUTTER, lane.height);
+    context.clip();
+    const scale = (stage.width - GUTTER) / (stage.view.to - stage.view.from);
+    const per_tick = (scale * 1e9) / trace.frequency;
+    const zero = stage.x(stage.at(lane.trace, 0));
+    const x = (tick: number): number => zero + tick * per_tick;
+    if (picture) {
+      this.unknown(lane, picture, x, top);
+      let y = top + 2;
+      if (trace.has_states) {
+        this.states(picture, x, y);
+        y += 6;
+      }
+      this.signs(picture, x, y, lane);
+      this.calls(lane, picture, x, top + stage.head(trace));
+    } else {
+      context.fillStyle = this.colour("soft");
+      context.font = "12px system-ui, sans-serif";
+      context.fillText("reading…", GUTTER + 8, top + lane.height / 2);
+    }
+    context.restore();
+    context.fillStyle = this.colour("raised");
+    context.fillRect(0, top, GUTTER, lane.height);
+    context.strokeStyle = this.colour("line");
+    context.beginPath();
+    context.moveTo(0, top + lane.height - 0.5);
+    context.lineTo(stage.width, top + lane.height - 0.5);
+    context.stroke();
+    this.gutter(lane, top);
+  }
+
+  private gutter(lane: Lane, top: number): void {
+    const { context, stage } = this;
+    const trace = stage.trace(lane.trace);
+    const thread = trace.threads[lane.thread];
+    if (!thread) return;
+    context.save();
+    context.beginPath();
+    context.rect(0, top, GUTTER - 4, lane.height - 1);
+    context.clip();
+    context.fillStyle = this.colour("text");
+    context.font = "600 12px system-ui, sans-serif";
+    context.fillText(shorten(clean(thread.name), 60) || `thread ${thread.id}`, 8, top + 12);
+    context.fillStyle = this.colour("soft");
+    context.font = "11px system-ui, sans-serif";
+    const facts = [thread.name ? `thread ${thread.id}` : ""];
+    if (thread.has_failed) facts.push("named by the trace's reason");
+    if (stage.info.traces.length > 1) facts.push(shorten(clean(trace.file.split("/").at(-1) ?? ""), 40));
+    if (lane.rows < thread.depth) facts.push(`+ ${thread.depth - lane.rows} deeper rows (click)`);
+    facts
+      .filter((fact) => fact)
+      .forEach((fact, nth) => {
+        if (top + 26 + nth * 13 < top + lane.height) context.fillText(fact, 8, top + 27 + nth * 13);
+      });
+    context.restore();
+  }
+
+  /** What is not known: overwritten before the first record, and not read yet. */
+  private unknown(lane: Lane, picture: Picture, x: (tick: number) => number, top: number): void {
+    const { stage } = this;
+    const trace = stage.trace(lane.trace);
+    const thread = trace.threads[lane.thread];
+    if (thread?.overwritten && thread.first !== null) {
+      this.hatched(x(trace.begin), x(thread.first), top, lane.height, "older records are overwritten");
+    }
+    if (!Number.isNaN(picture.until)) {
+      this.hatched(x(picture.until), stage.width, top, lane.height, "not read yet");
+    }
+  }
+
+  private hatched(from: number, to: number, top: number, height: number, what: string): void {
+    const { context, stage } = this;
+    [from, to] = [Math.max(from, GUTTER), Math.min(to, stage.width)];
+    if (to <= from) return;
+    context.fillStyle = this.hatch ?? this.colour("gap");
+    context.fillRect(from, top, Math.max(to - from, 2), height);
+    if (to - from > 60) {
+      context.font = "11px system-ui, sans-serif";
+      const width = context.measureText(what).width + 10;
+      if (width < to - from) {
+        context.fillStyle = this.colour("back");
+        context.fillRect(from + 6, top + height / 2 - 9, width, 18);
+        context.fillStyle = this.colour("soft");
+        context.fillText(what, from + 11, top + height / 2);
+      }
+    }
+  }
+
+  private states(picture: Picture, x: (tick: number) => number, y: number): void {
+    const { context, stage } = this;
+    const { states } = picture;
+    const names = ["running", "preempted", "waiting", "unknown"];
+    for (let nth = place(states.to, this.first(x)); nth < states.length; nth++) {
+      const from = x(states.from[nth] ?? 0);
+      if (from > stage.width) break;
+      const to = x(states.to[nth] ?? 0);
+      context.fillStyle = this.colour(names[states.kind[nth] ?? 3] ?? "unknown");
+      context.fillRect(from, y, Math.max(to - from, 0.5), 5);
+    }
+  }
+
+  /** The tick at the left edge. */
+  private first(x: (tick: number) => number): number {
+    const zero = x(0);
+    return (GUTTER - zero) / (x(1) - zero);
+  }
+
+  private signs(picture: Picture, x: (tick: number) => number, y: number, lane: Lane): void {
+    const { context, stage } = this;
+    const { signs } = picture;
+    for (let nth = 0; nth < signs.length; nth++) {
+      const at = x(signs.from[nth] ?? 0);
+      if (at > stage.width) break;
+      const kind = signs.kind[nth];
+      if (kind === 0) {
+        this.hatched(at, Math.max(x(signs.to[nth] ?? 0), at + 2), y - 8, lane.height, `${signs.what[nth]} records are missing`);
+      } else if (kind === 1) {
+        context.fillStyle = this.colour("preempted");
+        context.fillRect(at - 1, y - 8, 2, lane.height);
+      } else if (at >= GUTTER - 4) {
+        context.fillStyle = kind === 2 ? this.colour("event") : this.colour("accent");
+        context.beginPath();
+        context.moveTo(at, y);
+        context.lineTo(at + 4, y + 8);
+        context.lineTo(at - 4, y + 8);
+        context.fill();
+      }
+    }
+  }
+
+  private calls(lane: Lane, picture: Picture, x: (tick: number) => number, top: number): void {
+    const { context, stage } = this;
+    const first = this.first(x);
+    const found = stage.found[lane.trace];
+    const selected = stage.view.selected;
+    context.font = "11px system-ui, sans-serif";
+    for (let depth = 0; depth < Math.min(picture.rows.length, lane.rows); depth++) {
+      const y = top + depth * ROW;
+      if (y > stage.height || y + ROW < AXIS) continue;
+      const row = picture.rows[depth];
+      if (!row) continue;
+      for (let nth = place(row.end, first); nth < row.length; nth++) {
+        const start = row.start[nth] ?? 0;
+        const from = Math.max(x(start), GUTTER - 2);
+        if (from > stage.width) break;
+        const to = Math.min(x(row.end[nth] ?? 0), stage.width + 2);
+        const of = row.function[nth] ?? 0;
+        const width = Math.max(to - from, 1);
+        context.globalAlpha = found && !found.has(of) ? 0.25 : 1;
+        context.fillStyle = this.fill(of);
+        context.fillRect(from, y, width > 3 ? width - 0.5 : width, ROW - 1);
+        const count = row.count[nth] ?? 0;
+        if ((count & CLIPPED) !== 0 && width > 6) {
+          context.fillStyle = this.colour("gap");
+          context.fillRect(from, y, 2, ROW - 1);
+          context.fillRect(to - 2.5, y, 2, ROW - 1);
+        }
+        const calls = count & CALLS;
+        if (width > 26 && calls === 1) this.label(lane.trace, of, from, y, width);
+        if (selected && calls === 1 && selected.trace === lane.trace && selected.thread === lane.thread) {
+          if (selected.depth === depth && selected.start === start) {
+            context.globalAlpha = 1;
+            context.strokeStyle = this.colour("text");
+            context.lineWidth = 2;
+            context.strokeRect(from + 1, y + 1, Math.max(width - 2.5, 2), ROW - 3);
+            context.lineWidth = 1;
+          }
+        }
+      }
+    }
+    context.globalAlpha = 1;
+  }
+
+  private label(trace: number, of: number, from: number, y: number, width: number): void {
+    const { context, stage } = this;
+    const key = trace * 0x1_0000_0000 + of;
+    let name = this.labels.get(key);
+    if (name === undefined) {
+      name = shorten(clean(of === SHORT ? "calls without records" : stage.name(trace, of)), 120);
+      this.labels.set(key, name);
+    }
+    const room = Math.floor((width - 6) / 6);
+    const text = name.length <= room ? name : shorten(tail(name), Math.max(room, 3));
+    context.fillStyle = this.colour("label");
+    context.save();
+    context.beginPath();
+    context.rect(from, y, width - 2, ROW);
+    context.clip();
+    context.fillText(text, from + 3, y + ROW / 2);
+    context.restore();
+  }
+
+  private mark(): void {
+    const { context, stage } = this;
+    for (const [nth, trace] of stage.info.traces.entries()) {
+      for (const moment of trace.moments) {
+        const at = stage.x(stage.at(nth, moment.time));
+        if (at < GUTTER || at > stage.width) continue;
+        context.fillStyle = this.colour("accent");
+        context.fillRect(at, AXIS, 1, stage.height);
+        context.fillText(shorten(clean(moment.name), 40), at + 3, AXIS + 8);
+      }
+    }
+    if (!stage.view.mark) return;
+    const [from, to] = stage.view.mark.map((ns) => stage.x(ns)) as [number, number];
+    context.fillStyle = this.colour("mark");
+    context.fillRect(Math.max(from, GUTTER), AXIS, Math.min(to, stage.width) - Math.max(from, GUTTER), stage.height);
+    context.fillStyle = this.colour("accent");
+    for (const edge of [from, to]) if (edge >= GUTTER) context.fillRect(edge - 0.5, AXIS, 1, stage.height);
+  }
+
+  private overview(): void {
+    const { context, stage } = this;
+    context.fillStyle = this.colour("raised");
+    context.fillRect(0, 0, stage.width, AXIS);
+    const width = stage.width - GUTTER;
+    const height = Math.max(Math.floor((MAP - 6) / Math.max(Math.min(stage.lanes.length, 16), 1)), 1);
+    stage.lanes.slice(0, 16).forEach((lane, nth) => {
+      const picture = stage.overview.get(`${lane.trace}/${lane.thread}`);
+      const y = 3 + nth * height;
+      // Two depths say where a thread is at work, and at what.
+      for (const row of [picture?.rows[0], picture?.rows[1]]) {
+        for (let at = 0; row && at < row.length; at++) {
+          const from = GUTTER + (stage.at(lane.trace, row.start[at] ?? 0) / stage.end) * width;
+          const to = GUTTER + (stage.at(lane.trace, row.end[at] ?? 0) / stage.end) * width;
+          context.fillStyle = this.fill(row.function[at] ?? 0);
+          context.fillRect(from, y, Math.max(to - from, 1), Math.max(height - 1, 1));
+        }
+      }
+    });
+    const [from, to] = [stage.view.from, stage.view.to].map((ns) => GUTTER + (ns / stage.end) * width) as [number, number];
+    context.strokeStyle = this.colour("accent");
+    context.lineWidth = 2;
+    context.strokeRect(Math.max(from, GUTTER) + 1, 1, Math.max(Math.min(to, stage.width) - Math.max(from, GUTTER) - 2, 3), MAP - 2);
+    context.lineWidth = 1;
+    context.fillStyle = this.colour("soft");
+    context.font = "11px system-ui, sans-serif";
+    context.fillText("whole trace", 8, MAP / 2);
+  }
+
+  private axis(): void {
+    const { context, stage } = this;
+    const width = stage.view.to - stage.view.from;
+    const rough = (width / (stage.width - GUTTER)) * 110;
+    const power = 10 ** Math.floor(Math.log10(rough));
+    const step = [1, 2, 5, 10].map((times) => times * power).find((step) => step >= rough) ?? rough;
+    context.fillStyle = this.colour("soft");
+    context.strokeStyle = this.colour("line");
+    context.font = "11px system-ui, sans-serif";
+    context.save();
+    context.beginPath();
+    context.rect(GUTTER, MAP, stage.width - GUTTER, AXIS - MAP);
+    context.clip();
+    for (let at = Math.ceil(stage.view.from / step) * step; at <= stage.view.to; at += step) {
+      const x = stage.x(at);
+      context.fillRect(x, AXIS - 6, 1, 6);
+      context.fillText(moment(at, step), x + 3, AXIS - 14);
+    }
+    context.restore();
+    context.fillText(`${duration(width)} shown`, 8, AXIS - 14);
+    context.fillStyle = this.colour("line");
+    context.fillRect(0, AXIS - 1, stage.width, 1);
+  }
+
+  /** Whether a height of the screen is that of the overview. */
+  is_overview(y: number): boolean {
+    return y < MAP;
+  }
+}
+
+/** A place of the axis, with as many digits as its neighbours differ in. */
+export function moment(ns: number, step: number): string {
+  const [unit, name] = Math.abs(ns) >= 1e9 || step >= 1e8 ? [1e9, "s"] : Math.abs(ns) >= 1e6 || step >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
+  return `${(ns / unit).toFixed(Math.min(digits, 12))} ${name}`;
+}

@@ -1,0 +1,67 @@
+// Asks the server that gave the page.
+
+import { Info, Marked, Picture, pictures, Report, Source } from "./model";
+
+type Values = Record<string, string | number | undefined>;
+
+export class Served implements Source {
+  readonly is_served = true;
+
+  /** Tells that the server is gone. */
+  constructor(private readonly gone: () => void) {}
+
+  /** For as long as this is read, the server knows that the page is open. */
+  async stay(): Promise<void> {
+    try {
+      const answer = await fetch("api/alive");
+      const reader = answer.body?.getReader();
+      while (reader && !(await reader.read()).done);
+    } catch {
+      // Told below.
+    }
+    this.gone();
+  }
+
+  async ask(path: string, values: Values = {}): Promise<Response> {
+    const pairs = Object.entries(values).filter(([, value]) => value !== undefined);
+    const query = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]));
+    for (let tries = 0; ; tries++) {
+      try {
+        const answer = await fetch(`api/${path}?${query}`);
+        if (!answer.ok) throw new Refused((await answer.text()).trim());
+        return answer;
+      } catch (error) {
+        // The server may have had no room for another connection.
+        if (error instanceof Refused || tries >= 3) throw error;
+        await new Promise((done) => setTimeout(done, 300 * (tries + 1)));
+      }
+    }
+  }
+
+  async json<T>(path: string, values: Values = {}): Promise<T> {
+    return (await (await this.ask(path, values)).json()) as T;
+  }
+
+  info(): Promise<Info> {
+    return this.json("info");
+  }
+
+  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]> {
+    const answer = await this.ask("lanes", { trace, threads: threads.join(","), from, to, pixel });
+    return pictures(await answer.arrayBuffer());
+  }
+
+  table(trace: number, marked: Marked): Promise<Report> {
+    return this.json("table", { trace, ...of(marked) });
+  }
+}
+
+/** An answer that says no. */
+class Refused extends Error {}
+
+/** A stretch as values of a request. */
+export const of = (marked: Marked): Values => ({
+  from_ns: marked.from_ns,
+  to_ns: marked.to_ns,
+  threads: marked.threads?.join(","),
+});

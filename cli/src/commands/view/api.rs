@@ -1,0 +1,356 @@
+//! What the page asks of the server, and the answers. Pictures are arrays of numbers, because there are many of them; all
+//! else is JSON. Must never take a number of the page for one of ours without a bound.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use fdr_formats::model::State;
+use serde::Serialize;
+
+use super::http::{Answer, Request};
+use super::index::Sign;
+use super::page;
+use super::picture::{Asked, Picture};
+use super::server::Pages;
+use super::viewed::{Marked, Viewed};
+use crate::{trace, ui};
+
+/// Threads of one picture.
+const MOST_THREADS: usize = 256;
+
+/// All traces of the page.
+pub(super) struct Api {
+    pub(super) traces: Vec<Arc<Viewed>>,
+}
+
+#[derive(Serialize)]
+struct Info<'a> {
+    version: &'static str,
+    traces: Vec<TraceOf<'a>>,
+}
+
+/// What a page knows of a trace. Times are ticks since a moment near its beginning.
+#[derive(Serialize)]
+pub(super) struct TraceOf<'a> {
+    file: String,
+    /// The same as a word of a shell.
+    word: String,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    reason: String,
+    frequency: u64,
+    /// The moment from which ticks count, and the remainder that rounding needs, as text: 53 bits are too few.
+    base: String,
+    begin: f64,
+    end: f64,
+    begin_unix_ns: Option<u64>,
+    has_times: bool,
+    has_states: bool,
+    /// How much was read; 1 is all.
+    progress: f64,
+    threads: Vec<ThreadOf<'a>>,
+    functions: Vec<FunctionOf<'a>>,
+    moments: Vec<MomentOf<'a>>,
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct ThreadOf<'a> {
+    id: u64,
+    name: &'a str,
+    process: Option<u64>,
+    depth: usize,
+    calls: u64,
+    first: Option<f64>,
+    last: f64,
+    overwritten: u64,
+    dropped: u64,
+    has_failed: bool,
+}
+
+#[derive(Serialize)]
+struct FunctionOf<'a> {
+    id: u32,
+    name: &'a str,
+    file: &'a str,
+    line: u32,
+    is_called: bool,
+    untimed: bool,
+}
+
+#[derive(Serialize)]
+struct MomentOf<'a> {
+    name: &'a str,
+    time: f64,
+}
+
+impl<'a> TraceOf<'a> {
+    pub(super) fn new(viewed: &'a Viewed) -> TraceOf<'a> {
+        let info = viewed.info();
+        let base = viewed.base();
+        let (begin, end) = viewed.index.span().unwrap_or((base, base));
+        let last = info.end.map_or(end, |end_of_all| end_of_all.0.max(end));
+        let failed = info.thread_of_reason();
+        let threads = info.threads.iter().enumerate().map(|(nth, thread)| {
+            let line = viewed.index.line(nth);
+            let line = line.as_deref();
+            let counts = thread.counts.unwrap_or_default();
+            let depth = line.map_or(0, |line| {
+                let rows = line.pyramid.level(0).rows.len();
+                rows.max(line.open.len())
+            });
+            ThreadOf {
+                id: thread.id.0,
+                name: &thread.name,
+                process: thread.process.or(info.process),
+                depth,
+                calls: line.map_or(0, |line| line.calls),
+                first: line.and_then(|line| Some(viewed.relative(line.first?))),
+                last: viewed.relative(line.map_or(base, |line| line.last)),
+                overwritten: counts.overwritten,
+                dropped: counts.dropped,
+                has_failed: failed == Some(thread.id),
+            }
+        });
+        let functions = info.functions.iter().map(|function| FunctionOf {
+            id: function.id.0,
+            name: &function.name,
+            file: &function.file,
+            line: function.line,
+            is_called: function.is_called(),
+            untimed: function.untimed,
+        });
+        let moments = info.moments.iter().map(|moment| MomentOf {
+            name: &moment.name,
+            time: viewed.relative(moment.time.0),
+        });
+        TraceOf {
+            file: viewed.path.to_string_lossy().into_owned(),
+            word: ui::shell(&viewed.path),
+            format: &info.format,
+            program: &info.program,
+            process: info.process,
+            reason: trace::reason(info).into_owned(),
+            frequency: info.clock.frequency,
+            base: base.to_string(),
+            begin: viewed.relative(begin),
+            end: viewed.relative(last),
+            begin_unix_ns: info.clock.unix_nanos(fdr_formats::Ticks(begin)),
+            has_times: !trace::is_timeless(info),
+            has_states: viewed.states.is_some(),
+            progress: viewed.index.progress(),
+            threads: threads.collect(),
+            functions: functions.collect(),
+            moments: moments.collect(),
+            notes: notes(viewed),
+        }
+    }
+}
+
+/// What has to be said of a trace before its figures are believed.
+fn notes(viewed: &Viewed) -> Vec<String> {
+    let info = viewed.info();
+    let mut notes = Vec::new();
+    let trouble = viewed.index.trouble();
+    notes.extend(
+        trouble
+            .error
+            .iter()
+            .map(|error| format!("reading ended: {error}")),
+    );
+    if let Some(first) = trouble.diagnostics.first() {
+        let count = trouble.diagnostics.len() as u64 + trouble.more;
+        notes.push(format!(
+            "the trace is damaged in {}, the first at byte {}: {} (fdr verify lists them)",
+            ui::things(count, "place"),
+            first.offset,
+            first.what
+        ));
+    }
+    notes.extend(trace::missing(&info.missing));
+    notes.extend(crate::clock::notes(&info.clock));
+    if trace::is_timeless(info) {
+        notes.push("the trace has the order of its calls alone: each step is drawn as 1 ns".into());
+    }
+    let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+    let (deep, signs) = lines.fold((0, 0), |(deep, signs), line| {
+        (deep + line.pyramid.too_deep, signs + line.more_signs)
+    });
+    if deep > 0 {
+        let calls = ui::things(deep, "call");
+        notes.push(format!("{calls} deeper than 1,000 others: not drawn"));
+    }
+    if signs > 0 {
+        let events = ui::things(signs, "event");
+        notes.push(format!("{events} more than a page can hold: not drawn"));
+    }
+    notes
+}
+
+impl Api {
+    fn trace(&self, request: &Request) -> Result<&Arc<Viewed>, Answer> {
+        let nth = number::<usize>(request, "trace")?.unwrap_or(0);
+        let trace = self.traces.get(nth);
+        trace.ok_or_else(|| Answer::text(404, "no such trace\n"))
+    }
+
+    fn info(&self) -> Result<Answer, Answer> {
+        let traces = self.traces.iter().map(|viewed| TraceOf::new(viewed));
+        let info = Info {
+            version: env!("CARGO_PKG_VERSION"),
+            traces: traces.collect(),
+        };
+        to_json(&info)
+    }
+
+    fn lanes(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let asked = Asked {
+            from: viewed.tick(float(request, "from")?),
+            to: viewed.tick(float(request, "to")?),
+            pixel: float(request, "pixel")?.max(0.0) as u64,
+        };
+        // So a picture never has more than a screen can show.
+        let least = asked.to.saturating_sub(asked.from) / 20_000;
+        let asked = Asked {
+            pixel: asked.pixel.max(least),
+            ..asked
+        };
+        let mut body = Vec::new();
+        for thread in threads(request)?.into_iter().take(MOST_THREADS) {
+            let picture = viewed.picture(thread, asked);
+            let picture = picture.map_err(|error| Answer::text(500, format!("{error:#}\n")))?;
+            put(&mut body, viewed, thread, &picture);
+        }
+        Ok(Answer::bytes(body))
+    }
+
+    fn table(&self, request: &Request) -> Result<Answer, Answer> {
+        let report = self.trace(request)?.report(&marked(request)?);
+        let report = report.map_err(|error| Answer::text(500, format!("{error:#}\n")))?;
+        Ok(Answer::json(report))
+    }
+}
+
+impl Pages for Api {
+    fn answer(&self, path: &str, request: &Request) -> Answer {
+        let answer = match path {
+            "" => Ok(Answer::page(page::served())),
+            "api/info" => self.info(),
+            "api/lanes" => self.lanes(request),
+            "api/table" => self.table(request),
+            _ => Err(Answer::text(404, "not here\n")),
+        };
+        answer.unwrap_or_else(|answer| answer)
+    }
+}
+
+/// An answer of JSON.
+pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Answer, Answer> {
+    let text = serde_json::to_vec(value);
+    text.map(Answer::json)
+        .map_err(|error| Answer::text(500, format!("{error}\n")))
+}
+
+fn bad(name: &str) -> Answer {
+    Answer::text(400, format!("{name} is no number\n"))
+}
+
+/// A value that may be left out.
+pub(super) fn number<T: std::str::FromStr>(
+    request: &Request,
+    name: &str,
+) -> Result<Option<T>, Answer> {
+    let text = request.query.get(name).filter(|text| !text.is_empty());
+    text.map(|text| text.parse().map_err(|_| bad(name)))
+        .transpose()
+}
+
+pub(super) fn float(request: &Request, name: &str) -> Result<f64, Answer> {
+    let value = number::<f64>(request, name)?.filter(|value| value.is_finite());
+    value.ok_or_else(|| bad(name))
+}
+
+/// Places of threads, comma between.
+fn threads(request: &Request) -> Result<Vec<usize>, Answer> {
+    let text = request.query.get("threads").map_or("", String::as_str);
+    let words = text.split(',').filter(|word| !word.is_empty());
+    let numbers = words.map(|word| word.parse().map_err(|_| bad("threads")));
+    numbers.collect()
+}
+
+/// The stretch and the threads that a request is about.
+pub(super) fn marked(request: &Request) -> Result<Marked, Answer> {
+    Ok(Marked {
+        from_ns: number(request, "from_ns")?,
+        to_ns: number(request, "to_ns")?,
+        threads: threads(request)?,
+    })
+}
+
+/// Puts a thread's picture behind others. All numbers are little-endian:
+///
+/// | bytes | what |
+/// | --- | --- |
+/// | 4, 4 | place of the thread; number of depths |
+/// | 8, 8 | until when the thread was read, or NaN: all; ticks below which calls are joined for want of memory |
+/// | 4, each: 8, 8, 4, 4 | of each depth: number of calls; begin, end, function, count and flags |
+/// | 4, each: 8, 8, 4, 4 | number of states; from, until, state (3: not known), CPU + 1 (0: not known) |
+/// | 4, each: 8, 8, 4, 4 | number of signs; time, value or until, kind (0 gap, 1 break, 2 event, 3 counter), name or records |
+pub(super) fn put(body: &mut Vec<u8>, viewed: &Viewed, thread: usize, picture: &Picture) {
+    let base = viewed.base();
+    let at = |tick: u64| ((i128::from(tick) - i128::from(base)) as f64).to_le_bytes();
+    let count = |body: &mut Vec<u8>, number: usize| {
+        body.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
+    };
+    count(body, thread);
+    count(body, picture.rows.len());
+    body.extend(picture.until.map_or(f64::NAN.to_le_bytes(), at));
+    body.extend((picture.coarse as f64).to_le_bytes());
+    for row in &picture.rows {
+        count(body, row.len());
+        for item in row {
+            body.extend(at(item.start));
+            body.extend(at(item.end));
+            body.extend(item.function.to_le_bytes());
+            body.extend(item.count_and_flags().to_le_bytes());
+        }
+    }
+    count(body, picture.states.len());
+    for stay in &picture.states {
+        let state = match stay.state {
+            Some(State::Running) => 0_u32,
+            Some(State::Preempted) => 1,
+            Some(State::Waiting) => 2,
+            None => 3,
+        };
+        body.extend(at(stay.from.0));
+        body.extend(at(stay.until.0));
+        body.extend(state.to_le_bytes());
+        let cpu = stay.cpu.map_or(0, |cpu| cpu.0.saturating_add(1));
+        body.extend(cpu.to_le_bytes());
+    }
+    count(body, picture.signs.len());
+    for (time, sign) in &picture.signs {
+        let (value, kind, name) = match *sign {
+            Sign::Gap { until, records } => {
+                let records = u32::try_from(records).unwrap_or(u32::MAX);
+                (at(until), 0_u32, records)
+            }
+            Sign::Break => (0.0_f64.to_le_bytes(), 1, 0),
+            Sign::Event { name } => (0.0_f64.to_le_bytes(), 2, name),
+            Sign::Counter { name, value } => (value.to_le_bytes(), 3, name),
+        };
+        body.extend(at(*time));
+        body.extend(value);
+        body.extend(kind.to_le_bytes());
+        body.extend(name.to_le_bytes());
+    }
+}
+
+/// The name of a trace, for a title.
+pub(super) fn title(path: &Path) -> String {
+    let name = path.file_name().unwrap_or(path.as_os_str());
+    ui::clean(&name.to_string_lossy()).into_owned()
+}

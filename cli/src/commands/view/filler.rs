@@ -1,0 +1,287 @@
+//! Puts the events of a lane into the index: a sink with a call stack for each thread. Must never match calls by itself.
+
+use std::collections::HashMap;
+
+use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed, untimed};
+use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
+use fdr_formats::source::Position;
+use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, Ticks};
+
+use super::index::{Frame, Index, Line, Place, Sign};
+use super::pyramid::{CLIPPED, Item, OPEN};
+use crate::damage::KEPT;
+use crate::trace;
+
+/// Events, counters and gaps of a thread that are kept.
+const MOST_SIGNS: usize = 200_000;
+
+/// Puts the events of a lane into the index.
+pub(super) struct Filler<'a> {
+    index: &'a Index,
+    end: Option<Ticks>,
+    /// A thread has ended when another one begins.
+    one_by_one: bool,
+    untimed: Untimed,
+    threads: Vec<Reading>,
+    by_id: HashMap<ThreadId, usize>,
+    current: Option<usize>,
+    /// The lane can be read from places within.
+    pub(super) has_places: bool,
+}
+
+/// A thread that is being read.
+struct Reading {
+    id: ThreadId,
+    line: usize,
+    stack: CallStack<()>,
+    cpu: Option<u32>,
+    /// The records that are missing before the next one.
+    gap: Option<(u64, u64)>,
+}
+
+impl<'a> Filler<'a> {
+    pub(super) fn new(index: &'a Index, source: &dyn Source) -> Filler<'a> {
+        Filler {
+            index,
+            end: source.info().end,
+            one_by_one: trace::has_lane_for_each_thread(source),
+            untimed: untimed(source.info()),
+            threads: Vec::new(),
+            by_id: HashMap::new(),
+            current: None,
+            has_places: false,
+        }
+    }
+
+    /// The thread of the lane, if there is but one.
+    pub(super) fn only_thread(&self) -> Option<usize> {
+        match &self.threads[..] {
+            [reading] => Some(reading.line),
+            _ => None,
+        }
+    }
+
+    /// The lane can be read from here.
+    pub(super) fn put_place(&mut self, position: Position) {
+        if !self.has_places {
+            return;
+        }
+        let place = |reading: Option<&Reading>| Place {
+            position,
+            time: reading.map_or(0, |reading| reading.stack.latest().0),
+            open: reading.map_or(Box::default(), |reading| frames(&reading.stack).collect()),
+            cpu: reading.and_then(|reading| reading.cpu),
+        };
+        match &self.threads[..] {
+            // Which thread it is will be known when the lane begins.
+            [] => {}
+            [reading] => {
+                if let Some(mut line) = self.index.line(reading.line) {
+                    if line.places.is_empty() {
+                        line.places.push(Place {
+                            position: Position::default(),
+                            ..place(None)
+                        });
+                    }
+                    line.places.push(place(Some(reading)));
+                }
+            }
+            _ => self.has_places = false,
+        }
+    }
+
+    fn reading(&mut self) -> Option<&mut Reading> {
+        self.threads.get_mut(self.current?)
+    }
+
+    fn finish(&mut self, nth: usize) {
+        let Some(reading) = self.threads.get_mut(nth) else {
+            return;
+        };
+        let Some(mut line) = self.index.line(reading.line) else {
+            return;
+        };
+        let end = self.end;
+        let line = &mut *line;
+        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| keep(line, &ended, end);
+        reading.stack.finish(end, &mut keep);
+        line.open = Vec::new();
+        line.pyramid.finish();
+        line.is_done = true;
+    }
+
+    pub(super) fn finish_all(&mut self) {
+        for nth in 0..self.threads.len() {
+            self.finish(nth);
+        }
+    }
+
+    fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let Some(reading) = self.reading() else {
+            return;
+        };
+        let nth = reading.line;
+        let Some(mut line) = self.index.line(nth) else {
+            return;
+        };
+        let noted = line.noted.unwrap_or((time.0, time.0));
+        line.noted = Some((noted.0.min(time.0), noted.1.max(time.0)));
+        let Some(Note::Event {
+            name, form, fields, ..
+        }) = Note::decode(kind, body)
+        else {
+            return;
+        };
+        let value = fields.first().and_then(|field| match field.value {
+            FieldValue::Unsigned(value) => Some(value as f64),
+            FieldValue::Signed(value) => Some(value as f64),
+            FieldValue::Float(value) => Some(value).filter(|value| value.is_finite()),
+            FieldValue::Truth(value) => Some(f64::from(u8::from(value))),
+            _ => None,
+        });
+        match (Form::of(form), value) {
+            (Some(Form::Counter), Some(value)) => {
+                line.put_sign(time.0, Sign::Counter { name, value });
+            }
+            (Some(Form::Begin | Form::End), _) => {}
+            _ => line.put_sign(time.0, Sign::Event { name }),
+        }
+    }
+}
+
+impl Line {
+    fn put_sign(&mut self, time: u64, sign: Sign) {
+        if self.signs.len() >= MOST_SIGNS {
+            self.more_signs += 1;
+            return;
+        }
+        let time = self.signs.last().map_or(time, |(last, _)| time.max(*last));
+        self.signs.push((time, sign));
+    }
+}
+
+/// The open calls of a stack.
+pub(super) fn frames<T>(stack: &CallStack<T>) -> impl Iterator<Item = Frame> + '_ {
+    stack.open().iter().map(|open| Frame {
+        start: open.start.0,
+        function: open.function.0,
+        is_measured: open.is_measured(),
+    })
+}
+
+/// A call that has ended, as an item.
+pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
+    let is_last = end.is_none_or(|end| ended.end >= end);
+    let is_open = ended.exit != EdgeStatus::Measured && is_last;
+    let mut flags = if ended.clipped { CLIPPED } else { 0 };
+    flags |= if is_open { OPEN } else { 0 };
+    Item::call(
+        ended.call.start.0,
+        ended.end.0,
+        ended.call.function.0,
+        flags,
+    )
+}
+
+fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>) {
+    line.calls += 1;
+    line.pyramid.add(ended.depth, item_of(ended, end));
+}
+
+impl Sink for Filler<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        if self
+            .reading()
+            .is_some_and(|reading| reading.id == thread.id)
+        {
+            return;
+        }
+        if let (true, Some(current)) = (self.one_by_one, self.current) {
+            self.finish(current);
+        }
+        let known = self.by_id.get(&thread.id).copied();
+        let line = self.index.thread_of(thread.id);
+        self.current = known.or_else(|| {
+            self.threads.push(Reading {
+                id: thread.id,
+                line: line?,
+                stack: CallStack::new().with_untimed(self.untimed.clone()),
+                cpu: None,
+                gap: None,
+            });
+            self.by_id.insert(thread.id, self.threads.len() - 1);
+            Some(self.threads.len() - 1)
+        });
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        let (index, end) = (self.index, self.end);
+        let Some(reading) = self.reading() else {
+            return;
+        };
+        let Some(mut line) = index.line(reading.line) else {
+            return;
+        };
+        let line = &mut *line;
+        if let (Some((from, records)), Some(next)) = (reading.gap.take(), calls.first()) {
+            let until = next.time.0.max(from);
+            line.put_sign(from, Sign::Gap { until, records });
+        }
+        for call in calls {
+            if call.edge == Edge::Entry {
+                reading.stack.enter(call, ());
+            } else {
+                let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| keep(line, &ended, end);
+                reading.stack.exit(call, &mut keep);
+            }
+        }
+        line.first = reading.stack.first().map(|first| first.0);
+        line.last = reading.stack.latest().0;
+        line.open.clear();
+        line.open.extend(frames(&reading.stack));
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        let index = self.index;
+        let Some(reading) = self.reading() else {
+            return;
+        };
+        match *mark {
+            Mark::Cpu { cpu, .. } => reading.cpu = Some(cpu.0),
+            Mark::Lost { records } => {
+                // Before the first record nothing is in the middle: the thread begins later.
+                if let Some(before) = reading.stack.before() {
+                    let (from, known) = reading.gap.unwrap_or((before.0, 0));
+                    reading.gap = Some((from, known.saturating_add(records)));
+                }
+                reading.stack.lose();
+            }
+            Mark::Break { time } => {
+                reading.stack.doubt();
+                let line = reading.line;
+                if let Some(mut line) = index.line(line) {
+                    line.put_sign(time.0, Sign::Break);
+                }
+            }
+            Mark::ShortCalls { time, calls, ticks } => {
+                let from = reading.stack.before().unwrap_or(time).0;
+                let depth = reading.stack.open().len();
+                reading.stack.short_calls(time, ticks);
+                let item = Item::short(from, time.0.max(from), calls);
+                if let Some(mut line) = index.line(reading.line) {
+                    line.pyramid.add(depth, item);
+                }
+            }
+            Mark::Note { time, kind, body } => self.note(time, kind, body),
+            _ => {}
+        }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        let mut trouble = self.index.trouble();
+        match trouble.diagnostics.len() < KEPT {
+            true => trouble.diagnostics.push(diagnostic),
+            false => trouble.more += 1,
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! As much of HTTP/1.1 as a page of ours needs: one request of a connection, `GET` alone, and an answer. Must never
+//! read more than a head of 8 KiB, nor wait for a peer for longer than some seconds.
+
+use std::collections::HashMap;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+const MOST_HEAD: usize = 8 << 10;
+/// A request has to be there by then.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// An answer has to go on within that time.
+const WRITING: Duration = Duration::from_secs(30);
+
+/// A request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Request {
+    pub(super) method: String,
+    /// Without the query.
+    pub(super) path: String,
+    pub(super) query: HashMap<String, String>,
+    /// By small letters. Headers that come twice are refused.
+    pub(super) headers: HashMap<String, String>,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) kind: &'static str,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn text(status: u16, what: impl Into<String>) -> Answer {
+        Answer {
+            status,
+            kind: "text/plain; charset=utf-8",
+            body: what.into().into_bytes(),
+        }
+    }
+
+    pub(super) fn json(body: Vec<u8>) -> Answer {
+        Answer {
+            status: 200,
+            kind: "application/json",
+            body,
+        }
+    }
+
+    pub(super) fn bytes(body: Vec<u8>) -> Answer {
+        Answer {
+            status: 200,
+            kind: "application/octet-stream",
+            body,
+        }
+    }
+
+    pub(super) fn page(body: Vec<u8>) -> Answer {
+        Answer {
+            status: 200,
+            kind: "text/html; charset=utf-8",
+            body,
+        }
+    }
+}
+
+/// What is said of a status.
+fn phrase(status: u16) -> &'static str {
+    match status {
+        200 => "OK",
+        400 => "Bad Request",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        431 => "Request Header Fields Too Large",
+        503 => "Service Unavailable",
+        _ => "Internal Server Error",
+    }
+}
+
+/// The head of every answer; a length that is not known is left out.
+pub(super) fn head(status: u16, kind: &str, length: Option<usize>) -> String {
+    let length = length.map_or_else(String::new, |length| {
+        format!("Content-Length: {length}\r\n")
+    });
+    let allow = if status == 405 { "Allow: GET\r\n" } else { "" };
+    let phrase = phrase(status);
+    format!(
+        "HTTP/1.1 {status} {phrase}\r\nContent-Type: {kind}\r\n{length}{allow}\
+         Cache-Control: no-store\r\nReferrer-Policy: no-referrer\r\nX-Content-Type-Options: nosniff\r\n\
+         X-Frame-Options: DENY\r\nCross-Origin-Resource-Policy: same-origin\r\n\
+         Cross-Origin-Opener-Policy: same-origin\r\nConnection: close\r\n\r\n"
+    )
+}
+
+/// Sends an answer.
+pub(super) fn send(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
+    stream.set_write_timeout(Some(WRITING))?;
+    let head = head(answer.status, answer.kind, Some(answer.body.len()));
+    stream.write_all(head.as_bytes())?;
+    stream.write_all(&answer.body)?;
+    stream.flush()
+}
+
+/// Reads a request. `Err(Some)`: what to answer instead; `Err(None)`: nobody is there any more.
+pub(super) fn read(stream: &mut TcpStream) -> Result<Request, Option<Answer>> {
+    let until = Instant::now() + PATIENCE;
+    let mut head = Vec::new();
+    let mut buffer = [0; 1024];
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
+            return Err(None);
+        }
+        let count = match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return Err(None),
+            Ok(count) => count,
+        };
+        // The end may lie across two reads.
+        let searched = head.len().saturating_sub(3);
+        head.extend_from_slice(buffer.get(..count).unwrap_or(&[]));
+        if head.len() > MOST_HEAD {
+            return Err(Some(Answer::text(431, "the request is too long\n")));
+        }
+        let tail = head.get(searched..).unwrap_or(&[]);
+        if let Some(end) = tail.windows(4).position(|four| four == b"\r\n\r\n") {
+            head.truncate(searched + end);
+            let request = parse(&head);
+            return request.ok_or_else(|| Some(Answer::text(400, "not a request of HTTP/1.1\n")));
+        }
+    }
+}
+
+fn parse(head: &[u8]) -> Option<Request> {
+    let head = std::str::from_utf8(head).ok()?;
+    let mut lines = head.split("\r\n");
+    let mut first = lines.next()?.split(' ');
+    let (method, target, version) = (first.next()?, first.next()?, first.next()?);
+    let is_version = matches!(version, "HTTP/1.1" | "HTTP/1.0");
+    if first.next().is_some() || !is_version || !target.starts_with('/') {
+        return None;
+    }
+    let mut headers = HashMap::new();
+    for line in lines {
+        let (name, value) = line.split_once(':')?;
+        let value = value.trim_matches([' ', '\t']).to_owned();
+        if headers.insert(name.to_ascii_lowercase(), value).is_some() {
+            return None;
+        }
+    }
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    let query = pairs.map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Some((unescape(name)?, unescape(value)?))
+    });
+    Some(Request {
+        method: method.to_owned(),
+        path: path.to_owned(),
+        query: query.collect::<Option<_>>()?,
+        headers,
+    })
+}
+
+/// `%2A` is `*`. `None`: it is no text.
+fn unescape(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => {
+                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
+                (high * 16 + low) as u8
+            }
+            b'+' => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_a_path_and_values() {
+        let head = b"GET /a/api/lanes?from=1&glob=a%3A%3A*+b&x HTTP/1.1\r\nHost: x:1\r\nA-B:\tc ";
+        let request = parse(head).expect("a request");
+        assert_eq!(request.path, "/a/api/lanes");
+        assert_eq!(request.query["from"], "1");
+        assert_eq!(request.query["glob"], "a::* b");
+        assert_eq!(request.query["x"], "");
+        assert_eq!(request.headers["host"], "x:1");
+        assert_eq!(request.headers["a-b"], "c");
+    }
+
+    #[test]
+    fn what_is_no_request_is_refused() {
+        for head in [
+            "",
+            "GET",
+            "GET / HTTP/2",
+            "GET x HTTP/1.1",
+            "GET /  HTTP/1.1",
+            "GET / HTTP/1.1\r\nHost",
+            "GET / HTTP/1.1\r\nHost: a\r\nhost: b",
+            "GET /?a=%f HTTP/1.1",
+            "GET /?a=%ff HTTP/1.1",
+        ] {
+            assert_eq!(parse(head.as_bytes()), None, "{head}");
+        }
+        assert_eq!(parse(b"GET /\xff HTTP/1.1"), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! `fdr view`: threads on one axis of time, in a browser.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `pyramid` | the calls of a thread at several resolutions, in bounded memory |
+//! | `index`, `filler` | one pass over the trace fills them, and notes places from which it can be read again |
+//! | `stretch` | a stretch of time as a source, read from such a place |
+//! | `picture` | what of a thread is seen at a number of pixels |
+//! | `viewed` | a trace with its index, and what is asked of both |
+//! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
+//! | `page` | the text of the page |
+
+mod api;
+mod filler;
+mod http;
+mod index;
+mod page;
+mod picture;
+mod pyramid;
+mod server;
+mod stretch;
+mod viewed;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use self::api::Api;
+use self::server::Server;
+use self::viewed::Viewed;
+use super::{Status, Traces};
+use crate::{memory, ui};
+
+const HELP: &str = "\
+The command serves a page on 127.0.0.1, to this machine alone, and opens it in
+the browser. Its address has a token that only you know. Nothing is written. The
+command ends with Ctrl-C, or a minute after the page was closed.
+
+The trace is read once, and the picture grows while it is. Of a large trace,
+short calls are read again when you zoom in, so its size does not matter. Use
+--max-memory to keep more of them at hand.
+
+Keys: W and S zoom, A and D move, f shows everything, ? lists all keys.
+
+Examples:
+  fdr view app.fdr
+  fdr view --no-open app.fdr        prints the address only
+  fdr view --port 8000 app.fdr      always at the same port";
+
+/// Show all threads on one axis of time, in a browser
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    traces: Traces,
+    /// Print the address, and open no browser
+    #[arg(long)]
+    no_open: bool,
+    /// Listen on this port of 127.0.0.1 [default: a free one]
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 0,
+        hide_default_value = true
+    )]
+    port: u16,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let mut paths = Vec::new();
+    options.traces.each(|trace, _| {
+        paths.push(trace.to_owned());
+        Ok(Status::Done)
+    })?;
+    // Half of what the command may hold is for the index; figures need memory, too.
+    let bytes = memory::limit() / 2 / paths.len().max(1) as u64;
+    let open = |path: &std::path::PathBuf| Viewed::open(path, bytes).map(Arc::new);
+    let traces: Vec<Arc<Viewed>> = paths.iter().map(open).collect::<anyhow::Result<_>>()?;
+    let server = Server::new(options.port)?;
+    let address = server.address();
+    let titles: Vec<String> = traces
+        .iter()
+        .map(|viewed| api::title(&viewed.path))
+        .collect();
+    ui::print(|out| {
+        writeln!(out, "{}: {address}", titles.join(", "))?;
+        Ok(writeln!(
+            out,
+            "Ctrl-C ends it; so does a minute without the page"
+        )?)
+    })?;
+    for viewed in &traces {
+        let viewed = viewed.clone();
+        std::thread::spawn(move || viewed.index.build(&*viewed.source));
+    }
+    if !options.no_open {
+        open_browser(&address);
+    }
+    server.run(Arc::new(Api { traces }))?;
+    Ok(Status::Done)
+}
+
+/// Opens the page. Where there is no browser, the person opens the address.
+fn open_browser(address: &str) {
+    let open = |program: &Path| {
+        let mut command = Command::new(program);
+        command.arg(address);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.spawn()
+    };
+    let opened = open(Path::new("xdg-open"));
+    match opened {
+        // Somebody has to wait for it.
+        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
+        Err(_) => ui::complain("no browser could be opened (xdg-open): open the address yourself"),
+    }
+}

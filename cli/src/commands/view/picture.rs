@@ -1,0 +1,275 @@
+//! What of a thread is seen in a stretch of time at a number of pixels: calls, joined where they are shorter than a
+//! pixel; states; gaps and events. Must never leave a call out without counting it.
+
+use std::sync::Arc;
+
+use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
+use fdr_formats::states::{States, Stay};
+use fdr_formats::{Call, Edge, Error, Mark, Sink, Source, ThreadId, Ticks};
+
+use super::filler::{frames, item_of};
+use super::index::{Index, Sign};
+use super::pyramid::{Item, MOST_DEPTH, Run};
+use super::stretch;
+
+/// What is drawn of one thread.
+#[derive(Debug, Default)]
+pub(super) struct Picture {
+    /// Calls by depth.
+    pub(super) rows: Vec<Vec<Item>>,
+    pub(super) states: Vec<Stay>,
+    pub(super) signs: Vec<(u64, Sign)>,
+    /// Until when the thread was read.
+    pub(super) until: Option<u64>,
+    /// Calls shorter than so many ticks are joined, though they would be seen.
+    pub(super) coarse: u64,
+}
+
+/// Rows whose short calls are joined.
+struct Rows {
+    done: Vec<Vec<Item>>,
+    pending: Vec<Option<Run>>,
+    pixel: u64,
+}
+
+impl Rows {
+    fn new(pixel: u64) -> Rows {
+        Rows {
+            done: Vec::new(),
+            pending: Vec::new(),
+            pixel,
+        }
+    }
+
+    fn push(&mut self, depth: usize, item: Item) {
+        if depth >= MOST_DEPTH {
+            return;
+        }
+        if self.done.len() <= depth {
+            self.done.resize_with(depth + 1, Vec::new);
+            self.pending.resize(depth + 1, None);
+        }
+        let pending = &mut self.pending[depth];
+        if item.ticks() >= self.pixel {
+            self.done[depth].extend(pending.take().map(|run| run.item));
+            self.done[depth].push(item);
+        } else if !pending
+            .as_mut()
+            .is_some_and(|run| run.extend(&item, self.pixel))
+        {
+            let earlier = pending.replace(Run::new(item));
+            self.done[depth].extend(earlier.map(|run| run.item));
+        }
+    }
+
+    fn finish(mut self) -> Vec<Vec<Item>> {
+        for (row, pending) in self.done.iter_mut().zip(self.pending) {
+            row.extend(pending.map(|run| run.item));
+        }
+        self.done
+    }
+}
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// Ticks of a pixel.
+    pub(super) pixel: u64,
+}
+
+/// Draws a thread.
+///
+/// # Errors
+/// If the trace has to be read for it, and can't be.
+pub(super) fn of_thread(
+    source: &dyn Source,
+    index: &Index,
+    states: Option<&Arc<States>>,
+    untimed: &Untimed,
+    thread: usize,
+    asked: Asked,
+) -> Result<Picture, Error> {
+    let mut picture = Picture::default();
+    let Asked { from, to, pixel } = asked;
+    let id = source.info().threads.get(thread).map(|thread| thread.id);
+    let lane = index.lane_of_thread(thread);
+    let read_again = match index.line(thread) {
+        None => return Ok(picture),
+        Some(line) => {
+            let level = line.pyramid.level(pixel);
+            let is_coarse = level.least > pixel.max(1);
+            let read_again = is_coarse && lane.is_some();
+            let mut rows = Rows::new(pixel);
+            for (depth, row) in level.rows.iter().enumerate().filter(|_| !read_again) {
+                row.between(from, to)
+                    .for_each(|item| rows.push(depth, item));
+            }
+            for (depth, frame) in line.open.iter().enumerate() {
+                let item = Item::call(frame.start, line.last, frame.function, 0);
+                rows.push(depth, item);
+            }
+            picture.rows = rows.finish();
+            picture.until = (!line.is_done).then_some(line.last);
+            picture.coarse = if is_coarse && !read_again {
+                level.least
+            } else {
+                0
+            };
+            let first = line.signs.partition_point(|(time, _)| *time < from);
+            // A gap may begin before.
+            let first = first.saturating_sub(1);
+            let signs = line.signs.get(first..).unwrap_or(&[]).iter();
+            picture.signs = thin(signs.take_while(|(time, _)| *time <= to), pixel);
+            read_again
+        }
+    };
+    if let (true, Some(lane)) = (read_again, lane) {
+        picture.rows = deep(source, index, untimed, thread, lane, asked)?;
+    }
+    if let (Some(states), Some(id)) = (states, id) {
+        picture.states = of_states(states, id, asked);
+    }
+    Ok(picture)
+}
+
+/// One sign of a kind for each pixel is enough; gaps and breaks stay.
+fn thin<'a>(signs: impl Iterator<Item = &'a (u64, Sign)>, pixel: u64) -> Vec<(u64, Sign)> {
+    let mut kept: Vec<(u64, Sign)> = Vec::new();
+    let mut last = None;
+    for sign in signs {
+        let is_mark = matches!(sign.1, Sign::Gap { .. } | Sign::Break);
+        let is_near = last.is_some_and(|last: u64| sign.0.saturating_sub(last) < pixel);
+        if is_mark || !is_near {
+            kept.push(*sign);
+            if !is_mark {
+                last = Some(sign.0);
+            }
+        } else if let (Some((time, known @ Sign::Counter { .. })), Sign::Counter { .. }) =
+            (kept.last_mut(), sign.1)
+        {
+            // The latest value counts.
+            (*time, *known) = *sign;
+        }
+    }
+    kept
+}
+
+/// The states, where those shorter than a pixel are joined to the longest among them.
+fn of_states(states: &States, thread: ThreadId, asked: Asked) -> Vec<Stay> {
+    let mut kept: Vec<Stay> = Vec::new();
+    let mut longest = 0;
+    for stay in states.between(thread, Ticks(asked.from), Ticks(asked.to)) {
+        let ticks = stay.until.since(stay.from).0;
+        let joined = kept.last_mut().filter(|last| {
+            let is_same = last.state == stay.state && last.cpu == stay.cpu;
+            is_same || stay.until.since(last.from).0 < asked.pixel
+        });
+        match joined {
+            Some(last) => {
+                if ticks > longest {
+                    (last.state, last.cpu, longest) = (stay.state, stay.cpu, ticks);
+                }
+                last.until = stay.until;
+            }
+            None => {
+                longest = ticks;
+                kept.push(stay);
+            }
+        }
+    }
+    kept
+}
+
+/// The calls of a stretch that is read from the trace.
+struct Reader<'a> {
+    stack: CallStack<()>,
+    rows: Rows,
+    asked: Asked,
+    end: Option<Ticks>,
+    take: &'a mut dyn FnMut(&mut Rows, usize, Item),
+}
+
+impl Sink for Reader<'_> {
+    fn calls(&mut self, calls: &[Call]) {
+        let (rows, end, take) = (&mut self.rows, self.end, &mut self.take);
+        let (from, to) = (self.asked.from, self.asked.to);
+        for call in calls {
+            if call.edge == Edge::Entry {
+                self.stack.enter(call, ());
+                continue;
+            }
+            let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+                let item = item_of(&ended, end);
+                if item.end >= from && item.start <= to {
+                    take(rows, ended.depth, item);
+                }
+            };
+            self.stack.exit(call, &mut keep);
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        match *mark {
+            Mark::Lost { .. } => self.stack.lose(),
+            Mark::Break { .. } => self.stack.doubt(),
+            Mark::ShortCalls { time, calls, ticks } => {
+                let start = self.stack.before().unwrap_or(time).0;
+                let depth = self.stack.open().len();
+                self.stack.short_calls(time, ticks);
+                let item = Item::short(start, time.0.max(start), calls);
+                if item.end >= self.asked.from && item.start <= self.asked.to {
+                    (self.take)(&mut self.rows, depth, item);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn deep(
+    source: &dyn Source,
+    index: &Index,
+    untimed: &Untimed,
+    thread: usize,
+    lane: usize,
+    asked: Asked,
+) -> Result<Vec<Vec<Item>>, Error> {
+    let least = index
+        .line(thread)
+        .map_or(0, |line| line.pyramid.lowest().least);
+    let mut take = |rows: &mut Rows, depth: usize, item: Item| rows.push(depth, item);
+    let mut reader = Reader {
+        stack: CallStack::new().with_untimed(untimed.clone()),
+        rows: Rows::new(asked.pixel),
+        asked,
+        end: source.info().end,
+        take: &mut take,
+    };
+    // A call that is open where the stretch ends is a long one, which the index has, or it ends soon.
+    let to = asked.to.saturating_add(least);
+    stretch::read(source, index, thread, lane, (asked.from, to), &mut reader)?;
+    let (open, latest) = (
+        frames(&reader.stack).collect::<Vec<_>>(),
+        reader.stack.latest(),
+    );
+    let mut rows = reader.rows;
+    if let Some(line) = index.line(thread) {
+        let level = line.pyramid.lowest();
+        for (depth, frame) in open
+            .iter()
+            .enumerate()
+            .filter(|(_, frame)| frame.start <= asked.to)
+        {
+            let known = level
+                .rows
+                .get(depth)
+                .and_then(|row| row.starting(frame.start));
+            let known = known.filter(|item| item.function == frame.function);
+            let item = Item::call(frame.start, latest.0, frame.function, 0);
+            rows.push(depth, known.unwrap_or(item));
+        }
+    }
+    Ok(rows.finish())
+}

@@ -1,0 +1,208 @@
+//! A trace that is looked at: its source, its index, and the figures that are asked of both. Ticks go to the page as
+//! distances from a tick near the trace's beginning, because a number of the page holds 53 bits. Must never compute a
+//! figure that `fdr report` has in another way than it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use anyhow::Context;
+use fdr_formats::calls::{Untimed, untimed};
+use fdr_formats::states::States;
+use fdr_formats::{Source, ThreadId, Ticks, TraceInfo};
+
+use super::index::Index;
+use super::picture::{self, Asked, Picture};
+use super::stretch::Stretch;
+use crate::report::engine::Figures;
+use crate::report::json;
+use crate::report::rows::{Key, Report, Selection};
+use crate::{away, input, memory, selection, trace, ui};
+
+/// Bytes of an item of the index, with what lists keep in reserve.
+const ITEM: u64 = 32;
+
+/// The trace.
+pub(super) struct Viewed {
+    pub(super) path: PathBuf,
+    pub(super) source: Arc<dyn Source>,
+    pub(super) index: Arc<Index>,
+    pub(super) states: Option<Arc<States>>,
+    pub(super) untimed: Untimed,
+    base: OnceLock<u64>,
+    /// Held while the whole trace is read for an answer: two at a time would take twice the memory.
+    heavy: Mutex<()>,
+}
+
+/// A stretch of time that somebody marked, in ns since the trace's first record, and threads.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Marked {
+    pub(super) from_ns: Option<u64>,
+    pub(super) to_ns: Option<u64>,
+    /// Places in the list of threads; empty: all.
+    pub(super) threads: Vec<usize>,
+}
+
+/// A source that somebody else holds, too.
+struct Shared(Arc<dyn Source>);
+
+impl Source for Shared {
+    fn info(&self) -> &TraceInfo {
+        self.0.info()
+    }
+
+    fn inner(&self) -> Option<&dyn Source> {
+        Some(&*self.0)
+    }
+
+    fn decode(
+        &self,
+        lane: usize,
+        sink: &mut dyn fdr_formats::Sink,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<(), fdr_formats::Error> {
+        self.0.decode(lane, sink, progress)
+    }
+
+    fn records(
+        &self,
+        visit: &mut dyn FnMut(&fdr_formats::source::Record<'_>) -> std::ops::ControlFlow<()>,
+    ) -> Result<(), fdr_formats::Error> {
+        self.0.records(visit)
+    }
+}
+
+impl Viewed {
+    /// Opens a trace, of which the index may take so many bytes.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub(super) fn open(path: &Path, bytes: u64) -> anyhow::Result<Viewed> {
+        let source: Arc<dyn Source> = Arc::from(input::open(path)?);
+        memory::grows("the index of the page");
+        let items = usize::try_from(bytes / ITEM).unwrap_or(usize::MAX);
+        Ok(Viewed {
+            path: path.to_owned(),
+            index: Arc::new(Index::new(&*source, items)),
+            states: away::states_of(source.info()),
+            untimed: untimed(source.info()),
+            source,
+            base: OnceLock::new(),
+            heavy: Mutex::default(),
+        })
+    }
+
+    pub(super) fn info(&self) -> &TraceInfo {
+        self.source.info()
+    }
+
+    /// The tick from which the page counts.
+    pub(super) fn base(&self) -> u64 {
+        let first = || self.index.span().map(|(first, _)| first);
+        if let Some(base) = self.base.get() {
+            return *base;
+        }
+        while first().is_none() && !self.index.is_done() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        let start = self.info().start.map(|start| start.0);
+        *self.base.get_or_init(|| start.or_else(first).unwrap_or(0))
+    }
+
+    /// A tick as the page has it.
+    pub(super) fn relative(&self, tick: u64) -> f64 {
+        (i128::from(tick) - i128::from(self.base())) as f64
+    }
+
+    /// The tick that the page means.
+    pub(super) fn tick(&self, relative: f64) -> u64 {
+        // A conversion from a float keeps to the bounds; what is no number is 0.
+        let sum = (relative as i128).saturating_add(i128::from(self.base()));
+        u64::try_from(sum.max(0)).unwrap_or(u64::MAX)
+    }
+
+    /// Waits until the whole trace was read.
+    pub(super) fn wait(&self) {
+        while !self.index.is_done() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    pub(super) fn picture(&self, thread: usize, asked: Asked) -> anyhow::Result<Picture> {
+        let (source, index) = (&*self.source, &*self.index);
+        let states = self.states.as_ref();
+        let drawn = picture::of_thread(source, index, states, &self.untimed, thread, asked);
+        drawn.map_err(|error| trace::about(&self.path, error))
+    }
+
+    /// First and last tick of what is marked, as `--since` and `--until` take them; `None`: the trace's own.
+    pub(super) fn ticks_of(&self, marked: &Marked) -> (Option<Ticks>, Option<Ticks>) {
+        let Some((first, last)) = self.index.span() else {
+            return (None, None);
+        };
+        let clock = &self.info().clock;
+        let (start, end) = (clock.nanos(Ticks(first)).0, clock.nanos(Ticks(last)).0);
+        let at = |ns: u64| i128::from(start) + i128::from(ns);
+        let from = marked.from_ns.map(at).filter(|&from| from > start.into());
+        let to = marked.to_ns.map(at).filter(|&to| to < end.into());
+        (
+            from.map(|from| selection::first_tick(from, clock)),
+            to.map(|to| Ticks(selection::first_tick(to + 1, clock).0.saturating_sub(1))),
+        )
+    }
+
+    /// The part of the trace that is marked, as a source.
+    pub(super) fn part(&self, marked: &Marked) -> Box<dyn Source> {
+        let (from, to) = self.ticks_of(marked);
+        let threads = (!marked.threads.is_empty()).then(|| self.ids(&marked.threads));
+        let source: Box<dyn Source> = match (from, to) {
+            (None, None) => Box::new(Shared(self.source.clone())),
+            (from, to) => {
+                let from = from.map_or(0, |from| from.0);
+                let to = to.map_or(u64::MAX, |to| to.0);
+                let (source, index) = (self.source.clone(), self.index.clone());
+                Box::new(Stretch::new(source, index, from, to))
+            }
+        };
+        selection::part(source, threads, (from, to))
+    }
+
+    fn ids(&self, threads: &[usize]) -> Vec<ThreadId> {
+        let known = &self.info().threads;
+        let threads = threads.iter().filter_map(|&nth| known.get(nth));
+        threads.map(|thread| thread.id).collect()
+    }
+
+    /// One heavy answer at a time.
+    pub(super) fn alone(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.heavy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The figures of what is marked: the document of `fdr report --json`.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub(super) fn report(&self, marked: &Marked) -> anyhow::Result<Vec<u8>> {
+        self.wait();
+        let _alone = self.alone();
+        let source = self.part(marked);
+        let figures = Figures::of(&self.path, &*source, false)?;
+        let all = Selection {
+            filter: None,
+            sort: Key::Own,
+            reverse: false,
+            limit: None,
+            per_thread: false,
+        };
+        let report = Report::new(source.info(), figures, &all);
+        let report = report.with_context(|| ui::path(&self.path))?;
+        let mut text = Vec::new();
+        json::write(
+            &mut text,
+            &self.path.to_string_lossy(),
+            source.info(),
+            &report,
+        )?;
+        Ok(text)
+    }
+}

@@ -1,0 +1,268 @@
+//! `fdr view`: what the server of the page answers is what the other commands say of the same trace.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use fdr_formats::{Call, CpuId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
+use serde_json::Value;
+
+use crate::common::{self, Folder, functions, json, rich};
+
+/// The command, which serves.
+struct Viewer {
+    child: Child,
+    host: String,
+    path: String,
+}
+
+impl Viewer {
+    fn new(arguments: &[&str]) -> Viewer {
+        let mut child = common::command()
+            .args(["view", "--no-open"])
+            .args(arguments)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("fdr runs");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        BufReader::new(output).read_line(&mut line).expect("a line");
+        let (_, address) = line.trim().split_once("http://").expect("an address");
+        let (host, path) = address.split_once('/').expect("a path");
+        Viewer {
+            child,
+            host: host.to_owned(),
+            path: format!("/{path}"),
+        }
+    }
+
+    /// The head and the body of an answer.
+    fn get(&self, path: &str) -> (String, Vec<u8>) {
+        let mut stream = TcpStream::connect(&self.host).expect("a server");
+        let (host, own) = (&self.host, &self.path);
+        let request = format!("GET {own}{path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("an answer");
+        let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+        let body = answer.split_off(end.expect("a head") + 4);
+        (String::from_utf8(answer).expect("text"), body)
+    }
+
+    fn json(&self, path: &str) -> Value {
+        let (head, body) = self.get(path);
+        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
+        serde_json::from_slice(&body).expect("JSON")
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Two threads whose blocks are read from places in the middle: 60,000 calls of one, some of them long, and few of the
+/// other.
+pub(crate) fn long(path: &str) {
+    let info = TraceInfo {
+        functions: functions(&["app::run", "app::step", "app::leaf"]),
+        ..TraceInfo::default()
+    };
+    let of = |id| fdr_formats::FunctionId(id);
+    let mut busy = vec![Call::entry(Ticks(1000), of(1))];
+    let mut at = 1000;
+    for nth in 0..20_000_u64 {
+        busy.push(Call::entry(Ticks(at + 3), of(2)));
+        for inner in 0..2 {
+            busy.push(Call::entry(Ticks(at + 10 + inner * 20), of(3)));
+            busy.push(Call::exit(Ticks(at + 15 + inner * 20 + nth % 7), of(3)));
+        }
+        at += if nth % 500 == 0 {
+            30_000
+        } else {
+            60 + nth % 11
+        };
+        busy.push(Call::exit(Ticks(at), of(2)));
+    }
+    busy.push(Call::exit(Ticks(at + 100), of(1)));
+    let calm = vec![
+        Call::entry(Ticks(5000), of(1)),
+        Call::entry(Ticks(700_000), of(3)),
+        Call::exit(Ticks(900_000), of(3)),
+        Call::exit(Ticks(1_500_000), of(1)),
+    ];
+    let thread = |id, name: &str| Thread {
+        id: ThreadId(id),
+        name: name.to_owned(),
+        ..Thread::default()
+    };
+    let mut writer = common::writer(path, &info);
+    writer.thread(&thread(7, "busy"));
+    for (nth, calls) in busy.chunks(250).enumerate() {
+        // Another CPU is a place from which the trace can be read.
+        let (time, cpu) = (calls[0].time, CpuId(nth as u32 % 4));
+        writer.mark(&Mark::Cpu { time, cpu });
+        writer.calls(calls);
+    }
+    writer.thread(&thread(8, "calm"));
+    writer.calls(&calm);
+    writer.finish().expect("a trace");
+}
+
+fn functions_of(report: &Value) -> &Value {
+    assert!(
+        report["functions"]
+            .as_array()
+            .is_some_and(|rows| !rows.is_empty())
+    );
+    &report["functions"]
+}
+
+#[test]
+fn figures_of_any_stretch_are_those_of_the_report() {
+    let folder = Folder::new("view-figures");
+    let (one, other) = (folder.file("long.fdr"), folder.file("rich.fdr"));
+    long(&one);
+    rich(&other, 3_000_000_000);
+    let viewer = Viewer::new(&[&one, &other]);
+    for (nth, trace) in [&one, &other].into_iter().enumerate() {
+        let whole = json(&["report", "--json", "--window", trace]);
+        let served = viewer.json(&format!("api/table?trace={nth}"));
+        assert_eq!(functions_of(&served), functions_of(&whole), "{trace}");
+        let end = whole["duration_ns"].as_u64().expect("a number");
+        for (from, to) in [
+            (0, end / 3),
+            (end / 3, end / 2),
+            (end / 2, end / 2 + 40),
+            (end - 5, end),
+        ] {
+            let (since, until) = (format!("+{from}ns"), format!("+{to}ns"));
+            let words = [
+                "report", "--json", "--since", &since, "--until", &until, trace,
+            ];
+            let served = viewer.json(&format!("api/table?trace={nth}&from_ns={from}&to_ns={to}"));
+            assert_eq!(
+                functions_of(&served),
+                functions_of(&json(&words)),
+                "{words:?}"
+            );
+        }
+    }
+    let words = [
+        "report", "--json", "--since", "+600us", "--until", "+800us", "-t", "calm", &one,
+    ];
+    let served = viewer.json("api/table?threads=1&from_ns=600000&to_ns=800000");
+    assert_eq!(functions_of(&served), functions_of(&json(&words)));
+}
+
+/// The calls of a picture of one thread: depth, begin, end, function, and how many.
+fn calls(body: &[u8]) -> Vec<(u32, f64, f64, u32, u32)> {
+    let u32_at = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().expect("4 bytes"));
+    let f64_at = |at: usize| f64::from_le_bytes(body[at..at + 8].try_into().expect("8 bytes"));
+    let (mut at, mut found) = (24, Vec::new());
+    for depth in 0..u32_at(4) {
+        let count = u32_at(at);
+        at += 4;
+        for _ in 0..count {
+            let calls = u32_at(at + 20) & 0x3fff_ffff;
+            found.push((depth, f64_at(at), f64_at(at + 8), u32_at(at + 16), calls));
+            at += 24;
+        }
+    }
+    found
+}
+
+#[test]
+fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
+    let folder = Folder::new("view-picture");
+    let trace = folder.file("long.fdr");
+    long(&trace);
+    let mut known_near = None;
+    // Of the second one, the lowest levels are given up, and calls are read from the trace again.
+    for memory in ["512M", "2M"] {
+        let viewer = Viewer::new(&["--max-memory", memory, &trace]);
+        let info = loop {
+            let info = viewer.json("api/info");
+            if info["traces"][0]["progress"] == 1.0 {
+                break info;
+            }
+        };
+        let known = &info["traces"][0];
+        assert_eq!(known["threads"][0]["calls"], 60_001);
+        let (begin, end) = (
+            known["begin"].as_f64().unwrap(),
+            known["end"].as_f64().unwrap(),
+        );
+        for pixel in [0, 1, 100, 100_000, 10_000_000] {
+            let (head, body) = viewer.get(&format!(
+                "api/lanes?threads=0&from={begin}&to={end}&pixel={pixel}"
+            ));
+            assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+            let sum: u32 = calls(&body).iter().map(|call| call.4).sum();
+            assert_eq!(sum, 60_001, "{memory} {pixel}");
+        }
+        // A stretch in the middle has exactly its calls, and the ones around them with their own ends.
+        let from = begin + (end - begin) * 0.6;
+        let path = format!(
+            "api/lanes?threads=0&from={from}&to={}&pixel=0",
+            from + 40_000.0
+        );
+        let near = calls(&viewer.get(&path).1);
+        assert!(near.len() > 300 && near.iter().all(|call| call.4 == 1));
+        let known = known_near.get_or_insert_with(|| near.clone());
+        assert!(*known == near, "{memory}: {} calls", near.len());
+        let outer = near
+            .iter()
+            .find(|call| call.0 == 0)
+            .expect("the call around");
+        assert_eq!((outer.1, outer.2), (begin, end));
+    }
+}
+
+#[test]
+fn bad_questions_are_refused_and_the_server_goes_on() {
+    let folder = Folder::new("view-refused");
+    let trace = folder.file("rich.fdr");
+    rich(&trace, 1_000_000_000);
+    let viewer = Viewer::new(&[&trace]);
+    for (path, status) in [
+        ("api/info?trace=%2e%2e", 200),
+        ("api/lanes", 400),
+        ("api/lanes?from=NaN&to=1&pixel=1&threads=0", 400),
+        ("api/lanes?from=0&to=inf&pixel=1&threads=0", 400),
+        ("api/lanes?from=0&to=1&pixel=1&threads=x", 400),
+        (
+            "api/lanes?from=-1e300&to=1e300&pixel=-1&threads=0,99,18446744073709551615",
+            200,
+        ),
+        ("api/lanes?from=5&to=1&pixel=1&threads=0", 200),
+        ("api/table?trace=9", 404),
+        ("api/table?from_ns=-1", 400),
+        ("api/table?from_ns=18446744073709551615&to_ns=0", 200),
+        ("../../etc/passwd", 404),
+        ("api/../../etc/passwd", 404),
+    ] {
+        let (head, _) = viewer.get(path);
+        assert!(
+            head.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{path}: {head}"
+        );
+    }
+    let (head, body) = viewer.get("");
+    assert!(
+        head.contains("text/html") && head.contains("no-referrer"),
+        "{head}"
+    );
+    assert!(body.starts_with(b"<!doctype html>"));
+    assert_eq!(common::contents(folder.path()), ["rich.fdr"]);
+}
+
+#[test]
+fn what_can_not_be_read_is_an_error_that_names_the_file() {
+    let folder = Folder::new("view-error");
+    let output = common::fdr(&["view", "--no-open", &folder.file("none.fdr")]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(common::stderr(&output).contains("none.fdr"), "{output:?}");
+}
