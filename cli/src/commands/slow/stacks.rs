@@ -1,4 +1,4 @@
-//! Follows the calls of each thread on a call stack, for the passes of `fdr slow`. Must never keep an event: a trace may
+//! Follows the calls of each thread on a call stack, for the passes of `fdr slow` and `fdr view`. Must never keep an event: a trace may
 //! be larger than memory.
 
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
@@ -10,7 +10,7 @@ use foldhash::{HashMap, HashMapExt};
 use crate::ui::{self, Progress};
 
 /// What a pass over the trace does with its calls.
-pub(super) trait Pass: Send {
+pub(in crate::commands) trait Pass: Send {
     /// What is known of an open call.
     type Data: Copy + Default + Send;
 
@@ -137,7 +137,7 @@ impl<P: Pass> Sink for Stacks<P> {
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(super) fn run<P: Pass>(
+pub(in crate::commands) fn run<P: Pass>(
     source: &dyn Source,
     make: impl Fn() -> P + Sync,
 ) -> Result<Vec<P>, fdr_formats::Error> {
