@@ -200,7 +200,7 @@ impl Viewed {
         self.wait();
         let _alone = self.alone();
         let is_whole = marked.threads.is_empty() && self.ticks_of(marked) == (None, None);
-        slow::of_source(&self.path, &*self.part(marked), is_whole)
+        slow::document::of_source(&self.path, &*self.part(marked), is_whole)
     }
 
     /// Why a call took so long, in the same form.
@@ -219,7 +219,7 @@ impl Viewed {
             end: Ticks(meant.end),
             is_open: meant.is_open,
         };
-        slow::of_call(&self.path, &*self.source, call)
+        slow::document::of_call(&self.path, &*self.source, call)
     }
 
     /// The paths of the calls of what is marked.
