@@ -21,6 +21,7 @@ mod report;
 mod ring;
 mod selection;
 mod signals;
+mod stacks;
 mod svg;
 mod tally;
 #[cfg(test)]
@@ -39,7 +40,7 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
-    recover, report as report_command, rings, slow, snapshot, state, unpack, verify, view,
+    recover, replay, report as report_command, rings, slow, snapshot, state, unpack, verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -65,6 +66,7 @@ Examples:
   fdr diff before/ after/             what changed between two builds
   fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
   fdr hist app.fdr my_app::handle     how long its calls took, all of them
+  fdr replay --around -2ms app.fdr    call by call, all threads side by side
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
@@ -110,6 +112,7 @@ enum Command {
     Diff(diff::Options),
     Flame(flame::Options),
     Hist(hist::Options),
+    Replay(replay::Options),
     Records(records::Options),
     Verify(verify::Options),
     Map(map::Options),
@@ -130,7 +133,9 @@ enum Command {
 impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
-        use Command::{Diff, Flame, Hist, Info, Records, Report, Rings, Slow, State, Verify};
+        use Command::{
+            Diff, Flame, Hist, Info, Records, Replay, Report, Rings, Slow, State, Verify,
+        };
         matches!(
             self,
             Diff(_)
@@ -138,6 +143,7 @@ impl Command {
                 | Hist(_)
                 | Info(_)
                 | Records(_)
+                | Replay(_)
                 | Report(_)
                 | Rings(_)
                 | Slow(_)
@@ -189,6 +195,7 @@ fn main() -> ExitCode {
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Hist(options) => hist::run(&options),
+        Command::Replay(options) => replay::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),
         Command::Map(options) => map::run(&options),

@@ -101,15 +101,7 @@ pub(crate) fn fitting(text: &str, width: f64) -> Cow<'_, str> {
 /// The same of the name of a function. Its last parts say most, so the first ones go first.
 pub(crate) fn fitting_name(name: &str, width: f64) -> Cow<'_, str> {
     let letters = (width / LETTER) as usize;
-    let mut rest = name;
-    // A generic argument or a trait has parts, too, which mean nothing without the rest.
-    while rest.chars().count() > letters
-        && let Some((first, last)) = rest.split_once("::")
-        && !first.contains(['<', ' ', '('])
-    {
-        rest = last;
-    }
-    fitting(rest, width)
+    fitting(ui::last_parts(name, letters), width)
 }
 
 /// A colour for names of one module: always the same for the same text.

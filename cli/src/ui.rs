@@ -145,6 +145,19 @@ pub(crate) fn shorten(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(front.chain(['…']).chain(end).collect())
 }
 
+/// The name of a function without so many of its first parts that it has at most so many characters, if that can be.
+pub(crate) fn last_parts(name: &str, most: usize) -> &str {
+    let mut rest = name;
+    // The parts of a generic argument or of a trait mean nothing without the rest.
+    while rest.chars().count() > most
+        && let Some((first, last)) = rest.split_once("::")
+        && !first.contains(['<', ' ', '('])
+    {
+        rest = last;
+    }
+    rest
+}
+
 /// Columns of the terminal on standard output; `None` where that is no terminal.
 pub(crate) fn columns() -> Option<usize> {
     let (width, _) = terminal_size::terminal_size_of(io::stdout())?;

@@ -94,6 +94,7 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
         &["records"],
         &["flame"],
         &["verify"],
+        &["replay"],
         &["map", "-o", "-"],
         &["state"],
         &["state", "--json"],

@@ -23,6 +23,7 @@ mod pack;
 mod pack_dense;
 mod record;
 mod released;
+mod replay;
 mod report;
 mod rings;
 mod selection;

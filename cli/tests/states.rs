@@ -41,7 +41,7 @@ pub(crate) fn info(names: &[&str], schedule: Schedule) -> TraceInfo {
 
 /// Thread 7 serves: it reads, which waits, and parses, which is preempted. Of thread 8, the states of its first half are
 /// known.
-fn trace(path: &str, schedule: Schedule) {
+pub(crate) fn trace(path: &str, schedule: Schedule) {
     let main = [
         (0, 1),
         (MS, 2),
@@ -58,7 +58,7 @@ fn trace(path: &str, schedule: Schedule) {
     write(path, &info(NAMES, schedule), &threads);
 }
 
-fn schedule() -> Schedule {
+pub(crate) fn schedule() -> Schedule {
     let (running, preempted, waiting) = (
         Some(State::Running),
         Some(State::Preempted),

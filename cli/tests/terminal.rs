@@ -8,13 +8,14 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 19] = [
-    "record", "info", "report", "slow", "view", "diff", "flame", "records", "verify", "map",
-    "state", "convert", "pack", "unpack", "recover", "snapshot", "ctl", "rings", "listen",
+pub(crate) const COMMANDS: [&str; 21] = [
+    "record", "info", "report", "slow", "view", "diff", "flame", "hist", "replay", "records",
+    "verify", "map", "state", "convert", "pack", "unpack", "recover", "snapshot", "ctl", "rings",
+    "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
-fn on_terminal(columns: usize, variables: &[&str], words: &[&str]) -> String {
+pub(crate) fn on_terminal(columns: usize, variables: &[&str], words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("'{word}'")).collect();
     let tool = env!("CARGO_BIN_EXE_fdr");
     let line = format!(
@@ -34,7 +35,7 @@ fn plain(text: &str) -> String {
     text.replace("\x1b[1m", "").replace("\x1b[0m", "")
 }
 
-fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.lines()
         .map(|line| line.chars().count())
         .max()

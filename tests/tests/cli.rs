@@ -153,6 +153,30 @@ fn the_program_report_and_llvm_xray_count_alike() {
 }
 
 #[test]
+fn what_is_looked_through_is_what_was_recorded() {
+    let folder = Folder::new("cli-looking");
+    // The ring holds all of it.
+    let options = ["--buffer", "64M"];
+    let arguments = ["--documents", "20", "--passes", "1"];
+    let recording = folder.record(&options, "index_builder", &arguments);
+    let trace = recording.trace.as_str();
+    let report = folder.json(&["report", "--json", trace]);
+    let expected = calls(&report["functions"]);
+    let hist = folder.json(&["hist", "--json", trace, "*"]);
+    assert_eq!(calls(&hist["functions"]), expected);
+    let replay = folder.json(&["replay", "--json", "-n", "1000000", trace]);
+    let mut replayed: BTreeMap<String, u64> = BTreeMap::new();
+    for call in replay["calls"].as_array().expect("calls") {
+        let name = call["function"].as_str().expect("a name").to_owned();
+        *replayed.entry(name).or_default() += 1;
+    }
+    assert_eq!(replayed, expected);
+    folder.fdr(&["flame", "-o", "x.svg", trace]);
+    let picture = fs::read_to_string(folder.0.join("x.svg")).expect("a picture");
+    assert!(picture.contains(">index_builder::"), "{picture}");
+}
+
+#[test]
 fn a_ring_that_wrapped_says_what_it_lost() {
     let folder = Folder::new("cli-wrapped");
     let recording = folder.record(

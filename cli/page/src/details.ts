@@ -23,7 +23,7 @@ export async function call(host: Host): Promise<Node[]> {
     ["function", clean(stage.name(selected.trace, selected.function))],
     ["place", of?.file ? `${clean(of.file)}:${of.line}` : null],
     ["took", time(details.total_ns)],
-    ["by itself", details.self_ns === null ? null : `${time(details.self_ns)}; ${things(details.calls_inside, "call")} inside`],
+    ["by itself", details.self_ns === null ? (details.calls_inside > 0 ? `not known; ${things(details.calls_inside, "call")} inside` : null) : `${time(details.self_ns)}; ${things(details.calls_inside, "call")} inside`],
     ["seen in part", ends],
     ["thread", `${clean(thread?.name ?? "")} (thread ${thread?.id})`],
     ["begins", `${moment(begin, begin / 1e6)} after the trace's first record`],

@@ -2,6 +2,7 @@
 
 import { el, fill } from "./dom";
 import { Drawing } from "./draw";
+import { open } from "./embedded";
 import { clean, duration, matcher, things } from "./format";
 import { Actions, KEYS, on_key } from "./keys";
 import { CALLS, Info, SHORT, Source } from "./model";
@@ -13,10 +14,11 @@ import { empty, read, Selected, write } from "./view";
 async function main(): Promise<void> {
   const status = el("output", { id: "status", "aria-live": "polite" });
   const say = (text: string): void => fill(status, clean(text));
-  const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
-  const source: Source = served;
-  void served.stay();
+  const data = document.getElementById("data")?.textContent?.trim() ?? "";
   document.body.replaceChildren(el("p", {}, "reading the trace…"));
+  const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
+  const source: Source = data ? await open(data) : served;
+  if (source === served) void served.stay();
   const info = await source.info();
   document.body.replaceChildren(...page(source, info, status, say));
   window.dispatchEvent(new Event("resize"));

@@ -13,6 +13,7 @@ pub(crate) mod pack;
 pub(crate) mod record;
 pub(crate) mod records;
 pub(crate) mod recover;
+pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rings;
 pub(crate) mod slow;

@@ -6,7 +6,6 @@ mod json;
 mod overlaps;
 mod show;
 pub(in crate::commands) mod slowest;
-pub(in crate::commands) mod stacks;
 mod states;
 #[cfg(test)]
 mod states_tests;
@@ -37,7 +36,7 @@ use crate::report::rows::{Report, Row, name_of};
 use crate::selection::moment::seconds;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui;
-use crate::{away, memory, trace};
+use crate::{away, memory, stacks, trace};
 
 const HELP: &str = "\
 A call is slow if it took over ten times the p50 and over five times the p90 of

@@ -6,7 +6,7 @@ use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
-use super::stacks::Pass;
+use crate::stacks::Pass;
 
 /// A stretch of time, and the thread that is looked at in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

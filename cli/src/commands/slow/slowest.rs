@@ -8,7 +8,7 @@ use fdr_formats::calls::Ended;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
-use super::stacks::Pass;
+use crate::stacks::Pass;
 
 /// A call that took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,9 +12,9 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::overlaps::Stretch;
 use super::slowest::SlowCall;
-use super::stacks::Pass;
 use crate::away::Away;
 use crate::report::waits::Object;
+use crate::stacks::Pass;
 
 /// Paths inside of one call that are told apart.
 const NODES: usize = 1 << 12;
@@ -328,7 +328,7 @@ impl Pass for TreePass<'_> {
         }
     }
 
-    fn short_calls(&mut self, caller: At, calls: u64, ticks: u64) {
+    fn short_calls(&mut self, caller: At, _: Ticks, calls: u64, ticks: u64) {
         let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
             return;
         };

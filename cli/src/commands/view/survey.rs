@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::details::Meant;
 use super::filler::item_of;
 use super::viewed::Viewed;
-use crate::commands::slow::stacks::{self, Pass};
+use crate::stacks::{self, Pass};
 use crate::trace;
 
 /// Calls that are named as the slowest.

@@ -1,16 +1,16 @@
-//! Follows the calls of each thread on a call stack, for the passes of `fdr slow` and `fdr view`. Must never keep an event: a trace may
-//! be larger than memory.
+//! Follows the calls of each thread on a call stack, for commands that look at each call: a pass takes the calls as they
+//! end. Must never keep an event: a trace may be larger than memory.
 
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
 use fdr_formats::notes::NoteKind;
 use fdr_formats::source::drive_parallel;
-use fdr_formats::{Call, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
+use fdr_formats::{Call, CpuId, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use crate::ui::{self, Progress};
 
 /// What a pass over the trace does with its calls.
-pub(in crate::commands) trait Pass: Send {
+pub(crate) trait Pass: Send {
     /// What is known of an open call.
     type Data: Copy + Default + Send;
 
@@ -29,8 +29,13 @@ pub(in crate::commands) trait Pass: Send {
     }
 
     /// The innermost open call made calls that left no records.
-    fn short_calls(&mut self, caller: Self::Data, calls: u64, ticks: u64) {
-        let _ = (caller, calls, ticks);
+    fn short_calls(&mut self, caller: Self::Data, time: Ticks, calls: u64, ticks: u64) {
+        let _ = (caller, time, calls, ticks);
+    }
+
+    /// The thread runs on that CPU from here on.
+    fn cpu(&mut self, cpu: CpuId) {
+        let _ = cpu;
     }
 }
 
@@ -121,8 +126,9 @@ impl<P: Pass> Sink for Stacks<P> {
                 let ticks = stack.short_calls(*time, *ticks);
                 let caller = stack.open().last().map(|open| open.data);
                 self.pass
-                    .short_calls(caller.unwrap_or_default(), *calls, ticks);
+                    .short_calls(caller.unwrap_or_default(), *time, *calls, ticks);
             }
+            Mark::Cpu { cpu, .. } => self.pass.cpu(*cpu),
             Mark::Note { time, kind, body } => {
                 let caller = stack.open().last().map(|open| open.data);
                 self.pass
@@ -137,8 +143,20 @@ impl<P: Pass> Sink for Stacks<P> {
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(in crate::commands) fn run<P: Pass>(
+pub(crate) fn run<P: Pass>(
     source: &dyn Source,
+    make: impl Fn() -> P + Sync,
+) -> Result<Vec<P>, fdr_formats::Error> {
+    run_on(source, ui::jobs(), make)
+}
+
+/// The same on so many threads at most.
+///
+/// # Errors
+/// If the trace can't be read.
+pub(crate) fn run_on<P: Pass>(
+    source: &dyn Source,
+    jobs: usize,
     make: impl Fn() -> P + Sync,
 ) -> Result<Vec<P>, fdr_formats::Error> {
     let untimed = untimed(source.info());
@@ -152,7 +170,7 @@ pub(in crate::commands) fn run<P: Pass>(
         by_id: HashMap::new(),
         current: 0,
     };
-    let done = drive_parallel(source, ui::jobs(), stacks, &|bytes| progress.add(bytes))?;
+    let done = drive_parallel(source, jobs, stacks, &|bytes| progress.add(bytes))?;
     let passes = done.into_iter().map(|mut stacks| {
         for place in 0..stacks.threads.len() {
             stacks.finish(place);

@@ -1,0 +1,163 @@
+//! A replay as JSON: see docs/json.md.
+
+use std::io::Write;
+
+use fdr_formats::model::CpuId;
+use fdr_formats::notes::{Note, NoteKind};
+use fdr_formats::states::States;
+use fdr_formats::{Ticks, TraceInfo};
+use serde::Serialize;
+
+use super::Replay;
+use super::lines::{Line, Shown};
+use super::nearest::{Kind, Said};
+use crate::report::json::{self, Identity};
+use crate::report::rows::name_of;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    identity: Identity<'a>,
+    failed_thread: Option<u64>,
+    around_ns: Option<u64>,
+    calls: Vec<Call>,
+    notes: Vec<Remark>,
+    calls_not_shown: u64,
+}
+
+#[derive(Serialize)]
+struct Call {
+    thread: u64,
+    thread_name: String,
+    function: Option<String>,
+    id: u32,
+    depth: usize,
+    start_ns: u64,
+    since_first_ns: i128,
+    total_ns: u64,
+    entered: bool,
+    returned: bool,
+    open: bool,
+    untimed: bool,
+    short_calls: Option<u64>,
+    cpu: Option<u32>,
+    cpu_at_exit: Option<u32>,
+    states: Option<Spent>,
+}
+
+#[derive(Serialize)]
+struct Spent {
+    running_ns: u64,
+    preempted_ns: u64,
+    waiting_ns: u64,
+    unknown_ns: u64,
+}
+
+#[derive(Serialize)]
+struct Remark {
+    thread: u64,
+    thread_name: String,
+    depth: usize,
+    time_ns: u64,
+    since_first_ns: i128,
+    kind: &'static str,
+    detail: String,
+}
+
+/// Writes all lines.
+pub(super) fn write(
+    out: &mut dyn Write,
+    file: &str,
+    replay: &Replay<'_>,
+    states: Option<&States>,
+) -> anyhow::Result<()> {
+    let info = replay.source.info();
+    let (mut calls, mut notes) = (Vec::new(), Vec::new());
+    for line in &replay.lines {
+        match line {
+            Line::Call(shown) => calls.push(call(replay, states, shown)),
+            Line::Note(said, depth) => notes.push(remark(replay, said, *depth)),
+        }
+    }
+    json::print(
+        out,
+        &Document {
+            file,
+            format: &info.format,
+            program: &info.program,
+            process: info.process,
+            identity: Identity::of(&info.identity),
+            failed_thread: replay.failed.map(|thread| thread.0),
+            around_ns: replay.around.map(|around| info.clock.nanos(around).0),
+            calls,
+            notes,
+            calls_not_shown: replay.hidden,
+        },
+    )
+}
+
+fn call(replay: &Replay<'_>, states: Option<&States>, shown: &Shown) -> Call {
+    let info = replay.source.info();
+    let call = &shown.call;
+    let ns = |ticks: Ticks| info.clock.nanos(ticks).0;
+    let spent = states.map(|states| {
+        let known = states.known(call.thread, call.start, call.end);
+        Spent {
+            running_ns: ns(known.spent.running),
+            preempted_ns: ns(known.spent.preempted),
+            waiting_ns: ns(known.spent.waiting),
+            unknown_ns: ns(known.unknown),
+        }
+    });
+    let number = |cpu: Option<CpuId>| cpu.map(|cpu| cpu.0);
+    Call {
+        thread: call.thread.0,
+        thread_name: thread_name(info, call.thread.0),
+        function: (call.kind == Kind::Call).then(|| name_of(info, call.function)),
+        id: call.function.0,
+        depth: shown.depth,
+        start_ns: ns(call.start),
+        since_first_ns: since(replay, call.start),
+        total_ns: ns(Ticks(call.total)),
+        entered: call.has_entry,
+        returned: call.has_exit,
+        open: call.is_open,
+        untimed: call.untimed,
+        short_calls: match call.kind {
+            Kind::Short(calls) => Some(calls),
+            Kind::Call => None,
+        },
+        cpu: number(call.cpus[0]),
+        cpu_at_exit: number(call.cpus[1]),
+        states: spent,
+    }
+}
+
+fn remark(replay: &Replay<'_>, said: &Said, depth: usize) -> Remark {
+    let info = replay.source.info();
+    let kind = NoteKind::of(said.kind);
+    let note = kind.and_then(|kind| Note::decode(kind, &said.body));
+    Remark {
+        thread: said.thread.0,
+        thread_name: thread_name(info, said.thread.0),
+        depth,
+        time_ns: info.clock.nanos(said.time).0,
+        since_first_ns: since(replay, said.time),
+        kind: kind.map_or("", NoteKind::name),
+        detail: note.map_or_else(String::new, |note| note.words(info).to_string()),
+    }
+}
+
+fn thread_name(info: &TraceInfo, id: u64) -> String {
+    let thread = info.threads.iter().find(|thread| thread.id.0 == id);
+    thread.map_or_else(String::new, |thread| thread.name.clone())
+}
+
+fn since(replay: &Replay<'_>, time: Ticks) -> i128 {
+    let clock = &replay.source.info().clock;
+    let after = i128::from(clock.nanos(time.since(replay.begin)).0);
+    after - i128::from(clock.nanos(replay.begin.since(time)).0)
+}

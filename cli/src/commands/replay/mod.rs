@@ -1,0 +1,192 @@
+//! `fdr replay`: the calls of a stretch of time one by one, as they nest, all threads in the order of time.
+
+mod json;
+mod lines;
+mod nearest;
+mod notes;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::num::NonZeroUsize;
+use std::path::Path;
+
+use anyhow::bail;
+use fdr_formats::{Source, ThreadId, Ticks};
+
+use self::nearest::{Nearest, Wanted};
+use super::{Headings, Status, Traces};
+use crate::selection::moment::{self, Span, When};
+use crate::selection::{self, Filtering, Selection};
+use crate::tally::Tally;
+use crate::ui::{self, Progress};
+use crate::{away, memory, stacks, trace};
+
+const HELP: &str = "\
+Each line is a call, where it begins: its time since the first record of the
+trace in seconds, how long it took, its thread, and the function below the one
+that called it. Threads that fit beside each other have columns of their own.
+Calls of a function without calls inside that follow each other are one line,
+×35, with the time of all; --each has a line for each. Notes of the program
+begin with *.
+
+The calls are those nearest to a moment: the beginning of the selected part, or
+--around, or the end with --before-panic. A call is as near as its nearest
+moment, so the calls around it are there, too. --limit says how many.
+
+Behind a call: [open] when the trace was written; [began earlier] and [ended
+later], where the trace or the selected part has only a part of it; cpu 1→3, if
+it ended on another CPU. If the trace knows its threads' states, the parts of
+the time in which the thread was preempted or waited; ?: not known. A call with
+nothing behind it ran. In columns: p and w for half of the time or more, ! for
+open calls.
+
+Examples:
+  fdr replay app.fdr | less                   from the beginning
+  fdr replay --around 12:30:01.5 app.fdr      what was going on at that moment
+  fdr replay --before-panic app.fdr           the last calls of the thread
+  fdr replay --since -2ms -n 10000 app.fdr    all of the last two milliseconds
+  fdr replay -F app::handle -t worker-1 app.fdr";
+
+/// Calls that are shown, unless the user says otherwise; and at most, because all are held in memory.
+const SHOWN: usize = 1000;
+const MOST: usize = 1_000_000;
+
+/// Show calls one by one, nested, all threads in the order of time
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    traces: Traces,
+    /// The calls nearest to this moment; see fdr state --help
+    #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true)]
+    around: Option<When>,
+    /// The last calls before the panic or crash that made the trace, first those of its thread
+    #[arg(long, conflicts_with = "around")]
+    before_panic: bool,
+    /// Show at most N calls, up to 1000000
+    #[arg(short = 'n', long, value_name = "N", value_parser = limit, default_value_t = SHOWN)]
+    limit: usize,
+    /// A line for each call, also for those of the same function that follow each other
+    #[arg(long)]
+    each: bool,
+    /// One column for all threads, also if they fit beside each other
+    #[arg(long)]
+    lines: bool,
+    /// Print JSON, times in nanoseconds
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+fn limit(text: &str) -> Result<usize, String> {
+    let number = ui::at_least_one(text).map(NonZeroUsize::get)?;
+    match number {
+        ..=MOST => Ok(number),
+        _ => Err("it must be at most 1000000; --since, --until and --around choose a part".into()),
+    }
+}
+
+/// What is shown of a trace.
+struct Replay<'a> {
+    source: &'a dyn Source,
+    /// The trace's first record, from which times count.
+    begin: Ticks,
+    lines: Vec<lines::Line>,
+    /// Calls that are shown, and those that are not.
+    shown: u64,
+    hidden: u64,
+    /// The thread whose panic or crash made the trace.
+    failed: Option<ThreadId>,
+    /// The moment to which the calls are nearest, if it was asked for.
+    around: Option<Ticks>,
+}
+
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    let mut headings = None;
+    options.traces.each(|trace, several| {
+        let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
+        one(options, trace, headings)
+    })
+}
+
+fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Calls)?;
+    let source = &*source;
+    let info = source.info();
+    let failed = info.failed_thread();
+    if options.before_panic && failed.is_none() {
+        let reason = match info.reason.is_empty() {
+            true => "unknown".to_owned(),
+            false => ui::clean(&info.reason).into_owned(),
+        };
+        bail!(
+            "{}: was written for no panic or crash (reason: {reason})",
+            ui::path(trace)
+        );
+    }
+    memory::grows("the calls that are shown");
+    let around = moment_of(options, trace, source)?;
+    let wanted = Wanted {
+        moment: around.unwrap_or_default(),
+        only_before: options.before_panic,
+        most: options.limit,
+        first: failed.filter(|_| options.before_panic),
+        over: 0,
+        in_state: None,
+    };
+    // Each worker may keep as many as are asked for.
+    let jobs = ui::jobs().min((2 * MOST / options.limit).max(1));
+    let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
+    let workers = workers.map_err(|error| trace::about(trace, error))?;
+    let found = Nearest::gather(workers, &wanted);
+    memory::check()?;
+    let shown = found.calls.len() as u64;
+    let replay = Replay {
+        source,
+        begin: selection::begin(source)?.unwrap_or_default(),
+        hidden: found.seen.saturating_sub(shown),
+        shown,
+        lines: lines::lines(found, !options.each && !options.json),
+        failed,
+        around,
+    };
+    let states = away::states_of(info);
+    ui::print(|out| {
+        out.write_all(headings.next(trace).as_bytes())?;
+        match options.json {
+            true => json::write(out, &trace.to_string_lossy(), &replay, states.as_deref()),
+            false => show::write(out, &replay, states.as_deref(), options.lines),
+        }
+    })?;
+    Ok(Status::Done)
+}
+
+/// The moment to which the calls are nearest. `None`: the beginning.
+fn moment_of(
+    options: &Options,
+    trace: &Path,
+    source: &dyn Source,
+) -> anyhow::Result<Option<Ticks>> {
+    if options.before_panic {
+        return Ok(Some(source.info().end.unwrap_or(Ticks(u64::MAX))));
+    }
+    let Some(around) = &options.around else {
+        return Ok(None);
+    };
+    let progress = Progress::new(source);
+    let tally = Tally::of(source, &|bytes| progress.add(bytes));
+    drop(progress);
+    let tally = tally.map_err(|error| trace::about(trace, error))?;
+    let clock = &source.info().clock;
+    let Some(span) = Span::of(&tally, clock) else {
+        bail!(
+            "{}: no thread has entered or left a function",
+            ui::path(trace)
+        );
+    };
+    let time = span.find(around, clock)?;
+    Ok(Some(selection::first_tick(i128::from(time), clock)))
+}

@@ -1,0 +1,276 @@
+//! The calls and notes that are nearest to a moment: a pass over the trace that keeps so many of them and no more. A call
+//! is as near as its nearest moment, so the calls around a call are as near as that call, and are kept with it.
+
+use std::collections::{BinaryHeap, HashMap};
+
+use fdr_formats::calls::{EdgeStatus, Ended};
+use fdr_formats::model::{CpuId, State};
+use fdr_formats::notes::NoteKind;
+use fdr_formats::states::States;
+use fdr_formats::{FunctionId, ThreadId, Ticks};
+
+use crate::stacks::Pass;
+
+/// So much of a note is kept, and so many of them.
+const BODY: usize = 4096;
+const MOST_NOTES: usize = 10_000;
+
+/// Which calls are kept.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted<'a> {
+    /// The moment.
+    pub(super) moment: Ticks,
+    /// Nothing that begins after it.
+    pub(super) only_before: bool,
+    /// So many calls, and as many notes, up to [`MOST_NOTES`].
+    pub(super) most: usize,
+    /// As many again of this thread, whatever the others do.
+    pub(super) first: Option<ThreadId>,
+    /// Calls that took at least so many ticks.
+    pub(super) over: u64,
+    /// Calls that spent at least half of their time in that state.
+    pub(super) in_state: Option<(State, &'a States)>,
+}
+
+/// What something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Call,
+    /// So many calls that left no records.
+    Short(u64),
+}
+
+/// A call. The nearest come first in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Seen {
+    distance: u64,
+    /// Open calls around it, as far as they are known.
+    pub(super) depth: u32,
+    pub(super) thread: ThreadId,
+    pub(super) start: Ticks,
+    pub(super) end: Ticks,
+    /// What it took: of an untimed function that of the calls inside.
+    pub(super) total: u64,
+    pub(super) function: FunctionId,
+    pub(super) kind: Kind,
+    /// It was open when the trace was written.
+    pub(super) is_open: bool,
+    /// Its entry was measured.
+    pub(super) has_entry: bool,
+    /// Its exit was measured.
+    pub(super) has_exit: bool,
+    pub(super) untimed: bool,
+    /// At its entry and at its exit.
+    pub(super) cpus: [Option<CpuId>; 2],
+}
+
+/// What the program said.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Said {
+    distance: u64,
+    pub(super) thread: ThreadId,
+    pub(super) time: Ticks,
+    pub(super) kind: u8,
+    pub(super) body: Vec<u8>,
+}
+
+/// What the pass knows of an open call.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Entered {
+    cpu: Option<CpuId>,
+}
+
+/// So many of the nearest.
+#[derive(Debug)]
+struct Kept<T> {
+    heap: BinaryHeap<T>,
+    seen: u64,
+}
+
+impl<T: Ord> Kept<T> {
+    fn new() -> Kept<T> {
+        Kept {
+            heap: BinaryHeap::new(),
+            seen: 0,
+        }
+    }
+
+    fn add(&mut self, most: usize, item: T) {
+        self.seen += 1;
+        if self.heap.len() < most {
+            self.heap.push(item);
+        } else if let Some(mut farthest) = self.heap.peek_mut()
+            && item < *farthest
+        {
+            *farthest = item;
+        }
+    }
+}
+
+/// The pass.
+pub(super) struct Nearest<'a> {
+    wanted: Wanted<'a>,
+    calls: Kept<Seen>,
+    /// Those of the thread that is wanted first.
+    first: Kept<Seen>,
+    notes: Kept<Said>,
+    thread: ThreadId,
+    cpu: Option<CpuId>,
+    cpus: HashMap<ThreadId, Option<CpuId>>,
+}
+
+/// What all workers found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) calls: Vec<Seen>,
+    pub(super) notes: Vec<Said>,
+    /// Calls that were looked at.
+    pub(super) seen: u64,
+}
+
+impl<'a> Nearest<'a> {
+    pub(super) fn new(wanted: Wanted<'a>) -> Nearest<'a> {
+        Nearest {
+            wanted,
+            calls: Kept::new(),
+            first: Kept::new(),
+            notes: Kept::new(),
+            thread: ThreadId::default(),
+            cpu: None,
+            cpus: HashMap::new(),
+        }
+    }
+
+    /// The nearest of all workers.
+    pub(super) fn gather(workers: Vec<Nearest<'_>>, wanted: &Wanted<'_>) -> Found {
+        let mut found = Found::default();
+        let (mut calls, mut first, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for worker in workers {
+            found.seen += worker.calls.seen + worker.first.seen;
+            calls.extend(worker.calls.heap);
+            first.extend(worker.first.heap);
+            notes.extend(worker.notes.heap);
+        }
+        calls.sort_unstable();
+        first.sort_unstable();
+        notes.sort_unstable();
+        calls.truncate(wanted.most);
+        first.truncate(wanted.most);
+        notes.truncate(wanted.most);
+        // Of other threads, what was before that says nothing.
+        if let Some(begin) = first.iter().map(|call| call.end).min() {
+            calls.retain(|call| call.end >= begin);
+        }
+        calls.append(&mut first);
+        // Notes are shown where calls are.
+        let far = calls.iter().map(|call| call.distance).max().unwrap_or(0);
+        notes.retain(|note: &Said| note.distance <= far);
+        (found.calls, found.notes) = (calls, notes);
+        found
+    }
+
+    fn distance(&self, start: Ticks, end: Ticks) -> Option<u64> {
+        let moment = self.wanted.moment;
+        if start > moment {
+            return (!self.wanted.only_before).then(|| start.since(moment).0);
+        }
+        Some(moment.since(end).0)
+    }
+
+    fn is_wanted(&self, seen: &Seen) -> bool {
+        let Some((state, states)) = self.wanted.in_state else {
+            return true;
+        };
+        let known = states.known(seen.thread, seen.start, seen.end);
+        let all = known.spent.all().0;
+        all > 0 && known.spent.of(state).0.saturating_mul(2) >= all
+    }
+
+    fn add(&mut self, seen: Seen) {
+        if seen.total < self.wanted.over || !self.is_wanted(&seen) {
+            return;
+        }
+        match self.wanted.first == Some(seen.thread) {
+            true => self.first.add(self.wanted.most, seen),
+            false => self.calls.add(self.wanted.most, seen),
+        }
+    }
+}
+
+impl Pass for Nearest<'_> {
+    type Data = Entered;
+
+    fn thread(&mut self, thread: ThreadId) {
+        if thread != self.thread {
+            self.cpus.insert(self.thread, self.cpu);
+            self.cpu = self.cpus.get(&thread).copied().flatten();
+            self.thread = thread;
+        }
+    }
+
+    fn cpu(&mut self, cpu: CpuId) {
+        self.cpu = Some(cpu);
+    }
+
+    fn entered(&mut self, _: FunctionId, _: Entered) -> Entered {
+        Entered { cpu: self.cpu }
+    }
+
+    fn ended(&mut self, ended: &Ended<Entered>, is_open: bool) {
+        let (start, end) = (ended.call.start, ended.end.max(ended.call.start));
+        let Some(distance) = self.distance(start, end) else {
+            return;
+        };
+        self.add(Seen {
+            distance,
+            depth: u32::try_from(ended.depth).unwrap_or(u32::MAX),
+            thread: self.thread,
+            start,
+            end,
+            total: ended.total(),
+            function: ended.call.function,
+            kind: Kind::Call,
+            is_open,
+            has_entry: ended.call.entry() == EdgeStatus::Measured,
+            has_exit: ended.exit == EdgeStatus::Measured,
+            untimed: ended.untimed,
+            cpus: [ended.call.data.cpu, self.cpu],
+        });
+    }
+
+    fn note(&mut self, _: Entered, time: Ticks, kind: NoteKind, body: &[u8]) {
+        if let (Some(distance), Some(body)) =
+            (self.distance(time, time), body.get(..body.len().min(BODY)))
+        {
+            let note = Said {
+                distance,
+                thread: self.thread,
+                time,
+                kind: kind as u8,
+                body: body.to_vec(),
+            };
+            self.notes.add(self.wanted.most.min(MOST_NOTES), note);
+        }
+    }
+
+    fn short_calls(&mut self, _: Entered, time: Ticks, calls: u64, ticks: u64) {
+        let Some(distance) = self.distance(time, time) else {
+            return;
+        };
+        self.add(Seen {
+            distance,
+            depth: u32::MAX,
+            thread: self.thread,
+            start: time,
+            end: time,
+            total: ticks,
+            function: FunctionId(0),
+            kind: Kind::Short(calls),
+            is_open: false,
+            has_entry: true,
+            has_exit: true,
+            untimed: false,
+            cpus: [self.cpu; 2],
+        });
+    }
+}

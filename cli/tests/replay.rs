@@ -1,0 +1,178 @@
+//! `fdr replay`: what a person and a script get to see of the calls one by one.
+
+use fdr_formats::{Thread, ThreadId, TraceInfo};
+
+use crate::common::{Folder, answer, calls, fdr, functions, json, small, stderr, write};
+use crate::states;
+use crate::terminal::{on_terminal, width};
+
+#[test]
+fn calls_are_lines_in_the_order_of_time_below_their_callers() {
+    let folder = Folder::new("replay");
+    let trace = folder.file("t.fdr");
+    small(&trace, &["app::run", "app::step"]);
+    assert_eq!(
+        answer(&["replay", &trace]),
+        "small (process 7) · 4 calls\n       \
+         seconds       took  thread      call\n   \
+         0.000000000   1.000 µs  main (7)    app::run\n   \
+         0.000000100     500 ns  main (7)      app::step ×2   longest 300 ns\n   \
+         0.000000500     100 ns  worker (8)  app::step\n"
+    );
+    let each = answer(&["replay", "--each", &trace]);
+    assert_eq!(each.lines().count(), 6, "{each}");
+    assert!(
+        each.contains("0.000000400     300 ns  main (7)      app::step\n"),
+        "{each}"
+    );
+    // Two of four, the nearest to the end.
+    let last = answer(&["replay", "--around", "end", "-n", "2", &trace]);
+    assert!(
+        last.starts_with("small (process 7) · the nearest 2 calls, 2 more (--limit)\n"),
+        "{last}"
+    );
+    assert!(
+        last.contains("app::run") && last.contains("0.000000400"),
+        "{last}"
+    );
+    // What the selection leaves out is not there; a part of a call says so.
+    let part = answer(&["replay", "-t", "main", "--since", "+200ns", &trace]);
+    assert!(
+        part.contains("800 ns  main (7)  app::run   [began earlier]"),
+        "{part}"
+    );
+    assert!(!part.contains("worker"), "{part}");
+    let beyond = fdr(&["replay", "--around", "+1s", &trace]);
+    assert_eq!(beyond.status.code(), Some(2));
+    assert!(
+        stderr(&beyond).contains("+1s is not in the trace, which"),
+        "{beyond:?}"
+    );
+}
+
+#[test]
+fn a_script_gets_each_call_with_what_is_known_of_it() {
+    let folder = Folder::new("replay-json");
+    let trace = folder.file("t.fdr");
+    states::trace(&trace, states::schedule());
+    let document = json(&["replay", "--json", &trace]);
+    let calls = document["calls"].as_array().expect("an array");
+    let names: Vec<&str> = calls
+        .iter()
+        .map(|call| call["function"].as_str().expect("a name"))
+        .collect();
+    assert_eq!(
+        names,
+        ["app::serve", "app::parse", "app::read", "app::parse"]
+    );
+    let read = &calls[2];
+    assert_eq!(
+        (&read["depth"], &read["start_ns"]),
+        (&1.into(), &1_000_000.into())
+    );
+    assert_eq!(read["states"]["waiting_ns"], 80_000_000);
+    assert_eq!(calls[1]["states"]["unknown_ns"], 50_000_000);
+    let documented = include_str!("../../docs/json.md");
+    for value in [&document, read, &read["states"]] {
+        for field in value.as_object().expect("an object").keys() {
+            assert!(documented.contains(&format!("`{field}`")), "{field}");
+        }
+    }
+    let lines = answer(&["replay", &trace]);
+    assert!(lines.contains("app::read   waiting 90 %\n"), "{lines}");
+    assert!(lines.contains("app::parse   ? 50 %\n"), "{lines}");
+}
+
+#[test]
+fn before_a_panic_the_thread_that_panicked_comes_first() {
+    let folder = Folder::new("replay-panic");
+    let trace = folder.file("t.fdr");
+    let info = TraceInfo {
+        functions: functions(&["app::run", "app::step"]),
+        reason: "panic in thread 8 (worker) at src/main.rs:7:9: no".into(),
+        ..TraceInfo::default()
+    };
+    let thread = |id, name: &str| Thread {
+        id: ThreadId(id),
+        name: name.into(),
+        ..Thread::default()
+    };
+    let main = calls(&[(0, 1), (10, 2), (20, -2), (900, -1)]);
+    let worker = calls(&[(100, 1), (200, 2), (300, -2), (800, 2)]);
+    write(
+        &trace,
+        &info,
+        &[(thread(7, "main"), main), (thread(8, "worker"), worker)],
+    );
+    let said = on_terminal(
+        120,
+        &[],
+        &[
+            "--color",
+            "never",
+            "--no-pager",
+            "replay",
+            "--before-panic",
+            &trace,
+        ],
+    );
+    let heads = said
+        .lines()
+        .find(|line| line.contains("seconds"))
+        .expect("heads");
+    let (first, second) = (heads.find("worker (8)"), heads.find("main (7)"));
+    assert!(first.is_some() && first < second, "{said}");
+    assert!(said.contains("panic in thread 8"), "{said}");
+    // Those that were open have a mark, at the end of the column.
+    let open = said
+        .lines()
+        .filter(|line| line.trim_end().ends_with('!'))
+        .count();
+    assert_eq!(open, 2, "{said}");
+    small(&trace, &["app::run", "app::step"]);
+    let none = fdr(&["replay", "--before-panic", &trace]);
+    assert_eq!(none.status.code(), Some(2));
+    assert!(
+        stderr(&none).contains("was written for no panic or crash"),
+        "{none:?}"
+    );
+}
+
+#[test]
+fn threads_that_fit_stand_beside_each_other_and_names_obey_nobody() {
+    let folder = Folder::new("replay-wide");
+    let trace = folder.file("t.fdr");
+    small(
+        &trace,
+        &[
+            "\u{1b}[2Japp::run",
+            "app::a_step_with_a_name_that_is_much_longer_than_its_column_is",
+        ],
+    );
+    for (columns, beside) in [(80, false), (100, true), (200, true)] {
+        let said = on_terminal(
+            columns,
+            &[],
+            &["--color", "never", "--no-pager", "replay", &trace],
+        );
+        assert!(width(&said) <= columns, "{columns}: {said}");
+        assert_eq!(said.contains("took"), !beside, "{columns}: {said}");
+        assert!(!said.contains('\u{1b}'), "{said}");
+        let lines = on_terminal(
+            columns,
+            &[],
+            &[
+                "--color",
+                "never",
+                "--no-pager",
+                "replay",
+                "--lines",
+                &trace,
+            ],
+        );
+        assert!(
+            lines.contains("took") && width(&lines) <= columns,
+            "{lines}"
+        );
+    }
+}
