@@ -63,6 +63,7 @@ mod syscalls;
 mod tasks;
 mod thread_states;
 mod threads;
+mod top;
 mod tracing_spans;
 mod triggers;
 mod triggers_others;
