@@ -195,6 +195,8 @@ fn draw(
 /// What is asked of a trace.
 pub(crate) struct Asked<'a> {
     pub(crate) selection: &'a Selection,
+    /// Whether calls of other functions than `--filter` are left out, or not shown.
+    pub(crate) filtering: Filtering,
     pub(crate) per_thread: bool,
     pub(crate) calls: bool,
     pub(crate) by: Option<State>,
@@ -205,12 +207,28 @@ impl Options {
     fn asked(&self) -> Asked<'_> {
         Asked {
             selection: &self.selection,
+            filtering: Filtering::Shown,
             per_thread: self.per_thread,
             calls: self.calls,
             by: self.by.map(By::state),
             common: self.common,
         }
     }
+}
+
+/// A path.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The path of its caller.
+    pub(crate) caller: usize,
+    pub(crate) name: String,
+    /// It ends in a function, or in what stands for functions.
+    pub(crate) is_function: bool,
+    /// It stands for the calls of its caller that were open in the end.
+    pub(crate) is_open: bool,
+    /// ns.
+    pub(crate) own: u64,
+    pub(crate) calls: u64,
 }
 
 /// The paths of one trace.
@@ -228,7 +246,7 @@ impl Folding {
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn of(asked: &Asked<'_>, trace: &Path) -> anyhow::Result<Folding> {
-        let mut source = asked.selection.open(trace, Filtering::Shown)?;
+        let mut source = asked.selection.open(trace, asked.filtering)?;
         // Where nothing is overwritten, nothing is to be told.
         let info = source.info();
         let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
@@ -253,8 +271,10 @@ impl Folding {
             ));
         }
         let shown = match asked.selection.filter() {
-            Some(filter) => shown(filter, info, &folded.tree),
-            None => HashMap::new(),
+            Some(filter) if asked.filtering == Filtering::Shown => {
+                shown(filter, info, &folded.tree)
+            }
+            _ => HashMap::new(),
         };
         Ok(Folding {
             tree: folded.tree,
@@ -278,6 +298,28 @@ impl Folding {
         write(out, self.source.info(), &self.tree, &|node| {
             self.value(node)
         })
+    }
+
+    /// The trace.
+    pub(crate) fn info(&self) -> &TraceInfo {
+        self.source.info()
+    }
+
+    /// The paths one by one, callers first. The first is that of everything.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let info = self.source.info();
+        let row = |(_, node): (NodeId, &Node)| Row {
+            caller: node.caller.index(),
+            name: match node.label {
+                Label::Function(id) => name_of(info, id),
+                label => name(info, label),
+            },
+            is_function: matches!(node.label, Label::Function(_) | Label::Others),
+            is_open: node.label == Label::Open,
+            own: info.clock.nanos(Ticks(node.own)).0,
+            calls: node.calls,
+        };
+        self.tree.nodes().map(row).collect()
     }
 
     /// Adds the paths to those of other traces.
