@@ -63,7 +63,7 @@ impl Drop for Viewer {
     }
 }
 
-/// Two threads whose blocks are read from places in the middle: 60,000 calls of one, some of them long, and few of the
+/// Two threads whose blocks are read from places in the middle: 180,000 calls of one, some of them long, and few of the
 /// other.
 pub(crate) fn long(path: &str) {
     let info = TraceInfo {
@@ -73,7 +73,7 @@ pub(crate) fn long(path: &str) {
     let of = |id| fdr_formats::FunctionId(id);
     let mut busy = vec![Call::entry(Ticks(1000), of(1))];
     let mut at = 1000;
-    for nth in 0..20_000_u64 {
+    for nth in 0..60_000_u64 {
         busy.push(Call::entry(Ticks(at + 3), of(2)));
         for inner in 0..2 {
             busy.push(Call::entry(Ticks(at + 10 + inner * 20), of(3)));
@@ -181,7 +181,7 @@ fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
     long(&trace);
     let mut known_near = None;
     // Of the second one, the lowest levels are given up, and calls are read from the trace again.
-    for memory in ["512M", "2M"] {
+    for memory in ["512M", "6M"] {
         let viewer = Viewer::new(&["--max-memory", memory, &trace]);
         let info = loop {
             let info = viewer.json("api/info");
@@ -190,7 +190,7 @@ fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
             }
         };
         let known = &info["traces"][0];
-        assert_eq!(known["threads"][0]["calls"], 60_001);
+        assert_eq!(known["threads"][0]["calls"], 180_001);
         let (begin, end) = (
             known["begin"].as_f64().unwrap(),
             known["end"].as_f64().unwrap(),
@@ -201,7 +201,7 @@ fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
             ));
             assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
             let sum: u32 = calls(&body).iter().map(|call| call.4).sum();
-            assert_eq!(sum, 60_001, "{memory} {pixel}");
+            assert_eq!(sum, 180_001, "{memory} {pixel}");
         }
         // A stretch in the middle has exactly its calls, and the ones around them with their own ends.
         let from = begin + (end - begin) * 0.6;
@@ -265,4 +265,114 @@ fn what_can_not_be_read_is_an_error_that_names_the_file() {
     let output = common::fdr(&["view", "--no-open", &folder.file("none.fdr")]);
     assert_eq!(output.status.code(), Some(2));
     assert!(common::stderr(&output).contains("none.fdr"), "{output:?}");
+}
+
+#[test]
+fn a_call_has_its_own_time_and_its_place_among_all_calls_of_its_function() {
+    let folder = Folder::new("view-call");
+    let trace = folder.file("long.fdr");
+    long(&trace);
+    for memory in ["512M", "6M"] {
+        let viewer = Viewer::new(&["--max-memory", memory, &trace]);
+        let own = json(&["report", "--json", "--window", &trace]);
+        let end = own["duration_ns"].as_u64().expect("a number");
+        let rows = own["functions"].as_array().expect("functions");
+        let row = |name: &str| rows.iter().find(|row| row["name"] == name).expect("a row");
+        // The outermost call of the busy thread is the first of two.
+        let survey = viewer.json(&format!(
+            "api/survey?functions=1&thread=0&depth=0&start=0&end={end}&function=1&flags=0"
+        ));
+        assert_eq!(
+            (&survey["calls"], &survey["before"]),
+            (&row("app::run")["calls"], &0.into())
+        );
+        assert_eq!(
+            (&survey["longer"], &survey["equal"]),
+            (&0.into(), &1.into())
+        );
+        assert_eq!(survey["next"]["start"], 4000.0);
+        assert_eq!(survey["next"]["thread"], 1);
+        let one = viewer.json(&format!(
+            "api/call?thread=0&depth=0&start=0&end={end}&function=1&flags=0"
+        ));
+        let other =
+            viewer.json("api/call?thread=1&depth=0&start=4000&end=1499000&function=1&flags=0");
+        assert_eq!(one["calls_inside"], 180_000);
+        let sum = |field: &str| one[field].as_u64().unwrap() + other[field].as_u64().unwrap();
+        assert_eq!(sum("self_ns"), row("app::run")["self_ns"].as_u64().unwrap());
+        assert_eq!(
+            sum("total_ns"),
+            row("app::run")["total_ns"].as_u64().unwrap()
+        );
+        // Steps through all long calls: those at the top of the list.
+        let steps = viewer.json("api/survey?functions=2");
+        assert_eq!(
+            (&steps["calls"], &steps["measured"]),
+            (&60_000.into(), &60_000.into())
+        );
+        let slowest = steps["slowest"].as_array().expect("a list");
+        let ticks = |call: &Value| call["end"].as_f64().unwrap() - call["start"].as_f64().unwrap();
+        assert!(
+            slowest.iter().all(|call| ticks(call) > 29_000.0),
+            "{slowest:?}"
+        );
+        let sum = |list: &Value| {
+            list.as_array()
+                .unwrap()
+                .iter()
+                .map(|bucket| bucket[2].as_u64().unwrap())
+                .sum::<u64>()
+        };
+        assert_eq!(sum(&steps["buckets"]), 60_000);
+        let first = &slowest[0];
+        let query = format!(
+            "thread=0&depth=1&start={}&end={}&function=2&flags=0",
+            first["start"], first["end"]
+        );
+        let of_one = viewer.json(&format!("api/survey?functions=2&{query}"));
+        assert_eq!(of_one["longer"], 0);
+        let why = viewer.json(&format!("api/why?{query}"));
+        let sentence = why["calls"][0]["sentence"].as_str().expect("a sentence");
+        assert!(sentence.contains("app::step"), "{sentence}");
+    }
+}
+
+#[test]
+fn the_flame_graph_and_the_slow_calls_are_those_of_the_other_commands() {
+    let folder = Folder::new("view-flame");
+    let trace = folder.file("long.fdr");
+    long(&trace);
+    let viewer = Viewer::new(&[&trace]);
+    for (query, words) in [
+        ("", &[][..]),
+        (
+            "from_ns=600000&to_ns=800000",
+            &["--since", "+600us", "--until", "+800us"],
+        ),
+    ] {
+        let graph = viewer.json(&format!("api/flame?{query}"));
+        let lines = common::answer(&[&["flame"], words, &[&trace]].concat());
+        let paths = graph["paths"].as_array().expect("paths");
+        for line in lines.lines() {
+            let (path, own) = line.rsplit_once(' ').expect("a value");
+            let mut at = 0;
+            for name in path.split(';') {
+                at = (0..paths.len())
+                    .position(|nth| {
+                        nth > 0 && paths[nth]["caller"] == at && paths[nth]["name"] == name
+                    })
+                    .unwrap_or_else(|| panic!("{name}: {graph}"));
+            }
+            assert_eq!(paths[at]["own"].to_string(), own, "{line}");
+        }
+        let words = [&["slow", "--json"], words, &[&trace]].concat();
+        let served = viewer.json(&format!("api/slow?{query}"));
+        let names = |answer: &Value| {
+            let calls = answer["calls"].as_array().expect("calls").iter();
+            calls
+                .map(|call| call["sentence"].clone())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(names(&served), names(&json(&words)), "{words:?}");
+    }
 }

@@ -126,7 +126,14 @@ const READERS: &[Reader] = &[
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),
         suite: Suite::Rest,
-        what_for: "instructions of calls, readers and writers, counted",
+        what_for: "instructions of calls, readers and writers, counted; exports read by callgrind_annotate",
+    },
+    Reader {
+        name: "Go",
+        sign: Sign::Program(&["go"]),
+        origin: Origin::Debian(&["golang-go"]),
+        suite: Suite::Rest,
+        what_for: "exports read by Go's pprof",
     },
 ];
 

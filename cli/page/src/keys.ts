@@ -7,7 +7,7 @@ export interface Actions {
   fit(): void;
   fit_selected(): void;
   search(): void;
-  next(direction: 1 | -1): void;
+  next(direction: 1 | -1): void | Promise<void>;
   mark(): void;
   clear(): void;
   step(direction: "left" | "right" | "up" | "down"): void;
@@ -25,6 +25,7 @@ export const KEYS: [string, string][] = [
   ["← →", "previous, next call of the same depth"],
   ["↑ ↓", "the call around, the first call inside"],
   ["/", "search functions: text, or a glob with * and ?"],
+  ["N, Shift N", "next, previous call that was found"],
   ["M", "mark the time of the selected call, or what is shown"],
   ["T", "light or dark"],
   ["Esc", "take back: search, mark, selection"],
@@ -50,7 +51,7 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
     e: actions.fit_selected,
     m: actions.mark,
     t: actions.theme,
-    n: () => actions.next(event.shiftKey ? -1 : 1),
+    n: () => void actions.next(event.shiftKey ? -1 : 1),
     "/": actions.search,
     "?": actions.help,
     escape: actions.clear,

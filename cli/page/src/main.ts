@@ -2,9 +2,10 @@
 
 import { el, fill } from "./dom";
 import { Drawing } from "./draw";
+import { open } from "./embedded";
 import { clean, duration, matcher, things } from "./format";
 import { Actions, KEYS, on_key } from "./keys";
-import { Info, SHORT, Source } from "./model";
+import { CALLS, Info, SHORT, Source } from "./model";
 import { Panel } from "./panel";
 import { Served } from "./served";
 import { AXIS, GUTTER, Lane, Stage } from "./stage";
@@ -13,10 +14,11 @@ import { empty, read, Selected, write } from "./view";
 async function main(): Promise<void> {
   const status = el("output", { id: "status", "aria-live": "polite" });
   const say = (text: string): void => fill(status, clean(text));
-  const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
-  const source: Source = served;
-  void served.stay();
+  const data = document.getElementById("data")?.textContent?.trim() ?? "";
   document.body.replaceChildren(el("p", {}, "reading the trace…"));
+  const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
+  const source: Source = data ? await open(data) : served;
+  if (source === served) void served.stay();
   const info = await source.info();
   document.body.replaceChildren(...page(source, info, status, say));
   window.dispatchEvent(new Event("resize"));
@@ -35,7 +37,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   const stage = new Stage(info, view, source, changed, (error) => say(String(error instanceof Error ? error.message : error)));
   const drawing = new Drawing(canvas, stage);
-  const panel = new Panel(stage, source, search, () => {
+  const panel = new Panel(stage, source, { search, select: (trace, call) => select({ trace, ...call }), locate }, () => {
     panel.hide();
     resized();
     canvas.focus();
@@ -94,9 +96,41 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
         stage.found[nth] = new Set(ids);
       });
       const count = stage.found.reduce((sum, found) => sum + found.size, 0);
-      say(`${things(count, "function")} found`);
+      say(`${things(count, "function")} found${count > 0 ? ": N goes through their calls" : /[*?]/.test(text) ? ": a glob is of the whole name, as *::step_*" : ""}`);
     } else told();
     changed();
+  }
+
+  /** Goes to the next call that the search found. */
+  async function next(direction: 1 | -1): Promise<void> {
+    const trace = view.selected?.trace ?? stage.found.findIndex((found) => found.size > 0);
+    const found = stage.found[trace];
+    if (!found || found.size === 0) return say(view.search ? "no function is found" : "search first: /");
+    say("searching…");
+    const at = view.selected?.trace === trace ? view.selected : { thread: 0, depth: 0, start: stage.tick(trace, view.from), end: 0, function: 0, flags: 0 };
+    const survey = await source.survey(trace, [...found], at);
+    const call = direction > 0 ? survey.next : survey.previous;
+    if (!call) return say(`no ${direction > 0 ? "later" : "earlier"} one of ${things(survey.calls, "call")}`);
+    const is_among = found.has(view.selected?.function ?? -1);
+    const number = direction > 0 ? survey.before + (is_among ? 2 : 1) : survey.before;
+    select({ trace, ...call });
+    say(`call ${number} of ${survey.calls} found`);
+  }
+
+  /** Selects the call of a function that begins then. */
+  async function locate(trace: number, thread: number, of: number, since_first_ns: number): Promise<void> {
+    const tick = stage.trace(trace).begin + (since_first_ns * stage.trace(trace).frequency) / 1e9;
+    const slack = Math.max(stage.trace(trace).frequency / 1e9, 1) * 2;
+    const [picture] = await source.lanes(trace, [thread], tick - slack, tick + slack, 0);
+    for (const [depth, row] of (picture?.rows ?? []).entries()) {
+      for (let nth = 0; nth < row.length; nth++) {
+        const start = row.start[nth] ?? 0;
+        const count = row.count[nth] ?? 0;
+        if (row.function[nth] !== of || Math.abs(start - tick) > slack || (count & CALLS) !== 1) continue;
+        return select({ trace, thread, depth, start, end: row.end[nth] ?? start, function: of, flags: (count & ~CALLS) >>> 0 });
+      }
+    }
+    say("the call is not in the picture");
   }
 
   /** The lane of the selected call, or the first one that is seen. */
@@ -138,7 +172,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       stage.show(from - margin, to + margin);
     },
     search: () => find.focus(),
-    next: () => undefined,
+    next,
     mark: () => {
       const { selected } = view;
       view.mark = selected ? [stage.at(selected.trace, selected.start), stage.at(selected.trace, selected.end)] : [Math.max(view.from, 0), Math.min(view.to, stage.end)];
@@ -195,6 +229,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     if (event.key === "Enter" || event.key === "Escape") canvas.focus();
   });
   document.addEventListener("keydown", (event) => on_key(event, actions));
+  window.addEventListener("unhandledrejection", (event) => say(String(event.reason instanceof Error ? event.reason.message : event.reason)));
   window.addEventListener("resize", resized);
   window.addEventListener("hashchange", () => from_fragment());
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {

@@ -107,6 +107,8 @@ export interface Report {
   duration_ns: number;
   records: number;
   diagnostics: unknown[];
+  /** What has to be said of the figures, if they are not those of `fdr report`. */
+  note?: string;
 }
 
 /** A stretch of a trace, in ns since its first record; threads by their places, none: all. */
@@ -126,12 +128,55 @@ export interface Call {
   flags: number;
 }
 
+/** What is known of a call beside its place. */
+export interface Details {
+  total_ns: number;
+  self_ns: number | null;
+  calls_inside: number;
+  states: { running_ns: number; preempted_ns: number; waiting_ns: number; unknown_ns: number } | null;
+  cpu: number | null;
+  cpu_changes: number;
+  arguments: string[];
+}
+
+/** Calls of some functions, and where one of them is among them. */
+export interface Survey {
+  calls: number;
+  /** Calls with both edges in the trace. */
+  measured: number;
+  /** Those before the call that is asked about, in time. */
+  before: number;
+  longer: number;
+  equal: number;
+  /** Upper and lower bound in ns, and calls. */
+  buckets: [number, number, number][];
+  previous: Call | null;
+  next: Call | null;
+  slowest: Call[];
+}
+
+/** Paths of calls; the first is the root, and a caller comes before what it calls. */
+export interface Flame {
+  paths: { name: string; caller: number; own: number; total: number }[];
+  left_out: number;
+}
+
+/** What `fdr slow --json` says. */
+export interface Slow {
+  calls: { function: string; id: number; thread: number; since_first_ns: number | null; total_ns: number; sentence: string; usual: { p50_ns: number }; path: { function: string; total_ns: number; usual_ns: number; calls: number }[] }[];
+}
+
 /** Who answers the page's questions. */
 export interface Source {
   readonly is_served: boolean;
   info(): Promise<Info>;
   lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]>;
   table(trace: number, marked: Marked): Promise<Report>;
+  flame(trace: number, marked: Marked, by: string): Promise<Flame>;
+  slow(trace: number, marked: Marked): Promise<Slow>;
+  details(trace: number, call: Call): Promise<Details>;
+  survey(trace: number, functions: number[], at: Call | null): Promise<Survey>;
+  why(trace: number, call: Call): Promise<Slow>;
 }
 
 /** The pictures in an answer; `put` of the server's `api.rs` has the order. */

@@ -1,6 +1,6 @@
 // Asks the server that gave the page.
 
-import { Info, Marked, Picture, pictures, Report, Source } from "./model";
+import { Call, Details, Flame, Info, Marked, Picture, pictures, Report, Slow, Source, Survey } from "./model";
 
 type Values = Record<string, string | number | undefined>;
 
@@ -54,6 +54,26 @@ export class Served implements Source {
   table(trace: number, marked: Marked): Promise<Report> {
     return this.json("table", { trace, ...of(marked) });
   }
+
+  flame(trace: number, marked: Marked, by: string): Promise<Flame> {
+    return this.json("flame", { trace, by, ...of(marked) });
+  }
+
+  slow(trace: number, marked: Marked): Promise<Slow> {
+    return this.json("slow", { trace, ...of(marked) });
+  }
+
+  details(trace: number, call: Call): Promise<Details> {
+    return this.json("call", { trace, ...of_call(call) });
+  }
+
+  survey(trace: number, functions: number[], at: Call | null): Promise<Survey> {
+    return this.json("survey", { trace, functions: functions.join(","), ...(at ? of_call(at) : {}) });
+  }
+
+  why(trace: number, call: Call): Promise<Slow> {
+    return this.json("why", { trace, ...of_call(call) });
+  }
 }
 
 /** An answer that says no. */
@@ -64,4 +84,13 @@ export const of = (marked: Marked): Values => ({
   from_ns: marked.from_ns,
   to_ns: marked.to_ns,
   threads: marked.threads?.join(","),
+});
+
+const of_call = (call: Call): Values => ({
+  thread: call.thread,
+  depth: call.depth,
+  start: call.start,
+  end: call.end,
+  function: call.function,
+  flags: call.flags,
 });

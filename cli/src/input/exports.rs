@@ -13,9 +13,19 @@ struct Kind {
 
 const KINDS: &[Kind] = &[
     Kind {
+        title: "Perfetto",
+        extension: "perfetto-trace",
+        head: b"",
+    },
+    Kind {
         title: "Chrome trace events",
         extension: "chrome.json",
         head: b"{\"displayTimeUnit\":",
+    },
+    Kind {
+        title: "Firefox Profiler",
+        extension: "firefox.json",
+        head: b"{\"meta\":{",
     },
     Kind {
         title: "speedscope",
@@ -26,6 +36,26 @@ const KINDS: &[Kind] = &[
         title: "folded lines",
         extension: "folded",
         head: b"",
+    },
+    Kind {
+        title: "pprof",
+        extension: "pb.gz",
+        head: b"",
+    },
+    Kind {
+        title: "callgrind",
+        extension: "callgrind",
+        head: b"# callgrind format\n",
+    },
+    Kind {
+        title: "OTLP traces",
+        extension: "otlp.pb",
+        head: b"",
+    },
+    Kind {
+        title: "OTLP traces as JSON lines",
+        extension: "otlp.jsonl",
+        head: b"{\"resourceSpans\":",
     },
     Kind {
         title: "CSV",

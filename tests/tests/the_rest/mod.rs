@@ -11,6 +11,7 @@ mod builds;
 mod clang_xray;
 mod compiled_out;
 mod entrace;
+mod exports;
 mod faults_injected;
 mod features;
 mod hawktracer;

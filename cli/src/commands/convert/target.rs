@@ -118,12 +118,18 @@ states are in order of time over all threads, or have sizes in front. So they
 can be written only after the last event. From 64 MiB on they keep the events
 in a file without a name in TMPDIR.
 
+Exports are for other people's viewers. docs/exports.md says what each keeps,
+and how to open it. The trace is read twice. Those of Perfetto, Chrome, OTLP,
+CSV and JSON lines are written while it is read; the others are made at the end.
+
 Examples:
   fdr convert app.fdr --to heph     app.heph, beside it
   fdr convert app.fdr --to ctf -o traces/app
       a folder, for babeltrace2 and Trace Compass
   fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
-  fdr convert app.htdump --to xray  and back, with names, counts and times";
+  fdr convert app.htdump --to xray  and back, with names, counts and times
+  fdr convert app.fdr --to perfetto --last 2s
+      app.perfetto-trace, for ui.perfetto.dev";
 
 /// What a new trace is called: the trace's name with the end that the format has.
 pub(super) fn default_name(trace: &Path, target: &Target) -> OsString {

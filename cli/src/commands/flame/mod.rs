@@ -256,7 +256,8 @@ impl Folding {
         if let Some(windows) = windows.as_ref().filter(|_| asked.common) {
             source = selection::from_on(source, windows.common());
         }
-        let folded = fold(asked, trace, &*source)?;
+        let ends_early = asked.selection.ends_early();
+        let folded = fold(asked, trace, &*source, ends_early)?;
         let info = source.info();
         let note = windows.and_then(|windows| windows.note(&info.clock));
         if let Some(note) = note.filter(|_| !asked.common) {
@@ -280,6 +281,33 @@ impl Folding {
             tree: folded.tree,
             shown,
             calls: asked.calls,
+            source,
+        })
+    }
+
+    /// The same of a source, of which nothing is left out.
+    ///
+    /// # Errors
+    /// As [`Folding::of`].
+    pub(in crate::commands) fn of_source(
+        trace: &Path,
+        source: Box<dyn Source>,
+        by: Option<State>,
+        ends_early: bool,
+    ) -> anyhow::Result<Folding> {
+        let selection = Selection::default();
+        let asked = Asked {
+            selection: &selection,
+            per_thread: false,
+            calls: false,
+            by,
+            common: false,
+        };
+        let tree = fold(&asked, trace, &*source, ends_early)?.tree;
+        Ok(Folding {
+            tree,
+            shown: HashMap::new(),
+            calls: false,
             source,
         })
     }
@@ -345,13 +373,18 @@ impl Folding {
 }
 
 /// The paths of all calls.
-fn fold(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<Folded> {
+fn fold(
+    asked: &Asked<'_>,
+    trace: &Path,
+    source: &dyn Source,
+    ends_early: bool,
+) -> anyhow::Result<Folded> {
     memory::grows("the paths of calls");
     let progress = Progress::new(source);
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
     let make = |share| Folder::new(&untimed, asked.per_thread, share).one_by_one(one_by_one);
-    let has_marks = !asked.selection.ends_early();
+    let has_marks = !ends_early;
     let by = match asked.by {
         Some(by) => Some((by, states_of(trace, source.info())?)),
         None => None,

@@ -12,18 +12,18 @@ pub(super) const ROOT: usize = 0;
 /// A path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Path {
-    pub(super) caller: usize,
-    pub(super) name: String,
+    pub(in crate::commands) caller: usize,
+    pub(in crate::commands) name: String,
     /// What the last function took by itself, before and after. One trace has `after` alone.
-    pub(super) own: [u64; 2],
+    pub(in crate::commands) own: [u64; 2],
     /// The same with all that it called.
-    pub(super) total: [u64; 2],
+    pub(in crate::commands) total: [u64; 2],
 }
 
 /// All paths, callers before those that they call.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
-    pub(super) nodes: Vec<Path>,
+    pub(in crate::commands) nodes: Vec<Path>,
     by_name: HashMap<(usize, String), usize>,
 }
 

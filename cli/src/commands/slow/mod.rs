@@ -1,10 +1,11 @@
 //! `fdr slow`: the slowest calls, and where their time went that a usual call does not take.
 
 mod cause;
+pub(in crate::commands) mod document;
 mod json;
 mod overlaps;
 mod show;
-mod slowest;
+pub(in crate::commands) mod slowest;
 mod states;
 #[cfg(test)]
 mod states_tests;

@@ -12,15 +12,15 @@ use crate::stacks::Pass;
 
 /// A call that took long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SlowCall {
+pub(in crate::commands) struct SlowCall {
     /// Ticks.
-    pub(super) total: u64,
-    pub(super) function: FunctionId,
-    pub(super) thread: ThreadId,
-    pub(super) start: Ticks,
-    pub(super) end: Ticks,
+    pub(in crate::commands) total: u64,
+    pub(in crate::commands) function: FunctionId,
+    pub(in crate::commands) thread: ThreadId,
+    pub(in crate::commands) start: Ticks,
+    pub(in crate::commands) end: Ticks,
     /// It had not returned when the trace was written.
-    pub(super) is_open: bool,
+    pub(in crate::commands) is_open: bool,
 }
 
 /// The pass.

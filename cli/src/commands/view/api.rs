@@ -4,14 +4,19 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use fdr_formats::FunctionId;
 use fdr_formats::model::State;
 use serde::Serialize;
 
+use super::details::{self, Meant};
 use super::http::{Answer, Request};
 use super::index::Sign;
 use super::page;
+use super::paths::Flame;
 use super::picture::{Asked, Picture};
+use super::pyramid::OPEN;
 use super::server::Pages;
+use super::survey;
 use super::viewed::{Marked, Viewed};
 use crate::{trace, ui};
 
@@ -218,9 +223,12 @@ impl Api {
             ..asked
         };
         let mut body = Vec::new();
-        for thread in threads(request)?.into_iter().take(MOST_THREADS) {
+        for thread in numbers::<usize>(request, "threads")?
+            .into_iter()
+            .take(MOST_THREADS)
+        {
             let picture = viewed.picture(thread, asked);
-            let picture = picture.map_err(|error| Answer::text(500, format!("{error:#}\n")))?;
+            let picture = picture.map_err(failed)?;
             put(&mut body, viewed, thread, &picture);
         }
         Ok(Answer::bytes(body))
@@ -228,8 +236,42 @@ impl Api {
 
     fn table(&self, request: &Request) -> Result<Answer, Answer> {
         let report = self.trace(request)?.report(&marked(request)?);
-        let report = report.map_err(|error| Answer::text(500, format!("{error:#}\n")))?;
-        Ok(Answer::json(report))
+        report.map(Answer::json).map_err(failed)
+    }
+
+    fn slow(&self, request: &Request) -> Result<Answer, Answer> {
+        let slow = self.trace(request)?.slow(&marked(request)?);
+        slow.map(Answer::json).map_err(failed)
+    }
+
+    fn why(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let why = viewed.why(meant(viewed, request)?);
+        why.map(Answer::json).map_err(failed)
+    }
+
+    fn call(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let details = details::of_call(viewed, meant(viewed, request)?);
+        to_json(&details.map_err(failed)?)
+    }
+
+    fn survey(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let functions: Vec<u32> = numbers(request, "functions")?;
+        let functions = functions.into_iter().map(FunctionId).collect();
+        let at = match request.query.contains_key("start") {
+            true => Some(meant(viewed, request)?),
+            false => None,
+        };
+        to_json(&survey::of_functions(viewed, &functions, at).map_err(failed)?)
+    }
+
+    fn flame(&self, request: &Request) -> Result<Answer, Answer> {
+        let by = request.query.get("by").map_or("time", String::as_str);
+        let state = State::ALL.into_iter().find(|state| state.name() == by);
+        let paths = self.trace(request)?.paths(&marked(request)?, state);
+        to_json(&Flame::new(&paths.map_err(failed)?))
     }
 }
 
@@ -240,6 +282,11 @@ impl Pages for Api {
             "api/info" => self.info(),
             "api/lanes" => self.lanes(request),
             "api/table" => self.table(request),
+            "api/flame" => self.flame(request),
+            "api/slow" => self.slow(request),
+            "api/call" => self.call(request),
+            "api/survey" => self.survey(request),
+            "api/why" => self.why(request),
             _ => Err(Answer::text(404, "not here\n")),
         };
         answer.unwrap_or_else(|answer| answer)
@@ -251,6 +298,10 @@ pub(super) fn to_json<T: Serialize>(value: &T) -> Result<Answer, Answer> {
     let text = serde_json::to_vec(value);
     text.map(Answer::json)
         .map_err(|error| Answer::text(500, format!("{error}\n")))
+}
+
+fn failed(error: anyhow::Error) -> Answer {
+    Answer::text(500, format!("{error:#}\n"))
 }
 
 fn bad(name: &str) -> Answer {
@@ -272,12 +323,29 @@ pub(super) fn float(request: &Request, name: &str) -> Result<f64, Answer> {
     value.ok_or_else(|| bad(name))
 }
 
-/// Places of threads, comma between.
-fn threads(request: &Request) -> Result<Vec<usize>, Answer> {
-    let text = request.query.get("threads").map_or("", String::as_str);
+/// Numbers, comma between.
+fn numbers<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Vec<T>, Answer> {
+    let text = request.query.get(name).map_or("", String::as_str);
     let words = text.split(',').filter(|word| !word.is_empty());
-    let numbers = words.map(|word| word.parse().map_err(|_| bad("threads")));
+    let numbers = words.map(|word| word.parse().map_err(|_| bad(name)));
     numbers.collect()
+}
+
+/// The call that a request is about.
+fn meant(viewed: &Viewed, request: &Request) -> Result<Meant, Answer> {
+    let need = |name: &str| number::<u32>(request, name)?.ok_or_else(|| bad(name));
+    let (start, end) = (
+        viewed.tick(float(request, "start")?),
+        viewed.tick(float(request, "end")?),
+    );
+    Ok(Meant {
+        thread: need("thread")? as usize,
+        depth: need("depth")? as usize,
+        start,
+        end: end.max(start),
+        function: need("function")?,
+        is_open: need("flags")? & OPEN != 0,
+    })
 }
 
 /// The stretch and the threads that a request is about.
@@ -285,7 +353,7 @@ pub(super) fn marked(request: &Request) -> Result<Marked, Answer> {
     Ok(Marked {
         from_ns: number(request, "from_ns")?,
         to_ns: number(request, "to_ns")?,
-        threads: threads(request)?,
+        threads: numbers(request, "threads")?,
     })
 }
 

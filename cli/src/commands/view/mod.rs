@@ -7,18 +7,22 @@
 //! | `stretch` | a stretch of time as a source, read from such a place |
 //! | `picture` | what of a thread is seen at a number of pixels |
 //! | `viewed` | a trace with its index, and what is asked of both |
+//! | `details`, `survey`, `paths` | one call; all calls of functions; the flame graph |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
 //! | `page` | the text of the page |
 
 mod api;
+mod details;
 mod filler;
 mod http;
 mod index;
 mod page;
+mod paths;
 mod picture;
 mod pyramid;
 mod server;
 mod stretch;
+mod survey;
 mod viewed;
 
 use std::path::Path;

@@ -8,12 +8,16 @@ use std::time::Duration;
 
 use anyhow::Context;
 use fdr_formats::calls::{Untimed, untimed};
+use fdr_formats::model::State;
 use fdr_formats::states::States;
-use fdr_formats::{Source, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Sink, Source, ThreadId, Ticks, TraceInfo};
 
+use super::details::Meant;
 use super::index::Index;
 use super::picture::{self, Asked, Picture};
-use super::stretch::Stretch;
+use super::stretch::{self, Stretch};
+use crate::commands::flame::{Folding, Paths};
+use crate::commands::slow;
 use crate::report::engine::Figures;
 use crate::report::json;
 use crate::report::rows::{Key, Report, Selection};
@@ -165,6 +169,74 @@ impl Viewed {
             }
         };
         selection::part(source, threads, (from, to))
+    }
+
+    /// Reads a stretch of one thread.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub(super) fn read(
+        &self,
+        thread: usize,
+        stretch: (u64, u64),
+        sink: &mut dyn Sink,
+    ) -> Result<(), fdr_formats::Error> {
+        let (source, index) = (&*self.source, &*self.index);
+        if let Some(lane) = index.lane_of_thread(thread) {
+            return stretch::read(source, index, thread, lane, stretch, sink);
+        }
+        // Other threads of its lanes are left out.
+        let threads = Some(self.ids(&[thread]));
+        let shared = Box::new(Shared(self.source.clone()));
+        let alone = selection::part(shared, threads, (None, None));
+        fdr_formats::source::drive(&*alone, sink, &|_| {})
+    }
+
+    /// The slow calls of what is marked: the document of `fdr slow --json`.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub(super) fn slow(&self, marked: &Marked) -> anyhow::Result<Vec<u8>> {
+        self.wait();
+        let _alone = self.alone();
+        let is_whole = marked.threads.is_empty() && self.ticks_of(marked) == (None, None);
+        slow::document::of_source(&self.path, &*self.part(marked), is_whole)
+    }
+
+    /// Why a call took so long, in the same form.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub(super) fn why(&self, meant: Meant) -> anyhow::Result<Vec<u8>> {
+        self.wait();
+        let _alone = self.alone();
+        let thread = self.info().threads.get(meant.thread);
+        let call = slow::slowest::SlowCall {
+            total: meant.end.saturating_sub(meant.start),
+            function: fdr_formats::FunctionId(meant.function),
+            thread: thread.map(|thread| thread.id).unwrap_or_default(),
+            start: Ticks(meant.start),
+            end: Ticks(meant.end),
+            is_open: meant.is_open,
+        };
+        slow::document::of_call(&self.path, &*self.source, call)
+    }
+
+    /// The paths of the calls of what is marked.
+    ///
+    /// # Errors
+    /// If the trace can't be read.
+    pub(super) fn paths(&self, marked: &Marked, by: Option<State>) -> anyhow::Result<Paths> {
+        self.wait();
+        let _alone = self.alone();
+        let ends_early = self.ticks_of(marked).1.is_some();
+        let folding = Folding::of_source(&self.path, self.part(marked), by, ends_early)?;
+        let mut paths = Paths::default();
+        folding
+            .add_to(&mut paths, 1)
+            .with_context(|| ui::path(&self.path))?;
+        paths.settle([1, 1]);
+        Ok(paths)
     }
 
     fn ids(&self, threads: &[usize]) -> Vec<ThreadId> {

@@ -17,6 +17,7 @@ pub(super) struct LeftOut {
     pub(super) untimed: u64,
     pub(super) moved: u64,
     counts: u64,
+    short: u64,
 }
 
 impl LeftOut {
@@ -27,10 +28,8 @@ impl LeftOut {
             Mark::Note { .. } | Mark::Custom { .. } | Mark::Typed { .. } => self.notes += 1,
             Mark::Lost { .. } | Mark::Break { .. } => self.gaps += 1,
             Mark::Cpu { .. } => self.cpus += 1,
-            Mark::Argument { .. }
-            | Mark::Wall { .. }
-            | Mark::ShortCalls { .. }
-            | Mark::Threshold { .. } => {}
+            Mark::ShortCalls { calls, .. } => self.short = self.short.saturating_add(*calls),
+            Mark::Argument { .. } | Mark::Wall { .. } | Mark::Threshold { .. } => {}
         }
     }
 
@@ -68,6 +67,11 @@ impl LeftOut {
                 holds.clipped,
                 "calls that were seen in part: look like others",
                 self.clipped,
+            ),
+            (
+                holds.short,
+                "short calls without records: left out",
+                self.short,
             ),
             (holds.cpus, "changes of CPU: left out", self.cpus),
             (

@@ -2,14 +2,20 @@
 //! complete calls, as [`walker`] gives them, or paths of calls, as [`paths`] does. It must never match calls by
 //! itself, and never be silent about what its format can't hold.
 
+mod callgrind;
 mod chrome;
 mod csv;
 mod facts;
+mod firefox;
 mod folded;
 mod happenings;
 mod jsonl;
 mod left_out;
+mod otlp;
 mod paths;
+mod perfetto;
+mod perfetto_messages;
+mod pprof;
 mod receiver;
 mod speedscope;
 mod spool;
@@ -72,6 +78,8 @@ struct Holds {
     moments: bool,
     /// Files and lines of functions.
     places: bool,
+    /// Calls that left no records.
+    short: bool,
     /// Times of calls as such, not as edges on an axis: the clock may go back, and untimed functions have none.
     sums: bool,
 }
@@ -87,6 +95,7 @@ impl Holds {
         moments: false,
         places: false,
         sums: false,
+        short: true,
     };
     const ALL: Holds = Holds {
         arguments: true,
@@ -98,6 +107,7 @@ impl Holds {
         moments: true,
         places: true,
         sums: true,
+        short: true,
     };
 }
 
@@ -120,10 +130,16 @@ fn without_source(_: Output, _: &TraceInfo) -> Begun {
 }
 
 /// All of them.
-pub(in crate::commands) static EXPORTS: [&Export; 5] = [
+pub(in crate::commands) static EXPORTS: [&Export; 11] = [
+    &perfetto::EXPORT,
     &chrome::EXPORT,
+    &firefox::EXPORT,
     &speedscope::EXPORT,
     &folded::EXPORT,
+    &pprof::EXPORT,
+    &callgrind::EXPORT,
+    &otlp::EXPORT,
+    &otlp::JSON,
     &csv::EXPORT,
     &jsonl::EXPORT,
 ];

@@ -14,6 +14,7 @@ use super::facts::Facts;
 use super::left_out::LeftOut;
 use super::{Holds, Out};
 use crate::commands::flame::folder::{Folder, gather};
+use crate::commands::flame::tree::Label;
 use crate::trace;
 
 pub(super) use crate::commands::flame::folder::Folded;
@@ -106,5 +107,14 @@ impl Writer for Paths {
         let mut losses = self.losses.losses(&self.facts, self.holds);
         losses.add("threads: their calls are added up", self.threads);
         Ok(losses)
+    }
+}
+
+/// The name of a part of a path.
+pub(super) fn name(facts: &Facts, label: Label) -> String {
+    match label {
+        Label::Function(id) => facts.name(id),
+        Label::Short => "[short]".to_owned(),
+        Label::Root | Label::Thread(_) | Label::Others | Label::Open => "[more]".to_owned(),
     }
 }

@@ -5,7 +5,7 @@ use std::io;
 
 use fdr_formats::calls::EdgeStatus;
 use fdr_formats::model::State;
-use fdr_formats::{CpuId, FunctionId};
+use fdr_formats::{CpuId, FunctionId, Losses};
 
 use super::facts::Lane;
 use super::value::Values;
@@ -43,6 +43,11 @@ pub(super) trait Receiver: Send {
     fn stayed(&mut self, lane: &Lane, stay: &StayNs) -> io::Result<()> {
         let _ = (lane, stay);
         Ok(())
+    }
+
+    /// What could not be written although the format has a place for its kind.
+    fn losses(&self, losses: &mut Losses) {
+        let _ = losses;
     }
 
     /// All is given.

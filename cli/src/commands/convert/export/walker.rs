@@ -470,7 +470,9 @@ impl Writer for Walker {
         if let Some(error) = self.error {
             return Err(error.into());
         }
+        let mut losses = self.losses.losses(&self.facts, self.holds);
+        self.receiver.losses(&mut losses);
         self.receiver.finish()?;
-        Ok(self.losses.losses(&self.facts, self.holds))
+        Ok(losses)
     }
 }

@@ -8,6 +8,7 @@ use fdr_formats::writer::Output;
 use fdr_formats::{Call, CpuId, Mark, Thread, ThreadId, Ticks, TraceInfo, registry};
 use serde_json::Value;
 
+use super::wire;
 use crate::place;
 
 /// The figures of a function.
@@ -29,6 +30,12 @@ pub(super) fn sums(format: &str, bytes: &[u8]) -> ByName {
         "folded" => folded(bytes),
         "csv" => of_csv(bytes),
         "jsonl" => jsonl(bytes),
+        "callgrind" => callgrind(bytes),
+        "firefox" => firefox(bytes),
+        "otlp-json" => otlp_json(bytes),
+        "perfetto" => wire::perfetto(bytes),
+        "pprof" => wire::pprof(bytes),
+        "otlp" => wire::otlp(bytes),
         other => panic!("no reader of {other}"),
     }
 }
@@ -40,26 +47,27 @@ pub(super) fn as_written(format: &str, name: &str) -> String {
         "folded" => clean.replace(';', ":"),
         "csv" if clean.trim_start().starts_with(['=', '+', '-', '@']) => format!("'{clean}"),
         "csv" => clean,
+        "callgrind" => clean.trim().to_owned(),
         _ => name.to_owned(),
     }
 }
 
 /// Calls of one thread that open and close.
 #[derive(Default)]
-struct Stack {
-    open: Vec<(String, u64, u64)>,
+pub(super) struct Stack {
+    pub(super) open: Vec<(String, u64, u64)>,
     now: u64,
 }
 
 impl Stack {
-    fn open(&mut self, name: &str, at: u64) {
+    pub(super) fn open(&mut self, name: &str, at: u64) {
         assert!(at >= self.now, "{name} at {at}, after {}", self.now);
         self.now = at;
         self.open.push((name.to_owned(), at, 0));
     }
 
     /// The innermost one closes, and must be that.
-    fn close(&mut self, name: Option<&str>, at: u64, sums: &mut ByName) {
+    pub(super) fn close(&mut self, name: Option<&str>, at: u64, sums: &mut ByName) {
         assert!(at >= self.now, "{name:?} at {at}, after {}", self.now);
         self.now = at;
         let (own, start, children) = self.open.pop().expect("an open call");
@@ -162,6 +170,141 @@ fn folded(bytes: &[u8]) -> ByName {
         }
     }
     sums
+}
+
+fn callgrind(bytes: &[u8]) -> ByName {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    let mut sums = ByName::new();
+    let mut names: HashMap<String, String> = HashMap::new();
+    let (mut current, mut is_call, mut all) = (String::new(), false, 0);
+    for line in text.lines() {
+        if let Some((key, rest)) = line.split_once('=') {
+            let mut named = || {
+                let (number, name) = rest.split_once(' ').unwrap_or((rest, ""));
+                if !name.is_empty() {
+                    names.insert(number.to_owned(), name.to_owned());
+                }
+                names[number].clone()
+            };
+            match key {
+                "fn" => current = named(),
+                "cfn" => drop(named()),
+                "calls" => is_call = true,
+                "fl" | "cfi" => {}
+                other => panic!("{other}"),
+            }
+        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
+            let (_, cost) = line.split_once(' ').expect("a cost");
+            if !std::mem::take(&mut is_call) {
+                let cost: u64 = cost.parse().expect("ns");
+                all += cost;
+                let sums = (current != "[short]").then(|| sums.entry(current.clone()).or_default());
+                if let Some(Sums { own, .. }) = sums {
+                    *own += cost;
+                }
+            }
+        }
+    }
+    assert!(text.contains(&format!("\nsummary: {all}\n")), "{all}");
+    sums
+}
+
+fn firefox(bytes: &[u8]) -> ByName {
+    let all: Value = serde_json::from_slice(bytes).expect("JSON");
+    let mut sums = ByName::new();
+    for thread in all["threads"].as_array().expect("threads") {
+        let column = |table: &str, name: &str| {
+            let table = &thread[table];
+            let column = table[name].as_array().expect("a column");
+            assert_eq!(table["length"], column.len());
+            column.clone()
+        };
+        let ns = |ms: &Value| (ms.as_f64().expect("ms") * 1e6).round() as u64;
+        let number = |value: &Value| value.as_u64().expect("a place") as usize;
+        let (prefix, frame) = (
+            column("stackTable", "prefix"),
+            column("stackTable", "frame"),
+        );
+        let (func, names) = (column("frameTable", "func"), column("funcTable", "name"));
+        let texts = thread["stringArray"].as_array().expect("texts");
+        let name = |stack: usize| {
+            let name = &names[number(&func[number(&frame[stack])])];
+            texts[number(name)].as_str().expect("a name").to_owned()
+        };
+        let (stacks, weights) = (column("samples", "stack"), column("samples", "weight"));
+        let times = column("samples", "timeDeltas");
+        let mut before = 0;
+        for ((stack, weight), delta) in stacks.iter().zip(&weights).zip(&times) {
+            // A sample lasts until the next one.
+            assert!(ns(delta) == before || before == 0, "{delta} after {before}");
+            before = ns(weight);
+            let mut at = stack.as_u64();
+            let mut seen = Vec::new();
+            while let Some(stack) = at {
+                let own = name(stack as usize);
+                if own != "[short]" && !seen.contains(&own) {
+                    let sums = sums.entry(own.clone()).or_default();
+                    sums.total += ns(weight);
+                    sums.own += ns(weight) * u64::from(seen.is_empty());
+                }
+                seen.push(own);
+                at = prefix[stack as usize].as_u64();
+                assert!(at.is_none_or(|at| at < stack), "callers come first");
+            }
+        }
+    }
+    sums
+}
+
+/// A span: its id, the id of the one around it, its name, its whole time and its own.
+pub(super) type Span = (Vec<u8>, Vec<u8>, String, u64, u64);
+
+/// The sums of spans.
+pub(super) fn of_spans(spans: &[Span]) -> ByName {
+    let by_id: HashMap<&[u8], &Span> = spans.iter().map(|span| (&span.0[..], span)).collect();
+    assert_eq!(by_id.len(), spans.len(), "each has an id of its own");
+    let mut sums = ByName::new();
+    for (_, parent, name, total, own) in spans {
+        let mut at = by_id.get(&parent[..]);
+        assert!(parent.is_empty() || at.is_some());
+        let mut is_outermost = true;
+        while let Some((_, parent, around, ..)) = at {
+            is_outermost &= around != name;
+            at = by_id.get(&parent[..]);
+        }
+        let sums = sums.entry(name.clone()).or_default();
+        sums.calls += 1;
+        sums.own += own;
+        sums.total += total * u64::from(is_outermost);
+    }
+    sums
+}
+
+fn otlp_json(bytes: &[u8]) -> ByName {
+    let text = std::str::from_utf8(bytes).expect("UTF-8");
+    let mut spans = Vec::new();
+    for line in text.lines() {
+        let data: Value = serde_json::from_str(line).expect("JSON");
+        let part = &data["resourceSpans"][0]["scopeSpans"][0]["spans"];
+        for span in part.as_array().expect("spans") {
+            let text = |field: &str| span[field].as_str().expect("a text");
+            let time = |field: &str| text(field).parse::<u64>().expect("ns");
+            assert_eq!(text("traceId").len(), 32);
+            let attributes = span["attributes"].as_array().expect("attributes");
+            let own = attributes.iter().find(|pair| pair["key"] == "fdr.self_ns");
+            let own = own.expect("its own time")["value"]["intValue"]
+                .as_str()
+                .expect("a number");
+            spans.push((
+                text("spanId").as_bytes().to_vec(),
+                text("parentSpanId").as_bytes().to_vec(),
+                text("name").to_owned(),
+                time("endTimeUnixNano") - time("startTimeUnixNano"),
+                own.parse().expect("ns"),
+            ));
+        }
+    }
+    of_spans(&spans)
 }
 
 /// Calls as they ended, each with its time and depth: a call is outermost if no call of its function is around it.

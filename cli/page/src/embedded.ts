@@ -1,0 +1,292 @@
+// The data inside the page itself: what `fdr view -o` put there. Short calls may be joined, so that the file stays small;
+// then figures of a stretch say that they leave those out. Figures of the whole trace are those of `fdr report`.
+
+import { Call, CALLS, CLIPPED, Details, Flame, Info, Marked, Picture, pictures, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Trace } from "./model";
+import { duration, things } from "./format";
+
+interface Head {
+  info: Info;
+  reports: Report[];
+  /** By trace: calls of fewer ticks are joined. */
+  joined: number[];
+  /** Bytes of each trace's pictures. */
+  bytes: number[];
+}
+
+/** The text of the element that has the data, unpacked. */
+export async function open(text: string): Promise<Embedded> {
+  const packed = Uint8Array.from(atob(text.trim()), (character) => character.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const bytes = await new Response(stream).arrayBuffer();
+  const length = new DataView(bytes).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))) as Head;
+  let at = 4 + length;
+  const found = head.bytes.map((size) => pictures(bytes.slice(at, (at += size))));
+  return new Embedded(head, found);
+}
+
+/** A call with what is inside of it. */
+interface Visit {
+  call: Call;
+  calls: number;
+  /** Ticks in the stretch, and those of the calls inside. */
+  ticks: number;
+  inside: number;
+  caller: Visit | null;
+  is_clipped: boolean;
+}
+
+export class Embedded implements Source {
+  readonly is_served = false;
+
+  constructor(
+    private readonly head: Head,
+    private readonly traces: Picture[][],
+  ) {}
+
+  async info(): Promise<Info> {
+    const info = structuredClone(this.head.info);
+    info.traces.forEach((trace, nth) => {
+      const joined = this.head.joined[nth] ?? 0;
+      if (joined > 0) trace.notes.push(`calls shorter than ${duration((joined * 1e9) / trace.frequency)} are joined in this file, so that it stays small; fdr view ${trace.file} has them all`);
+    });
+    return info;
+  }
+
+  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]> {
+    const all = this.traces[trace] ?? [];
+    return threads.flatMap((thread) => {
+      const whole = all.find((picture) => picture.thread === thread);
+      if (!whole) return [];
+      const rows = whole.rows.map((row) => cut(row, from, to, pixel));
+      const span = (spans: Spans): Spans => part(spans, Math.max(place(spans.from, from) - 1, 0), place(spans.from, to));
+      return [{ ...whole, rows, states: span(whole.states), signs: span(whole.signs) }];
+    });
+  }
+
+  /** First and last tick of a stretch. */
+  private span(trace: number, marked: Marked): [number, number] {
+    const of = this.trace(trace);
+    const tick = (ns: number): number => of.begin + (ns * of.frequency) / 1e9;
+    return [marked.from_ns === undefined ? -Infinity : tick(marked.from_ns), marked.to_ns === undefined ? Infinity : tick(marked.to_ns)];
+  }
+
+  private trace(nth: number): Trace {
+    const trace = this.head.info.traces[nth];
+    if (!trace) throw new Error(`no trace ${nth}`);
+    return trace;
+  }
+
+  /** All calls of a stretch, those around before those inside. */
+  private visits(nth: number, marked: Marked): Visit[] {
+    const [from, to] = this.span(nth, marked);
+    const untimed = new Set(this.trace(nth).functions.filter((of) => of.untimed).map((of) => of.id));
+    const found: Visit[] = [];
+    for (const picture of this.traces[nth] ?? []) {
+      let above: Visit[] = [];
+      for (const [depth, row] of picture.rows.entries()) {
+        const here: Visit[] = [];
+        let caller = 0;
+        for (let at = place(row.end, from); at < row.length && (row.start[at] ?? 0) <= to; at++) {
+          const call = item(picture.thread, depth, row, at);
+          while (caller < above.length && (above[caller]?.call.end ?? 0) < call.end) caller++;
+          const around = above[caller];
+          const [start, end] = [Math.max(call.start, from), Math.min(call.end, to)];
+          here.push({
+            call, calls: (row.count[at] ?? 0) & CALLS, ticks: end - start, inside: 0,
+            caller: around && around.call.start <= call.start ? around : null,
+            is_clipped: (call.flags & CLIPPED) !== 0 || call.start < from || call.end > to,
+          });
+        }
+        found.push(...here);
+        above = here;
+      }
+    }
+    // Those inside come later, so their sums are complete before they are added.
+    for (const visit of found.slice().reverse()) {
+      if (untimed.has(visit.call.function)) visit.ticks = visit.inside;
+      if (visit.caller) visit.caller.inside += visit.ticks;
+    }
+    return found;
+  }
+
+  async table(nth: number, marked: Marked): Promise<Report> {
+    const trace = this.trace(nth);
+    if (marked.from_ns === undefined) return this.head.reports[nth] ?? { functions: [], duration_ns: 0, records: 0, diagnostics: [] };
+    const rows = new Map<number, { visits: Visit[]; total: number; own: number }>();
+    let left_out = 0;
+    for (const visit of this.visits(nth, marked)) {
+      if (visit.calls !== 1 || visit.call.function === SHORT) {
+        left_out += visit.calls;
+        continue;
+      }
+      const row = rows.get(visit.call.function) ?? { visits: [], total: 0, own: 0 };
+      rows.set(visit.call.function, row);
+      row.visits.push(visit);
+      row.own += Math.max(visit.ticks - visit.inside, 0);
+      let around = visit.caller;
+      while (around && around.call.function !== visit.call.function) around = around.caller;
+      // Of a function that calls itself, the outermost call counts.
+      if (!around) row.total += visit.ticks;
+    }
+    const ns = (ticks: number): number => nanos(ticks, trace.frequency);
+    const functions = [...rows].map(([id, row]): RowOfTable => {
+      const of = trace.functions.find((of) => of.id === id);
+      const whole = row.visits.filter((visit) => !visit.is_clipped).map((visit) => visit.ticks).sort((one, other) => one - other);
+      const has = whole.length > 0 && !of?.untimed;
+      const at = (share: number): number | null => (has ? ns(whole[Math.max(Math.ceil(whole.length * share) - 1, 0)] ?? 0) : null);
+      const sum = whole.reduce((sum, ticks) => sum + ticks, 0);
+      return {
+        id, name: of?.name || `#${id}`, calls: row.visits.length, clipped: row.visits.length - whole.length,
+        total_ns: of?.untimed ? null : ns(row.total), self_ns: of?.untimed ? null : ns(row.own),
+        min_ns: at(0), mean_ns: has ? ns(Math.floor((sum + whole.length / 2) / whole.length)) : null, p50_ns: at(0.5), p99_ns: at(0.99), max_ns: at(1),
+      };
+    });
+    const note = left_out > 0 ? `without ${things(left_out, "short call")} that are joined in this file` : "added up from the calls in this file";
+    return { functions, duration_ns: 0, records: functions.reduce((sum, row) => sum + row.calls * 2 - row.clipped, 0), diagnostics: [], note };
+  }
+
+  async flame(nth: number, marked: Marked): Promise<Flame> {
+    const trace = this.trace(nth);
+    const names = new Map(trace.functions.map((of) => [of.id, of.name]));
+    const paths = [{ name: "", caller: 0, own: 0, total: 0 }];
+    const places = new Map<string, number>();
+    const of = new Map<Visit, number>();
+    for (const visit of this.visits(nth, marked)) {
+      const caller = visit.caller ? (of.get(visit.caller) ?? 0) : 0;
+      const name = visit.call.function === SHORT ? "[short]" : `${names.get(visit.call.function) || `#${visit.call.function}`}${visit.calls > 1 ? " [joined]" : ""}`;
+      const key = `${caller} ${name}`;
+      let at = places.get(key);
+      if (at === undefined) {
+        at = paths.push({ name, caller, own: 0, total: 0 }) - 1;
+        places.set(key, at);
+      }
+      of.set(visit, at);
+      const path = paths[at];
+      if (path) path.own += Math.max(visit.ticks - visit.inside, 0);
+    }
+    for (const path of paths) path.total = path.own = nanos(path.own, trace.frequency);
+    for (let at = paths.length - 1; at > 0; at--) {
+      const path = paths[at];
+      const caller = paths[path?.caller ?? 0];
+      if (path && caller) caller.total += path.total;
+    }
+    return { paths, left_out: 0 };
+  }
+
+  slow(): Promise<Slow> {
+    return Promise.reject(new Error("this file does not have what explains slow calls: fdr slow does, and fdr view with the trace"));
+  }
+
+  why(): Promise<Slow> {
+    return this.slow();
+  }
+
+  async details(nth: number, call: Call): Promise<Details> {
+    const trace = this.trace(nth);
+    const ns = (ticks: number): number => nanos(ticks, trace.frequency);
+    const picture = this.traces[nth]?.find((picture) => picture.thread === call.thread);
+    const rows = picture?.rows ?? [];
+    let inside = 0;
+    let calls = 0;
+    for (let depth = call.depth + 1; depth < rows.length; depth++) {
+      const row = rows[depth];
+      for (let at = place(row?.start ?? new Float64Array(), call.start); row && at < row.length && (row.end[at] ?? 0) <= call.end; at++) {
+        calls += (row.count[at] ?? 0) & CALLS;
+        if (depth === call.depth + 1) inside += (row.end[at] ?? 0) - (row.start[at] ?? 0);
+      }
+    }
+    const is_exact = (this.head.joined[nth] ?? 0) === 0 && !rows.some((row) => row.function.includes(SHORT)) && !trace.functions.some((of) => of.untimed);
+    const spent = [0, 0, 0, 0];
+    for (let at = 0; picture && at < picture.states.length; at++) {
+      const { states } = picture;
+      const part = Math.min(states.to[at] ?? 0, call.end) - Math.max(states.from[at] ?? 0, call.start);
+      if (part > 0) spent[states.kind[at] ?? 3]! += part;
+    }
+    const [running_ns, preempted_ns, waiting_ns, unknown_ns] = spent.map(ns) as [number, number, number, number];
+    return {
+      total_ns: ns(call.end - call.start), self_ns: is_exact ? ns(call.end - call.start - inside) : null, calls_inside: calls,
+      states: trace.has_states ? { running_ns, preempted_ns, waiting_ns, unknown_ns } : null, cpu: null, cpu_changes: 0, arguments: [],
+    };
+  }
+
+  async survey(nth: number, functions: number[], at: Call | null): Promise<Survey> {
+    const trace = this.trace(nth);
+    const wanted = new Set(functions);
+    const all: Call[] = [];
+    for (const picture of this.traces[nth] ?? []) {
+      picture.rows.forEach((row, depth) => {
+        for (let nth = 0; nth < row.length; nth++) {
+          if (wanted.has(row.function[nth] ?? 0) && ((row.count[nth] ?? 0) & CALLS) === 1) all.push(item(picture.thread, depth, row, nth));
+        }
+      });
+    }
+    const id = (call: Call): number => trace.threads[call.thread]?.id ?? 0;
+    const order = (one: Call, other: Call): number => one.start - other.start || id(one) - id(other) || one.depth - other.depth;
+    all.sort(order);
+    const ticks = (call: Call): number => call.end - call.start;
+    const measured = all.filter((call) => (call.flags & CLIPPED) === 0);
+    const earlier = at ? all.filter((call) => order(call, at) < 0) : [];
+    const buckets = new Map<number, number>();
+    for (const call of measured) {
+      const ns = (ticks(call) * 1e9) / trace.frequency;
+      const bucket = ns < 1 ? 0 : 1 + Math.floor(Math.log10(ns) * 12);
+      buckets.set(bucket, (buckets.get(bucket) ?? 0) + 1);
+    }
+    const [first, last] = [Math.min(...buckets.keys()), Math.max(...buckets.keys())];
+    const bound = (nth: number): number => Math.ceil(10 ** (nth / 12));
+    const list: [number, number, number][] = [];
+    for (let nth = first; buckets.size > 0 && nth <= last; nth++) list.push([nth === 0 ? 0 : bound(nth - 1), nth === 0 ? 1 : bound(nth), buckets.get(nth) ?? 0]);
+    return {
+      calls: all.length, measured: measured.length, before: earlier.length,
+      longer: at ? measured.filter((call) => ticks(call) > ticks(at)).length : 0,
+      equal: at ? measured.filter((call) => ticks(call) === ticks(at)).length : 0,
+      buckets: list, previous: earlier.at(-1) ?? null,
+      next: (at ? all.find((call) => order(call, at) > 0) : all[0]) ?? null,
+      slowest: measured.slice().sort((one, other) => ticks(other) - ticks(one)).slice(0, 10),
+    };
+  }
+}
+
+function item(thread: number, depth: number, row: Row, at: number): Call {
+  const count = row.count[at] ?? 0;
+  return { thread, depth, start: row.start[at] ?? 0, end: row.end[at] ?? 0, function: row.function[at] ?? 0, flags: (count & ~CALLS) >>> 0 };
+}
+
+/** Ticks as ns: rounded to the nearest, a half up. */
+function nanos(ticks: number, frequency: number): number {
+  const rate = BigInt(frequency);
+  return Number((BigInt(Math.round(ticks)) * 1_000_000_000n + rate / 2n) / rate);
+}
+
+function part(spans: Spans, from: number, to: number): Spans {
+  const of = <T extends Float64Array | Uint32Array>(list: T): T => list.subarray(from, to) as T;
+  return { length: Math.max(to - from, 0), from: of(spans.from), to: of(spans.to), kind: of(spans.kind), what: of(spans.what) };
+}
+
+/** The calls of a stretch; those shorter than a pixel are joined. */
+function cut(row: Row, from: number, to: number, pixel: number): Row {
+  const [start, end, of, count]: [number[], number[], number[], number[]] = [[], [], [], []];
+  let longest = 0;
+  let is_run = false;
+  for (let nth = place(row.end, from); nth < row.length; nth++) {
+    const [begin, ends] = [row.start[nth] ?? 0, row.end[nth] ?? 0];
+    if (begin > to) break;
+    const many = row.count[nth] ?? 0;
+    const last = start.length - 1;
+    const is_short = ends - begin < pixel;
+    if (is_short && is_run && ends - (start[last] ?? 0) <= pixel) {
+      const calls = Math.min((many & CALLS) + ((count[last] ?? 0) & CALLS), CALLS);
+      count[last] = ((((count[last] ?? 0) | many) & ~CALLS) | calls) >>> 0;
+      end[last] = Math.max(end[last] ?? 0, ends);
+      if (ends - begin > longest) [longest, of[last]] = [ends - begin, row.function[nth] ?? 0];
+      continue;
+    }
+    start.push(begin);
+    end.push(ends);
+    of.push(row.function[nth] ?? 0);
+    count.push(many);
+    [is_run, longest] = [is_short, ends - begin];
+  }
+  return { length: start.length, start: Float64Array.from(start), end: Float64Array.from(end), function: Uint32Array.from(of), count: Uint32Array.from(count) };
+}

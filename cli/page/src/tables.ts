@@ -1,0 +1,68 @@
+// The table of functions: the figures of `fdr report` for the stretch that is marked, as a table that can be read aloud.
+
+import { el } from "./dom";
+import { clean, count, duration, exact, things } from "./format";
+import { Report, RowOfTable } from "./model";
+import { Host, marked, stretch } from "./panel";
+
+type Column = keyof RowOfTable;
+
+const COLUMNS: [Column, string][] = [
+  ["calls", "calls"], ["total_ns", "total"], ["self_ns", "self"], ["mean_ns", "mean"], ["p50_ns", "p50"], ["p99_ns", "p99"], ["max_ns", "max"],
+];
+const MOST = 500;
+
+export class Tables {
+  private sort: Column = "self_ns";
+  private readonly reports = new Map<string, Report>();
+
+  async make(host: Host): Promise<Node[]> {
+    const { stage, source } = host;
+    const found: Node[] = [];
+    for (const [nth, trace] of stage.info.traces.entries()) {
+      const wanted = marked(stage, nth);
+      if (!wanted) continue;
+      const key = JSON.stringify([nth, wanted]);
+      const report = this.reports.get(key) ?? (await source.table(nth, wanted));
+      if (this.reports.size > 50) this.reports.clear();
+      this.reports.set(key, report);
+      const { words, options } = stretch(wanted, "--window ");
+      const caption = el("caption", {}, `${clean(trace.file)}: ${words}, ${things(report.records, "record")} · `);
+      if (report.note) caption.append(report.note);
+      else caption.append("the same as ", el("code", {}, clean(`fdr report ${options}${trace.word}`)));
+      found.push(this.table(host, report, caption));
+    }
+    return found;
+  }
+
+  private table(host: Host, report: Report, caption: HTMLElement): HTMLElement {
+    const value = (row: RowOfTable): number | string => row[this.sort] ?? -1;
+    const rows = [...report.functions].sort((one, other) => {
+      const [left, right] = [value(one), value(other)];
+      return typeof left === "string" || typeof right === "string" ? String(left).localeCompare(String(right)) : right - left;
+    });
+    const head = (column: Column, text: string): HTMLElement => {
+      const is_sorted = this.sort === column;
+      const sort = (): void => {
+        this.sort = column;
+        host.refresh();
+      };
+      const order = column === "name" ? "ascending" : "descending";
+      return el("th", { scope: "col", "aria-sort": is_sorted ? order : "none", class: column === "name" ? "name" : undefined }, el("button", { onclick: sort }, is_sorted ? `${text} ▾` : text));
+    };
+    const cell = (row: RowOfTable, column: Column): HTMLElement => {
+      if (column === "calls") return el("td", {}, count(row.calls));
+      const number = row[column] as number | null;
+      return number === null ? el("td", {}, "-") : el("td", { title: exact(number) }, duration(number));
+    };
+    const row = (row: RowOfTable): HTMLElement =>
+      el("tr", { "data-function": row.id }, ...COLUMNS.map(([column]) => cell(row, column)),
+        el("td", { class: "name" }, el("button", { class: "link", title: clean(row.name).slice(0, 2000), onclick: () => host.search(row.name) }, clean(row.name).slice(0, 500))));
+    return el(
+      "table", {}, caption,
+      el("thead", {}, el("tr", {}, ...COLUMNS.map(([column, text]) => head(column, text)), head("name", "function"))),
+      el("tbody", {}, ...rows.slice(0, MOST).map(row),
+        rows.length > MOST && el("tr", {}, el("td", { colspan: 8, class: "soft" }, `${rows.length - MOST} more functions: fdr report has them`))),
+    );
+  }
+}

@@ -1,0 +1,57 @@
+//! The answer of `fdr slow` as a document, for the page of `fdr view`. Must never say anything else than the command does.
+
+use std::path::Path;
+
+use fdr_formats::{FunctionId, Source};
+use foldhash::HashMap;
+
+use super::cause::Usual;
+use super::slowest::SlowCall;
+use super::{Asked, Findings, SHOWN, SHOWN_OF_EACH, explain, find, json, usual_of};
+use crate::report::rows::Report;
+use crate::selection;
+
+/// The slow calls of a source: the document of `fdr slow --json`.
+///
+/// `is_whole`: nothing of the trace is left out.
+///
+/// # Errors
+/// If the trace can't be read.
+pub(in crate::commands) fn of_source(
+    trace: &Path,
+    source: &dyn Source,
+    is_whole: bool,
+) -> anyhow::Result<Vec<u8>> {
+    let asked = Asked {
+        filter: None,
+        over: None,
+        most: SHOWN,
+        of_each: SHOWN_OF_EACH,
+        may_be_whole: is_whole,
+    };
+    let found = find(&asked, trace, source)?;
+    let mut text = Vec::new();
+    json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
+    Ok(text)
+}
+
+/// What there is to say of one call, in the same form.
+///
+/// # Errors
+/// If the trace can't be read.
+pub(in crate::commands) fn of_call(
+    trace: &Path,
+    source: &dyn Source,
+    call: SlowCall,
+) -> anyhow::Result<Vec<u8>> {
+    let report = Report::of_all(trace, source)?;
+    let usual: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
+    let found = Findings {
+        list: explain(trace, source, vec![call], &usual, report.duration_ns)?,
+        begin: selection::begin(source)?,
+        is_whole_run: false,
+    };
+    let mut text = Vec::new();
+    json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;
+    Ok(text)
+}

@@ -1,0 +1,239 @@
+//! All calls of some functions: how many there are, how long they took, and where one of them is among them. Made in one
+//! pass over the trace. Must never keep the calls.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+
+use fdr_formats::calls::Ended;
+use fdr_formats::{FunctionId, ThreadId, Ticks};
+use serde::Serialize;
+
+use super::details::Meant;
+use super::filler::item_of;
+use super::viewed::Viewed;
+use crate::stacks::{self, Pass};
+use crate::trace;
+
+/// Calls that are named as the slowest.
+const SLOWEST: usize = 10;
+/// Buckets of a factor of ten: each is a fifth to a quarter wider than the one before.
+const PER_DECADE: f64 = 12.0;
+
+/// A call, as the page has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    start: u64,
+    thread: ThreadId,
+    depth: usize,
+    end: u64,
+    function: FunctionId,
+    flags: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Found {
+    thread: usize,
+    depth: usize,
+    start: f64,
+    end: f64,
+    function: u32,
+    flags: u32,
+}
+
+#[derive(Serialize)]
+pub(super) struct Survey {
+    calls: u64,
+    measured: u64,
+    before: u64,
+    longer: u64,
+    equal: u64,
+    buckets: Vec<(u64, u64, u64)>,
+    previous: Option<Found>,
+    next: Option<Found>,
+    slowest: Vec<Found>,
+}
+
+/// A worker's share.
+struct SurveyPass<'a> {
+    functions: &'a HashSet<FunctionId>,
+    end: Option<Ticks>,
+    /// The call that is asked about, and its ticks: before all others, if there is none.
+    at: (u64, ThreadId, usize),
+    ticks: u64,
+    thread: ThreadId,
+    calls: u64,
+    measured: u64,
+    before: u64,
+    longer: u64,
+    equal: u64,
+    counts: Vec<u64>,
+    nanos: f64,
+    previous: Option<Seen>,
+    next: Option<Seen>,
+    slowest: BinaryHeap<Reverse<(u64, Reverse<Seen>)>>,
+}
+
+/// The bucket of a duration.
+fn bucket(ns: f64) -> usize {
+    if ns < 1.0 {
+        0
+    } else {
+        1 + (ns.log10() * PER_DECADE).floor() as usize
+    }
+}
+
+/// From when to when a bucket is, in ns.
+fn bounds(bucket: usize) -> (u64, u64) {
+    let from = |nth: usize| 10_f64.powf(nth as f64 / PER_DECADE).ceil() as u64;
+    match bucket {
+        0 => (0, 1),
+        nth => (from(nth - 1), from(nth)),
+    }
+}
+
+impl Pass for SurveyPass<'_> {
+    type Data = ();
+
+    fn thread(&mut self, thread: ThreadId) {
+        self.thread = thread;
+    }
+
+    fn entered(&mut self, _: FunctionId, (): ()) {}
+
+    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+        if !self.functions.contains(&ended.call.function) {
+            return;
+        }
+        self.calls += 1;
+        let item = item_of(ended, self.end);
+        let seen = Seen {
+            start: item.start,
+            thread: self.thread,
+            depth: ended.depth,
+            end: item.end,
+            function: ended.call.function,
+            flags: item.flags(),
+        };
+        let place = (seen.start, seen.thread, seen.depth);
+        if place < self.at {
+            self.before += 1;
+            self.previous = self.previous.max(Some(seen));
+        } else if place > self.at {
+            self.next = match self.next {
+                Some(next) => Some(next.min(seen)),
+                None => Some(seen),
+            };
+        }
+        if ended.clipped || ended.untimed {
+            return;
+        }
+        let ticks = ended.total();
+        self.measured += 1;
+        self.longer += u64::from(ticks > self.ticks);
+        self.equal += u64::from(ticks == self.ticks);
+        let bucket = bucket(ticks as f64 * self.nanos);
+        if self.counts.len() <= bucket {
+            self.counts.resize(bucket + 1, 0);
+        }
+        self.counts[bucket] += 1;
+        self.slowest.push(Reverse((ticks, Reverse(seen))));
+        if self.slowest.len() > SLOWEST {
+            self.slowest.pop();
+        }
+    }
+}
+
+/// Surveys the calls of functions. `at`: the call that is asked about.
+///
+/// # Errors
+/// If the trace can't be read.
+pub(super) fn of_functions(
+    viewed: &Viewed,
+    functions: &HashSet<FunctionId>,
+    at: Option<Meant>,
+) -> anyhow::Result<Survey> {
+    viewed.wait();
+    let _alone = viewed.alone();
+    let info = viewed.info();
+    let id = |meant: Meant| info.threads.get(meant.thread).map(|thread| thread.id);
+    let place = at.and_then(|meant| Some((meant.start, id(meant)?, meant.depth)));
+    let make = || SurveyPass {
+        functions,
+        end: info.end,
+        at: place.unwrap_or_default(),
+        ticks: at.map_or(0, |meant| meant.end.saturating_sub(meant.start)),
+        thread: ThreadId::default(),
+        calls: 0,
+        measured: 0,
+        before: 0,
+        longer: 0,
+        equal: 0,
+        counts: Vec::new(),
+        nanos: 1e9 / info.clock.frequency as f64,
+        previous: None,
+        next: None,
+        slowest: BinaryHeap::new(),
+    };
+    let passes = stacks::run(&*viewed.source, make);
+    let passes = passes.map_err(|error| trace::about(&viewed.path, error))?;
+    let sum = |of: fn(&SurveyPass<'_>) -> u64| passes.iter().map(of).sum();
+    let mut counts: Vec<u64> = Vec::new();
+    for pass in &passes {
+        counts.resize(counts.len().max(pass.counts.len()), 0);
+        counts
+            .iter_mut()
+            .zip(&pass.counts)
+            .for_each(|(sum, more)| *sum += more);
+    }
+    let first = counts.iter().position(|&count| count > 0).unwrap_or(0);
+    let buckets = counts.iter().enumerate().skip(first);
+    let buckets = buckets.map(|(nth, &count)| {
+        let (from, to) = bounds(nth);
+        (from, to, count)
+    });
+    let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
+    slowest.sort();
+    let found = |seen: Seen| {
+        let thread = info
+            .threads
+            .iter()
+            .position(|thread| thread.id == seen.thread);
+        Some(Found {
+            thread: thread?,
+            depth: seen.depth,
+            start: viewed.relative(seen.start),
+            end: viewed.relative(seen.end),
+            function: seen.function.0,
+            flags: seen.flags,
+        })
+    };
+    let previous = passes.iter().filter_map(|pass| pass.previous).max();
+    let next = passes.iter().filter_map(|pass| pass.next).min();
+    let slowest = slowest.iter().take(SLOWEST);
+    Ok(Survey {
+        calls: sum(|pass| pass.calls),
+        measured: sum(|pass| pass.measured),
+        before: sum(|pass| pass.before),
+        longer: sum(|pass| pass.longer),
+        equal: sum(|pass| pass.equal),
+        buckets: buckets.collect(),
+        previous: previous.and_then(found),
+        next: next.and_then(found),
+        slowest: slowest
+            .filter_map(|Reverse((_, Reverse(seen)))| found(*seen))
+            .collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_lies_within_its_bucket() {
+        for ns in [0_u64, 1, 2, 9, 10, 11, 99, 100, 12_345, 999_999_937] {
+            let (from, to) = bounds(bucket(ns as f64));
+            assert!(from <= ns && ns < to.max(from + 1), "{ns}: {from} to {to}");
+        }
+    }
+}
