@@ -297,6 +297,7 @@ impl Folding {
     ) -> anyhow::Result<Folding> {
         let selection = Selection::default();
         let asked = Asked {
+            filtering: Filtering::Shown,
             selection: &selection,
             per_thread: false,
             calls: false,
