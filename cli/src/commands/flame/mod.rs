@@ -29,6 +29,7 @@ use self::tree::{Label, Node, NodeId, Tree};
 use super::{Status, Traces};
 use crate::place::{self, Shape};
 use crate::report::rows::name_of;
+use crate::selection::of_calls::StateName;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
@@ -80,7 +81,7 @@ pub(crate) struct Options {
     calls: bool,
     /// Count only the time in which the thread ran, was preempted, or waited
     #[arg(long, value_name = "STATE", value_enum, conflicts_with = "calls")]
-    by: Option<By>,
+    by: Option<StateName>,
     /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
@@ -92,24 +93,6 @@ pub(crate) struct Options {
     force: bool,
     #[command(flatten)]
     selection: Selection,
-}
-
-/// A state of threads.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum By {
-    Running,
-    Preempted,
-    Waiting,
-}
-
-impl By {
-    fn state(self) -> State {
-        match self {
-            By::Running => State::Running,
-            By::Preempted => State::Preempted,
-            By::Waiting => State::Waiting,
-        }
-    }
 }
 
 /// Runs the command.
@@ -172,9 +155,11 @@ fn draw(
     let (what, value): (&str, fn(u64) -> String) = match (options.calls, options.by) {
         (true, _) => ("calls by path", ui::count),
         (_, None) => ("time by path of calls", ui::duration),
-        (_, Some(By::Running)) => ("time of running by path of calls", ui::duration),
-        (_, Some(By::Preempted)) => ("time of being preempted by path of calls", ui::duration),
-        (_, Some(By::Waiting)) => ("time of waiting by path of calls", ui::duration),
+        (_, Some(StateName::Running)) => ("time of running by path of calls", ui::duration),
+        (_, Some(StateName::Preempted)) => {
+            ("time of being preempted by path of calls", ui::duration)
+        }
+        (_, Some(StateName::Waiting)) => ("time of waiting by path of calls", ui::duration),
     };
     let [_, all] = paths.all();
     if all == 0 {
@@ -210,7 +195,7 @@ impl Options {
             filtering: Filtering::Shown,
             per_thread: self.per_thread,
             calls: self.calls,
-            by: self.by.map(By::state),
+            by: self.by.map(StateName::state),
             common: self.common,
         }
     }
