@@ -27,6 +27,7 @@ mod released;
 mod replay;
 mod report;
 mod rings;
+mod scrub;
 mod selection;
 mod slow;
 mod state;
