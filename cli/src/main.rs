@@ -40,7 +40,8 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
     Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
-    recover, replay, report as report_command, rings, slow, snapshot, state, unpack, verify, view,
+    recover, replay, report as report_command, rings, scrub, slow, snapshot, state, top, unpack,
+    verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -69,10 +70,12 @@ Examples:
   fdr replay --around -2ms app.fdr    call by call, all threads side by side
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
+  fdr scrub app.fdr -o share.fdr      without names and arguments, to share it
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
   fdr rings                           ring files here: running, dead, crashed
   fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
   fdr snapshot 1234                   what a running program has recorded
+  fdr top 1234                        what it does now, in a live table
   fdr ctl 1234 filter 'my_app::*'     other functions, while it runs
   fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
 
@@ -118,10 +121,12 @@ enum Command {
     Map(map::Options),
     State(state::Options),
     Convert(convert::Options),
+    Scrub(scrub::Options),
     Pack(pack::Options),
     Unpack(unpack::Options),
     Recover(recover::Options),
     Snapshot(snapshot::Options),
+    Top(top::Options),
     Ctl(ctl::Options),
     #[command(alias = "list")]
     Rings(rings::Options),
@@ -201,10 +206,12 @@ fn main() -> ExitCode {
         Command::Map(options) => map::run(&options),
         Command::State(options) => state::run(&options),
         Command::Convert(options) => convert::run(&options),
+        Command::Scrub(options) => scrub::run(&options),
         Command::Pack(options) => pack::run(&options),
         Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Ctl(options) => ctl::run(&options),
         Command::Rings(options) => rings::run(&options),
         Command::Listen(options) => listen::run(&options),
