@@ -39,9 +39,9 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use commands::{
-    Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
-    recover, replay, report as report_command, rings, scrub, slow, snapshot, state, top, unpack,
-    verify, view,
+    Status, convert, ctl, diff, flame, generate, graph, hist, info, listen, map, pack, record,
+    records, recover, replay, report as report_command, rings, scrub, slow, snapshot, state, top,
+    unpack, verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -66,6 +66,7 @@ Examples:
   fdr view my_app.1234.1.fdr          all threads in a browser
   fdr diff before/ after/             what changed between two builds
   fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
+  fdr graph -o app.svg app.fdr        who calls whom, with times and counts
   fdr hist app.fdr my_app::handle     how long its calls took, all of them
   fdr replay --around -2ms app.fdr    call by call, all threads side by side
   fdr verify my_app.1234.1.fdr        is the trace whole?
@@ -115,6 +116,7 @@ enum Command {
     Diff(diff::Options),
     Flame(flame::Options),
     Hist(hist::Options),
+    Graph(graph::Options),
     Replay(replay::Options),
     Records(records::Options),
     Verify(verify::Options),
@@ -139,12 +141,13 @@ impl Command {
     /// Whether the answer may be longer than a screen.
     fn is_long(&self) -> bool {
         use Command::{
-            Diff, Flame, Hist, Info, Records, Replay, Report, Rings, Slow, State, Verify,
+            Diff, Flame, Graph, Hist, Info, Records, Replay, Report, Rings, Slow, State, Verify,
         };
         matches!(
             self,
             Diff(_)
                 | Flame(_)
+                | Graph(_)
                 | Hist(_)
                 | Info(_)
                 | Records(_)
@@ -200,6 +203,7 @@ fn main() -> ExitCode {
         Command::Diff(options) => diff::run(&options),
         Command::Flame(options) => flame::run(&options),
         Command::Hist(options) => hist::run(&options),
+        Command::Graph(options) => graph::run(&options),
         Command::Replay(options) => replay::run(&options),
         Command::Records(options) => records::run(&options),
         Command::Verify(options) => verify::run(&options),

@@ -95,6 +95,7 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
         &["flame"],
         &["verify"],
         &["replay"],
+        &["graph"],
         &["map", "-o", "-"],
         &["state"],
         &["state", "--json"],

@@ -13,6 +13,7 @@ mod exports;
 mod files;
 mod flame;
 mod formats;
+mod graph;
 mod hist;
 mod hostile;
 mod inputs;

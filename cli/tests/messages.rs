@@ -28,8 +28,8 @@ fn a_ring_of_another_version_is_named_by_every_command() {
         fs::write(path, b"FDRRING\x09 and what version 9 has there").unwrap();
     }
     for command in [
-        "info", "report", "slow", "verify", "state", "records", "flame", "replay", "pack",
-        "recover",
+        "info", "report", "slow", "verify", "state", "records", "flame", "replay", "graph",
+        "graph", "pack", "recover",
     ] {
         for path in [&ring, &other] {
             let output = fdr(&[command, path]);

@@ -81,6 +81,44 @@ fn a_script_gets_each_call_with_what_is_known_of_it() {
     let lines = answer(&["replay", &trace]);
     assert!(lines.contains("app::read   waiting 90 %\n"), "{lines}");
     assert!(lines.contains("app::parse   ? 50 %\n"), "{lines}");
+    // Of app::parse on the worker a half is not known, and the rest ran.
+    let names = |words: &[&str]| -> Vec<String> {
+        let document = json(&[&["replay", "--json"], words, &[&trace]].concat());
+        let calls = document["calls"].as_array().expect("an array").clone();
+        let name = |call: &serde_json::Value| call["function"].as_str().expect("a name").to_owned();
+        calls.iter().map(name).collect()
+    };
+    assert_eq!(names(&["--state", "waiting"]), ["app::serve", "app::read"]);
+    assert_eq!(names(&["--state", "running"]), ["app::parse", "app::parse"]);
+    assert_eq!(
+        names(&["--over", "89ms", "--state", "waiting"]),
+        ["app::serve", "app::read"]
+    );
+    assert_eq!(
+        names(&["--over", "89001us", "--state", "waiting"]),
+        ["app::serve"]
+    );
+    let slow = json(&[
+        "slow", "--json", "--over", "1ms", "--state", "waiting", "-t", "main", &trace,
+    ]);
+    assert_eq!(slow["calls"][0]["function"], "app::serve");
+    let none = json(&[
+        "slow",
+        "--json",
+        "--over",
+        "1ms",
+        "--state",
+        "preempted",
+        &trace,
+    ]);
+    assert_eq!(none["calls"].as_array().map(Vec::len), Some(0));
+    small(&trace, &["app::run", "app::step"]);
+    let unknown = fdr(&["replay", "--state", "waiting", &trace]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(
+        stderr(&unknown).contains("--state: the trace knows no states of its threads"),
+        "{unknown:?}"
+    );
 }
 
 #[test]

@@ -176,7 +176,8 @@ fn threads_are_numbers_or_globs_in_every_command() {
     let state = answer(&["state", "-t", "8", &trace]);
     assert!(!state.lines().any(is_of_main), "{state}");
     for command in [
-        "report", "slow", "flame", "verify", "info", "records", "state", "hist", "replay",
+        "report", "slow", "flame", "verify", "info", "records", "state", "hist", "replay", "graph",
+        "graph",
     ] {
         let mut words = vec![command, "-t", "worke", &trace];
         words.extend((command == "hist").then_some("*"));

@@ -8,10 +8,10 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 23] = [
-    "record", "info", "report", "slow", "view", "diff", "flame", "hist", "replay", "records",
-    "verify", "map", "state", "convert", "scrub", "pack", "unpack", "recover", "snapshot", "top",
-    "ctl", "rings", "listen",
+pub(crate) const COMMANDS: [&str; 24] = [
+    "record", "info", "report", "slow", "view", "diff", "flame", "graph", "hist", "replay",
+    "records", "verify", "map", "state", "convert", "scrub", "pack", "unpack", "recover",
+    "snapshot", "top", "ctl", "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.

@@ -5,6 +5,7 @@ pub(crate) mod ctl;
 pub(crate) mod diff;
 pub(crate) mod flame;
 pub(crate) mod generate;
+pub(crate) mod graph;
 pub(crate) mod hist;
 pub(crate) mod info;
 pub(crate) mod listen;
@@ -40,6 +41,17 @@ pub(crate) enum Status {
     Violations,
     /// As a command that was run.
     Code(u8),
+}
+
+/// A part, as `5%`.
+pub(crate) fn share(text: &str) -> Result<f64, &'static str> {
+    let number = text
+        .strip_suffix('%')
+        .and_then(|text| text.trim().parse::<f64>().ok());
+    let share = number.filter(|number| number.is_finite() && *number >= 0.0);
+    share
+        .map(|share| share / 100.0)
+        .ok_or("it must be a number with %, as 5%")
 }
 
 /// The traces that a command reads.

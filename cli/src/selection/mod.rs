@@ -1,5 +1,5 @@
 //! Which part of a trace a command looks at: the options `--thread`, `--function`, `--since`, `--until`, `--last` and
-//! `--filter`. They are the same in every command that reads a trace. A selected trace is a source around a source, so
+//! `--filter`; and [`of_calls`], which calls of it are listed. They are the same in every command that reads a trace. A selected trace is a source around a source, so
 //! that no command knows of it. Must never stand between a trace and its reader where nothing is selected.
 //!
 //! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
@@ -7,6 +7,7 @@
 
 mod calls;
 pub(crate) mod moment;
+pub(crate) mod of_calls;
 mod source;
 #[cfg(test)]
 mod tests;

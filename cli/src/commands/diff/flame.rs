@@ -7,6 +7,7 @@ use anyhow::Context;
 
 use super::Options;
 use crate::commands::flame::{Asked, Folding, Paths, Words, draw_picture};
+use crate::selection::Filtering;
 use crate::{input, place, ui};
 
 /// Reads both sides, and draws the picture.
@@ -16,6 +17,7 @@ use crate::{input, place, ui};
 pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
     let asked = Asked {
         selection: &options.selection,
+        filtering: Filtering::Shown,
         per_thread: false,
         calls: false,
         by: None,

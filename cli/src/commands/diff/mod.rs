@@ -65,7 +65,7 @@ pub(crate) struct Options {
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     /// Exit with 1 if it is shown that a function takes more than this part longer, as 5%
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", value_parser = super::share)]
     fail_over: Option<f64>,
     /// Print a table in Markdown
     #[arg(long, conflicts_with = "json")]
@@ -81,17 +81,6 @@ pub(crate) struct Options {
     force: bool,
     #[command(flatten)]
     selection: Selection,
-}
-
-/// A part, as `5%`.
-fn share(text: &str) -> Result<f64, &'static str> {
-    let number = text
-        .strip_suffix('%')
-        .and_then(|text| text.trim().parse::<f64>().ok());
-    let share = number.filter(|number| number.is_finite() && *number >= 0.0);
-    share
-        .map(|share| share / 100.0)
-        .ok_or("it must be a number with %, as 5%")
 }
 
 /// Runs the command.

@@ -3,6 +3,7 @@
 use super::compare::Line;
 use super::runs::{Figures, Run};
 use super::*;
+use crate::commands::share;
 
 /// A run of functions with so many calls, and that much self time in a call, ns.
 fn run(functions: &[(&str, u64, u64)]) -> Run {

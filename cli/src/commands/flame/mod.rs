@@ -29,6 +29,7 @@ use self::tree::{Label, Node, NodeId, Tree};
 use super::{Status, Traces};
 use crate::place::{self, Shape};
 use crate::report::rows::name_of;
+use crate::selection::of_calls::StateName;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
@@ -80,7 +81,7 @@ pub(crate) struct Options {
     calls: bool,
     /// Count only the time in which the thread ran, was preempted, or waited
     #[arg(long, value_name = "STATE", value_enum, conflicts_with = "calls")]
-    by: Option<By>,
+    by: Option<StateName>,
     /// Only the stretch of time of which all threads have records
     #[arg(long)]
     common: bool,
@@ -92,24 +93,6 @@ pub(crate) struct Options {
     force: bool,
     #[command(flatten)]
     selection: Selection,
-}
-
-/// A state of threads.
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum By {
-    Running,
-    Preempted,
-    Waiting,
-}
-
-impl By {
-    fn state(self) -> State {
-        match self {
-            By::Running => State::Running,
-            By::Preempted => State::Preempted,
-            By::Waiting => State::Waiting,
-        }
-    }
 }
 
 /// Runs the command.
@@ -172,9 +155,11 @@ fn draw(
     let (what, value): (&str, fn(u64) -> String) = match (options.calls, options.by) {
         (true, _) => ("calls by path", ui::count),
         (_, None) => ("time by path of calls", ui::duration),
-        (_, Some(By::Running)) => ("time of running by path of calls", ui::duration),
-        (_, Some(By::Preempted)) => ("time of being preempted by path of calls", ui::duration),
-        (_, Some(By::Waiting)) => ("time of waiting by path of calls", ui::duration),
+        (_, Some(StateName::Running)) => ("time of running by path of calls", ui::duration),
+        (_, Some(StateName::Preempted)) => {
+            ("time of being preempted by path of calls", ui::duration)
+        }
+        (_, Some(StateName::Waiting)) => ("time of waiting by path of calls", ui::duration),
     };
     let [_, all] = paths.all();
     if all == 0 {
@@ -195,6 +180,8 @@ fn draw(
 /// What is asked of a trace.
 pub(crate) struct Asked<'a> {
     pub(crate) selection: &'a Selection,
+    /// Whether calls of other functions than `--filter` are left out, or not shown.
+    pub(crate) filtering: Filtering,
     pub(crate) per_thread: bool,
     pub(crate) calls: bool,
     pub(crate) by: Option<State>,
@@ -205,12 +192,28 @@ impl Options {
     fn asked(&self) -> Asked<'_> {
         Asked {
             selection: &self.selection,
+            filtering: Filtering::Shown,
             per_thread: self.per_thread,
             calls: self.calls,
-            by: self.by.map(By::state),
+            by: self.by.map(StateName::state),
             common: self.common,
         }
     }
+}
+
+/// A path.
+#[derive(Clone, Debug)]
+pub(crate) struct Row {
+    /// The path of its caller.
+    pub(crate) caller: usize,
+    pub(crate) name: String,
+    /// It ends in a function, or in what stands for functions.
+    pub(crate) is_function: bool,
+    /// It stands for the calls of its caller that were open in the end.
+    pub(crate) is_open: bool,
+    /// ns.
+    pub(crate) own: u64,
+    pub(crate) calls: u64,
 }
 
 /// The paths of one trace.
@@ -228,7 +231,7 @@ impl Folding {
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn of(asked: &Asked<'_>, trace: &Path) -> anyhow::Result<Folding> {
-        let mut source = asked.selection.open(trace, Filtering::Shown)?;
+        let mut source = asked.selection.open(trace, asked.filtering)?;
         // Where nothing is overwritten, nothing is to be told.
         let info = source.info();
         let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
@@ -254,8 +257,10 @@ impl Folding {
             ));
         }
         let shown = match asked.selection.filter() {
-            Some(filter) => shown(filter, info, &folded.tree),
-            None => HashMap::new(),
+            Some(filter) if asked.filtering == Filtering::Shown => {
+                shown(filter, info, &folded.tree)
+            }
+            _ => HashMap::new(),
         };
         Ok(Folding {
             tree: folded.tree,
@@ -277,6 +282,7 @@ impl Folding {
     ) -> anyhow::Result<Folding> {
         let selection = Selection::default();
         let asked = Asked {
+            filtering: Filtering::Shown,
             selection: &selection,
             per_thread: false,
             calls: false,
@@ -306,6 +312,28 @@ impl Folding {
         write(out, self.source.info(), &self.tree, &|node| {
             self.value(node)
         })
+    }
+
+    /// The trace.
+    pub(crate) fn info(&self) -> &TraceInfo {
+        self.source.info()
+    }
+
+    /// The paths one by one, callers first. The first is that of everything.
+    pub(crate) fn rows(&self) -> Vec<Row> {
+        let info = self.source.info();
+        let row = |(_, node): (NodeId, &Node)| Row {
+            caller: node.caller.index(),
+            name: match node.label {
+                Label::Function(id) => name_of(info, id),
+                label => name(info, label),
+            },
+            is_function: matches!(node.label, Label::Function(_) | Label::Others),
+            is_open: node.label == Label::Open,
+            own: info.clock.nanos(Ticks(node.own)).0,
+            calls: node.calls,
+        };
+        self.tree.nodes().map(row).collect()
     }
 
     /// Adds the paths to those of other traces.

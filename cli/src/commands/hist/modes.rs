@@ -102,10 +102,12 @@ fn parts(durations: &Durations, density: &[f64], tops: &[usize]) -> Vec<Mode> {
 /// The calls in each step of the logarithm of durations.
 fn counts(durations: &Durations) -> Vec<f64> {
     let mut counts = vec![0.0; OCTAVES * STEPS as usize];
+    let tick = tick(durations);
     for cell in &durations.cells {
         // Under 1 ns, all are one.
         let step = |ns: f64| (ns.max(1.0).log2() * STEPS).min(counts.len() as f64 - 1.0);
-        let (from, until) = (step(cell.from), step(cell.until));
+        let more = (tick - (cell.until - cell.from)).max(0.0) / 2.0;
+        let (from, until) = (step(cell.from - more), step(cell.until + more));
         let calls = cell.calls as f64;
         let (first, last) = (from as usize, until as usize);
         if first == last {
@@ -118,6 +120,19 @@ fn counts(durations: &Durations) -> Vec<f64> {
         }
     }
     counts
+}
+
+/// The step of a coarse clock, ns: the least difference of two durations, if it is no more than the shortest. Between its
+/// steps there are no calls, which makes no modes. 0: the clock is fine, or there are too few durations to tell.
+fn tick(durations: &Durations) -> f64 {
+    let cells = &durations.cells;
+    let steps = cells.windows(2).map(|pair| pair[1].from - pair[0].from);
+    let least = steps.fold(f64::INFINITY, f64::min);
+    let shortest = cells.first().map_or(0.0, |cell| cell.from);
+    match cells.len() >= 8 && least <= shortest {
+        true => least,
+        false => 0.0,
+    }
 }
 
 /// How wide to smooth, in steps: half of Silverman's rule, which is made for one group. More calls show finer things.
@@ -228,6 +243,16 @@ mod tests {
             wrong += u32::from(modes(&durations(all)).len() != 1);
         }
         assert!(wrong <= 6, "{wrong} of 300");
+    }
+
+    #[test]
+    fn the_steps_of_a_coarse_clock_are_no_modes() {
+        let mut random = Random::new(3);
+        let all: Vec<u64> = (0..20_000)
+            .map(|_| log_normal(&mut random, 45.0, 0.4) / 10 * 10)
+            .filter(|ns| *ns > 0)
+            .collect();
+        assert_eq!(modes(&durations(all)).len(), 1);
     }
 
     #[test]

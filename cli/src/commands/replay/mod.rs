@@ -11,12 +11,13 @@ mod tests;
 use std::num::NonZeroUsize;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use fdr_formats::{Source, ThreadId, Ticks};
 
 use self::nearest::{Nearest, Wanted};
 use super::{Headings, Status, Traces};
 use crate::selection::moment::{self, Span, When};
+use crate::selection::of_calls::OfCalls;
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::ui::{self, Progress};
@@ -46,6 +47,7 @@ Examples:
   fdr replay --around 12:30:01.5 app.fdr      what was going on at that moment
   fdr replay --before-panic app.fdr           the last calls of the thread
   fdr replay --since -2ms -n 10000 app.fdr    all of the last two milliseconds
+  fdr replay --over 1ms --state waiting app.fdr
   fdr replay -F app::handle -t worker-1 app.fdr";
 
 /// Calls that are shown, unless the user says otherwise; and at most, because all are held in memory.
@@ -78,6 +80,8 @@ pub(crate) struct Options {
     json: bool,
     #[command(flatten)]
     selection: Selection,
+    #[command(flatten)]
+    calls: OfCalls,
 }
 
 fn limit(text: &str) -> Result<usize, String> {
@@ -128,14 +132,14 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         );
     }
     memory::grows("the calls that are shown");
+    let chosen = options.calls.of(info).with_context(|| ui::path(trace))?;
     let around = moment_of(options, trace, source)?;
     let wanted = Wanted {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
         most: options.limit,
         first: failed.filter(|_| options.before_panic),
-        over: 0,
-        in_state: None,
+        chosen: Some(&chosen),
     };
     // Each worker may keep as many as are asked for.
     let jobs = ui::jobs().min((2 * MOST / options.limit).max(1));

@@ -4,11 +4,11 @@
 use std::collections::{BinaryHeap, HashMap};
 
 use fdr_formats::calls::{EdgeStatus, Ended};
-use fdr_formats::model::{CpuId, State};
+use fdr_formats::model::CpuId;
 use fdr_formats::notes::NoteKind;
-use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 
+use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
 
 /// So much of a note is kept, and so many of them.
@@ -26,10 +26,8 @@ pub(super) struct Wanted<'a> {
     pub(super) most: usize,
     /// As many again of this thread, whatever the others do.
     pub(super) first: Option<ThreadId>,
-    /// Calls that took at least so many ticks.
-    pub(super) over: u64,
-    /// Calls that spent at least half of their time in that state.
-    pub(super) in_state: Option<(State, &'a States)>,
+    /// Calls that `--over` and `--state` leave. `None`: all.
+    pub(super) chosen: Option<&'a ChosenCalls>,
 }
 
 /// What something is.
@@ -177,17 +175,9 @@ impl<'a> Nearest<'a> {
         Some(moment.since(end).0)
     }
 
-    fn is_wanted(&self, seen: &Seen) -> bool {
-        let Some((state, states)) = self.wanted.in_state else {
-            return true;
-        };
-        let known = states.known(seen.thread, seen.start, seen.end);
-        let all = known.spent.all().0;
-        all > 0 && known.spent.of(state).0.saturating_mul(2) >= all
-    }
-
     fn add(&mut self, seen: Seen) {
-        if seen.total < self.wanted.over || !self.is_wanted(&seen) {
+        let chosen = self.wanted.chosen;
+        if !chosen.is_none_or(|chosen| chosen.has(seen.thread, seen.start, seen.end, seen.total)) {
             return;
         }
         match self.wanted.first == Some(seen.thread) {

@@ -4,6 +4,7 @@ use fdr_formats::{Call, FunctionId, ThreadId, Ticks};
 
 use super::lines::{Line, lines};
 use super::nearest::{Nearest, Wanted};
+use crate::selection::of_calls::ChosenCalls;
 use crate::stacks;
 use crate::testing::random_trace::RandomTrace;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
@@ -13,8 +14,7 @@ const ALL: Wanted<'static> = Wanted {
     only_before: false,
     most: 1000,
     first: None,
-    over: 0,
-    in_state: None,
+    chosen: None,
 };
 
 /// Thread, start, depth, function, and how many calls, of each line.
@@ -146,7 +146,11 @@ fn another_thread_does_not_crowd_out_the_one_that_failed() {
 
 #[test]
 fn shorter_calls_are_left_out_with_over() {
-    let over = Wanted { over: 100, ..ALL };
+    let chosen = ChosenCalls::over(100);
+    let over = Wanted {
+        chosen: Some(&chosen),
+        ..ALL
+    };
     assert_eq!(
         shown(&trace(), over, false),
         [(7, 100, 0, 1, 1), (8, 115, 0, 3, 1), (7, 300, 0, 1, 1)]

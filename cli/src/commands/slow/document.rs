@@ -25,6 +25,7 @@ pub(in crate::commands) fn of_source(
     let asked = Asked {
         filter: None,
         over: None,
+        chosen: None,
         most: SHOWN,
         of_each: SHOWN_OF_EACH,
         may_be_whole: is_whole,

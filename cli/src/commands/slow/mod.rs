@@ -15,8 +15,8 @@ mod tree;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
+use anyhow::Context;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::State;
 use fdr_formats::note_words;
@@ -33,7 +33,7 @@ use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
 use crate::place::{self, Shape};
 use crate::report::rows::{Report, Row, name_of};
-use crate::selection::moment::seconds;
+use crate::selection::of_calls::{ChosenCalls, OfCalls};
 use crate::selection::{self, Filtering, Selection};
 use crate::ui;
 use crate::{away, memory, stacks, trace};
@@ -43,7 +43,8 @@ A call is slow if it took over ten times the p50 and over five times the p90 of
 its function. Functions with fewer than 20 calls have no usual call. With
 --filter, the slowest calls of these functions are shown, slow or not.
 A slow call inside of another slow call is not shown by itself. At most two
-calls of a function are shown, unless you say which calls, or how many.
+calls of a function are shown, unless you say which calls, or how many. --over
+shows those that took so long, slow or not.
 
 The excess of a call is its time less the p50 of its function. The path below a
 call follows the excess inwards, for as long as one function has half of it or
@@ -86,9 +87,6 @@ const LEAST_NS: u64 = 10_000;
 pub(crate) struct Options {
     #[command(flatten)]
     traces: Traces,
-    /// Calls that took at least TIME, as 50ms, instead of those far above the usual
-    #[arg(long, value_name = "TIME", value_parser = seconds)]
-    over: Option<Duration>,
     /// Show at most N calls [default: 5]
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one, hide_default_value = true)]
     limit: Option<NonZeroUsize>,
@@ -103,6 +101,8 @@ pub(crate) struct Options {
     force: bool,
     #[command(flatten)]
     selection: Selection,
+    #[command(flatten)]
+    calls: OfCalls,
 }
 
 /// What is asked of a trace.
@@ -111,6 +111,8 @@ struct Asked<'a> {
     filter: Option<&'a Filter>,
     /// The shortest call that is shown, ns.
     over: Option<u64>,
+    /// Calls that `--state` leaves. `None`: all.
+    chosen: Option<&'a ChosenCalls>,
     /// Calls that are shown: in all, and of one function.
     most: usize,
     of_each: usize,
@@ -119,14 +121,15 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn of(options: &'a Options) -> Asked<'a> {
-        let over = options.over;
+    fn of(options: &'a Options, chosen: &'a ChosenCalls) -> Asked<'a> {
+        let over = options.calls.over_ns();
         let most = options.limit.map(NonZeroUsize::get);
         let all = options.selection.filter().is_some() || over.is_some() || most.is_some();
         let most = most.unwrap_or(SHOWN);
         Asked {
             filter: options.selection.filter(),
-            over: over.map(|over| u64::try_from(over.as_nanos()).unwrap_or(u64::MAX)),
+            over,
+            chosen: Some(chosen),
             most,
             of_each: if all { most } else { SHOWN_OF_EACH },
             may_be_whole: options.selection.is_of_whole_trace(),
@@ -194,7 +197,9 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         place::check(output, Shape::File, options.force)?;
     }
     memory::grows("the slowest calls");
-    let found = find(&Asked::of(options), trace, source)?;
+    let chosen = options.calls.of(source.info());
+    let chosen = chosen.with_context(|| ui::path(trace))?;
+    let found = find(&Asked::of(options, &chosen), trace, source)?;
     let info = source.info();
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
@@ -256,8 +261,7 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let passes =
-        stacks::run(source, || SlowestPass::new(&thresholds, asked.of_each)).map_err(about)?;
+    let passes = stacks::run(source, || SlowestPass::new(&thresholds, asked)).map_err(about)?;
     let (calls, counts) = SlowestPass::gather(passes);
     let p50 = |function| {
         usual

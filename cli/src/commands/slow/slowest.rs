@@ -8,6 +8,8 @@ use fdr_formats::calls::Ended;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
+use super::Asked;
+use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
 
 /// A call that took long.
@@ -29,6 +31,8 @@ pub(super) struct SlowestPass<'a> {
     thresholds: &'a HashMap<FunctionId, u64>,
     /// Calls that are kept of each function.
     most: usize,
+    /// Calls that `--state` leaves. `None`: all.
+    chosen: Option<&'a ChosenCalls>,
     kept: HashMap<FunctionId, BinaryHeap<Reverse<SlowCall>>>,
     /// Slow calls of each function.
     counts: HashMap<FunctionId, u64>,
@@ -36,10 +40,14 @@ pub(super) struct SlowestPass<'a> {
 }
 
 impl<'a> SlowestPass<'a> {
-    pub(super) fn new(thresholds: &'a HashMap<FunctionId, u64>, most: usize) -> SlowestPass<'a> {
+    pub(super) fn new(
+        thresholds: &'a HashMap<FunctionId, u64>,
+        asked: &Asked<'a>,
+    ) -> SlowestPass<'a> {
         SlowestPass {
             thresholds,
-            most,
+            most: asked.of_each,
+            chosen: asked.chosen,
             kept: HashMap::new(),
             counts: HashMap::new(),
             thread: ThreadId::default(),
@@ -92,6 +100,10 @@ impl Pass for SlowestPass<'_> {
             end: ended.end,
             is_open,
         };
+        let has = |chosen: &ChosenCalls| chosen.has(call.thread, call.start, call.end, total);
+        if !self.chosen.is_none_or(has) {
+            return;
+        }
         *self.counts.entry(function).or_default() += 1;
         let kept = self.kept.entry(function).or_default();
         kept.push(Reverse(call));

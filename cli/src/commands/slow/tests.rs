@@ -24,6 +24,7 @@ const NAMES: [(u32, &str); 6] = [
 pub(super) const ALL: Asked<'_> = Asked {
     filter: None,
     over: None,
+    chosen: None,
     most: SHOWN,
     of_each: SHOWN_OF_EACH,
     may_be_whole: true,
