@@ -1,7 +1,7 @@
 //! The states of threads: from the kernel's buffers into the ring, and from the ring into traces. The dumper empties the
 //! buffers from time to time, and so does each dump. It must never wait for a thread of the program.
 
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::fs;
 
 use fdr_formats::model::{Account, Schedule, State, Switch};
@@ -12,11 +12,8 @@ use crate::clock::{self, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::state;
 use crate::ring::schedule::Part;
-use crate::sys::perf::{self, Buffer, Event, What};
+use crate::sys::perf::{self, Event, What};
 use crate::sys::{process, thread};
-
-/// The buffers of the CPUs. Null: there are none. They are never freed.
-static BUFFERS: AtomicPtr<Vec<Watched>> = AtomicPtr::new(core::ptr::null_mut());
 
 /// 1 while a thread empties the buffers.
 static HELD: AtomicU32 = AtomicU32::new(0);
@@ -35,12 +32,6 @@ pub(crate) enum Source {
     Switches,
     /// By the kernel's sums alone, because of that errno.
     Sums(i32),
-}
-
-/// A CPU's buffer, and the time of its last event, ns.
-struct Watched {
-    buffer: Buffer,
-    last_ns: core::sync::atomic::AtomicU64,
 }
 
 /// A moment in ticks and in ns of the kernel's clock.
@@ -85,17 +76,15 @@ impl Anchor {
 /// them. `None`: there is no space for them.
 pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     let part = ring.give_schedule()?;
-    // SAFETY: the call has no precondition.
-    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    let cpus = usize::try_from(cpus).unwrap_or(1).clamp(1, MOST_CPUS);
+    let cpus = perf::cpus().min(MOST_CPUS);
     let begin = Anchor::take(ring);
     let mut buffers = Vec::with_capacity(cpus);
     for cpu in 0..cpus {
         match perf::watch(cpu) {
-            Ok(buffer) => buffers.push(Watched {
-                buffer,
-                last_ns: begin.ns.into(),
-            }),
+            Ok(buffer) => {
+                buffer.last_ns.store(begin.ns, Ordering::Relaxed);
+                buffers.push(buffer);
+            }
             // The CPU is off.
             Err(libc::ENODEV) => {}
             // With some CPUs alone, a thread would seem to wait while it runs on another one.
@@ -104,7 +93,6 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     }
     // What the buffers have by now is of a time before the mark.
     let now = Anchor::take(ring);
-    let list = Box::into_raw(Box::new(buffers));
     held(|| {
         part.add(&Entry::Mark(Ticks(begin.ticks)));
         part.add(&Entry::Switch(Switch {
@@ -114,13 +102,13 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
             to: Some(State::Running),
         }));
     });
-    BUFFERS.store(list, Ordering::Release);
+    perf::keep(buffers);
     Some(Source::Switches)
 }
 
 /// Whether context switches are recorded.
 pub(crate) fn has_switches() -> bool {
-    !BUFFERS.load(Ordering::Acquire).is_null()
+    !perf::buffers().is_empty()
 }
 
 /// Runs `body` if no other thread is in it. False: another thread stays in it, or it is this one, which was interrupted.
@@ -140,20 +128,18 @@ fn held(body: impl FnOnce()) -> bool {
 
 /// Moves what the kernel has written into the ring. Async-signal-safe.
 pub(crate) fn drain(ring: &Ring) {
-    let list = BUFFERS.load(Ordering::Acquire);
-    if list.is_null() || process::is_unnoticed_child() || ring.is_lost() {
+    let buffers = perf::buffers();
+    if buffers.is_empty() || process::is_unnoticed_child() || ring.is_lost() {
         return;
     }
     let Some(part) = ring.schedule() else { return };
-    // SAFETY: the list is never freed, and nobody changes it.
-    let buffers = unsafe { &*list };
     held(|| {
         // What happens from here on may be in one buffer, and not yet in another one.
         let now = Anchor::take(ring);
         let own = process::pid();
-        for watched in buffers {
-            watched.buffer.drain(&mut |event| {
-                let last = watched.last_ns.swap(event.ns, Ordering::Relaxed);
+        for buffer in buffers {
+            buffer.drain(&mut |event| {
+                let last = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
                 if event.process == own || event.what == What::Lost {
                     add(part, &now, &event, last);
                 }
@@ -236,6 +222,6 @@ fn accounts(ring: &Ring) -> impl Iterator<Item = Account> + '_ {
 
 /// Called in the child of a fork. The kernel maps no buffers there, and notes nothing of it. Async-signal-safe.
 pub(crate) fn forget() {
-    BUFFERS.store(core::ptr::null_mut(), Ordering::Release);
+    perf::forget();
     HELD.store(0, Ordering::Relaxed);
 }

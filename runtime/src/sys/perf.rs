@@ -4,7 +4,7 @@
 //! Source: perf_event_open(2).
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 /// Pages of a buffer, without the one before it that holds its positions. If the user may lock no more memory, fewer.
 const PAGES: [usize; 3] = [64, 16, 4];
@@ -69,12 +69,42 @@ pub(crate) struct Event {
 /// The buffer of a CPU.
 pub(crate) struct Buffer {
     positions: NonNull<u8>,
+    /// The time of the last event, CLOCK_MONOTONIC_RAW.
+    pub(crate) last_ns: AtomicU64,
 }
 
 // SAFETY: the mapping is shared memory, which belongs to no thread. It is never unmapped.
 unsafe impl Send for Buffer {}
 // SAFETY: the positions are read and written as atomics. `drain` says what its caller has to care for.
 unsafe impl Sync for Buffer {}
+
+/// The buffers of all CPUs. Null: there are none. They are never freed.
+static BUFFERS: AtomicPtr<Vec<Buffer>> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The buffers that [`keep`] got. Async-signal-safe.
+pub(crate) fn buffers() -> &'static [Buffer] {
+    let list = BUFFERS.load(Ordering::Acquire);
+    // SAFETY: the list is never freed, and nobody changes it.
+    unsafe { list.as_ref() }.map_or(&[], Vec::as_slice)
+}
+
+/// Keeps the buffers of all CPUs for as long as the process lives.
+pub(crate) fn keep(buffers: Vec<Buffer>) {
+    // Release: pairs with the Acquire in `buffers`.
+    BUFFERS.store(Box::into_raw(Box::new(buffers)), Ordering::Release);
+}
+
+/// Called in the child of a fork, where the kernel maps no buffers. Async-signal-safe.
+pub(crate) fn forget() {
+    BUFFERS.store(core::ptr::null_mut(), Ordering::Release);
+}
+
+/// How many CPUs the machine may have.
+pub(crate) fn cpus() -> usize {
+    // SAFETY: the call has no precondition.
+    let cpus = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    usize::try_from(cpus).unwrap_or(1).max(1)
+}
 
 /// Has the kernel note the switches of the calling thread, and of all threads that it makes from now on, on that CPU.
 ///
@@ -151,7 +181,10 @@ fn map(fd: i32, pages: usize) -> Result<Buffer, i32> {
         return Err(super::errno());
     }
     NonNull::new(at.cast())
-        .map(|positions| Buffer { positions })
+        .map(|positions| Buffer {
+            positions,
+            last_ns: AtomicU64::new(0),
+        })
         .ok_or(libc::ENOMEM)
 }
 
