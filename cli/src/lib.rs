@@ -41,10 +41,11 @@ use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use commands::fleet_program::{self, ExportOptions, QueryOptions};
 use commands::{
-    Status, convert, ctl, diff, flame, fleet_program, generate, hist, info, listen, map, pack,
-    record, records, recover, replay, report as report_command, rings, slow, snapshot, state,
-    unpack, verify, view,
+    Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
+    recover, replay, report as report_command, rings, slow, snapshot, state, top, unpack, verify,
+    view,
 };
 
 const EXIT_CODES: &str = "\
@@ -77,6 +78,7 @@ Examples:
   fdr rings                           ring files here: running, dead, crashed
   fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
   fdr snapshot 1234                   what a running program has recorded
+  fdr top 1234                        what it does now, in a live table
   fdr ctl 1234 filter 'my_app::*'     other functions, while it runs
   fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
 
@@ -126,12 +128,13 @@ enum Command {
     Unpack(unpack::Options),
     Recover(recover::Options),
     Snapshot(snapshot::Options),
+    Top(top::Options),
     Ctl(ctl::Options),
     #[command(alias = "list")]
     Rings(rings::Options),
     Listen(listen::Options),
-    Export(fleet_program::ExportOptions),
-    Query(fleet_program::QueryOptions),
+    Export(ExportOptions),
+    Query(QueryOptions),
     #[command(hide = true)]
     Generate(generate::Options),
 }
@@ -213,6 +216,7 @@ pub fn run() -> ExitCode {
         Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),
         Command::Snapshot(options) => snapshot::run(&options),
+        Command::Top(options) => top::run(&options),
         Command::Ctl(options) => ctl::run(&options),
         Command::Rings(options) => rings::run(&options),
         Command::Listen(options) => listen::run(&options),

@@ -8,10 +8,10 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 21] = [
+pub(crate) const COMMANDS: [&str; 22] = [
     "record", "info", "report", "slow", "view", "diff", "flame", "hist", "replay", "records",
-    "verify", "map", "state", "convert", "pack", "unpack", "recover", "snapshot", "ctl", "rings",
-    "listen",
+    "verify", "map", "state", "convert", "pack", "unpack", "recover", "snapshot", "top", "ctl",
+    "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.

@@ -62,6 +62,7 @@ mod streams_faults;
 mod syscalls;
 mod tasks;
 mod threads;
+mod top;
 mod tracing_spans;
 mod triggers;
 mod triggers_others;

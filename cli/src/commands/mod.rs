@@ -20,6 +20,7 @@ pub(crate) mod rings;
 pub(crate) mod slow;
 pub(crate) mod snapshot;
 pub(crate) mod state;
+pub(crate) mod top;
 pub(crate) mod unpack;
 pub(crate) mod verify;
 pub(crate) mod view;

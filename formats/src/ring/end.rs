@@ -24,7 +24,7 @@ impl Ring {
     }
 
     /// The tick of `now`, by the clock's rate; `None` if one of the two is unknown.
-    fn tick_now(&self) -> Option<Ticks> {
+    pub(super) fn tick_now(&self) -> Option<Ticks> {
         let Header {
             start_ticks,
             start_monotonic,

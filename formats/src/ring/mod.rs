@@ -6,10 +6,12 @@
 //! | `walk` | what a chunk may hold, pure |
 //! | [`control`] | what `fdr ctl` and a running recorder write to each other, pure |
 //! | [`moments`] | the named moments, pure |
+//! | `clock` | the clock of the records |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
 //! | [`arguments`] | the arguments of those calls, pure |
 //! | [`open_calls`] | the open calls of a thread whose short calls leave no records, pure |
+//! | `live` | totals and open calls of a process that runs |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
 //! | `place` | one slot, read part by part |
 //! | `totals` | what a thread's calls of each function took |
@@ -23,6 +25,8 @@
 use crate::format::{Format, Opener};
 
 pub mod arguments;
+#[cfg(feature = "read")]
+mod clock;
 pub mod control;
 #[cfg(feature = "read")]
 mod copy;
@@ -31,6 +35,8 @@ mod crash;
 #[cfg(feature = "read")]
 mod end;
 pub mod layout;
+#[cfg(feature = "read")]
+mod live;
 pub mod moments;
 #[cfg(feature = "read")]
 mod newest;
@@ -45,6 +51,10 @@ mod totals;
 mod walk;
 
 pub use layout::Crash;
+#[cfg(feature = "read")]
+pub use live::{LiveThread, Reading};
+#[cfg(feature = "read")]
+pub use open_calls::OpenCall;
 #[cfg(feature = "read")]
 pub use reader::{Copied, Ring, open_source};
 

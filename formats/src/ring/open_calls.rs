@@ -14,6 +14,8 @@
 use super::arguments::{self, OPEN_CALLS_LEAST};
 use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS, OPEN_CALLS_SIZE};
 use crate::bytes::{ByteOrder, Fields};
+#[cfg(feature = "read")]
+use crate::model::{FunctionId, Ticks};
 use crate::notes::NoteKind;
 use crate::xray::payload;
 use crate::xray::record::{Layout, METADATA_SIZE, Record, When, encode_metadata};
@@ -72,6 +74,20 @@ struct Frame {
     ticks: u64,
     short_calls: u64,
     short_ticks: u64,
+    #[cfg(feature = "read")]
+    inside: u64,
+}
+
+/// A call that has not ended.
+#[cfg(feature = "read")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenCall {
+    /// Of what.
+    pub function: FunctionId,
+    /// When it was entered.
+    pub entered: Ticks,
+    /// What the calls inside took that have ended.
+    pub inside: Ticks,
 }
 
 impl<'a> OpenCalls<'a> {
@@ -143,6 +159,17 @@ impl<'a> OpenCalls<'a> {
         }
     }
 
+    #[cfg(feature = "read")]
+    /// The calls, the outermost first.
+    pub fn calls(&self) -> impl Iterator<Item = OpenCall> {
+        let frames = (1..=self.depth).filter_map(|at| self.frame(at));
+        frames.map(|frame| OpenCall {
+            function: FunctionId(frame.word >> 4),
+            entered: Ticks(frame.ticks),
+            inside: Ticks(frame.inside),
+        })
+    }
+
     /// Gives the records of the calls that have none. `last` is the tick of the thread's last record.
     /// `is_exact`: the thread published nothing while the calls were copied, so their counts of short calls
     /// are of no record that was copied too. Async-signal-safe.
@@ -184,6 +211,8 @@ impl<'a> OpenCalls<'a> {
             ticks: fields.u64()?,
             short_calls: fields.u64()?,
             short_ticks: fields.u64()?,
+            #[cfg(feature = "read")]
+            inside: fields.u64()?,
         };
         if let Some((_, calls, ticks)) = self.left.filter(|(left, ..)| *left == at) {
             (frame.short_calls, frame.short_ticks) = (calls, ticks);

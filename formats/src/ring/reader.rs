@@ -15,8 +15,7 @@ use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::format::Opened;
 use crate::model::{
-    Clock, Counts, Function, FunctionTotals, Identity, Missing, Thread, ThreadId, Ticks, TraceInfo,
-    Trouble,
+    Counts, Function, FunctionTotals, Identity, Missing, Thread, ThreadId, Ticks, TraceInfo,
 };
 use crate::temporary;
 use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
@@ -66,7 +65,7 @@ fn counted(bytes: &dyn ReadAt, size: usize) -> Result<u64, Error> {
 pub struct Ring {
     pub(super) bytes: Box<dyn ReadAt>,
     pub(super) header: Header,
-    functions: Vec<Function>,
+    pub(super) functions: Vec<Function>,
     diagnostics: Vec<Diagnostic>,
     /// As [`Ring::lasts_until`] was told.
     pub(super) now: Option<u64>,
@@ -161,22 +160,7 @@ impl Ring {
         let start = Ticks(header.start_ticks);
         let crash = header.crash.map(|crash| crash.to_string());
         TraceInfo {
-            clock: Clock {
-                frequency: match header.frequency {
-                    0 => 1_000_000_000,
-                    known => known,
-                },
-                name: clock_name(header.clock).into(),
-                constant: header.clock_constant,
-                nonstop: header.clock_nonstop,
-                anchor: Some((start, header.start_realtime)),
-                trouble: Trouble {
-                    skew_ns: header.clock_skew_ns,
-                    steps_back: self.steps_back(),
-                    ..Trouble::default()
-                },
-                ..Clock::default()
-            },
+            clock: self.clock(),
             functions,
             program: self.program(),
             identity: self.identity(),
@@ -312,25 +296,12 @@ impl Ring {
     }
 
     /// Slots that were made by now: a process that runs makes more.
-    fn made(&self) -> io::Result<u32> {
+    pub(super) fn made(&self) -> io::Result<u32> {
         let mut head = [0; HEADER_SIZE];
         let count = self.bytes.read_at(0, &mut head)?;
         let now = layout::decode_header(&head[..count]);
         let made = now.map_or(self.header.made, |now| now.made);
         Ok(made.min(self.header.capacity))
-    }
-
-    /// How often threads found the clock behind their last record; what can't be read counts as 0.
-    fn steps_back(&self) -> u64 {
-        let of_slot = |index: u32| {
-            let slots = u64::from(index).saturating_mul(self.header.slot_stride);
-            let mut slot = [0; SLOT_SIZE];
-            let offset = self.header.slots.saturating_add(slots);
-            let count = self.bytes.read_at(offset, &mut slot).unwrap_or(0);
-            layout::decode_slot(&slot[..count]).map_or(0, |slot| slot.clock_steps)
-        };
-        let slots = 0..self.header.made;
-        slots.map(of_slot).fold(0, u64::saturating_add)
     }
 
     fn about_slot(&self, index: u32, what: &str) -> Diagnostic {
@@ -438,7 +409,7 @@ impl Moved {
 }
 
 /// Text that is padded with NULs.
-fn padded(bytes: &[u8]) -> String {
+pub(super) fn padded(bytes: &[u8]) -> String {
     let text = bytes.split(|&byte| byte == 0).next();
     String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
 }
@@ -480,16 +451,4 @@ fn check(header: &Header) -> Result<(), Error> {
         return wrong(40, "the table of functions is where none can be");
     }
     Ok(())
-}
-
-/// The clocks, as the recorder counts them.
-fn clock_name(kind: u32) -> &'static str {
-    match kind {
-        0 => "rdtscp",
-        1 => "rdtsc + rdpid",
-        2 => "rdtsc + rseq",
-        3 => "cntvct_el0",
-        4 => "clock_gettime(CLOCK_MONOTONIC_RAW)",
-        _ => "",
-    }
 }

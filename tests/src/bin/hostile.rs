@@ -42,7 +42,12 @@ fn main() {
     }
     rename(b"\x1b]0;owned\x07");
     markup();
-    if std::env::args().nth(1).as_deref() == Some("abort") {
-        std::process::abort();
+    match std::env::args().nth(1).as_deref() {
+        Some("abort") => std::process::abort(),
+        Some("wait") => {
+            println!("ready");
+            let _ = std::io::stdin().read_line(&mut String::new());
+        }
+        _ => {}
     }
 }

@@ -158,6 +158,14 @@ fn show(kind: Kind, answer: &str, options: &Options) -> anyhow::Result<()> {
     }
 }
 
+/// Has the process write a trace. Returns its path.
+///
+/// # Errors
+/// Where the process does not answer, or can't write.
+pub(crate) fn dump(process: u32) -> anyhow::Result<String> {
+    ask(&mut channel::open(process)?, Kind::Dump, "")
+}
+
 /// Carries out the commands of standard input. If a command fails, it says so and goes on with the next one.
 fn lines(process: u32) -> anyhow::Result<Status> {
     let mut channels = channel::open(process)?;

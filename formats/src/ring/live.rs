@@ -1,0 +1,160 @@
+//! What the threads of a running process have done until now: their totals and their open calls, without their records.
+//! Two readings give what happened between them. Must never stop the process, nor count a thread twice.
+
+use std::{io, mem};
+
+use super::layout::{ENDED, LIVE};
+use super::open_calls::{OpenCall, OpenCalls};
+use super::place::Place;
+use super::reader::{Ring, padded};
+use super::totals;
+use crate::model::{FunctionTotals, ThreadId, Ticks, TraceInfo};
+
+/// How often the ring is read until no slot changed its owner meanwhile, and a slot until its long calls stayed open.
+const TRIES: u32 = 8;
+
+/// The threads at about one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Reading {
+    /// The threads that have a slot, also those that ended and whose slot nobody got yet.
+    pub threads: Vec<LiveThread>,
+    /// What the calls of ended threads took whose slots have other owners.
+    pub ended: Vec<FunctionTotals>,
+    /// The ring keeps totals: not with `FDR_KEEP=0`.
+    pub has_totals: bool,
+    /// By the clock of the ring. `None`: the caller did not say what time it is, or the clock's rate is not known.
+    pub now: Option<Ticks>,
+}
+
+/// A thread of a [`Reading`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LiveThread {
+    /// The place of its slot, and which owner of the slot it is: together they name it.
+    pub slot: u32,
+    /// See `slot`.
+    pub generation: u64,
+    /// The kernel's number of it.
+    pub id: ThreadId,
+    /// Its name.
+    pub name: String,
+    /// It has ended.
+    pub has_ended: bool,
+    /// What its calls took that have ended.
+    pub totals: Vec<FunctionTotals>,
+    /// Its calls that have not, the outermost first.
+    pub open: Vec<OpenCall>,
+}
+
+impl Ring {
+    /// The names and the clock alone: no record is looked at. The functions are moved out of the ring.
+    #[must_use]
+    pub fn take_names(&mut self) -> TraceInfo {
+        TraceInfo {
+            clock: self.clock(),
+            functions: mem::take(&mut self.functions),
+            program: self.program(),
+            process: Some(self.header.process.into()),
+            start: Some(Ticks(self.header.start_ticks)),
+            ..TraceInfo::default()
+        }
+    }
+
+    /// Reads what the threads have done. [`Ring::lasts_until`] says what time it is.
+    ///
+    /// # Errors
+    /// Where the file can't be read.
+    pub fn reading(&self) -> io::Result<Reading> {
+        let mut reading = Reading::default();
+        for _ in 0..TRIES {
+            reading = self.read_threads()?;
+            // A thread that gives its slot away meanwhile is added to the ended ones.
+            let after = self.totals_of_ended()?;
+            if after == reading.ended && self.has_owners(&reading.threads)? {
+                break;
+            }
+        }
+        Ok(reading)
+    }
+
+    fn read_threads(&self) -> io::Result<Reading> {
+        let mut reading = Reading {
+            ended: self.totals_of_ended()?,
+            has_totals: self.header.totals > 0,
+            now: self.tick_now(),
+            ..Reading::default()
+        };
+        for index in 0..self.made()? {
+            let place = Place::new(&*self.bytes, &self.header, index);
+            let slot = place.slot()?;
+            if slot.state != LIVE && slot.state != ENDED {
+                continue;
+            }
+            let (totals, open) = self.calls_of(&place, index)?;
+            reading.threads.push(LiveThread {
+                slot: index,
+                generation: slot.generation,
+                id: ThreadId(slot.thread.into()),
+                name: padded(&slot.name),
+                has_ended: slot.state == ENDED,
+                totals,
+                open,
+            });
+        }
+        Ok(reading)
+    }
+
+    /// The totals and the open calls of a slot. A call that ended in between could be in both or in neither.
+    fn calls_of(
+        &self,
+        place: &Place<'_>,
+        index: u32,
+    ) -> io::Result<(Vec<FunctionTotals>, Vec<OpenCall>)> {
+        let mut before = self.open_of(place)?;
+        let mut found = (Vec::new(), Vec::new());
+        for _ in 0..TRIES {
+            let totals = totals::read(&*self.bytes, &self.header, index)?;
+            let after = self.open_of(place)?;
+            let key = |call: &OpenCall| (call.function, call.entered);
+            let lasting = before.iter().zip(&after);
+            let lasting = lasting.take_while(|(one, other)| key(one) == key(other));
+            let lasting = lasting.count();
+            found = (totals, after.get(..lasting).unwrap_or_default().to_vec());
+            // Other calls are short: they began or ended while the totals were read.
+            if lasting == before.len() {
+                break;
+            }
+            before = after;
+        }
+        Ok(found)
+    }
+
+    fn open_of(&self, place: &Place<'_>) -> io::Result<Vec<OpenCall>> {
+        let mut bytes = Vec::new();
+        place.open_calls(&mut bytes)?;
+        let cursor = place.slot()?.cursor;
+        let calls = OpenCalls::decode(&bytes, cursor);
+        Ok(calls.map_or_else(Vec::new, |calls| calls.calls().collect()))
+    }
+
+    fn totals_of_ended(&self) -> io::Result<Vec<FunctionTotals>> {
+        totals::read(&*self.bytes, &self.header, self.header.capacity)
+    }
+
+    /// Whether the slots still have these owners, and no further slot has one.
+    fn has_owners(&self, threads: &[LiveThread]) -> io::Result<bool> {
+        let mut owners = 0;
+        for index in 0..self.made()? {
+            let slot = Place::new(&*self.bytes, &self.header, index).slot()?;
+            if slot.state != LIVE && slot.state != ENDED {
+                continue;
+            }
+            let known = threads.get(owners);
+            if known.is_none_or(|known| (known.slot, known.generation) != (index, slot.generation))
+            {
+                return Ok(false);
+            }
+            owners += 1;
+        }
+        Ok(owners == threads.len())
+    }
+}
