@@ -44,8 +44,8 @@ use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 use commands::fleet_program::{self, ExportOptions, QueryOptions};
 use commands::{
     Status, convert, ctl, diff, flame, generate, hist, info, listen, map, pack, record, records,
-    recover, replay, report as report_command, rings, slow, snapshot, state, top, unpack, verify,
-    view,
+    recover, replay, report as report_command, rings, scrub, slow, snapshot, state, top, unpack,
+    verify, view,
 };
 
 const EXIT_CODES: &str = "\
@@ -74,6 +74,7 @@ Examples:
   fdr replay --around -2ms app.fdr    call by call, all threads side by side
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
+  fdr scrub app.fdr -o share.fdr      without names and arguments, to share it
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
   fdr rings                           ring files here: running, dead, crashed
   fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
@@ -124,6 +125,7 @@ enum Command {
     Map(map::Options),
     State(state::Options),
     Convert(convert::Options),
+    Scrub(scrub::Options),
     Pack(pack::Options),
     Unpack(unpack::Options),
     Recover(recover::Options),
@@ -212,6 +214,7 @@ pub fn run() -> ExitCode {
         Command::Map(options) => map::run(&options),
         Command::State(options) => state::run(&options),
         Command::Convert(options) => convert::run(&options),
+        Command::Scrub(options) => scrub::run(&options),
         Command::Pack(options) => pack::run(&options),
         Command::Unpack(options) => unpack::run(&options),
         Command::Recover(options) => recover::run(&options),

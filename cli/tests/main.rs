@@ -26,6 +26,7 @@ mod released;
 mod replay;
 mod report;
 mod rings;
+mod scrub;
 mod selection;
 mod slow;
 mod state;

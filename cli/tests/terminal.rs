@@ -8,10 +8,10 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 22] = [
+pub(crate) const COMMANDS: [&str; 23] = [
     "record", "info", "report", "slow", "view", "diff", "flame", "hist", "replay", "records",
-    "verify", "map", "state", "convert", "pack", "unpack", "recover", "snapshot", "top", "ctl",
-    "rings", "listen",
+    "verify", "map", "state", "convert", "scrub", "pack", "unpack", "recover", "snapshot", "top",
+    "ctl", "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
@@ -375,10 +375,7 @@ fn wrong_values_are_explained_in_words_of_the_option() {
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
     for (words, wanted) in [
-        (
-            &["convert", "--to", "perfetto"][..],
-            "there is no such format\n",
-        ),
+        (&["convert", "--to", "trace"][..], "there is no such format"),
         (
             &["convert", "--to", "xrai"],
             "there is no such format; the nearest is xray\n",
@@ -407,7 +404,11 @@ fn wrong_values_are_explained_in_words_of_the_option() {
             &["snapshot", "x"],
             "not the number of a process; `fdr rings` lists those that record",
         ),
-        (&["record", "--to", "json"], "there is no such format\n"),
+        (&["record", "--to", "json"], "there is no such format"),
+        (
+            &["record", "--to", "perfetto"],
+            "this is an export of `fdr convert`",
+        ),
     ] {
         let named = if words[0] == "snapshot" {
             None

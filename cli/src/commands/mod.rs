@@ -17,6 +17,7 @@ pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rings;
+pub(crate) mod scrub;
 pub(crate) mod slow;
 pub(crate) mod snapshot;
 pub(crate) mod state;

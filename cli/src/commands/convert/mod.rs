@@ -65,7 +65,7 @@ pub(super) struct Job<'a> {
 
 /// What was converted.
 pub(super) struct Done {
-    tally: Tally,
+    pub(super) tally: Tally,
     pub(super) losses: Losses,
 }
 
@@ -137,7 +137,7 @@ fn is_folder(output: &Path, target: &Target) -> bool {
     shape(target) == Shape::Folder && !output.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-fn check_stdout(target: &Target) -> anyhow::Result<()> {
+pub(super) fn check_stdout(target: &Target) -> anyhow::Result<()> {
     if target.kind == Kind::Folder {
         bail!("-o -: {} is a folder; give it a name", target.title);
     }
@@ -182,7 +182,7 @@ pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
 }
 
 /// Writes to standard output. A format whose writer goes back in its file is written to a file without a name first.
-fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
+pub(super) fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
     let mut stdout = StandardOutput::new()?;
     let file = match job.to.kind {
         Kind::Stream => None,

@@ -132,6 +132,18 @@ fn functions_at_80_columns() {
 }
 
 #[test]
+fn the_end_of_the_process_is_told_first() {
+    let mut picture = picture();
+    picture.over = Some("process 4711 has ended".into());
+    let mut view = view(Page::Functions, Sort::Own);
+    let lines = screen(&mut view, Some(&picture), 80, 8);
+    assert_eq!(
+        lines[1],
+        "process 4711 has ended: the last figures · functions of all threads · by self"
+    );
+}
+
+#[test]
 fn functions_at_200_columns() {
     let mut view = view(Page::Functions, Sort::Calls);
     let lines = screen(&mut view, Some(&picture()), 200, 8);

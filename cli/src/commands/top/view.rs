@@ -309,18 +309,17 @@ impl View {
         if self.is_paused {
             how.push("paused".to_owned());
         }
-        let mut second = vec![Span::from(how.join(" · "))];
+        let mut second = Vec::new();
         if let Some(over) = &picture.over {
-            let over = Span::from(format!(
-                " · {}: these are the last figures",
-                ui::clean(over)
-            ));
+            let over = Span::from(format!("{}: the last figures", ui::clean(over)));
             second.push(if self.colour {
                 over.red().bold()
             } else {
                 over.bold()
             });
+            second.push(Span::from(" · "));
         }
+        second.push(Span::from(how.join(" · ")));
         let lines = vec![Line::from(self.facts(picture)).bold(), Line::from(second)];
         frame.render_widget(Paragraph::new(lines), area);
     }
