@@ -122,6 +122,20 @@ const READERS: &[Reader] = &[
         what_for: "the recorder on aarch64",
     },
     Reader {
+        name: "node and npm",
+        sign: Sign::Shell("command -v node && command -v npm"),
+        origin: Origin::Debian(&["nodejs", "npm"]),
+        suite: Suite::Rest,
+        what_for: "the page of fdr view, built again and compared, and used in a browser",
+    },
+    Reader {
+        name: "chromium",
+        sign: Sign::Program(&["chromium", "chromium-browser", "google-chrome"]),
+        origin: Origin::Debian(&["chromium"]),
+        suite: Suite::Rest,
+        what_for: "the page of fdr view in a browser",
+    },
+    Reader {
         name: "valgrind",
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),

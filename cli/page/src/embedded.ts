@@ -9,8 +9,6 @@ interface Head {
   reports: Report[];
   /** By trace: calls of fewer ticks are joined. */
   joined: number[];
-  /** Bytes of each trace's pictures. */
-  bytes: number[];
 }
 
 /** The text of the element that has the data, unpacked. */
@@ -20,8 +18,8 @@ export async function open(text: string): Promise<Embedded> {
   const bytes = await new Response(stream).arrayBuffer();
   const length = new DataView(bytes).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))) as Head;
-  let at = 4 + length;
-  const found = head.bytes.map((size) => pictures(bytes.slice(at, (at += size))));
+  const all = pictures(bytes.slice(4 + length));
+  const found = head.info.traces.map((trace) => all.splice(0, trace.threads.length));
   return new Embedded(head, found);
 }
 

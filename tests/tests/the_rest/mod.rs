@@ -19,6 +19,7 @@ mod hawktracer_live;
 mod memory;
 mod mini_redis;
 mod off;
+mod page;
 mod stacks;
 mod tokio_spans;
 mod traced_counts;

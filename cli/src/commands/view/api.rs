@@ -28,8 +28,9 @@ pub(super) struct Api {
     pub(super) traces: Vec<Arc<Viewed>>,
 }
 
+/// What a page knows of all its traces.
 #[derive(Serialize)]
-struct Info<'a> {
+pub(super) struct Info<'a> {
     version: &'static str,
     traces: Vec<TraceOf<'a>>,
 }
@@ -193,6 +194,14 @@ fn notes(viewed: &Viewed) -> Vec<String> {
     notes
 }
 
+/// What is known of them now.
+pub(super) fn info_of(traces: &[Arc<Viewed>]) -> Info<'_> {
+    Info {
+        version: env!("CARGO_PKG_VERSION"),
+        traces: traces.iter().map(|viewed| TraceOf::new(viewed)).collect(),
+    }
+}
+
 impl Api {
     fn trace(&self, request: &Request) -> Result<&Arc<Viewed>, Answer> {
         let nth = number::<usize>(request, "trace")?.unwrap_or(0);
@@ -201,12 +210,7 @@ impl Api {
     }
 
     fn info(&self) -> Result<Answer, Answer> {
-        let traces = self.traces.iter().map(|viewed| TraceOf::new(viewed));
-        let info = Info {
-            version: env!("CARGO_PKG_VERSION"),
-            traces: traces.collect(),
-        };
-        to_json(&info)
+        to_json(&info_of(&self.traces))
     }
 
     fn lanes(&self, request: &Request) -> Result<Answer, Answer> {

@@ -9,10 +9,11 @@
 //! | `viewed` | a trace with its index, and what is asked of both |
 //! | `details`, `survey`, `paths` | one call; all calls of functions; the flame graph |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
-//! | `page` | the text of the page |
+//! | `page`, `export` | the text of the page; a page with its data inside, as a file |
 
 mod api;
 mod details;
+mod export;
 mod filler;
 mod http;
 mod index;
@@ -25,7 +26,7 @@ mod stretch;
 mod survey;
 mod viewed;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
@@ -40,6 +41,10 @@ The command serves a page on 127.0.0.1, to this machine alone, and opens it in
 the browser. Its address has a token that only you know. Nothing is written. The
 command ends with Ctrl-C, or a minute after the page was closed.
 
+With -o, the page is a file that opens without network and without fdr. It has
+20 MB at most: the shortest calls are joined until it is small enough, and the
+page says so. It has no arguments, no values of events, and no explanations.
+
 The trace is read once, and the picture grows while it is. Of a large trace,
 short calls are read again when you zoom in, so its size does not matter. Use
 --max-memory to keep more of them at hand.
@@ -49,7 +54,8 @@ Keys: W and S zoom, A and D move, f shows everything, ? lists all keys.
 Examples:
   fdr view app.fdr
   fdr view --no-open app.fdr        prints the address only
-  fdr view --port 8000 app.fdr      always at the same port";
+  fdr view --port 8000 app.fdr      always at the same port
+  fdr view -o page.html app.fdr     one file to send, which needs no server";
 
 /// Show all threads on one axis of time, in a browser
 #[derive(clap::Args)]
@@ -68,6 +74,12 @@ pub(crate) struct Options {
         hide_default_value = true
     )]
     port: u16,
+    /// Write the page with its data into this new file instead
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["no_open", "port"])]
+    output: Option<PathBuf>,
+    /// Replace that file
+    #[arg(long, requires = "output")]
+    force: bool,
 }
 
 /// Runs the command.
@@ -79,8 +91,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     })?;
     // Half of what the command may hold is for the index; figures need memory, too.
     let bytes = memory::limit() / 2 / paths.len().max(1) as u64;
-    let open = |path: &std::path::PathBuf| Viewed::open(path, bytes).map(Arc::new);
+    let open = |path: &PathBuf| Viewed::open(path, bytes).map(Arc::new);
     let traces: Vec<Arc<Viewed>> = paths.iter().map(open).collect::<anyhow::Result<_>>()?;
+    if let Some(output) = &options.output {
+        export::write(&traces, output, options.force)?;
+        return Ok(Status::Done);
+    }
     let server = Server::new(options.port)?;
     let address = server.address();
     let titles: Vec<String> = traces

@@ -1,5 +1,5 @@
 //! The page as `cli/page/` made it, which is committed: one text with script and style inside, whose sums its policy
-//! names. Served, the page asks for its data. Must never put text of a trace into the page but encoded.
+//! names. Served, the page asks for its data; else they stand in it. Must never put text of a trace into the page but encoded.
 
 /// What `npm run build` made.
 const PAGE: &str = include_str!("../../../page/dist/page.html");
@@ -11,6 +11,18 @@ pub(super) fn served() -> Vec<u8> {
     PAGE.replacen(CONNECT, "connect-src 'self'", 1).into_bytes()
 }
 
+/// Where the data of a page stand that needs no server.
+const DATA: &str = "<script type=\"text/plain\" id=\"data\">";
+
+/// The page with its data inside: letters, digits, `+`, `/` and `=`.
+pub(super) fn with_data(data: &str) -> Vec<u8> {
+    let place = PAGE
+        .find(DATA)
+        .map_or(PAGE.len(), |place| place + DATA.len());
+    let (before, behind) = PAGE.split_at(place);
+    [before, data, behind].concat().into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -18,6 +30,9 @@ mod tests {
     #[test]
     fn the_page_may_talk_to_its_server_alone_and_run_its_own_script_alone() {
         assert_eq!(PAGE.matches(CONNECT).count(), 1);
+        assert_eq!(PAGE.matches(DATA).count(), 1);
+        let filled = String::from_utf8(with_data("QUJD")).expect("text");
+        assert!(filled.contains("id=\"data\">QUJD</script>") && filled.contains(CONNECT));
         let served = String::from_utf8(served()).expect("text");
         assert!(served.contains("default-src 'none'") && served.contains("connect-src 'self'"));
         assert!(served.contains("script-src 'sha256-") && served.contains("style-src 'sha256-"));

@@ -140,6 +140,13 @@ pub(super) struct Level {
     items: usize,
 }
 
+impl Level {
+    /// How many items it has.
+    pub(super) fn items(&self) -> usize {
+        self.items
+    }
+}
+
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Pyramid {

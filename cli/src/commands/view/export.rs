@@ -1,0 +1,150 @@
+//! The page as one file that needs no server: the data stand in it, compressed. Short calls are joined until the file is
+//! small enough, and the page says so. Must never write a file that is larger than that.
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::api::{self, Info};
+use super::page;
+use super::picture::Asked;
+use super::viewed::{Marked, Viewed};
+use crate::place::{self, Shape};
+use crate::ui;
+
+/// The most bytes of data, so that the file has 20 MB at most.
+const MOST_BYTES: usize = 14_800_000;
+/// Calls that are tried at first.
+const FIRST_TRY: usize = 6_000_000;
+
+/// What stands before the pictures.
+#[derive(Serialize)]
+struct Head<'a> {
+    info: Info<'a>,
+    reports: Vec<Box<RawValue>>,
+    /// Calls of fewer ticks are joined.
+    joined: Vec<u64>,
+}
+
+/// Writes the page of these traces.
+///
+/// # Errors
+/// If a trace can't be read, the file can't be written, or the data are too large whatever is joined.
+pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyhow::Result<()> {
+    for viewed in traces {
+        place::check_is_not(output, &viewed.path)?;
+    }
+    place::check(output, Shape::File, force)?;
+    let mut reports = Vec::new();
+    for viewed in traces {
+        viewed.index.build(&*viewed.source);
+        let report = String::from_utf8(viewed.report(&Marked::default())?)?;
+        reports.push(RawValue::from_string(report)?);
+    }
+    let mut pixels: Vec<u64> = traces
+        .iter()
+        .map(|viewed| first_pixel(viewed, traces.len()))
+        .collect();
+    let packed = loop {
+        let packed = pack(traces, &reports, &pixels)?;
+        if packed.len() <= MOST_BYTES {
+            break packed;
+        }
+        if pixels.iter().all(|&pixel| pixel > u64::MAX / 16) {
+            bail!(
+                "the names and events of these traces alone are too large for a page: name fewer traces"
+            );
+        }
+        for pixel in &mut pixels {
+            *pixel = pixel.saturating_mul(4).max(64);
+        }
+    };
+    let page = page::with_data(&STANDARD.encode(&packed));
+    place::write(output, force, |out| Ok(out.write_all(&page)?))?;
+    let size = ui::size(page.len() as u64);
+    let mut words = format!("{}: {size}", ui::path(output));
+    for (viewed, &pixel) in traces.iter().zip(&pixels).filter(|(_, pixel)| **pixel > 0) {
+        let time = ui::duration(viewed.info().clock.nanos(fdr_formats::Ticks(pixel)).0);
+        let trace = ui::path(&viewed.path);
+        words.push_str(&format!(
+            "; calls of {trace} that are shorter than {time} are joined"
+        ));
+    }
+    ui::complain(&words);
+    Ok(())
+}
+
+/// The ticks below which calls are joined at first: as few as a share of the tries allows.
+fn first_pixel(viewed: &Viewed, traces: usize) -> u64 {
+    let lines = || (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+    let lowest = lines()
+        .map(|line| line.pyramid.lowest().least)
+        .max()
+        .unwrap_or(0);
+    let items = |pixel| {
+        lines()
+            .map(|line| line.pyramid.level(pixel).items())
+            .sum::<usize>()
+    };
+    let mut pixel = lowest;
+    while items(pixel) > FIRST_TRY / traces.max(1) && pixel < u64::MAX / 16 {
+        pixel = pixel.saturating_mul(4).max(64);
+    }
+    pixel
+}
+
+fn pack(
+    traces: &[Arc<Viewed>],
+    reports: &[Box<RawValue>],
+    pixels: &[u64],
+) -> anyhow::Result<Vec<u8>> {
+    let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
+    let head = serde_json::to_vec(&Head {
+        info: api::info_of(traces),
+        reports: reports.to_vec(),
+        joined: pixels.to_vec(),
+    })?;
+    let length = u32::try_from(head.len()).context("the names are too large for a page")?;
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(&head)?;
+    for (viewed, &pixel) in traces.iter().zip(pixels) {
+        let asked = Asked {
+            from: 0,
+            to: u64::MAX,
+            pixel,
+        };
+        for thread in 0..viewed.index.len() {
+            let picture = viewed.picture(thread, asked)?;
+            let mut bytes = Vec::new();
+            api::put(&mut bytes, viewed, thread, &picture);
+            out.write_all(&bytes)?;
+        }
+    }
+    Ok(out.finish()?.0)
+}
+
+/// Bytes, of which those beyond what is allowed are only counted once.
+#[derive(Default)]
+struct Limited(Vec<u8>);
+
+impl Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // One more than is allowed says that it is too much.
+        if self.0.len() <= MOST_BYTES {
+            self.0.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
