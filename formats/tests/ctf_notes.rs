@@ -100,23 +100,23 @@ fn a_name_is_a_class_with_typed_fields() {
     let metadata = String::from_utf8(folder.bytes("metadata")).expect("UTF-8");
     let classes = metadata
         .split("\nevent {\n")
-        .skip_while(|class| !class.contains("id = 11;"));
+        .skip_while(|class| !class.contains("id = 12;"));
     let classes: Vec<&str> = classes.collect();
     let wanted = [
-        "\tname = \"app::accepted\";\n\tid = 11;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
+        "\tname = \"app::accepted\";\n\tid = 12;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
          \t\tuint64_t _id;\n\t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
-        "\tname = \"app::queue\";\n\tid = 12;\n\tstream_id = 0;\n\tfields := struct {\n\
+        "\tname = \"app::queue\";\n\tid = 13;\n\tstream_id = 0;\n\tfields := struct {\n\
          \t\tint64_t _value;\n\t};\n};\n",
-        "\tname = \"app::accepted\";\n\tid = 13;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
+        "\tname = \"app::accepted\";\n\tid = 14;\n\tstream_id = 0;\n\tloglevel = 4;\n\tfields := struct {\n\
          \t\tuint64_t _id;\n\t\tuint64_t _path_to_bytes;\n\
          \t\tstring { encoding = UTF8; } _path_to;\n\t};\n};\n",
-        "\tname = \"fdr:result\";\n\tid = 14;\n\tstream_id = 0;\n\tfields := struct {\n\
+        "\tname = \"fdr:result\";\n\tid = 15;\n\tstream_id = 0;\n\tfields := struct {\n\
          \t\tuint8_t _id;\n\t};\n};\n",
     ];
     assert_eq!(classes, wanted);
     // An event byte for byte: class, time, process 0, thread 7, its name, then the fields.
     let bytes = folder.bytes("thread-7");
-    let mut wanted = vec![11];
+    let mut wanted = vec![12];
     wanted.extend(1001_u64.to_le_bytes());
     wanted.extend([0, 0, 0, 0, 7, 0, 0, 0]);
     wanted.extend(b"thread 7\0");
@@ -138,7 +138,7 @@ fn any_note_comes_back() {
     assert_eq!(losses.notes().count(), 1);
     let told = losses.notes().next();
     assert!(
-        told.is_some_and(|(what, _)| what.contains("beyond 245")),
+        told.is_some_and(|(what, _)| what.contains("beyond 244")),
         "{told:?}"
     );
     comes_back(&TraceInfo::default(), &around(&notes));

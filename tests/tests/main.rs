@@ -19,6 +19,7 @@ mod crash;
 mod crash_handlers;
 mod ctf_packets;
 mod ctf_states;
+mod ctf_tasks;
 mod dumps;
 mod dumps_signal;
 mod events;

@@ -58,6 +58,14 @@ impl Plan {
         };
         let (mut found, mut shapes) = ([false; 2], Vec::new());
         for (id, event) in stream.numbered() {
+            // The exits of polls are few, and have one more field.
+            if event
+                .fields
+                .as_ref()
+                .is_some_and(|fields| fields.number("task_id").is_some())
+            {
+                continue;
+            }
             let (class, function, bits) = match event.kind {
                 Kind::Entry { function, flags } => (0, function, flags),
                 Kind::Exit {

@@ -6,7 +6,8 @@
 //! | 0 | 8 | `fdr:task` | u64 id, u64 parent, u64 who woke it, u8 state, u32 number of the name, string name |
 //! | 0 | 9 | `fdr:thread_state` | u64 object, u64 holder, u64 ticks waited, u32 function of the holder, u8 state, u8 reason, u32 number of the name, string name |
 //! | 0 | 10 | `fdr:note` | u8 kind, u32 size, size bytes: a note that no other class holds |
-//! | 0 | 11 to 255 | the event's name, `fdr:arguments`, `fdr:result`, `fdr:error` | with bit 24 of the description: u64 span; then the fields |
+//! | 0 | 11 | `lttng_ust_cyg_profile:func_exit` | those of class 1, u64 task: the exit of a poll behind the note of its task |
+//! | 0 | 12 to 255 | the event's name, `fdr:arguments`, `fdr:result`, `fdr:error` | with bit 24 of the description: u64 span; then the fields |
 //! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
 //! | 1 | 4 | `fdr:name` | u32 id, u32 line, u8 what it stands for, text name, text file |
 //!
@@ -24,14 +25,16 @@ use super::metadata::plain;
 use crate::model::{FunctionId, TraceInfo};
 pub(super) use crate::note_class::{NoteClass, is_cut, is_string, kind, place};
 use crate::note_class::{describe, field_name};
-use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT};
+use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT, task_state};
 
 /// Event classes of threads.
 pub(super) const TASK: u8 = 8;
 pub(super) const THREAD_STATE: u8 = 9;
 pub(super) const NOTE: u8 = 10;
+/// The exit of a poll whose task is known.
+pub(super) const POLL_EXIT: u8 = 11;
 /// The first class that has a description.
-const FIRST: u8 = 11;
+const FIRST: u8 = 12;
 
 /// Event classes of facts.
 pub(super) const CLASS: u8 = 3;
@@ -76,6 +79,17 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
         0,
         NOTE,
         &["uint8_t kind", "uint32_t size", "byte_t data[ size ]"],
+    ),
+    (
+        "lttng_ust_cyg_profile:func_exit",
+        0,
+        POLL_EXIT,
+        &[
+            "address_t addr",
+            "address_t call_site",
+            "uint8_t flags",
+            "uint64_t task_id",
+        ],
     ),
     (
         "fdr:class",
@@ -249,6 +263,16 @@ impl NoteClasses {
         self.known.insert(class, id);
         self.is_untold = true;
         Some(id)
+    }
+}
+
+/// A task, and its function, if that is the note of a poll. The note of a dropped task may stand in any call.
+pub(super) fn polled(kind: NoteKind, body: &[u8]) -> Option<(u64, u32)> {
+    match Note::decode(kind, body)? {
+        Note::Task {
+            task, name, state, ..
+        } => (state != task_state::DROPPED).then_some((task, name)),
+        _ => None,
     }
 }
 

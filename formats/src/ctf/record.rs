@@ -37,7 +37,7 @@
 //!
 //! A text is u32 bytes, then UTF-8. `note_classes` has further classes, which only traces with notes have.
 
-use super::note_classes::{CLASS, NAME, NoteClass};
+use super::note_classes::{CLASS, NAME, NoteClass, POLL_EXIT};
 use crate::facts::{Fact, Names, Value};
 use crate::identity::Part;
 use crate::model::{Edge, Function, Thread, TraceInfo};
@@ -180,6 +180,23 @@ impl Template {
         put(&mut bytes, at + 4, caller.to_le_bytes());
         bytes[at + 8] = flags;
         out.extend_from_slice(&bytes[..at + CALL_FIELDS]);
+    }
+
+    /// The exit of a poll of that task.
+    pub(super) fn poll_exit(
+        &self,
+        time: u64,
+        function: u32,
+        caller: u32,
+        flags: u8,
+        task: u64,
+        out: &mut Vec<u8>,
+    ) {
+        self.begin(POLL_EXIT, time, out);
+        out.extend(function.to_le_bytes());
+        out.extend(caller.to_le_bytes());
+        out.push(flags);
+        out.extend(task.to_le_bytes());
     }
 
     fn begin(&self, class: u8, time: u64, out: &mut Vec<u8>) {

@@ -63,6 +63,8 @@ pub(super) struct ThreadEncoder {
     open: Vec<u32>,
     rule: Rule,
     before: Vec<u32>,
+    /// The task of the innermost open call, and the function of that call, if the note of a poll says so.
+    poll: Option<(u64, u32)>,
 }
 
 impl ThreadEncoder {
@@ -98,6 +100,7 @@ impl ThreadEncoder {
             open: Vec::new(),
             rule: Rule::default(),
             before: Vec::new(),
+            poll: None,
             thread: Thread::default(),
         };
         encoder.know(thread);
@@ -188,6 +191,7 @@ impl ThreadEncoder {
         if call.has_arguments {
             bits |= flags::ARGUMENTS;
         }
+        let poll = self.poll.take();
         let caller = if call.edge == Edge::Entry {
             let caller = self.open.last().copied();
             self.open.push(id);
@@ -198,7 +202,12 @@ impl ThreadEncoder {
             self.open.last().copied()
         };
         let (template, out) = self.room(time);
-        template.call(time, call.edge, id, caller.unwrap_or(0), bits, out);
+        match poll {
+            Some((task, function)) if call.edge != Edge::Entry && function == id => {
+                template.poll_exit(time, id, caller.unwrap_or(0), bits, task, out);
+            }
+            _ => template.call(time, call.edge, id, caller.unwrap_or(0), bits, out),
+        }
     }
 
     #[inline]
@@ -245,6 +254,11 @@ impl ThreadEncoder {
         }
     }
 
+    /// The innermost open call is a poll of that task, and has that function.
+    pub(super) fn polled(&mut self, poll: (u64, u32)) {
+        self.poll = Some(poll);
+    }
+
     /// A note of that class.
     pub(super) fn note(
         &mut self,
@@ -284,6 +298,7 @@ impl ThreadEncoder {
             }
             Untimed::Lost(records) => {
                 self.settle();
+                self.poll = None;
                 // Records that are missing before the first event are not in the middle.
                 if self.first.is_some() {
                     self.rule.lost();

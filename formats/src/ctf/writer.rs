@@ -19,7 +19,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use super::metadata;
-use super::note_classes::NoteClasses;
+use super::note_classes::{NoteClasses, polled};
 use super::packets::{Packets, Times};
 use super::record::{self, FACTS, NO_CPU};
 use super::states;
@@ -162,7 +162,7 @@ impl CtfWriter {
             "changes to CPU 4294967295, which stands for none: left out",
             cpus,
         );
-        let what = "events and arguments beyond 245 kinds: other readers see their bytes alone";
+        let what = "events and arguments beyond 244 kinds: other readers see their bytes alone";
         self.losses.note(what, self.notes.classless);
         self.losses.note(RENUMBERED, self.numbers.renumbered);
     }
@@ -204,6 +204,9 @@ impl CtfWriter {
         let body = &in_nanos(kind, body, self.info.clock.frequency);
         let class = self.notes.put(kind, body, &self.info, &mut fields);
         encoder.note(time, class, &fields, &mut self.times, &mut self.cut);
+        if let Some(poll) = polled(kind, body) {
+            encoder.polled(poll);
+        }
         self.spill();
     }
 
