@@ -192,7 +192,9 @@ fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
                     (begin.state, end.state),
                     (thread_state::BLOCKED, thread_state::RUNNING)
                 );
-                assert_eq!((begin.name, begin.reason), (end.name, end.reason));
+                assert_eq!(begin.reason, end.reason);
+                // Another thread may have had the table of names as the wait began.
+                assert!(begin.name.is_empty() || begin.name == end.name);
                 assert!(waited > 0);
                 // The holder is in no traced function while it has a lock.
                 assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
