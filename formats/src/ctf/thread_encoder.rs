@@ -191,7 +191,6 @@ impl ThreadEncoder {
         if call.has_arguments {
             bits |= flags::ARGUMENTS;
         }
-        let poll = self.poll.take();
         let caller = if call.edge == Edge::Entry {
             let caller = self.open.last().copied();
             self.open.push(id);
@@ -201,13 +200,12 @@ impl ThreadEncoder {
             self.leave(id);
             self.open.last().copied()
         };
-        let (template, out) = self.room(time);
-        match poll {
-            Some((task, function)) if call.edge != Edge::Entry && function == id => {
-                template.poll_exit(time, id, caller.unwrap_or(0), bits, task, out);
-            }
-            _ => template.call(time, call.edge, id, caller.unwrap_or(0), bits, out),
+        let caller = caller.unwrap_or(0);
+        if self.poll.is_some() && self.ends_poll(call.edge, time, id, caller, bits) {
+            return;
         }
+        let (template, out) = self.room(time);
+        template.call(time, call.edge, id, caller, bits, out);
     }
 
     #[inline]
@@ -252,6 +250,22 @@ impl ThreadEncoder {
                 self.untimed(untimed, 0);
             }
         }
+    }
+
+    /// Whether this edge is the exit of a poll whose task is known. Then it is written.
+    #[cold]
+    #[inline(never)]
+    fn ends_poll(&mut self, edge: Edge, time: u64, function: u32, caller: u32, bits: u8) -> bool {
+        let Some((task, _)) = self
+            .poll
+            .take()
+            .filter(|poll| edge != Edge::Entry && poll.1 == function)
+        else {
+            return false;
+        };
+        let (template, out) = self.room(time);
+        template.poll_exit(time, function, caller, bits, task, out);
+        true
     }
 
     /// The innermost open call is a poll of that task, and has that function.
