@@ -93,8 +93,9 @@ mod tests {
 
     #[test]
     fn the_newest_entries_are_kept() {
-        // SAFETY: the part consists of atomics, and zeros are valid.
-        let part: Box<Part> = unsafe { Box::new_zeroed().assume_init() };
+        let layout = std::alloc::Layout::new::<Part>();
+        // SAFETY: the part has bytes and consists of atomics, and zeros are valid. The box has the allocator's layout.
+        let part = unsafe { Box::from_raw(std::alloc::alloc_zeroed(layout).cast::<Part>()) };
         assert_eq!(part.all().count(), 0);
         for number in 1..=PLACES as u64 + 10 {
             part.add(&Entry::Mark(Ticks(number)));
