@@ -1,6 +1,7 @@
 //! Waits for locks, conditions and channels: who held the lock, what that thread was in, and what a thread that still
 //! waits is shown to wait for.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -45,7 +46,7 @@ pub(crate) struct State {
 }
 
 /// The states of a thread, and how long the waits took in ticks.
-pub(crate) fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
+fn states(trace: &Trace, lane: &Lane) -> Vec<(State, u64)> {
     let name = |id: u32| match trace.info.function(FunctionId(id)) {
         Some(function) => function.name.clone(),
         None => String::new(),
@@ -100,9 +101,7 @@ pub(crate) fn waits(trace: &Trace, thread: &str) -> Vec<State> {
             (begin.state, end.state),
             (thread_state::BLOCKED, thread_state::RUNNING)
         );
-        assert_eq!(begin.reason, end.reason);
-        // Another thread may have had the table of names as the wait began.
-        assert!(begin.name.is_empty() || begin.name == end.name);
+        assert_eq!((&begin.name, begin.reason), (&end.name, end.reason));
         assert!(late > early && early > 0, "{early} {late}");
         if end.reason == reason::LOCK {
             assert_eq!(
@@ -115,6 +114,36 @@ pub(crate) fn waits(trace: &Trace, thread: &str) -> Vec<State> {
         end
     };
     lanes.into_iter().map(wait).collect()
+}
+
+/// Each wait of the trace has two notes that say the same. No holder is in a traced function.
+pub(crate) fn check_both_notes(trace: &Trace, variables: &str) {
+    for lane in &trace.threads {
+        let mut named = HashSet::new();
+        let mut states = states(trace, lane).into_iter();
+        // The first note of a ring may be the second one of a wait.
+        let first = states.as_slice().first();
+        if first.is_some_and(|(state, _)| state.state == thread_state::RUNNING) {
+            assert!(variables.contains("128K"));
+            states.next();
+        }
+        while let Some((begin, _)) = states.next() {
+            let (end, waited) = states.next().expect("each wait has ended");
+            assert_eq!(
+                (begin.state, end.state),
+                (thread_state::BLOCKED, thread_state::RUNNING)
+            );
+            assert_eq!(begin.reason, end.reason);
+            // Another thread may have had the table of names as the first wait for a lock began. It has a name from
+            // its end on.
+            assert!(!end.name.is_empty());
+            let is_first = named.insert(end.name.clone());
+            assert!(begin.name == end.name || begin.name.is_empty() && is_first);
+            assert!(waited > 0);
+            // The holder is in no traced function while it has a lock.
+            assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
+        }
+    }
 }
 
 pub(crate) fn lock(name: &str, holder: &str, function: &str) -> State {
@@ -357,28 +386,7 @@ fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
         let path = folder.only_trace();
         verify(&path);
         let trace = Trace::read(&path);
-        for lane in &trace.threads {
-            let mut states = states(&trace, lane).into_iter();
-            // The first note of a ring may be the second one of a wait.
-            let first = states.as_slice().first();
-            if first.is_some_and(|(state, _)| state.state == thread_state::RUNNING) {
-                assert!(variables.contains("128K"));
-                states.next();
-            }
-            while let Some((begin, _)) = states.next() {
-                let (end, waited) = states.next().expect("each wait has ended");
-                assert_eq!(
-                    (begin.state, end.state),
-                    (thread_state::BLOCKED, thread_state::RUNNING)
-                );
-                assert_eq!(begin.reason, end.reason);
-                // Another thread may have had the table of names as the wait began.
-                assert!(begin.name.is_empty() || begin.name == end.name);
-                assert!(waited > 0);
-                // The holder is in no traced function while it has a lock.
-                assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
-            }
-        }
+        check_both_notes(&trace, variables);
     }
 }
 

@@ -3,14 +3,14 @@
 
 use std::ffi::OsStr;
 
-use fdr_formats::notes::{reason, thread_state};
+use fdr_formats::notes::reason;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
 use serde_json::json;
 
-use crate::locks::{State, lock, said, states, waiting, waits};
+use crate::locks::{State, check_both_notes, lock, said, waiting, waits};
 
 fn program(folder: &Folder, variables: &str, what: &str) -> Program {
     let program = Program::new(env!("CARGO_BIN_EXE_parking_locks"), folder);
@@ -178,27 +178,6 @@ fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
         let path = folder.only_trace();
         verify(&path);
         let trace = Trace::read(&path);
-        for lane in &trace.threads {
-            let mut states = states(&trace, lane).into_iter();
-            // The first note of a ring may be the second one of a wait.
-            let first = states.as_slice().first();
-            if first.is_some_and(|(state, _)| state.state == thread_state::RUNNING) {
-                assert!(variables.contains("128K"));
-                states.next();
-            }
-            while let Some((begin, _)) = states.next() {
-                let (end, waited) = states.next().expect("each wait has ended");
-                assert_eq!(
-                    (begin.state, end.state),
-                    (thread_state::BLOCKED, thread_state::RUNNING)
-                );
-                assert_eq!(begin.reason, end.reason);
-                // Another thread may have had the table of names as the wait began.
-                assert!(begin.name.is_empty() || begin.name == end.name);
-                assert!(waited > 0);
-                // The holder is in no traced function while it has a lock.
-                assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
-            }
-        }
+        check_both_notes(&trace, variables);
     }
 }
