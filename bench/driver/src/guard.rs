@@ -31,7 +31,7 @@ const HEAD: &str = "\
 /// number of calls and for twice the number.
 const CALLS: u32 = 163_840;
 /// So many that what the recorder's own thread does meanwhile is a small part.
-const LOCKS: u32 = 8 * CALLS;
+const MANY: u32 = 8 * CALLS;
 
 /// The standard library's tables have random keys, so their cost differs between processes. The difference is at most 1
 /// % of a reader, and less for a longer trace.
@@ -243,25 +243,29 @@ fn calls() -> Result<Vec<(String, f64)>> {
         };
         Ok((counted(2 * most)? - counted(most)?) / f64::from(most))
     };
-    let per_call = |twin: &str, variables: Option<Variables<'static>>| {
+    let per_call = |most: u32, twin: &str, variables: Option<Variables<'static>>| {
         let words =
             |calls: u32| ["calls", "leaf", twin, &calls.to_string(), "1"].map(str::to_owned);
-        twice(CALLS, &|calls| words(calls).to_vec(), variables)
+        twice(most, &|calls| words(calls).to_vec(), variables)
     };
     let per_lock = |library: &str, variables: Option<Variables<'static>>| {
         let words = |calls: u32| ["lock", library, &calls.to_string()].map(str::to_owned);
-        twice(LOCKS, &|calls| words(calls).to_vec(), variables)
+        twice(MANY, &|calls| words(calls).to_vec(), variables)
     };
-    let untraced = per_call("untraced", None)?;
+    let untraced = per_call(CALLS, "untraced", None)?;
     let rows = [
-        ("call, off", "traced", None),
-        ("call, recorded", "traced", Some(EACH)),
-        ("call, recorded untimed", "untimed", Some(EACH)),
-        ("call, short", "traced", Some(SHORT)),
-        ("call, not in the sample", "traced", Some(SAMPLE)),
+        ("call, off", CALLS, "traced", None),
+        ("call, recorded", CALLS, "traced", Some(EACH)),
+        ("call, recorded untimed", CALLS, "untimed", Some(EACH)),
+        ("call, short", MANY, "traced", Some(SHORT)),
+        ("call, not in the sample", MANY, "traced", Some(SAMPLE)),
     ];
-    let row =
-        |(name, twin, variables)| Ok((String::from(name), per_call(twin, variables)? - untraced));
+    let row = |(name, most, twin, variables)| {
+        Ok((
+            String::from(name),
+            per_call(most, twin, variables)? - untraced,
+        ))
+    };
     let mut rows = rows.into_iter().map(row).collect::<Result<Vec<_>>>()?;
     let bare = per_lock("std", None)?;
     for (name, variables) in [("lock, off", None), ("lock, on", Some(ON))] {
