@@ -12,9 +12,9 @@
 //! | | 16, 20, 22, 23 | u32 thread, u16 CPU, u8 kind, zero |
 //! | | 24 | u64: address of a sample, or value of an account |
 //!
-//! One thread writes at a time. It makes an entry's number 0, writes the rest, and then the numbers. A *mark* is an
-//! entry that says: all that happened before its tick has been written. Entries before the first mark and behind the
-//! last one are not used, because others of the same time may be missing.
+//! One thread writes at a time. It makes an entry's number 0, writes the rest, and then the numbers. A
+//! *watermark* is an entry that says: all that happened before its tick has been written. Entries before the first
+//! watermark and behind the last one are not used, because others of the same time may be missing.
 
 #[cfg(feature = "read")]
 use crate::bytes::ReadAt;
@@ -34,7 +34,7 @@ const SAMPLES: u8 = 8;
 /// The three values of an account: they follow each other.
 const ACCOUNTS: u8 = 16;
 /// All that happened before has been written.
-const MARK: u8 = 32;
+const WATERMARK: u8 = 32;
 
 /// An entry without its number: tick, what stands at byte 16, and the last word.
 pub type Words = [u64; 3];
@@ -49,7 +49,7 @@ pub enum Entry {
     /// A part of an account: which, and its value.
     Account(Ticks, ThreadId, u8, u64),
     /// All that happened before this tick has been written.
-    Mark(Ticks),
+    Watermark(Ticks),
 }
 
 fn words(time: Ticks, thread: ThreadId, cpu: CpuId, kind: u8, value: u64) -> Words {
@@ -73,7 +73,7 @@ impl Entry {
             Entry::Account(time, thread, part, value) => {
                 words(time, thread, CpuId(0), ACCOUNTS + part, value)
             }
-            Entry::Mark(time) => words(time, ThreadId(0), CpuId(0), MARK, 0),
+            Entry::Watermark(time) => words(time, ThreadId(0), CpuId(0), WATERMARK, 0),
         }
     }
 
@@ -91,7 +91,7 @@ impl Entry {
                 cpu,
                 to: State::of(kind),
             }),
-            MARK => Entry::Mark(time),
+            WATERMARK => Entry::Watermark(time),
             _ if kind >= ACCOUNTS => match kind - ACCOUNTS {
                 part @ 0..=2 => Entry::Account(time, thread, part, value),
                 _ => return None,
@@ -118,17 +118,17 @@ pub fn unknown(time: Ticks) -> Switch {
     }
 }
 
-/// What entries in the order of their numbers say, from the first mark to the last one.
+/// What entries in the order of their numbers say, from the first watermark to the last one.
 #[must_use]
 pub fn collect(entries: impl Iterator<Item = Entry>) -> Schedule {
     let mut schedule = Schedule::default();
-    // What stands behind the newest mark.
+    // What stands behind the newest watermark.
     let mut after = Schedule::default();
     let mut account: Option<Account> = None;
     let mut newest = None;
     for entry in entries {
         match entry {
-            Entry::Mark(time) => {
+            Entry::Watermark(time) => {
                 if newest.replace(time).is_none() {
                     after = Schedule::default();
                     schedule.switches.push(unknown(time));
@@ -165,21 +165,21 @@ pub fn collect(entries: impl Iterator<Item = Entry>) -> Schedule {
     if let Some(newest) = newest.filter(|_| !schedule.switches.is_empty()) {
         schedule.switches.push(unknown(newest));
     }
-    // The marks alone say nothing.
+    // Watermarks alone say nothing.
     if schedule.switches.iter().all(|of| of.to.is_none()) {
         schedule.switches.clear();
     }
     schedule
 }
 
-/// The context switches among entries in the order of their numbers, from the first mark to the last one. As
+/// The context switches among entries in the order of their numbers, from the first watermark to the last one. As
 /// [`collect`], for a crash: it keeps nothing. Async-signal-safe.
 pub fn switches(entries: impl Iterator<Item = Entry> + Clone) -> impl Iterator<Item = Switch> {
-    let is_mark = |entry: &Entry| matches!(entry, Entry::Mark(_));
-    let first = entries.clone().position(|entry| is_mark(&entry));
-    let marks = entries.clone().enumerate();
-    let last = marks
-        .filter(|(_, entry)| is_mark(entry))
+    let is_watermark = |entry: &Entry| matches!(entry, Entry::Watermark(_));
+    let first = entries.clone().position(|entry| is_watermark(&entry));
+    let numbered = entries.clone().enumerate();
+    let last = numbered
+        .filter(|(_, entry)| is_watermark(entry))
         .map(|(at, _)| at)
         .last();
     let (first, last) = (first.unwrap_or(usize::MAX), last.unwrap_or(0));
@@ -188,7 +188,7 @@ pub fn switches(entries: impl Iterator<Item = Entry> + Clone) -> impl Iterator<I
         .filter(move |&(at, _)| at >= first && at <= last);
     between.filter_map(move |(at, entry)| match entry {
         Entry::Switch(of) => Some(of),
-        Entry::Mark(time) => (at == first || at == last).then_some(unknown(time)),
+        Entry::Watermark(time) => (at == first || at == last).then_some(unknown(time)),
         Entry::Sample(_) | Entry::Account(..) => None,
     })
 }
@@ -263,8 +263,8 @@ mod tests {
         })
     }
 
-    fn mark(time: u64) -> Entry {
-        Entry::Mark(Ticks(time))
+    fn watermark(time: u64) -> Entry {
+        Entry::Watermark(Ticks(time))
     }
 
     /// A part with these entries, numbered from `first` on, with so many places.
@@ -295,7 +295,7 @@ mod tests {
         assert_eq!(sample.encode(), [5, 9 | 2 << 32 | 9 << 48, 0xdead]);
         for entry in [
             sample,
-            mark(3),
+            watermark(3),
             Entry::Account(Ticks(4), ThreadId(1), 2, 77),
             switch(1, 2, None),
         ] {
@@ -307,15 +307,15 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_the_marks_is_used() {
+    fn what_lies_between_the_watermarks_is_used() {
         let entries = [
             switch(1, 1, Some(State::Waiting)),
-            mark(10),
+            watermark(10),
             switch(11, 1, Some(State::Running)),
             Entry::Account(Ticks(12), ThreadId(1), 0, 100),
             Entry::Account(Ticks(12), ThreadId(1), 1, 20),
             Entry::Account(Ticks(12), ThreadId(1), 2, 3),
-            mark(20),
+            watermark(20),
             switch(21, 1, Some(State::Preempted)),
         ];
         let bytes = part(100, 1, &entries);
@@ -329,7 +329,7 @@ mod tests {
             (account.running_ns, account.run_delay_ns, account.times),
             (100, 20, 3)
         );
-        // The newest entries have overwritten the first mark, and numbers go on.
+        // The newest entries have overwritten the first watermark, and numbers go on.
         let bytes = part(5, 1_000, &entries);
         assert!(decode(&bytes, &bytes).switches.is_empty());
         assert!(decode(&bytes[..70], &bytes).is_empty());
@@ -338,10 +338,10 @@ mod tests {
     #[test]
     fn what_changes_while_it_is_read_is_left_out() {
         let entries = [
-            mark(10),
+            watermark(10),
             switch(11, 1, Some(State::Running)),
             switch(12, 2, Some(State::Running)),
-            mark(20),
+            watermark(20),
         ];
         let once = part(8, 1, &entries);
         let mut again = once.clone();

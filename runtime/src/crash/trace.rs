@@ -270,8 +270,8 @@ fn moments_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
 fn states_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
     schedule::drain(ring);
     let mut used = 0;
-    if let Some(part) = ring.schedule() {
-        used = crash_dump::switches(&mut switches(part.all()), start, place);
+    if let Some(log) = ring.schedule() {
+        used = crash_dump::switches(&mut switches(log.all()), start, place);
     }
     place.get(..used).unwrap_or(&[])
 }

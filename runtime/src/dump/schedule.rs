@@ -8,10 +8,10 @@ use fdr_formats::model::{Account, Schedule, State, Switch};
 use fdr_formats::ring::schedule::{Entry, collect, unknown};
 use fdr_formats::{CpuId, ThreadId, Ticks};
 
-use crate::clock::{self, Kind};
+use crate::clock::{self, CPU_MASK, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::state;
-use crate::ring::schedule::Part;
+use crate::ring::schedule::SwitchLog;
 use crate::sys::perf::{self, Event, What};
 use crate::sys::{process, thread};
 
@@ -21,8 +21,7 @@ static HELD: AtomicU32 = AtomicU32::new(0);
 /// How often a thread tries to hold the buffers before it goes without.
 const TRIES: u32 = 1000;
 
-/// The most CPUs that are watched, and the most threads whose accounts are read at a time.
-const MOST_CPUS: usize = 1024;
+/// The most threads whose accounts are read at a time.
 const MOST_ACCOUNTS: usize = 1024;
 
 /// How the states of threads are recorded.
@@ -34,12 +33,13 @@ pub(crate) enum Source {
     Sums(i32),
 }
 
-/// A moment in ticks and in ns of the kernel's clock.
+/// A moment in ticks and in ns of the kernel's clock, and the CPU of the thread that took it.
 #[derive(Clone, Copy)]
 struct Anchor {
     ticks: u64,
     ns: u64,
     frequency: u64,
+    cpu: CpuId,
 }
 
 impl Anchor {
@@ -51,16 +51,17 @@ impl Anchor {
         let one = || {
             let before = clock::read(kind).ticks;
             let ns = clock::monotonic_raw_ns();
-            let after = clock::read(kind).ticks;
-            let width = after.saturating_sub(before);
-            (width, before + width / 2, ns)
+            let after = clock::read(kind);
+            let width = after.ticks.saturating_sub(before);
+            (width, before + width / 2, ns, after.cpu & CPU_MASK)
         };
         // The narrowest of three, because a thread may lose its CPU in between.
-        let (_, ticks, ns) = [one(), one(), one()].into_iter().min().unwrap_or_default();
+        let (_, ticks, ns, cpu) = [one(), one(), one()].into_iter().min().unwrap_or_default();
         Anchor {
             ticks,
             ns,
             frequency,
+            cpu: CpuId(cpu),
         }
     }
 
@@ -75,8 +76,8 @@ impl Anchor {
 /// Begins to record the states of the calling thread, and of all threads that it makes. The ring must have a place for
 /// them. `None`: there is no space for them.
 pub(crate) fn begin(ring: &Ring) -> Option<Source> {
-    let part = ring.give_schedule()?;
-    let cpus = perf::cpus().min(MOST_CPUS);
+    let log = ring.give_schedule()?;
+    let cpus = perf::cpus();
     let begin = Anchor::take(ring);
     let mut buffers = Vec::with_capacity(cpus);
     for cpu in 0..cpus {
@@ -91,14 +92,14 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
             Err(error) => return Some(Source::Sums(error)),
         }
     }
-    // What the buffers have by now is of a time before the mark.
+    // What the buffers have by now is of a time before the watermark.
     let now = Anchor::take(ring);
-    held(|| {
-        part.add(&Entry::Mark(Ticks(begin.ticks)));
-        part.add(&Entry::Switch(Switch {
+    with_log(|| {
+        log.add(&Entry::Watermark(Ticks(begin.ticks)));
+        log.add(&Entry::Switch(Switch {
             time: Ticks(now.ticks),
             thread: ThreadId(thread::tid().into()),
-            cpu: CpuId(0),
+            cpu: now.cpu,
             to: Some(State::Running),
         }));
     });
@@ -111,9 +112,10 @@ pub(crate) fn has_switches() -> bool {
     !perf::buffers().is_empty()
 }
 
-/// Runs `body` if no other thread is in it. False: another thread stays in it, or it is this one, which was interrupted.
+/// Runs `body`, which alone may write to the log. False: another thread writes for too long, or this one was interrupted
+/// while it wrote.
 /// Async-signal-safe.
-fn held(body: impl FnOnce()) -> bool {
+fn with_log(body: impl FnOnce()) -> bool {
     for _ in 0..TRIES {
         let taken = HELD.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed);
         if taken.is_ok() {
@@ -132,8 +134,8 @@ pub(crate) fn drain(ring: &Ring) {
     if buffers.is_empty() || process::is_unnoticed_child() || ring.is_lost() {
         return;
     }
-    let Some(part) = ring.schedule() else { return };
-    held(|| {
+    let Some(log) = ring.schedule() else { return };
+    with_log(|| {
         // What happens from here on may be in one buffer, and not yet in another one.
         let now = Anchor::take(ring);
         let own = process::pid();
@@ -141,15 +143,15 @@ pub(crate) fn drain(ring: &Ring) {
             buffer.drain(&mut |event| {
                 let last = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
                 if event.process == own || event.what == What::Lost {
-                    add(part, &now, &event, last);
+                    add(log, &now, &event, last);
                 }
             });
         }
-        part.add(&Entry::Mark(Ticks(now.ticks)));
+        log.add(&Entry::Watermark(Ticks(now.ticks)));
     });
 }
 
-fn add(part: &Part, now: &Anchor, event: &Event, last_ns: u64) {
+fn add(log: &SwitchLog, now: &Anchor, event: &Event, last_ns: u64) {
     let to = match event.what {
         What::Begins => Some(State::Running),
         What::Preempted => Some(State::Preempted),
@@ -157,12 +159,12 @@ fn add(part: &Part, now: &Anchor, event: &Event, last_ns: u64) {
         What::Ended => None,
         What::Lost => {
             // From the last event that is there to the first one that is there again.
-            part.add(&Entry::Switch(unknown(now.tick(last_ns))));
-            part.add(&Entry::Switch(unknown(now.tick(event.ns))));
+            log.add(&Entry::Switch(unknown(now.tick(last_ns))));
+            log.add(&Entry::Switch(unknown(now.tick(event.ns))));
             return;
         }
     };
-    part.add(&Entry::Switch(Switch {
+    log.add(&Entry::Switch(Switch {
         time: now.tick(event.ns),
         thread: ThreadId(event.thread.into()),
         cpu: CpuId(event.cpu),
@@ -173,30 +175,30 @@ fn add(part: &Part, now: &Anchor, event: &Event, last_ns: u64) {
 /// All that the ring knows of states, and the kernel's sums of the threads that live.
 pub(crate) fn of(ring: &Ring) -> Schedule {
     drain(ring);
-    let Some(part) = ring.schedule() else {
+    let Some(log) = ring.schedule() else {
         return Schedule::default();
     };
-    let mut schedule = collect(part.all());
+    let mut schedule = collect(log.all());
     schedule.accounts.extend(accounts(ring));
     schedule
 }
 
 /// Adds the kernel's sums to the ring, where switches are not to be had. So they are there after a kill.
 pub(crate) fn note_accounts(ring: &Ring) {
-    let Some(part) = ring.schedule().filter(|_| !has_switches()) else {
+    let Some(log) = ring.schedule().filter(|_| !has_switches()) else {
         return;
     };
     let accounts: Vec<Account> = accounts(ring).collect();
-    held(|| {
+    with_log(|| {
         let now = Anchor::take(ring);
-        part.add(&Entry::Mark(Ticks(now.ticks)));
+        log.add(&Entry::Watermark(Ticks(now.ticks)));
         for of in &accounts {
             let values = [of.running_ns, of.run_delay_ns, of.times];
             for (nth, value) in (0..).zip(values) {
-                part.add(&Entry::Account(of.time, of.thread, nth, value));
+                log.add(&Entry::Account(of.time, of.thread, nth, value));
             }
         }
-        part.add(&Entry::Mark(Ticks(now.ticks)));
+        log.add(&Entry::Watermark(Ticks(now.ticks)));
     });
 }
 

@@ -11,19 +11,19 @@ pub(crate) const BYTES: usize = 4 << 20;
 /// How many entries there are.
 pub(crate) const PLACES: usize = places(BYTES);
 
-/// The part of a ring.
+/// The log of context switches, samples and accounts.
 #[repr(C, align(64))]
-pub(crate) struct Part {
+pub(crate) struct SwitchLog {
     /// Number of the newest entry.
     newest: AtomicU64,
     unused: [AtomicU64; 7],
     entries: [[AtomicU64; 4]; PLACES],
 }
 
-const _: () = assert!(core::mem::offset_of!(Part, entries) == HEAD_SIZE);
-const _: () = assert!(size_of::<[AtomicU64; 4]>() == ENTRY_SIZE && size_of::<Part>() <= BYTES);
+const _: () = assert!(core::mem::offset_of!(SwitchLog, entries) == HEAD_SIZE);
+const _: () = assert!(size_of::<[AtomicU64; 4]>() == ENTRY_SIZE && size_of::<SwitchLog>() <= BYTES);
 
-impl Part {
+impl SwitchLog {
     /// Adds an entry. The oldest one gives way. No other call may run meanwhile. Async-signal-safe.
     pub(crate) fn add(&self, entry: &Entry) {
         let number = self.newest.load(Ordering::Relaxed).wrapping_add(1);
@@ -64,7 +64,7 @@ impl Part {
 
 impl Ring {
     /// Gives space to the states of threads. `None`: the ring has no place for them, or there is no space.
-    pub(crate) fn give_schedule(&self) -> Option<&'static Part> {
+    pub(crate) fn give_schedule(&self) -> Option<&'static SwitchLog> {
         let at = self.layout.schedule;
         if at == 0 || !self.give_space(at, BYTES) {
             return None;
@@ -77,11 +77,11 @@ impl Ring {
     }
 
     /// The states of threads, if the ring has them. Async-signal-safe.
-    pub(crate) fn schedule(&self) -> Option<&'static Part> {
+    pub(crate) fn schedule(&self) -> Option<&'static SwitchLog> {
         let has = self.layout.schedule > 0 && self.header().schedule.load(Ordering::Acquire) > 0;
         // SAFETY: the part is inside the mapping and has its space since `give_schedule`. It is aligned, is never
         // unmapped, and consists of atomics. Zeros are valid.
-        has.then(|| unsafe { &*self.base.add(self.layout.schedule).cast::<Part>() })
+        has.then(|| unsafe { &*self.base.add(self.layout.schedule).cast::<SwitchLog>() })
     }
 }
 
@@ -93,16 +93,16 @@ mod tests {
 
     #[test]
     fn the_newest_entries_are_kept() {
-        let layout = std::alloc::Layout::new::<Part>();
+        let layout = std::alloc::Layout::new::<SwitchLog>();
         // SAFETY: the part has bytes and consists of atomics, and zeros are valid. The box has the allocator's layout.
-        let part = unsafe { Box::from_raw(std::alloc::alloc_zeroed(layout).cast::<Part>()) };
+        let part = unsafe { Box::from_raw(std::alloc::alloc_zeroed(layout).cast::<SwitchLog>()) };
         assert_eq!(part.all().count(), 0);
         for number in 1..=PLACES as u64 + 10 {
-            part.add(&Entry::Mark(Ticks(number)));
+            part.add(&Entry::Watermark(Ticks(number)));
         }
         let all: Vec<Entry> = part.all().collect();
         assert_eq!(all.len(), PLACES);
-        assert_eq!(all[0], Entry::Mark(Ticks(11)));
+        assert_eq!(all[0], Entry::Watermark(Ticks(11)));
         part.entries[5][0].store(0, Ordering::Relaxed);
         assert_eq!(part.all().count(), PLACES - 1);
     }

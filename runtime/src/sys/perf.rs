@@ -69,11 +69,13 @@ pub(crate) struct Event {
 /// The buffer of a CPU.
 pub(crate) struct Buffer {
     positions: NonNull<u8>,
+    /// Bytes of the mapping.
+    length: usize,
     /// The time of the last event, CLOCK_MONOTONIC_RAW.
     pub(crate) last_ns: AtomicU64,
 }
 
-// SAFETY: the mapping is shared memory, which belongs to no thread. It is never unmapped.
+// SAFETY: the mapping is shared memory, which belongs to no thread.
 unsafe impl Send for Buffer {}
 // SAFETY: the positions are read and written as atomics. `drain` says what its caller has to care for.
 unsafe impl Sync for Buffer {}
@@ -183,14 +185,23 @@ fn map(fd: i32, pages: usize) -> Result<Buffer, i32> {
     NonNull::new(at.cast())
         .map(|positions| Buffer {
             positions,
+            length,
             last_ns: AtomicU64::new(0),
         })
         .ok_or(libc::ENOMEM)
 }
 
+impl Drop for Buffer {
+    /// Ends the event, too.
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody has a reference into it.
+        unsafe { libc::munmap(self.positions.as_ptr().cast(), self.length) };
+    }
+}
+
 impl Buffer {
     fn word(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: the word is in the first page of the mapping, which is never unmapped, and aligned.
+        // SAFETY: the word is in the first page of the mapping, which lives as long as the buffer, and aligned.
         unsafe { &*self.positions.as_ptr().add(at).cast() }
     }
 
