@@ -58,6 +58,7 @@
 //!
 //! Fields without a size have 8 bytes.
 
+use super::schedule::Anchor;
 #[cfg(feature = "read")]
 use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
@@ -209,6 +210,16 @@ impl Header {
     pub fn counters(&self) -> usize {
         const MOST: u64 = (COUNTERS * COUNTER_STRIDE) as u64;
         self.slots.saturating_sub(COUNTERS_AT as u64).min(MOST) as usize
+    }
+
+    /// The start of the recording by both clocks.
+    #[must_use]
+    pub fn anchor(&self) -> Anchor {
+        Anchor {
+            ticks: self.start_ticks,
+            ns: self.start_monotonic,
+            frequency: self.frequency,
+        }
     }
 }
 

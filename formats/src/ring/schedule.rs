@@ -8,12 +8,12 @@
 //! | --- | --- | --- |
 //! | head, 64 bytes | 0 | u64: number of the newest entry; 0 = none |
 //! | entry, 32 bytes | 0 | u64: its number, from 1; 0 = it is being written |
-//! | | 8 | u64: tick |
+//! | | 8 | u64: ns of CLOCK_MONOTONIC_RAW |
 //! | | 16, 20, 22, 23 | u32 thread, u16 CPU, u8 kind, zero |
 //! | | 24 | u64: address of a sample, or value of an account |
 //!
 //! One thread writes at a time. It makes an entry's number 0, writes the rest, and then the numbers. A
-//! *watermark* is an entry that says: all that happened before its tick has been written. Entries before the first
+//! *watermark* is an entry that says: all that happened before its time has been written. Entries before the first
 //! watermark and behind the last one are not used, because others of the same time may be missing.
 
 #[cfg(feature = "read")]
@@ -36,7 +36,7 @@ const ACCOUNTS: u8 = 16;
 /// All that happened before has been written.
 const WATERMARK: u8 = 32;
 
-/// An entry without its number: tick, what stands at byte 16, and the last word.
+/// An entry without its number: its time in ns, what stands at byte 16, and the last word.
 pub type Words = [u64; 3];
 
 /// What an entry says.
@@ -52,35 +52,58 @@ pub enum Entry {
     Watermark(Ticks),
 }
 
-fn words(time: Ticks, thread: ThreadId, cpu: CpuId, kind: u8, value: u64) -> Words {
-    let place = u64::from(thread.0 as u32) | u64::from(cpu.0 as u16) << 32 | u64::from(kind) << 48;
-    [time.0, place, value]
+fn words(ns: u64, thread: u64, cpu: u32, kind: u8, value: u64) -> Words {
+    let place = u64::from(thread as u32) | u64::from(cpu as u16) << 32 | u64::from(kind) << 48;
+    [ns, place, value]
+}
+
+/// A context switch. Thread 0: all threads. `to`: the new state; `None`: not known. Async-signal-safe.
+#[must_use]
+pub fn switch(ns: u64, thread: u32, cpu: u32, to: Option<State>) -> Words {
+    let kind = to.map_or(NOT_KNOWN, |state| state as u8);
+    words(ns, thread.into(), cpu, kind, 0)
+}
+
+/// One of the three values of an account, from 0: running time and run delay in ns, and how often the thread got a CPU.
+/// Async-signal-safe.
+#[must_use]
+pub fn account(ns: u64, thread: u32, nth: u8, value: u64) -> Words {
+    words(ns, thread.into(), 0, ACCOUNTS + nth, value)
+}
+
+/// All that happened before has been written. Async-signal-safe.
+#[must_use]
+pub fn watermark(ns: u64) -> Words {
+    words(ns, 0, 0, WATERMARK, 0)
+}
+
+/// A moment, and the rate of the trace's clock: how times of entries become ticks. All entries of a ring have the same,
+/// so that their order stays.
+#[derive(Clone, Copy, Debug)]
+pub struct Anchor {
+    /// Ticks of the trace's clock.
+    pub ticks: u64,
+    /// CLOCK_MONOTONIC_RAW at that moment.
+    pub ns: u64,
+    /// Ticks per second.
+    pub frequency: u64,
+}
+
+impl Anchor {
+    /// The tick at that time. Async-signal-safe.
+    #[must_use]
+    pub fn tick(&self, ns: u64) -> Ticks {
+        let since = i128::from(ns) - i128::from(self.ns);
+        let ticks = i128::from(self.ticks) + since * i128::from(self.frequency) / 1_000_000_000;
+        Ticks(ticks.clamp(0, u64::MAX.into()) as u64)
+    }
 }
 
 impl Entry {
-    /// Its words. Async-signal-safe.
-    #[must_use]
-    pub fn encode(&self) -> Words {
-        match *self {
-            Entry::Switch(of) => {
-                let kind = of.to.map_or(NOT_KNOWN, |state| state as u8);
-                words(of.time, of.thread, of.cpu, kind, 0)
-            }
-            Entry::Sample(of) => {
-                let kind = SAMPLES + of.cause as u8;
-                words(of.time, of.thread, of.cpu, kind, of.address)
-            }
-            Entry::Account(time, thread, part, value) => {
-                words(time, thread, CpuId(0), ACCOUNTS + part, value)
-            }
-            Entry::Watermark(time) => words(time, ThreadId(0), CpuId(0), WATERMARK, 0),
-        }
-    }
-
     /// What these words say. `None`: a kind that is not known. Async-signal-safe.
     #[must_use]
-    pub fn decode([time, place, value]: Words) -> Option<Entry> {
-        let time = Ticks(time);
+    pub fn decode([ns, place, value]: Words, anchor: &Anchor) -> Option<Entry> {
+        let time = anchor.tick(ns);
         let thread = ThreadId(place & 0xffff_ffff);
         let cpu = CpuId((place >> 32 & 0xffff) as u32);
         let kind = (place >> 48) as u8;
@@ -108,8 +131,7 @@ impl Entry {
 }
 
 /// All threads are unknown from here on.
-#[must_use]
-pub fn unknown(time: Ticks) -> Switch {
+fn unknown(time: Ticks) -> Switch {
     Switch {
         time,
         thread: ThreadId(0),
@@ -208,7 +230,7 @@ pub const fn places(bytes: usize) -> usize {
 #[cfg(feature = "read")]
 /// What these bytes of a part say. An entry that was not read whole twice, in `bytes` and `again`, is left out.
 #[must_use]
-pub fn decode(bytes: &[u8], again: &[u8]) -> Schedule {
+pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
     let word = |bytes: &[u8], at: usize| {
         let word = bytes.get(at..).and_then(|rest| rest.first_chunk());
         word.map_or(0, |word| u64::from_le_bytes(*word))
@@ -223,7 +245,7 @@ pub fn decode(bytes: &[u8], again: &[u8]) -> Schedule {
         if Some(of) != again.get(at..at + ENTRY_SIZE) || word(of, 0) != number {
             return None;
         }
-        Entry::decode([word(of, 8), word(of, 16), word(of, 24)])
+        Entry::decode([word(of, 8), word(of, 16), word(of, 24)], anchor)
     };
     match places {
         0 => Schedule::default(),
@@ -233,7 +255,7 @@ pub fn decode(bytes: &[u8], again: &[u8]) -> Schedule {
 
 /// What the ring holds of states. Empty: nothing, or it can't be read.
 #[cfg(feature = "read")]
-pub(super) fn read(bytes: &dyn ReadAt, at: u64, size: u64) -> Schedule {
+pub(super) fn read(bytes: &dyn ReadAt, at: u64, size: u64, anchor: &Anchor) -> Schedule {
     let size = usize::try_from(size.min(bytes.size().saturating_sub(at))).unwrap_or(0);
     if at == 0 || !(HEAD_SIZE..=MOST_BYTES).contains(&size) {
         return Schedule::default();
@@ -247,33 +269,30 @@ pub(super) fn read(bytes: &dyn ReadAt, at: u64, size: u64) -> Schedule {
     let once = read();
     // The second reading comes after the first one.
     std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-    decode(&once, &read())
+    decode(&once, &read(), anchor)
 }
 
 #[cfg(all(test, feature = "read"))]
 mod tests {
     use super::*;
 
-    fn switch(time: u64, thread: u64, to: Option<State>) -> Entry {
-        Entry::Switch(Switch {
-            time: Ticks(time),
-            thread: ThreadId(thread),
-            cpu: CpuId(1),
-            to,
-        })
-    }
+    /// Two ticks a ns, from tick 100 on.
+    const ANCHOR: Anchor = Anchor {
+        ticks: 100,
+        ns: 1_000,
+        frequency: 2_000_000_000,
+    };
 
-    fn watermark(time: u64) -> Entry {
-        Entry::Watermark(Ticks(time))
+    fn running(ns: u64, thread: u32) -> Words {
+        switch(ns, thread, 1, Some(State::Running))
     }
 
     /// A part with these entries, numbered from `first` on, with so many places.
-    fn part(places: usize, first: u64, entries: &[Entry]) -> Vec<u8> {
+    fn part(places: usize, first: u64, entries: &[Words]) -> Vec<u8> {
         let mut bytes = vec![0; HEAD_SIZE + places * ENTRY_SIZE];
-        for (number, entry) in (first..).zip(entries) {
+        for (number, &[ns, what, value]) in (first..).zip(entries) {
             let at = HEAD_SIZE + place(number, places) * ENTRY_SIZE;
-            let [time, what, value] = entry.encode();
-            for (nth, word) in [number, time, what, value].into_iter().enumerate() {
+            for (nth, word) in [number, ns, what, value].into_iter().enumerate() {
                 bytes[at + 8 * nth..][..8].copy_from_slice(&word.to_le_bytes());
             }
             bytes[..8].copy_from_slice(&number.to_le_bytes());
@@ -282,48 +301,53 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_typed_by_hand() {
-        let running = switch(0x0102, 7, Some(State::Running)).encode();
-        assert_eq!(running, [0x0102, 7 | 1 << 32, 0]);
+    fn entries_typed_by_hand() {
+        assert_eq!(running(0x0102, 7), [0x0102, 7 | 1 << 32, 0]);
         let sample = Entry::Sample(Sample {
-            time: Ticks(5),
+            time: Ticks(110),
             thread: ThreadId(9),
             cpu: CpuId(2),
             cause: Cause::PageFault,
             address: 0xdead,
         });
-        assert_eq!(sample.encode(), [5, 9 | 2 << 32 | 9 << 48, 0xdead]);
-        for entry in [
-            sample,
-            watermark(3),
-            Entry::Account(Ticks(4), ThreadId(1), 2, 77),
-            switch(1, 2, None),
-        ] {
-            assert_eq!(Entry::decode(entry.encode()), Some(entry));
-        }
+        let words = [1_005, 9 | 2 << 32 | 9 << 48, 0xdead];
+        assert_eq!(Entry::decode(words, &ANCHOR), Some(sample));
+        let mark = Entry::decode(watermark(990), &ANCHOR);
+        assert_eq!(mark, Some(Entry::Watermark(Ticks(80))));
+        let times = Entry::decode(account(1_000, 1, 2, 77), &ANCHOR);
+        let wanted = Entry::Account(Ticks(100), ThreadId(1), 2, 77);
+        assert_eq!(times, Some(wanted));
         for kind in [4, 7, 10, 19, 33, 255] {
-            assert_eq!(Entry::decode([0, kind << 48, 0]), None);
+            assert_eq!(Entry::decode([0, kind << 48, 0], &ANCHOR), None);
         }
+        // Before the clock's zero, and times that the file can't have.
+        assert_eq!(ANCHOR.tick(0), Ticks(0));
+        assert_eq!(ANCHOR.tick(u64::MAX), Ticks(u64::MAX));
     }
 
     #[test]
     fn what_lies_between_the_watermarks_is_used() {
         let entries = [
-            switch(1, 1, Some(State::Waiting)),
-            watermark(10),
-            switch(11, 1, Some(State::Running)),
-            Entry::Account(Ticks(12), ThreadId(1), 0, 100),
-            Entry::Account(Ticks(12), ThreadId(1), 1, 20),
-            Entry::Account(Ticks(12), ThreadId(1), 2, 3),
-            watermark(20),
-            switch(21, 1, Some(State::Preempted)),
+            switch(1_001, 1, 1, Some(State::Waiting)),
+            watermark(1_010),
+            running(1_011, 1),
+            account(1_012, 1, 0, 100),
+            account(1_012, 1, 1, 20),
+            account(1_012, 1, 2, 3),
+            watermark(1_020),
+            switch(1_021, 1, 1, Some(State::Preempted)),
         ];
         let bytes = part(100, 1, &entries);
-        let found = decode(&bytes, &bytes);
+        let found = decode(&bytes, &bytes, &ANCHOR);
         let states: Vec<_> = found.switches.iter().map(|of| (of.time.0, of.to)).collect();
-        let bare = switches(entries.into_iter());
-        assert!(bare.eq(found.switches.iter().copied()));
-        assert_eq!(states, [(10, None), (11, Some(State::Running)), (20, None)]);
+        let decoded = entries
+            .into_iter()
+            .filter_map(|words| Entry::decode(words, &ANCHOR));
+        assert!(switches(decoded).eq(found.switches.iter().copied()));
+        assert_eq!(
+            states,
+            [(120, None), (122, Some(State::Running)), (140, None)]
+        );
         let account = found.accounts[0];
         assert_eq!(
             (account.running_ns, account.run_delay_ns, account.times),
@@ -331,25 +355,25 @@ mod tests {
         );
         // The newest entries have overwritten the first watermark, and numbers go on.
         let bytes = part(5, 1_000, &entries);
-        assert!(decode(&bytes, &bytes).switches.is_empty());
-        assert!(decode(&bytes[..70], &bytes).is_empty());
+        assert!(decode(&bytes, &bytes, &ANCHOR).switches.is_empty());
+        assert!(decode(&bytes[..70], &bytes, &ANCHOR).is_empty());
     }
 
     #[test]
     fn what_changes_while_it_is_read_is_left_out() {
         let entries = [
-            watermark(10),
-            switch(11, 1, Some(State::Running)),
-            switch(12, 2, Some(State::Running)),
-            watermark(20),
+            watermark(1_010),
+            running(1_011, 1),
+            running(1_012, 2),
+            watermark(1_020),
         ];
         let once = part(8, 1, &entries);
         let mut again = once.clone();
         again[HEAD_SIZE + ENTRY_SIZE] = 0;
-        let found = decode(&once, &again);
+        let found = decode(&once, &again, &ANCHOR);
         assert_eq!(found.switches[1].thread, ThreadId(2));
         let mut hostile = once.clone();
         hostile[..8].copy_from_slice(&u64::MAX.to_le_bytes());
-        assert!(decode(&hostile, &hostile).is_empty());
+        assert!(decode(&hostile, &hostile, &ANCHOR).is_empty());
     }
 }

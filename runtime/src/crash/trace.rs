@@ -271,7 +271,7 @@ fn states_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
     schedule::drain(ring);
     let mut used = 0;
     if let Some(log) = ring.schedule() {
-        used = crash_dump::switches(&mut switches(log.all()), start, place);
+        used = crash_dump::switches(&mut switches(log.all(ring.anchor())), start, place);
     }
     place.get(..used).unwrap_or(&[])
 }

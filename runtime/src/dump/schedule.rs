@@ -4,9 +4,9 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::fs;
 
-use fdr_formats::model::{Account, Schedule, State, Switch};
-use fdr_formats::ring::schedule::{Entry, collect, unknown};
-use fdr_formats::{CpuId, ThreadId, Ticks};
+use fdr_formats::ThreadId;
+use fdr_formats::model::{Account, Schedule, State};
+use fdr_formats::ring::schedule::{account, collect, switch, watermark};
 
 use crate::clock::{self, CPU_MASK, Kind};
 use crate::ring::Ring;
@@ -33,57 +33,17 @@ pub(crate) enum Source {
     Sums(i32),
 }
 
-/// A moment in ticks and in ns of the kernel's clock, and the CPU of the thread that took it.
-#[derive(Clone, Copy)]
-struct Anchor {
-    ticks: u64,
-    ns: u64,
-    frequency: u64,
-    cpu: CpuId,
-}
-
-impl Anchor {
-    /// Of now. Async-signal-safe.
-    fn take(ring: &Ring) -> Anchor {
-        let header = ring.header();
-        let kind = Kind::from_raw(header.clock.load(Ordering::Relaxed));
-        let frequency = header.frequency.load(Ordering::Relaxed);
-        let one = || {
-            let before = clock::read(kind).ticks;
-            let ns = clock::monotonic_raw_ns();
-            let after = clock::read(kind);
-            let width = after.ticks.saturating_sub(before);
-            (width, before + width / 2, ns, after.cpu & CPU_MASK)
-        };
-        // The narrowest of three, because a thread may lose its CPU in between.
-        let (_, ticks, ns, cpu) = [one(), one(), one()].into_iter().min().unwrap_or_default();
-        Anchor {
-            ticks,
-            ns,
-            frequency,
-            cpu: CpuId(cpu),
-        }
-    }
-
-    /// The tick at that time.
-    fn tick(&self, ns: u64) -> Ticks {
-        let behind = i128::from(self.ns) - i128::from(ns);
-        let ticks = i128::from(self.ticks) - behind * i128::from(self.frequency) / 1_000_000_000;
-        Ticks(u64::try_from(ticks).unwrap_or(0))
-    }
-}
-
 /// Begins to record the states of the calling thread, and of all threads that it makes. The ring must have a place for
 /// them. `None`: there is no space for them.
 pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     let log = ring.give_schedule()?;
     let cpus = perf::cpus();
-    let begin = Anchor::take(ring);
+    let begin_ns = clock::monotonic_raw_ns();
     let mut buffers = Vec::with_capacity(cpus);
     for cpu in 0..cpus {
         match perf::watch(cpu) {
             Ok(buffer) => {
-                buffer.last_ns.store(begin.ns, Ordering::Relaxed);
+                buffer.last_ns.store(begin_ns, Ordering::Relaxed);
                 buffers.push(buffer);
             }
             // The CPU is off.
@@ -92,16 +52,14 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
             Err(error) => return Some(Source::Sums(error)),
         }
     }
-    // What the buffers have by now is of a time before the watermark.
-    let now = Anchor::take(ring);
+    let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
+    let cpu = clock::read(kind).cpu & CPU_MASK;
+    let (now_ns, own) = (clock::monotonic_raw_ns(), thread::tid());
     with_log(|| {
-        log.add(&Entry::Watermark(Ticks(begin.ticks)));
-        log.add(&Entry::Switch(Switch {
-            time: Ticks(now.ticks),
-            thread: ThreadId(thread::tid().into()),
-            cpu: now.cpu,
-            to: Some(State::Running),
-        }));
+        log.add(watermark(begin_ns));
+        // The buffers may have switches of the thread by now. What was before does not matter.
+        log.add(switch(now_ns, own, cpu, None));
+        log.add(switch(now_ns, own, cpu, Some(State::Running)));
     });
     perf::keep(buffers);
     Some(Source::Switches)
@@ -137,39 +95,34 @@ pub(crate) fn drain(ring: &Ring) {
     let Some(log) = ring.schedule() else { return };
     with_log(|| {
         // What happens from here on may be in one buffer, and not yet in another one.
-        let now = Anchor::take(ring);
+        let now_ns = clock::monotonic_raw_ns();
         let own = process::pid();
         for buffer in buffers {
             buffer.drain(&mut |event| {
-                let last = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
+                let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
                 if event.process == own || event.what == What::Lost {
-                    add(log, &now, &event, last);
+                    add(log, &event, last_ns);
                 }
             });
         }
-        log.add(&Entry::Watermark(Ticks(now.ticks)));
+        log.add(watermark(now_ns));
     });
 }
 
-fn add(log: &SwitchLog, now: &Anchor, event: &Event, last_ns: u64) {
+fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
     let to = match event.what {
         What::Begins => Some(State::Running),
         What::Preempted => Some(State::Preempted),
         What::Waits => Some(State::Waiting),
         What::Ended => None,
         What::Lost => {
-            // From the last event that is there to the first one that is there again.
-            log.add(&Entry::Switch(unknown(now.tick(last_ns))));
-            log.add(&Entry::Switch(unknown(now.tick(event.ns))));
+            // No thread's state is known from the last event that is there to the first one that is there again.
+            log.add(switch(last_ns, 0, 0, None));
+            log.add(switch(event.ns, 0, 0, None));
             return;
         }
     };
-    log.add(&Entry::Switch(Switch {
-        time: now.tick(event.ns),
-        thread: ThreadId(event.thread.into()),
-        cpu: CpuId(event.cpu),
-        to,
-    }));
+    log.add(switch(event.ns, event.thread, event.cpu, to));
 }
 
 /// All that the ring knows of states, and the kernel's sums of the threads that live.
@@ -178,7 +131,7 @@ pub(crate) fn of(ring: &Ring) -> Schedule {
     let Some(log) = ring.schedule() else {
         return Schedule::default();
     };
-    let mut schedule = collect(log.all());
+    let mut schedule = collect(log.all(ring.anchor()));
     schedule.accounts.extend(accounts(ring));
     schedule
 }
@@ -188,22 +141,34 @@ pub(crate) fn note_accounts(ring: &Ring) {
     let Some(log) = ring.schedule().filter(|_| !has_switches()) else {
         return;
     };
-    let accounts: Vec<Account> = accounts(ring).collect();
+    let sums: Vec<(u64, u32, [u64; 3])> = sums(ring).collect();
     with_log(|| {
-        let now = Anchor::take(ring);
-        log.add(&Entry::Watermark(Ticks(now.ticks)));
-        for of in &accounts {
-            let values = [of.running_ns, of.run_delay_ns, of.times];
+        log.add(watermark(clock::monotonic_raw_ns()));
+        for &(ns, tid, values) in &sums {
             for (nth, value) in (0..).zip(values) {
-                log.add(&Entry::Account(of.time, of.thread, nth, value));
+                log.add(account(ns, tid, nth, value));
             }
         }
-        log.add(&Entry::Watermark(Ticks(now.ticks)));
+        log.add(watermark(clock::monotonic_raw_ns()));
     });
 }
 
-/// The kernel's sums of the threads that live and have records.
+/// The same, for a trace.
 fn accounts(ring: &Ring) -> impl Iterator<Item = Account> + '_ {
+    let anchor = ring.anchor();
+    sums(ring).map(
+        move |(ns, tid, [running_ns, run_delay_ns, times])| Account {
+            time: anchor.tick(ns),
+            thread: ThreadId(tid.into()),
+            running_ns,
+            run_delay_ns,
+            times,
+        },
+    )
+}
+
+/// The kernel's sums of the threads that live and have records: when they were read, the thread, and the values.
+fn sums(ring: &Ring) -> impl Iterator<Item = (u64, u32, [u64; 3])> + '_ {
     let living = ring
         .owned_slots()
         .filter(|slot| slot.state.load(Ordering::Relaxed) == state::LIVE);
@@ -212,13 +177,7 @@ fn accounts(ring: &Ring) -> impl Iterator<Item = Account> + '_ {
         let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).ok()?;
         let mut values = text.split_whitespace().map(str::parse);
         let mut next = || values.next()?.ok();
-        Some(Account {
-            time: Ticks(Anchor::take(ring).ticks),
-            thread: ThreadId(tid.into()),
-            running_ns: next()?,
-            run_delay_ns: next()?,
-            times: next()?,
-        })
+        Some((clock::monotonic_raw_ns(), tid, [next()?, next()?, next()?]))
     })
 }
 

@@ -1,7 +1,7 @@
 //! The states of threads in a ring (`fdr_formats::ring::schedule`): how they get in, and how the process reads them.
 //! Reading and writing are async-signal-safe. This file must never be used by a thread that records.
 
-use fdr_formats::ring::schedule::{ENTRY_SIZE, Entry, HEAD_SIZE, place, places};
+use fdr_formats::ring::schedule::{Anchor, ENTRY_SIZE, Entry, HEAD_SIZE, Words, place, places};
 
 use super::Ring;
 use crate::primitive::{AtomicU64, Ordering, fence};
@@ -25,7 +25,7 @@ const _: () = assert!(size_of::<[AtomicU64; 4]>() == ENTRY_SIZE && size_of::<Swi
 
 impl SwitchLog {
     /// Adds an entry. The oldest one gives way. No other call may run meanwhile. Async-signal-safe.
-    pub(crate) fn add(&self, entry: &Entry) {
+    pub(crate) fn add(&self, entry: Words) {
         let number = self.newest.load(Ordering::Relaxed).wrapping_add(1);
         let Some([own, words @ ..]) = self.entries.get(place(number, PLACES)) else {
             return;
@@ -33,7 +33,7 @@ impl SwitchLog {
         own.store(0, Ordering::Relaxed);
         // Release: pairs with the Acquire fence in `read`. Who reads a new word finds the number changed.
         fence(Ordering::Release);
-        for (to, word) in words.iter().zip(entry.encode()) {
+        for (to, word) in words.iter().zip(entry) {
             to.store(word, Ordering::Relaxed);
         }
         // Release: pairs with the Acquire loads in `read` and `all`. Who reads the numbers reads what belongs to them.
@@ -42,14 +42,14 @@ impl SwitchLog {
     }
 
     /// The entries, the oldest first. Async-signal-safe.
-    pub(crate) fn all(&self) -> impl Iterator<Item = Entry> + Clone + '_ {
+    pub(crate) fn all(&self, anchor: Anchor) -> impl Iterator<Item = Entry> + Clone + '_ {
         let newest = self.newest.load(Ordering::Acquire);
         let oldest = newest.saturating_sub(PLACES as u64) + 1;
-        (oldest..=newest).filter_map(|number| self.read(number))
+        (oldest..=newest).filter_map(move |number| self.read(number, &anchor))
     }
 
     /// `None`: the place has another entry, or is being written.
-    fn read(&self, number: u64) -> Option<Entry> {
+    fn read(&self, number: u64, anchor: &Anchor) -> Option<Entry> {
         let [own, words @ ..] = self.entries.get(place(number, PLACES))?;
         if own.load(Ordering::Acquire) != number {
             return None;
@@ -58,7 +58,7 @@ impl SwitchLog {
         let words = [time, what, value].map(|word| word.load(Ordering::Relaxed));
         fence(Ordering::Acquire);
         let is_same = own.load(Ordering::Relaxed) == number;
-        is_same.then(|| Entry::decode(words))?
+        is_same.then(|| Entry::decode(words, anchor))?
     }
 }
 
@@ -76,6 +76,16 @@ impl Ring {
         self.schedule()
     }
 
+    /// The start of the recording by both clocks. Async-signal-safe.
+    pub(crate) fn anchor(&self) -> Anchor {
+        let header = self.header();
+        Anchor {
+            ticks: header.start_ticks.load(Ordering::Relaxed),
+            ns: header.start_monotonic.load(Ordering::Relaxed),
+            frequency: header.frequency.load(Ordering::Relaxed),
+        }
+    }
+
     /// The states of threads, if the ring has them. Async-signal-safe.
     pub(crate) fn schedule(&self) -> Option<&'static SwitchLog> {
         let has = self.layout.schedule > 0 && self.header().schedule.load(Ordering::Acquire) > 0;
@@ -88,22 +98,29 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use fdr_formats::Ticks;
+    use fdr_formats::ring::schedule::watermark;
 
     use super::*;
+
+    const ANCHOR: Anchor = Anchor {
+        ticks: 0,
+        ns: 0,
+        frequency: 1_000_000_000,
+    };
 
     #[test]
     fn the_newest_entries_are_kept() {
         let layout = std::alloc::Layout::new::<SwitchLog>();
-        // SAFETY: the part has bytes and consists of atomics, and zeros are valid. The box has the allocator's layout.
-        let part = unsafe { Box::from_raw(std::alloc::alloc_zeroed(layout).cast::<SwitchLog>()) };
-        assert_eq!(part.all().count(), 0);
+        // SAFETY: the log has bytes and consists of atomics, and zeros are valid. The box has the allocator's layout.
+        let log = unsafe { Box::from_raw(std::alloc::alloc_zeroed(layout).cast::<SwitchLog>()) };
+        assert_eq!(log.all(ANCHOR).count(), 0);
         for number in 1..=PLACES as u64 + 10 {
-            part.add(&Entry::Watermark(Ticks(number)));
+            log.add(watermark(number));
         }
-        let all: Vec<Entry> = part.all().collect();
+        let all: Vec<Entry> = log.all(ANCHOR).collect();
         assert_eq!(all.len(), PLACES);
         assert_eq!(all[0], Entry::Watermark(Ticks(11)));
-        part.entries[5][0].store(0, Ordering::Relaxed);
-        assert_eq!(part.all().count(), PLACES - 1);
+        log.entries[5][0].store(0, Ordering::Relaxed);
+        assert_eq!(log.all(ANCHOR).count(), PLACES - 1);
     }
 }
