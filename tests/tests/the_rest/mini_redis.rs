@@ -269,7 +269,7 @@ fn tasks_of_mini_redis_agree_with_its_clients_and_a_slow_command_makes_one_dump(
     agree(&rows, "mini_redis::cmd::Command::apply", commands);
     agree(&rows, "mini_redis::cmd::get::Get::apply", all.get);
     agree(&rows, "mini_redis::cmd::set::Set::apply", all.set);
-    // A connection waits for its client, and its last read finds the end.
+    // A connection waits for its client. Its last read finds the end, or the signal ends it first.
     let connections = CLIENTS as u64;
     for (function, count) in [
         ("mini_redis::server::Handler::run", connections),
@@ -282,7 +282,9 @@ fn tasks_of_mini_redis_agree_with_its_clients_and_a_slow_command_makes_one_dump(
             .iter()
             .find(|(name, _)| name == function)
             .expect(function);
-        assert_eq!(number(row, "finished"), count, "{row}");
+        let [finished, dropped] = ["finished", "dropped"].map(|field| number(row, field));
+        assert_eq!(finished + dropped, count, "{row}");
+        assert!(dropped <= connections, "{row}");
         let [busy, waiting] = ["busy_ns", "waiting_ns"].map(|field| number(row, field));
         assert!(waiting > 0, "{row}");
         println!("{function}: {count} tasks, busy {busy} ns, waiting {waiting} ns");
