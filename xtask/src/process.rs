@@ -5,6 +5,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::Result;
 
@@ -89,12 +90,25 @@ pub fn shown(command: &Command) -> String {
         .join(" ")
 }
 
+/// What took less is not worth a line.
+const SHORT: Duration = Duration::from_secs(5);
+
+/// Says how long something took that began then.
+pub fn say_time(begin: Instant) {
+    let time = begin.elapsed();
+    if time >= SHORT {
+        eprintln!("took {} s", time.as_secs());
+    }
+}
+
 /// Shows and runs the command; its output goes where ours goes.
 pub fn run(command: &mut Command) -> Result<()> {
     eprintln!("$ {}", shown(command));
+    let begin = Instant::now();
     let status = command
         .status()
         .map_err(|error| cannot_run(command, &error))?;
+    say_time(begin);
     if status.success() {
         Ok(())
     } else {

@@ -8,12 +8,13 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
+use std::time::Instant;
 
 use crate::platforms;
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
-use xtask::process::{TESTED, cannot_run, cargo, output, root, shown, work_folder};
+use xtask::process::{TESTED, cannot_run, cargo, output, root, say_time, shown, work_folder};
 use xtask::readers::{self, Suite};
 
 /// How many checks passed and failed.
@@ -228,9 +229,11 @@ fn without_assembly() -> Result<Command> {
     Ok(tests)
 }
 
-/// Runs `cargo test`, passes its output on as it comes, and adds up the results in it. No result is a failure.
+/// Runs `cargo test`, passes its output on as it comes, says how long it took, and adds up the results in it. No result
+/// is a failure.
 pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> {
     eprintln!("$ {}", shown(tests));
+    let begin = Instant::now();
     let mut child = tests
         .stdout(Stdio::piped())
         .spawn()
@@ -245,6 +248,7 @@ pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> 
         }
     }
     let status = child.wait().map_err(|error| cannot_run(tests, &error))?;
+    say_time(begin);
     if !status.success() && tally.failed == 0 {
         let _ = writeln!(out, "`{}`: {status}", shown(tests));
         tally.failed = 1;

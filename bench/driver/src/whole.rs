@@ -280,6 +280,9 @@ fn compare_self_times(
         }
     }
     let [every, kept] = reports;
+    if every.iter().any(|report| report.overwritten() > 0) {
+        return Err(format!("{}: the rings do not hold the whole run", workload.name).into());
+    }
     Ok(self_times::compare(&every, &kept))
 }
 

@@ -8,15 +8,21 @@ use super::trace::Report;
 use crate::figures::median;
 use crate::table::Table;
 
-/// What a run with records of each call has in its environment. The ring holds 4 million calls of a thread, so that its
-/// end is like the whole run. A run must make more calls than that: the first touch of a ring's pages takes time.
-pub(super) const EVERY: [(&str, &str); 3] = [
+/// What a run with records of each call has in its environment. Its rings hold the whole run, because the end of a
+/// program may call other functions than its middle. They are in memory, where no disk is waited for.
+pub(super) const EVERY: [(&str, &str); 5] = [
     ("FDR_KEEP", "0"),
-    ("FDR_BUFFER", "64M"),
     ("FDR_BUDGET", "0"),
+    ("FDR_BUFFER", "2G"),
+    ("FDR_MEMORY", "8G"),
+    ("FDR_DIR", "/dev/shm"),
 ];
 /// The other run.
-pub(super) const KEPT: [(&str, &str); 2] = [("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
+pub(super) const KEPT: [(&str, &str); 3] = [
+    ("FDR_KEEP", "10s"),
+    ("FDR_BUDGET", "0"),
+    ("FDR_DIR", "/dev/shm"),
+];
 
 /// A function with fewer calls in a run is left out.
 const LEAST_CALLS: u64 = 10_000;
