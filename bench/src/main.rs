@@ -67,7 +67,10 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
             println!("{}", tail::tail(Variant::parse(variant)?, each)?);
         }
         ["switches", seconds] => {
-            println!("{}", switches::switches(Duration::from_secs(seconds.parse()?))?);
+            println!(
+                "{}",
+                switches::switches(Duration::from_secs(seconds.parse()?))?
+            );
         }
         ["flush", threads, calls] => {
             println!("{}", flush::flush(threads.parse()?, calls.parse()?)?);

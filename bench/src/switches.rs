@@ -37,7 +37,11 @@ fn ping_pong(here: CoreId, there: CoreId, each: Duration) -> Result<f64, Box<dyn
     let answers = thread::spawn(move || {
         let is_pinned = core_affinity::set_for_current(there);
         let mut byte = [0];
-        while far.read_exact(&mut byte).and_then(|()| far.write_all(&byte)).is_ok() {}
+        while far
+            .read_exact(&mut byte)
+            .and_then(|()| far.write_all(&byte))
+            .is_ok()
+        {}
         is_pinned
     });
     let asks = thread::spawn(move || {
@@ -77,7 +81,9 @@ fn threads(each: Duration) -> Result<f64, Box<dyn Error>> {
     let since = Instant::now();
     let mut count = 0;
     while since.elapsed() < each {
-        thread::spawn(|| {}).join().map_err(|_| "a thread panicked")?;
+        thread::spawn(|| {})
+            .join()
+            .map_err(|_| "a thread panicked")?;
         count += 1;
     }
     Ok(f64::from(count) / since.elapsed().as_secs_f64())

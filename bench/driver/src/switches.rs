@@ -61,11 +61,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut table = Table::new("what | off | FDR=1 | FDR_SCHED=1 | of FDR=1 | ns more");
     for (word, label) in WORDS {
         let mut row = vec![label.to_owned()];
-        row.extend(cells.iter().map(|cell| shown(cell.spread(|words| words.find(word)), 0)));
+        row.extend(
+            cells
+                .iter()
+                .map(|cell| shown(cell.spread(|words| words.find(word)), 0)),
+        );
         let [_, on, states] = &cells;
         let pairs = || on.samples.iter().zip(&states.samples);
         let each = |of: fn(f64, f64) -> f64| {
-            let both = pairs().filter_map(|(on, states)| Some((on.find(word)?, states.find(word)?)));
+            let both =
+                pairs().filter_map(|(on, states)| Some((on.find(word)?, states.find(word)?)));
             Spread::of(both.map(|(on, states)| of(on, states)))
         };
         row.push(shown(each(|on, states| states / on), 3));

@@ -52,7 +52,11 @@ fn found(cause: &str, seed: u64, options: &[&str]) -> Option<(Value, Vec<String>
 
 /// Whether a sentence says what was planted: function, state, and the other thread's function where there is one.
 fn explains(sentence: &str, planted: &Value, state: &str) -> bool {
-    let has = |key: &str| planted[key].as_str().is_none_or(|text| sentence.contains(text));
+    let has = |key: &str| {
+        planted[key]
+            .as_str()
+            .is_none_or(|text| sentence.contains(text))
+    };
     has("function") && has("other_function") && sentence.contains(state)
 }
 
@@ -98,7 +102,10 @@ fn trial(seeds: u64) {
                 others.push(format!("    {planted}\n      {first}"));
             }
         }
-        println!("{cause:<12} {seeds:>4} runs {right:>4} right   load {}", load());
+        println!(
+            "{cause:<12} {seeds:>4} runs {right:>4} right   load {}",
+            load()
+        );
         others.iter().for_each(|other| println!("{other}"));
         wrong += seeds - right;
     }
@@ -108,5 +115,8 @@ fn trial(seeds: u64) {
 /// How many threads ran or wanted to, on the average of the last minute.
 fn load() -> String {
     let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    text.split_whitespace().next().unwrap_or_default().to_owned()
+    text.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

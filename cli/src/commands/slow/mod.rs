@@ -3,6 +3,7 @@
 mod cause;
 pub(in crate::commands) mod document;
 mod json;
+mod noise;
 mod overlaps;
 mod show;
 pub(in crate::commands) mod slowest;
@@ -25,6 +26,7 @@ use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
+use self::noise::Noise;
 use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
@@ -58,7 +60,9 @@ its time, the trace knows for what, and who held it.
 In a trace that knows its threads' states, a line says how long the call's
 thread ran, was preempted and waited. The state with most of the excess stands
 in the sentence: the thread computed, was preempted by the thread that had its
-CPU, or by another process, or waited.
+CPU, or by another process, or waited. There, an excess below 1 ms is no
+finding; and below 20 ms neither if the thread was preempted, or waited in a
+function whose usual calls wait: the system does that to any call now and then.
 
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
@@ -136,13 +140,18 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Whether the user says which calls are shown, slow or not.
+    fn is_chosen(&self) -> bool {
+        self.over.is_some() || self.filter.is_some()
+    }
+
     /// The ns from which a call of a function is shown. `None`: no call is.
     fn threshold(&self, row: &Row, usual: Option<&Usual>) -> Option<u64> {
         let is_chosen = self.filter.is_none_or(|filter| filter.matches(&row.name));
         if !is_chosen || row.untimed {
             return None;
         }
-        if self.over.is_some() || self.filter.is_some() {
+        if self.is_chosen() {
             return Some(self.over.unwrap_or(0));
         }
         let usual = usual.filter(|usual| usual.calls >= ENOUGH_CALLS)?;
@@ -261,7 +270,12 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let passes = stacks::run(source, || SlowestPass::new(&thresholds, asked)).map_err(about)?;
+    let states = away::states_of(source.info()).filter(|_| !asked.is_chosen());
+    let noise = states
+        .as_deref()
+        .map(|states| Noise::new(states, clock, &usual, &report.rows));
+    let pass = || SlowestPass::new(&thresholds, asked, noise.as_ref());
+    let passes = stacks::run(source, pass).map_err(about)?;
     let (calls, counts) = SlowestPass::gather(passes);
     let p50 = |function| {
         usual
@@ -450,11 +464,13 @@ fn sentence(info: &TraceInfo, finding: &Finding) -> String {
             ", because the thread waited for {}",
             wait_in_words(info, wait)
         ));
-        words.push('.');
-        return words;
     }
     let mut meanwhile = finding.meanwhile.as_ref();
-    if let Some(states) = &finding.states {
+    if let Some(wait) = &finding.wait {
+        // If the trace knows who held the object in which function, nobody else is named.
+        let is_other = |thread: ThreadId| wait.holder > 0 && thread.0 != wait.holder;
+        meanwhile = meanwhile.filter(|what| wait.function == 0 && !is_other(what.thread));
+    } else if let Some(states) = &finding.states {
         words.push_str(&states.in_words(info));
         // Who computes is kept by nobody, and of who was preempted it is known by whom.
         let is_waiting = |state| state == State::Waiting;
