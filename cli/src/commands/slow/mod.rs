@@ -13,16 +13,15 @@ mod states_tests;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod words;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fdr_formats::filter::Filter;
-use fdr_formats::model::State;
-use fdr_formats::note_words;
 use fdr_formats::registry;
-use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Clock, FunctionId, Source, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
@@ -31,10 +30,11 @@ use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
+use self::words::{name_of_thread, percent, sentence, thread_name, wait_in_words};
 use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
 use crate::place::{self, Shape};
-use crate::report::rows::{Report, Row, name_of};
+use crate::report::rows::{Report, Row};
 use crate::selection::of_calls::{ChosenCalls, OfCalls};
 use crate::selection::{self, Filtering, Selection};
 use crate::ui;
@@ -417,92 +417,4 @@ fn explain(
         });
     }
     Ok(list)
-}
-
-/// The name of a thread, for people.
-fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
-    match name_of_thread(info, id) {
-        "" => id.to_string(),
-        name => format!("{} ({id})", ui::clean(name)),
-    }
-}
-
-/// The name alone. Empty: it has none.
-fn name_of_thread(info: &TraceInfo, id: ThreadId) -> &str {
-    let thread = info.threads.iter().find(|thread| thread.id == id);
-    thread.map_or("", |thread| &thread.name)
-}
-
-/// What was found of a call, in a sentence.
-fn sentence(info: &TraceInfo, finding: &Finding) -> String {
-    let explained = &finding.explained;
-    let Some(last) = explained.path.last() else {
-        return String::new();
-    };
-    let name = ui::clean(&name_of(info, last.function)).into_owned();
-    let share = percent(explained.share);
-    let mut words = match explained.cause {
-        Cause::None => return "The call took no longer than usual.".to_owned(),
-        Cause::Itself => format!("{share} of the excess is in {name} itself"),
-        Cause::TooOften => format!(
-            "{share} of the excess is in {name}, which was called {}, and usually {}",
-            ui::things(last.calls, "time"),
-            ui::things(last.usual_calls.round() as u64, "time"),
-        ),
-        Cause::ShortCalls => {
-            format!("{share} of the excess is in short calls of {name}, which left no records")
-        }
-        Cause::Spread if explained.path.len() == 1 => {
-            "No call inside has most of the excess".to_owned()
-        }
-        Cause::Spread => {
-            format!("{share} of the excess is in {name}, and no call inside has most of it")
-        }
-    };
-    if let Some(wait) = &finding.wait {
-        words.push_str(&format!(
-            ", because the thread waited for {}",
-            wait_in_words(info, wait)
-        ));
-    }
-    let mut meanwhile = finding.meanwhile.as_ref();
-    if let Some(wait) = &finding.wait {
-        // If the trace knows who held the object in which function, nobody else is named.
-        let is_other = |thread: ThreadId| wait.holder > 0 && thread.0 != wait.holder;
-        meanwhile = meanwhile.filter(|what| wait.function == 0 && !is_other(what.thread));
-    } else if let Some(states) = &finding.states {
-        words.push_str(&states.in_words(info));
-        // Who computes is kept by nobody, and of who was preempted it is known by whom.
-        let is_waiting = |state| state == State::Waiting;
-        meanwhile = meanwhile.filter(|_| states.excess.is_none_or(is_waiting));
-    }
-    if let Some(meanwhile) = meanwhile {
-        let thread = thread_name(info, meanwhile.thread);
-        let function = name_of(info, meanwhile.function);
-        words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));
-    }
-    words.push('.');
-    words
-}
-
-/// What was waited for, and who held it.
-fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
-    let object = wait.object.in_words(info);
-    let reason = note_words::reason(wait.object.reason);
-    let mut words = format!("{} ({reason})", ui::clean(&object));
-    if wait.holder > 0 {
-        words.push_str(&format!(
-            ", held by {}",
-            thread_name(info, ThreadId(wait.holder))
-        ));
-    }
-    if wait.function > 0 {
-        let function = name_of(info, FunctionId(wait.function));
-        words.push_str(&format!(" in {}", ui::clean(&function)));
-    }
-    words
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share.min(1.0))
 }

@@ -1,5 +1,6 @@
 //! What is said of the states of a slow call's thread. 1 tick = 1 ns.
 
+use fdr_formats::ThreadId;
 use fdr_formats::model::{self, CpuId, Sample, Schedule, State, Switch};
 
 use super::tests::{ALL, COMPACT, SERVE, Script, found, sentences, trace};
