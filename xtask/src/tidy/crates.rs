@@ -35,7 +35,10 @@ const ARROWS: [(&str, &str, &[&str]); 11] = [
 ];
 
 /// Crates in workspaces of their own: which of ours they may depend on.
-const OUTSIDE: [(&str, &str, &[&str]); 1] = [("fdr-fuzz", "fuzz", &["fdr-formats"])];
+const OUTSIDE: [(&str, &str, &[&str]); 2] = [
+    ("fdr-fuzz", "fuzz", &["fdr-formats"]),
+    ("fdr-fleet", "fleet", &["fdr-cli", "fdr-formats"]),
+];
 
 /// All that the recorder may depend on outside its tests.
 const RUNTIME: [&str; 3] = ["libc", "fdr-macros", "fdr-formats"];
