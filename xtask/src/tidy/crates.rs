@@ -15,7 +15,11 @@ const ARROWS: [(&str, &str, &[&str]); 11] = [
     ("fdr-tracing", "tracing", &["fdr"]),
     ("fdr-parking-lot", "parking-lot", &["fdr"]),
     ("fdr-examples", "examples", &["fdr", "fdr-tracing"]),
-    ("fdr-bench", "bench", &["fdr", "fdr-formats"]),
+    (
+        "fdr-bench",
+        "bench",
+        &["fdr", "fdr-formats", "fdr-parking-lot"],
+    ),
     ("fdr-bench-driver", "bench/driver", &["xtask"]),
     (
         "fdr-tests",
