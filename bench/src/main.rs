@@ -8,6 +8,7 @@
 //! fdr-bench lock LIBRARY COUNT                   locks and unlocks so often: std, fdr, parking_lot, fdr-parking-lot
 //! fdr-bench steps                                -> multiplies that take about 50 ns
 //! fdr-bench tail VARIANT SECONDS                  -> ns of single calls, in several situations
+//! fdr-bench switches SECONDS                      -> context switches a second, and threads begun a second
 //! fdr-bench flush THREADS CALLS                   -> a line for each dump of rings filled so
 //! fdr-bench scale FLOOR THREADS                   -> key=value words of so many threads at once
 //! fdr-bench pair FLOOR RECORDS                    -> ns of two threads at once, whose RECORDS are `kept`;
@@ -24,6 +25,7 @@ mod lock;
 mod measure;
 mod rss;
 mod scale;
+mod switches;
 mod tail;
 mod work;
 
@@ -35,7 +37,7 @@ use std::time::Duration;
 use work::{Body, Variant};
 
 const USAGE: &str = "usage: fdr-bench measure BODY VARIANT THREADS STEPS | calls BODY VARIANT COUNT \
-STEPS | lock LIBRARY COUNT | steps | tail VARIANT SECONDS | flush THREADS CALLS | scale FLOOR THREADS | \
+STEPS | lock LIBRARY COUNT | steps | tail VARIANT SECONDS | switches SECONDS | flush THREADS CALLS | scale FLOOR THREADS | \
 pair FLOOR kept/dropped | library PATH BODY VARIANT THREADS STEPS | rss COMMAND…\nBODY: leaf fib chain; VARIANT: untraced traced untimed \
 floor-rdtscp floor-rdtsc";
 
@@ -63,6 +65,12 @@ fn run(arguments: &[String]) -> Result<ExitCode, Box<dyn Error>> {
         ["tail", variant, seconds] => {
             let each = Duration::from_secs(seconds.parse()?);
             println!("{}", tail::tail(Variant::parse(variant)?, each)?);
+        }
+        ["switches", seconds] => {
+            println!(
+                "{}",
+                switches::switches(Duration::from_secs(seconds.parse()?))?
+            );
         }
         ["flush", threads, calls] => {
             println!("{}", flush::flush(threads.parse()?, calls.parse()?)?);

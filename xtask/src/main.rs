@@ -61,6 +61,8 @@ cargo xtask COMMAND
                         callgrind counts their functions: those that are left out must be short (needs valgrind)
   trial --tasks         mini-redis under load: the figures of its tasks against those of its clients, and the dump of
                         a slow command
+  trial --planted [N]   a service with one planted slow call, of seven causes and without one, on N seeds (20) each:
+                        what `fdr slow` says first. Needs a quiet machine; N times half a minute
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
   platforms             Rust 1.85, and the recorder on aarch64 under emulation
   sanitize [thread|address]

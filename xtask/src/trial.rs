@@ -27,6 +27,9 @@ const AT_ONCE: usize = 64;
 const TASKS: &str =
     "test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture";
 
+/// Seeds of each planted cause.
+const SEEDS: &str = "20";
+
 struct Options<'a> {
     programs: Vec<&'static Program>,
     profiles: &'a [&'static str],
@@ -72,9 +75,19 @@ impl Options<'_> {
 fn unknown(word: &str) -> String {
     let names = PROGRAMS.each_ref().map(|program| program.name);
     format!(
-        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all, --rule, --sources; --tasks alone",
+        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all, --rule, --sources; --tasks or --planted alone",
         names.join(", ")
     )
+}
+
+/// Planted causes of slow calls on so many seeds: a test of the rest, with its figures.
+fn planted(seeds: &str) -> Result<()> {
+    const TEST: &str =
+        "test --quiet --package fdr-tests --test main the_rest::planted -- --nocapture";
+    if seeds.parse().is_ok_and(|seeds: u64| seeds > 0) {
+        return run_command(cargo(TEST).env("PLANTED_SEEDS", seeds));
+    }
+    Err(format!("--planted: not a number of seeds: {seeds:?}"))
 }
 
 /// Tries the programs in turn and prints a table.
@@ -85,6 +98,11 @@ fn unknown(word: &str) -> String {
 pub(crate) fn run(words: &[&str]) -> Result<()> {
     if words == ["--tasks"] {
         return run_command(&mut cargo(TASKS));
+    }
+    match words {
+        ["--planted"] => return planted(SEEDS),
+        ["--planted", seeds] => return planted(seeds),
+        _ => {}
     }
     let options = Options::parse(words)?;
     let folder = work_folder("trial")?;

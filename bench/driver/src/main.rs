@@ -16,6 +16,7 @@ mod peers;
 mod program;
 mod read;
 mod scale;
+mod switches;
 mod table;
 mod tail;
 mod whole;
@@ -48,6 +49,7 @@ enum Bench {
     Lean(lean::Options),
     Libraries(libraries::Options),
     Scale(scale::Options),
+    Switches(switches::Options),
     Tail(tail::Options),
     Flush(flush::Options),
     Read(read::Options),
@@ -66,6 +68,7 @@ fn run(arguments: &Arguments) -> Result<()> {
         Some(Bench::Lean(options)) => lean::run(options),
         Some(Bench::Libraries(options)) => libraries::run(options),
         Some(Bench::Scale(options)) => scale::run(options),
+        Some(Bench::Switches(options)) => switches::run(options),
         Some(Bench::Tail(options)) => tail::run(options),
         Some(Bench::Flush(options)) => flush::run(options),
         Some(Bench::Read(options)) => read::run(options),

@@ -13,10 +13,11 @@ pub(crate) const ACTIVE: u64 = 2;
 /// How many chunks are made ready for an active thread: its opened chunks times this factor.
 const AHEAD: u64 = 4;
 
-/// How many chunks are to be ready for a thread that has reached the chunk `number`.
+/// How many chunks are to be ready for a thread that has reached the chunk `number`. The second chunk is ready before a
+/// thread is active: many threads that begin together would otherwise wait for the disk and for each other there.
 pub(crate) fn wanted(number: u64) -> u64 {
     if number < ACTIVE {
-        1
+        ACTIVE
     } else {
         number.saturating_mul(AHEAD)
     }

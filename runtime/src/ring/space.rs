@@ -436,7 +436,7 @@ pub(super) mod tests {
         idle.cursor.fetch_add(FIRST as u64, Ordering::Relaxed);
         idle.chunk.store(1, Ordering::Relaxed);
         ring.look_ahead(&mut brought, true);
-        assert_eq!((given(idle), brought), (1, vec![1, 8]));
+        assert_eq!((given(idle), brought), (2, vec![2, 8]));
     }
 
     #[test]

@@ -1,5 +1,10 @@
-//! A service with one planted slow call among ten thousand: `fdr slow` names its function, that it waited, and the other
-//! thread with what that was in. Only causes that look the same on every disk and beside every load.
+//! A service with one planted slow call among ten thousand: `fdr slow` names its function, what its thread did, and the
+//! other thread with what that was in. The test has only causes that look the same on every disk and beside every load.
+//! `cargo xtask trial --planted` asks for all of them, with seeds that are drawn, and shows a table.
+
+use std::collections::hash_map::RandomState;
+use std::env;
+use std::hash::BuildHasher;
 
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr};
@@ -7,8 +12,22 @@ use serde_json::Value;
 
 const VARIABLES: &str = "FDR=1 FDR_SCHED=1 FDR_KEEP=0 FDR_BUFFER=16M FDR_LOG=quiet FDR_OUT=t.fdr";
 
-/// What was planted, and the sentences of `fdr slow`. `None`: this machine tells no states.
-fn found(cause: &str, seed: u64) -> Option<(Value, Vec<String>)> {
+/// How many seeds of each cause a trial has. Without it, this is the test.
+const SEEDS: &str = "PLANTED_SEEDS";
+/// Causes, and what the sentence says of the thread.
+const CAUSES: [(&str, &str); 8] = [
+    ("none", ""),
+    ("lock", "waited"),
+    ("fsync", "waited"),
+    ("neighbour", "was preempted by"),
+    ("faults", "computed"),
+    ("quadratic", "computed"),
+    ("channel", "waited"),
+    ("allocation", "computed"),
+];
+
+/// What was planted, and the sentences of `fdr slow` with those options. `None`: this machine tells no states.
+fn found(cause: &str, seed: u64, options: &[&str]) -> Option<(Value, Vec<String>)> {
     let folder = Folder::new(&format!("planted-{cause}"));
     let program = Program::new(env!("CARGO_BIN_EXE_planted"), &folder).set(VARIABLES);
     let outcome = program.args(&[cause, &seed.to_string()]).run().ok();
@@ -23,7 +42,7 @@ fn found(cause: &str, seed: u64) -> Option<(Value, Vec<String>)> {
     if json(&["info", "--json"])["states"].is_null() {
         return None;
     }
-    let slow = json(&["slow", "--json", "--over", "40ms", "--limit", "100"]);
+    let slow = json(&[&["slow", "--json"], options].concat());
     let calls = slow["calls"].as_array().expect("calls");
     let sentences = calls
         .iter()
@@ -31,24 +50,73 @@ fn found(cause: &str, seed: u64) -> Option<(Value, Vec<String>)> {
     Some((planted, sentences.collect()))
 }
 
+/// Whether a sentence says what was planted: function, state, and the other thread's function where there is one.
+fn explains(sentence: &str, planted: &Value, state: &str) -> bool {
+    let has = |key: &str| {
+        planted[key]
+            .as_str()
+            .is_none_or(|text| sentence.contains(text))
+    };
+    has("function") && has("other_function") && sentence.contains(state)
+}
+
 #[test]
-fn a_planted_wait_is_explained() {
+fn a_planted_cause_is_explained() {
+    if let Ok(seeds) = env::var(SEEDS) {
+        return trial(seeds.parse().expect("a number of seeds"));
+    }
     for cause in ["lock", "channel"] {
         for seed in 1..=3 {
-            let Some((planted, sentences)) = found(cause, seed) else {
+            let options = ["--over", "40ms", "--limit", "100"];
+            let Some((planted, sentences)) = found(cause, seed, &options) else {
                 return;
             };
-            let text = |key: &str| planted[key].as_str().map(str::to_owned);
-            let function = text("function").expect("a function");
-            let other = text("other_function");
-            // A lock of `fdr::sync` is named by the program itself, and not by what is seen of the other thread.
-            let explains = |sentence: &&String| {
-                sentence.contains(&function)
-                    && sentence.contains("wait")
-                    && other.as_ref().is_none_or(|other| sentence.contains(other))
-            };
-            let explained = sentences.iter().find(explains);
-            assert!(explained.is_some(), "{planted}: {sentences:#?}");
+            let explained = |sentence: &String| explains(sentence, &planted, "wait");
+            assert!(sentences.iter().any(explained), "{planted}: {sentences:#?}");
         }
     }
+}
+
+/// All causes. The first sentence has to be right, and without a cause there must be none.
+fn trial(seeds: u64) {
+    let drawn: Vec<u64> = (0..seeds)
+        .map(|number| RandomState::new().hash_one(number) % 1_000_000)
+        .collect();
+    println!("seeds {drawn:?}");
+    let mut wrong = 0;
+    for (cause, state) in CAUSES {
+        let mut right = 0;
+        let mut others = Vec::new();
+        for &seed in &drawn {
+            let Some((planted, sentences)) = found(cause, seed, &[]) else {
+                fdr_tests::skip("planted causes: this machine tells no states of threads");
+                return;
+            };
+            let is_right = match sentences.first() {
+                Some(first) => cause != "none" && explains(first, &planted, state),
+                None => cause == "none",
+            };
+            right += u64::from(is_right);
+            if !is_right {
+                let first = sentences.first().map_or("nothing", String::as_str);
+                others.push(format!("    {planted}\n      {first}"));
+            }
+        }
+        println!(
+            "{cause:<12} {seeds:>4} runs {right:>4} right   load {}",
+            load()
+        );
+        others.iter().for_each(|other| println!("{other}"));
+        wrong += seeds - right;
+    }
+    assert_eq!(wrong, 0, "runs whose first sentence was another one");
+}
+
+/// How many threads ran or wanted to, on the average of the last minute.
+fn load() -> String {
+    let text = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    text.split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_owned()
 }

@@ -201,7 +201,8 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
 fn preempted_by(info: &TraceInfo, by: By) -> PreemptedBy {
     let (thread, function) = match by {
         By::Thread(thread, function) => (Some(thread), function),
-        By::Several | By::Another => (None, None),
+        By::Several(function) => (None, function),
+        By::Another => (None, None),
     };
     PreemptedBy {
         is_other_process: by == By::Another,

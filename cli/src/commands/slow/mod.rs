@@ -3,6 +3,7 @@
 mod cause;
 pub(in crate::commands) mod document;
 mod json;
+mod noise;
 mod overlaps;
 mod show;
 pub(in crate::commands) mod slowest;
@@ -12,27 +13,28 @@ mod states_tests;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod words;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fdr_formats::filter::Filter;
-use fdr_formats::model::State;
-use fdr_formats::note_words;
 use fdr_formats::registry;
-use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
+use fdr_formats::{Clock, FunctionId, Source, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
+use self::noise::Noise;
 use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
 use self::slowest::{SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
+use self::words::{name_of_thread, percent, sentence, thread_name, wait_in_words};
 use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
 use crate::place::{self, Shape};
-use crate::report::rows::{Report, Row, name_of};
+use crate::report::rows::{Report, Row};
 use crate::selection::of_calls::{ChosenCalls, OfCalls};
 use crate::selection::{self, Filtering, Selection};
 use crate::ui;
@@ -58,7 +60,9 @@ its time, the trace knows for what, and who held it.
 In a trace that knows its threads' states, a line says how long the call's
 thread ran, was preempted and waited. The state with most of the excess stands
 in the sentence: the thread computed, was preempted by the thread that had its
-CPU, or by another process, or waited.
+CPU, or by another process, or waited. There, an excess below 1 ms is no
+finding; and below 20 ms neither if the thread was preempted, or waited in a
+function whose usual calls wait: the system does that to any call now and then.
 
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
@@ -136,13 +140,18 @@ impl<'a> Asked<'a> {
         }
     }
 
+    /// Whether the user says which calls are shown, slow or not.
+    fn is_chosen(&self) -> bool {
+        self.over.is_some() || self.filter.is_some()
+    }
+
     /// The ns from which a call of a function is shown. `None`: no call is.
     fn threshold(&self, row: &Row, usual: Option<&Usual>) -> Option<u64> {
         let is_chosen = self.filter.is_none_or(|filter| filter.matches(&row.name));
         if !is_chosen || row.untimed {
             return None;
         }
-        if self.over.is_some() || self.filter.is_some() {
+        if self.is_chosen() {
             return Some(self.over.unwrap_or(0));
         }
         let usual = usual.filter(|usual| usual.calls >= ENOUGH_CALLS)?;
@@ -261,7 +270,12 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let passes = stacks::run(source, || SlowestPass::new(&thresholds, asked)).map_err(about)?;
+    let states = away::states_of(source.info()).filter(|_| !asked.is_chosen());
+    let noise = states
+        .as_deref()
+        .map(|states| Noise::new(states, clock, &usual, &report.rows));
+    let pass = || SlowestPass::new(&thresholds, asked, noise.as_ref());
+    let passes = stacks::run(source, pass).map_err(about)?;
     let (calls, counts) = SlowestPass::gather(passes);
     let p50 = |function| {
         usual
@@ -403,90 +417,4 @@ fn explain(
         });
     }
     Ok(list)
-}
-
-/// The name of a thread, for people.
-fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
-    match name_of_thread(info, id) {
-        "" => id.to_string(),
-        name => format!("{} ({id})", ui::clean(name)),
-    }
-}
-
-/// The name alone. Empty: it has none.
-fn name_of_thread(info: &TraceInfo, id: ThreadId) -> &str {
-    let thread = info.threads.iter().find(|thread| thread.id == id);
-    thread.map_or("", |thread| &thread.name)
-}
-
-/// What was found of a call, in a sentence.
-fn sentence(info: &TraceInfo, finding: &Finding) -> String {
-    let explained = &finding.explained;
-    let Some(last) = explained.path.last() else {
-        return String::new();
-    };
-    let name = ui::clean(&name_of(info, last.function)).into_owned();
-    let share = percent(explained.share);
-    let mut words = match explained.cause {
-        Cause::None => return "The call took no longer than usual.".to_owned(),
-        Cause::Itself => format!("{share} of the excess is in {name} itself"),
-        Cause::TooOften => format!(
-            "{share} of the excess is in {name}, which was called {}, and usually {}",
-            ui::things(last.calls, "time"),
-            ui::things(last.usual_calls.round() as u64, "time"),
-        ),
-        Cause::ShortCalls => {
-            format!("{share} of the excess is in short calls of {name}, which left no records")
-        }
-        Cause::Spread if explained.path.len() == 1 => {
-            "No call inside has most of the excess".to_owned()
-        }
-        Cause::Spread => {
-            format!("{share} of the excess is in {name}, and no call inside has most of it")
-        }
-    };
-    if let Some(wait) = &finding.wait {
-        words.push_str(&format!(
-            ", because the thread waited for {}",
-            wait_in_words(info, wait)
-        ));
-        words.push('.');
-        return words;
-    }
-    let mut meanwhile = finding.meanwhile.as_ref();
-    if let Some(states) = &finding.states {
-        words.push_str(&states.in_words(info));
-        // Who computes is kept by nobody, and of who was preempted it is known by whom.
-        let is_waiting = |state| state == State::Waiting;
-        meanwhile = meanwhile.filter(|_| states.excess.is_none_or(is_waiting));
-    }
-    if let Some(meanwhile) = meanwhile {
-        let thread = thread_name(info, meanwhile.thread);
-        let function = name_of(info, meanwhile.function);
-        words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));
-    }
-    words.push('.');
-    words
-}
-
-/// What was waited for, and who held it.
-fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
-    let object = wait.object.in_words(info);
-    let reason = note_words::reason(wait.object.reason);
-    let mut words = format!("{} ({reason})", ui::clean(&object));
-    if wait.holder > 0 {
-        words.push_str(&format!(
-            ", held by {}",
-            thread_name(info, ThreadId(wait.holder))
-        ));
-    }
-    if wait.function > 0 {
-        let function = name_of(info, FunctionId(wait.function));
-        words.push_str(&format!(" in {}", ui::clean(&function)));
-    }
-    words
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share.min(1.0))
 }

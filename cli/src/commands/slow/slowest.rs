@@ -9,6 +9,7 @@ use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use super::Asked;
+use super::noise::Noise;
 use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
 
@@ -33,6 +34,8 @@ pub(super) struct SlowestPass<'a> {
     most: usize,
     /// Calls that `--state` leaves. `None`: all.
     chosen: Option<&'a ChosenCalls>,
+    /// Calls that do not exceed it are left out. `None`: all are kept.
+    noise: Option<&'a Noise<'a>>,
     kept: HashMap<FunctionId, BinaryHeap<Reverse<SlowCall>>>,
     /// Slow calls of each function.
     counts: HashMap<FunctionId, u64>,
@@ -43,11 +46,13 @@ impl<'a> SlowestPass<'a> {
     pub(super) fn new(
         thresholds: &'a HashMap<FunctionId, u64>,
         asked: &Asked<'a>,
+        noise: Option<&'a Noise<'a>>,
     ) -> SlowestPass<'a> {
         SlowestPass {
             thresholds,
             most: asked.of_each,
             chosen: asked.chosen,
+            noise,
             kept: HashMap::new(),
             counts: HashMap::new(),
             thread: ThreadId::default(),
@@ -102,6 +107,9 @@ impl Pass for SlowestPass<'_> {
         };
         let has = |chosen: &ChosenCalls| chosen.has(call.thread, call.start, call.end, total);
         if !self.chosen.is_none_or(has) {
+            return;
+        }
+        if !self.noise.is_none_or(|noise| noise.is_exceeded_by(&call)) {
             return;
         }
         *self.counts.entry(function).or_default() += 1;

@@ -1,5 +1,6 @@
 //! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile. Must never name a state that
-//! has less than half of the excess, nor a thread that had the CPU for less than half of the time.
+//! has less than half of the excess, unless it is told with the state that has the most; nor a thread that had the CPU
+//! for less than half of the time.
 
 use fdr_formats::model::{self, Schedule, State};
 use fdr_formats::states::{Known, States};
@@ -17,6 +18,8 @@ use crate::ui;
 
 /// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.
 const MOST: f64 = 0.5;
+/// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
+const COMPUTED: f64 = 0.25;
 /// Page faults from which a call's are told.
 const MANY_FAULTS: u64 = 32;
 
@@ -25,8 +28,8 @@ const MANY_FAULTS: u64 = 32;
 pub(super) enum By {
     /// A thread of the trace, which was in that function.
     Thread(ThreadId, Option<FunctionId>),
-    /// Several threads of the trace, one after the other.
-    Several,
+    /// Several threads of the trace, one after the other, which were in that function if they were in the same.
+    Several(Option<FunctionId>),
     /// None of the trace.
     Another,
 }
@@ -83,11 +86,19 @@ impl CallStates {
                 format!(": the thread was preempted by {}", by.in_words(info))
             }
             (Some(State::Preempted), None) => ": the thread was preempted".to_owned(),
-            (Some(State::Running), _) if self.page_faults >= MANY_FAULTS => {
-                let faults = ui::things(self.page_faults, "page fault");
-                format!(": the thread computed, with {faults}")
+            (Some(State::Running), _) => {
+                let mut words = ": the thread computed".to_owned();
+                if self.page_faults >= MANY_FAULTS {
+                    words += &format!(", with {}", ui::things(self.page_faults, "page fault"));
+                }
+                let spent = &self.known.spent;
+                if spent.preempted > spent.running {
+                    let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
+                    let (ran, preempted) = (time(spent.running), time(spent.preempted));
+                    words += &format!(" for {ran}, and was preempted for {preempted}");
+                }
+                words
             }
-            (Some(State::Running), _) => ": the thread computed".to_owned(),
             (None, _) => String::new(),
         }
     }
@@ -119,7 +130,14 @@ impl By {
     fn in_words(self, info: &TraceInfo) -> String {
         match self {
             By::Another => "another process".to_owned(),
-            By::Several => "several threads of the program".to_owned(),
+            By::Several(None) => "several threads of the program".to_owned(),
+            By::Several(Some(function)) => {
+                let function = name_of(info, function);
+                format!("several threads of the program in {}", ui::clean(&function))
+            }
+            By::Thread(thread, None) if !info.threads.iter().any(|known| known.id == thread) => {
+                format!("thread {thread}, which has no traced calls")
+            }
             By::Thread(thread, None) => thread_name(info, thread),
             By::Thread(thread, Some(function)) => {
                 let function = name_of(info, function);
@@ -153,7 +171,10 @@ fn state_of_excess(tree: &Tree, explained: &Explained, scale: f64) -> Option<Sta
         (State::Preempted, split.preempted),
         (State::Waiting, split.waiting),
     ];
-    let (state, ticks) = parts.into_iter().max_by_key(|(_, ticks)| *ticks)?;
+    let (mut state, ticks) = parts.into_iter().max_by_key(|(_, ticks)| *ticks)?;
+    if state == State::Preempted && split.running as f64 * scale >= COMPUTED * excess {
+        state = State::Running;
+    }
     (explained.cause != Cause::None && ticks as f64 * scale >= MOST * excess).then_some(state)
 }
 
@@ -182,11 +203,20 @@ fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
     on_it.remove(&call.thread);
     let of_all = |ticks: u64| ticks as f64 >= MOST * all.max(1) as f64;
     let together: u64 = on_it.values().sum();
-    let most = on_it.into_iter();
+    let most = on_it.iter().map(|(thread, ticks)| (*thread, *ticks));
     let most = most.max_by_key(|(thread, ticks)| (*ticks, std::cmp::Reverse(*thread)));
     match most {
         Some((thread, ticks)) if of_all(ticks) => By::Thread(thread, function_of(thread, around)),
-        _ if of_all(together) => By::Several,
+        _ if of_all(together) => {
+            let mut in_functions: HashMap<FunctionId, u64> = HashMap::new();
+            for (thread, ticks) in on_it {
+                if let Some(function) = function_of(thread, around) {
+                    *in_functions.entry(function).or_default() += ticks;
+                }
+            }
+            let same = in_functions.into_iter().find(|(_, ticks)| of_all(*ticks));
+            By::Several(same.map(|(function, _)| function))
+        }
         _ => By::Another,
     }
 }

@@ -1,5 +1,6 @@
 //! What is said of the states of a slow call's thread. 1 tick = 1 ns.
 
+use fdr_formats::ThreadId;
 use fdr_formats::model::{self, CpuId, Sample, Schedule, State, Switch};
 
 use super::tests::{ALL, COMPACT, SERVE, Script, found, sentences, trace};
@@ -27,6 +28,14 @@ fn slow_request(schedule: impl FnOnce(u64) -> Schedule) -> MemoryTrace {
     trace
 }
 
+/// A millisecond is no finding where states are known, unless it is asked for.
+const LONG: Asked<'_> = Asked {
+    over: Some(900_000),
+    most: 1,
+    of_each: 1,
+    ..ALL
+};
+
 fn switches(list: &[(u64, u64, u32, Option<State>)]) -> Schedule {
     let switch = |&(time, thread, cpu, to): &(u64, u64, u32, Option<State>)| Switch {
         time: Ticks(time),
@@ -53,7 +62,7 @@ fn away(slow: u64, state: State, other_cpu: u32) -> Schedule {
 
 fn text(trace: &MemoryTrace) -> String {
     let mut out = Vec::new();
-    show::write(&mut out, &trace.info, &found(trace, &ALL)).expect("memory");
+    show::write(&mut out, &trace.info, &found(trace, &LONG)).expect("memory");
     String::from_utf8(out).expect("UTF-8")
 }
 
@@ -61,7 +70,7 @@ fn text(trace: &MemoryTrace) -> String {
 fn a_call_that_waited_says_so_and_how_long_the_other_thread_ran() {
     let trace = slow_request(|slow| away(slow, State::Waiting, 1));
     let wanted = "100.0 % of the excess is in app::lock itself: the thread waited, while 8 was in app::compact.";
-    assert_eq!(sentences(&trace, &ALL), [wanted]);
+    assert_eq!(sentences(&trace, &LONG), [wanted]);
     let text = text(&trace);
     assert!(text.contains("<- 100.0 % of the excess, waiting"), "{text}");
     let line = "running 10.90 µs · preempted 0 ns · waiting 990.0 µs";
@@ -75,12 +84,14 @@ fn a_call_that_was_preempted_names_who_had_its_cpu() {
     let by = |cpu| {
         sentences(
             &slow_request(|slow| away(slow, State::Preempted, cpu)),
-            &ALL,
+            &LONG,
         )
     };
     let wanted = "100.0 % of the excess is in app::lock itself: the thread was preempted by";
     assert_eq!(by(1), [format!("{wanted} 8 in app::compact.")]);
     assert_eq!(by(2), [format!("{wanted} another process.")]);
+    let usual = slow_request(|slow| away(slow, State::Preempted, 1));
+    assert!(sentences(&usual, &ALL).is_empty());
 }
 
 #[test]
@@ -98,7 +109,7 @@ fn several_threads_that_had_the_cpu_one_after_the_other_are_told() {
         list.push((slow + 990_000, 7, 1, RUNNING));
         switches(&list)
     });
-    let sentence = &sentences(&trace, &ALL)[0];
+    let sentence = &sentences(&trace, &LONG)[0];
     let wanted = ": the thread was preempted by several threads of the program.";
     assert!(sentence.ends_with(wanted), "{sentence}");
 }
@@ -121,14 +132,24 @@ fn a_call_that_computed_says_so_with_its_page_faults() {
         })
     };
     let computed = "100.0 % of the excess is in app::lock itself: the thread computed";
+    let both = slow_request(|slow| {
+        switches(&[
+            (0, 7, 1, RUNNING),
+            (slow, 7, 1, Some(State::Preempted)),
+            (slow + 600_000, 7, 1, RUNNING),
+        ])
+    });
+    let both = sentences(&both, &LONG);
+    let wanted = format!("{computed} for 400.9 \u{b5}s, and was preempted for 600.0 \u{b5}s.");
+    assert_eq!(both, [wanted]);
     let fault = model::Cause::PageFault;
     assert_eq!(
-        sentences(&running(0, fault), &ALL),
+        sentences(&running(0, fault), &LONG),
         [format!("{computed}.")]
     );
-    let faulty = sentences(&running(40, fault), &ALL);
+    let faulty = sentences(&running(40, fault), &LONG);
     assert_eq!(faulty, [format!("{computed}, with 40 page faults.")]);
-    let timed = sentences(&running(40, model::Cause::Time), &ALL);
+    let timed = sentences(&running(40, model::Cause::Time), &LONG);
     assert_eq!(timed, [format!("{computed}.")]);
 }
 
@@ -142,7 +163,7 @@ fn no_state_is_named_where_most_of_the_call_is_not_known() {
         ])
     });
     let wanted = "100.0 % of the excess is in app::lock itself, while 8 was in app::compact.";
-    assert_eq!(sentences(&trace, &ALL), [wanted]);
+    assert_eq!(sentences(&trace, &LONG), [wanted]);
     let text = text(&trace);
     let line = "running 300.3 µs · preempted 0 ns · waiting 200.0 µs · not known 500.6 µs";
     assert!(text.contains(line), "{text}");

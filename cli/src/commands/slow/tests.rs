@@ -1,6 +1,6 @@
 //! What is found in traces of a few hundred calls with a planted cause. 1 tick = 1 ns.
 
-use fdr_formats::{Call, Function};
+use fdr_formats::{Call, Function, TraceInfo};
 
 use super::*;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};

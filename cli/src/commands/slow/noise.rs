@@ -1,0 +1,138 @@
+//! What the system does to any call now and then, and what is therefore no finding: a thread is preempted, gets a CPU late
+//! after a wait, or is interrupted. Must never be asked where a trace knows no states, nor of calls that the user chose.
+
+use fdr_formats::model::State;
+use fdr_formats::states::States;
+use fdr_formats::{Clock, FunctionId, Ticks};
+use foldhash::{HashMap, HashSet};
+
+use super::cause::Usual;
+use super::slowest::SlowCall;
+use crate::report::rows::Row;
+
+/// An excess in which the thread was preempted, or waited in a function that waits anyway, is one from here on: some time
+/// slices of the scheduler.
+const SCHEDULER_NS: u64 = 20_000_000;
+/// Any other excess. Interrupts and page faults take less.
+const MACHINE_NS: u64 = 1_000_000;
+/// The part of the excess that a state has, at least.
+const MOST: f64 = 0.5;
+
+/// What is needed to tell.
+pub(super) struct Noise<'a> {
+    states: &'a States,
+    clock: &'a Clock,
+    usual: &'a HashMap<FunctionId, Usual>,
+    /// Functions whose usual calls wait for most of their time.
+    waits: HashSet<FunctionId>,
+}
+
+impl<'a> Noise<'a> {
+    /// `rows`: of the calls that have records.
+    pub(super) fn new(
+        states: &'a States,
+        clock: &'a Clock,
+        usual: &'a HashMap<FunctionId, Usual>,
+        rows: &[Row],
+    ) -> Noise<'a> {
+        let waits = |row: &&Row| {
+            row.states.is_some_and(|states| {
+                let of_usual = row.p50_ns.unwrap_or(0).saturating_mul(row.calls);
+                states.total.waiting_ns > 0 && states.total.running_ns < of_usual / 2
+            })
+        };
+        Noise {
+            states,
+            clock,
+            usual,
+            waits: rows
+                .iter()
+                .filter(waits)
+                .map(|row| FunctionId(row.id))
+                .collect(),
+        }
+    }
+
+    /// Whether a slow call is more than that.
+    pub(super) fn is_exceeded_by(&self, call: &SlowCall) -> bool {
+        let p50 = self.usual.get(&call.function).map_or(0, |usual| usual.p50);
+        let excess = self.clock.nanos(Ticks(call.total)).0.saturating_sub(p50);
+        let known = self.states.known(call.thread, call.start, call.end);
+        let has_most = |state| {
+            let ns = self.clock.nanos(known.spent.of(state)).0;
+            ns as f64 >= MOST * excess as f64
+        };
+        let least = if has_most(State::Preempted)
+            || has_most(State::Waiting) && self.waits.contains(&call.function)
+        {
+            SCHEDULER_NS
+        } else if has_most(State::Waiting) || has_most(State::Running) {
+            MACHINE_NS
+        } else {
+            0
+        };
+        excess >= least
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use fdr_formats::ThreadId;
+    use fdr_formats::model::{CpuId, Schedule, Switch};
+
+    use super::*;
+
+    const CALL: u64 = 30_000_000;
+
+    /// A call of 30 ms whose thread is in a state for the last part of it, and whether a shorter one of so many ns stands
+    /// out, too.
+    fn stands_out(state: State, waits: bool, ns: u64) -> bool {
+        let switch = |time, to| Switch {
+            time: Ticks(time),
+            thread: ThreadId(7),
+            cpu: CpuId(0),
+            to: Some(to),
+        };
+        let schedule = Schedule {
+            switches: vec![
+                switch(0, State::Running),
+                switch(1, state),
+                switch(2 * CALL, State::Running),
+            ],
+            ..Schedule::default()
+        };
+        let (states, usual) = (States::new(&schedule), HashMap::default());
+        let clock = Clock {
+            frequency: 1_000_000_000,
+            ..Clock::default()
+        };
+        let mut noise = Noise::new(&states, &clock, &usual, &[]);
+        if waits {
+            noise.waits.insert(FunctionId(1));
+        }
+        noise.is_exceeded_by(&SlowCall {
+            total: ns,
+            function: FunctionId(1),
+            thread: ThreadId(7),
+            start: Ticks(0),
+            end: Ticks(ns),
+            is_open: false,
+        })
+    }
+
+    #[test]
+    fn what_the_system_does_to_any_call_is_no_finding() {
+        use State::{Preempted, Running, Waiting};
+        let ms = 1_000_000;
+        for (state, waits, least) in [
+            (Running, false, ms),
+            (Waiting, false, ms),
+            (Preempted, false, 20 * ms),
+            (Waiting, true, 20 * ms),
+            (Running, true, ms),
+        ] {
+            assert!(stands_out(state, waits, least), "{state:?} {waits}");
+            assert!(!stands_out(state, waits, least - 1), "{state:?} {waits}");
+        }
+    }
+}

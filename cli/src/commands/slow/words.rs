@@ -1,0 +1,98 @@
+//! What was found of a slow call, in words. Must never say more than was found.
+
+use fdr_formats::model::State;
+use fdr_formats::{FunctionId, ThreadId, TraceInfo, note_words};
+
+use super::Finding;
+use super::cause::Cause;
+use super::tree::Wait;
+use crate::report::rows::name_of;
+use crate::ui;
+
+/// The name of a thread, for people.
+pub(super) fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
+    match name_of_thread(info, id) {
+        "" => id.to_string(),
+        name => format!("{} ({id})", ui::clean(name)),
+    }
+}
+
+/// The name alone. Empty: it has none.
+pub(super) fn name_of_thread(info: &TraceInfo, id: ThreadId) -> &str {
+    let thread = info.threads.iter().find(|thread| thread.id == id);
+    thread.map_or("", |thread| &thread.name)
+}
+
+/// What was found of a call, in a sentence.
+pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
+    let explained = &finding.explained;
+    let Some(last) = explained.path.last() else {
+        return String::new();
+    };
+    let name = ui::clean(&name_of(info, last.function)).into_owned();
+    let share = percent(explained.share);
+    let mut words = match explained.cause {
+        Cause::None => return "The call took no longer than usual.".to_owned(),
+        Cause::Itself => format!("{share} of the excess is in {name} itself"),
+        Cause::TooOften => format!(
+            "{share} of the excess is in {name}, which was called {}, and usually {}",
+            ui::things(last.calls, "time"),
+            ui::things(last.usual_calls.round() as u64, "time"),
+        ),
+        Cause::ShortCalls => {
+            format!("{share} of the excess is in short calls of {name}, which left no records")
+        }
+        Cause::Spread if explained.path.len() == 1 => {
+            "No call inside has most of the excess".to_owned()
+        }
+        Cause::Spread => {
+            format!("{share} of the excess is in {name}, and no call inside has most of it")
+        }
+    };
+    if let Some(wait) = &finding.wait {
+        words.push_str(&format!(
+            ", because the thread waited for {}",
+            wait_in_words(info, wait)
+        ));
+    }
+    let mut meanwhile = finding.meanwhile.as_ref();
+    if let Some(wait) = &finding.wait {
+        // If the trace knows who held the object in which function, nobody else is named.
+        let is_other = |thread: ThreadId| wait.holder > 0 && thread.0 != wait.holder;
+        meanwhile = meanwhile.filter(|what| wait.function == 0 && !is_other(what.thread));
+    } else if let Some(states) = &finding.states {
+        words.push_str(&states.in_words(info));
+        // Who computes is kept by nobody, and of who was preempted it is known by whom.
+        let is_waiting = |state| state == State::Waiting;
+        meanwhile = meanwhile.filter(|_| states.excess.is_none_or(is_waiting));
+    }
+    if let Some(meanwhile) = meanwhile {
+        let thread = thread_name(info, meanwhile.thread);
+        let function = name_of(info, meanwhile.function);
+        words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));
+    }
+    words.push('.');
+    words
+}
+
+/// What was waited for, and who held it.
+pub(super) fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
+    let object = wait.object.in_words(info);
+    let reason = note_words::reason(wait.object.reason);
+    let mut words = format!("{} ({reason})", ui::clean(&object));
+    if wait.holder > 0 {
+        words.push_str(&format!(
+            ", held by {}",
+            thread_name(info, ThreadId(wait.holder))
+        ));
+    }
+    if wait.function > 0 {
+        let function = name_of(info, FunctionId(wait.function));
+        words.push_str(&format!(" in {}", ui::clean(&function)));
+    }
+    words
+}
+
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share.min(1.0))
+}
