@@ -205,8 +205,8 @@ pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
     const SHORT: u64 = 16;
     /// Records' room that long pauses may have taken: 16 bytes each.
     const PAUSES: u64 = 64;
-    /// Of the room of notes, a hundredth may be at ends of chunks that they do not fit into.
-    const NOTES: u64 = 100;
+    /// A note is in one chunk as a whole, so ends of chunks are empty: a part of this room, at most.
+    const NOTES: u64 = 32;
     let Lane { name, counts, .. } = lane;
     if chunks < 2 {
         return Err(Failure::Wrong("nobody said how many chunks".into()));
