@@ -10,6 +10,8 @@ pub(super) struct Found {
     pub(super) events: Vec<String>,
     pub(super) stack: CallStack,
     pub(super) own: Vec<(u32, u64, u64)>,
+    /// The bodies of notes.
+    pub(super) bodies: Vec<Vec<u8>>,
 }
 
 impl Sink for Found {
@@ -32,7 +34,10 @@ impl Sink for Found {
                 self.events.push(format!("{calls} short, {ticks}"));
             }
             Mark::Threshold { ticks } => self.events.push(format!("below {ticks}")),
-            Mark::Note { time, .. } => self.events.push(format!("note at {}", time.0)),
+            Mark::Note { time, body, .. } => {
+                self.events.push(format!("note at {}", time.0));
+                self.bodies.push(body.to_vec());
+            }
             Mark::Cpu { cpu, .. } => self.events.push(format!("cpu {}", cpu.0)),
             _ => {}
         }

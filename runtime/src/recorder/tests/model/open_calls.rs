@@ -226,6 +226,79 @@ pub(super) fn a_count_beside_a_kept_call_in_a_new_chunk() {
     count_beside(KEPT_IN_A_CHUNK);
 }
 
+/// A note of arguments for the call of function 2 that is open.
+fn keep_note(calls: &OpenCalls, number: u64) {
+    const FIELD: u64 = 7;
+    let body = [2 | 1 << 32, FIELD, number];
+    assert!(calls.keep_arguments(2, &calls.frames[2], &body));
+}
+
+/// The entries in a copy, and the bodies of its notes. `None`: it has no open calls.
+fn with_notes(slot: &Slot) -> Option<(Vec<String>, Vec<Vec<u8>>)> {
+    let mut snapshot = Snapshot::default();
+    if !snapshot.take(slot) || !snapshot.has_open_calls() {
+        return None;
+    }
+    let chunks: Vec<Vec<u8>> = snapshot.chunks().map(<[u8]>::to_vec).collect();
+    let found = found_in(&chunks);
+    let is_entry = |event: &String| event.starts_with('+');
+    let entries = found.events.into_iter().filter(is_entry).collect();
+    Some((entries, found.bodies))
+}
+
+/// A call that has a note ends and is short. The next one of its function gets a note, in the place of the first.
+pub(super) fn a_copy_beside_a_note_of_arguments() {
+    let make = |calls: &OpenCalls, slot: &Slot, step: usize| match step {
+        0 => writer::write(
+            slot,
+            FN_2 | EXIT,
+            Stamp {
+                ticks: 1020,
+                cpu: 0,
+            },
+        ),
+        1 => writer::write(
+            slot,
+            FN_2,
+            Stamp {
+                ticks: 1030,
+                cpu: 0,
+            },
+        ),
+        _ => keep_note(calls, 8),
+    };
+    let begin = || {
+        let rig = rig(SHORT);
+        keep_note(rig.open_calls(), 5);
+        rig
+    };
+    let other = begin();
+    let mut states = vec![with_notes(other.slot())];
+    for step in 0..3 {
+        make(other.open_calls(), other.slot(), step);
+        states.push(with_notes(other.slot()));
+    }
+    let rig = begin();
+    let slot = lasting(rig.slot());
+    slot.cursor.watch();
+    watch_open(rig.open_calls());
+    rig.open_calls().arguments.watch();
+    // Head, tick, and the body.
+    let words = &rig.open_calls().arguments_words[..5];
+    words.iter().for_each(|word| word.watch());
+    let writer = loom::thread::spawn(move || {
+        let calls = open_calls::of(slot).expect("open calls");
+        (0..3).for_each(|step| make(calls, slot, step));
+    });
+    if let Some(found) = with_notes(slot) {
+        let is_one = states.contains(&Some(found.clone()));
+        assert!(is_one, "{found:?} of {states:?}");
+    }
+    writer.join().expect("the writer");
+    let last = with_notes(slot);
+    assert!(last.is_some() && Some(&last) == states.last(), "{last:?}");
+}
+
 /// A row beside its owner, who counts a second call: a reading that is exact is the row before or afterwards.
 pub(super) fn a_row_beside_its_owner() {
     let rig = Rig::new(1, false);
