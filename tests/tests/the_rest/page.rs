@@ -234,7 +234,9 @@ fn a_person_can_use_it_and_names_stay_text() {
     usual(&one);
     hostile(&other);
     let program = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
-    let mut program = program.set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/").start();
+    let mut program = program
+        .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
+        .start();
     assert_eq!(program.line(), "ready");
     let (process, is_over) = (program.id().to_string(), AtomicBool::new(false));
     let mut node = Command::new("node");

@@ -50,7 +50,11 @@ impl Shown {
     pub(super) fn of_process(process: u32) -> anyhow::Result<Shown> {
         let mut shown = Shown::of_traces(take(process)?);
         shown.process = Some(process);
-        shown.now.get_mut().unwrap_or_else(PoisonError::into_inner).1 = Some(1);
+        shown
+            .now
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1 = Some(1);
         Ok(shown)
     }
 
@@ -66,7 +70,9 @@ impl Shown {
     /// # Errors
     /// If there is no process any more. The former snapshot stays.
     pub(super) fn renew(&self) -> anyhow::Result<()> {
-        let process = self.process.context("this page shows traces, and no process")?;
+        let process = self
+            .process
+            .context("this page shows traces, and no process")?;
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         let (traces, _) = Shown::of_traces(take(process)?).now();
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
@@ -109,7 +115,10 @@ mod tests {
     fn one_number_alone_is_a_process() {
         let named = |name: &str| process(&[PathBuf::from(name)]);
         assert_eq!(named("1234"), Some(1234));
-        assert_eq!([named("0"), named("-1"), named("a.fdr"), named("")], [None; 4]);
+        assert_eq!(
+            [named("0"), named("-1"), named("a.fdr"), named("")],
+            [None; 4]
+        );
         assert_eq!(process(&["1".into(), "2".into()]), None);
     }
 
