@@ -51,6 +51,10 @@ export class Embedded implements Source {
     return info;
   }
 
+  snapshot(): Promise<Info> {
+    return this.info();
+  }
+
   async lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]> {
     const all = this.traces[trace] ?? [];
     return threads.flatMap((thread) => {

@@ -31,7 +31,7 @@ export async function flame(host: Host): Promise<Node[]> {
     const { words, options } = stretch(wanted, "");
     const state = by === "time" ? "" : `--by ${by} `;
     const left_out = graph.left_out > 0 ? ` · ${duration(graph.left_out)} in paths too small to see` : "";
-    const same = source.is_served ? ["the same as ", el("code", {}, clean(`fdr flame ${state}${options}${trace.word}`))] : [];
+    const same = source.is_served && trace.word ? ["the same as ", el("code", {}, clean(`fdr flame ${state}${options}${trace.word}`))] : [];
     found.push(el("p", { class: "soft" }, `${clean(trace.file)}: ${words}${left_out} · `, ...same));
     found.push(picture(graph, host));
   }

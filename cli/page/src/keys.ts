@@ -13,6 +13,7 @@ export interface Actions {
   step(direction: "left" | "right" | "up" | "down"): void;
   help(): void;
   theme(): void;
+  renew(): void | Promise<void>;
 }
 
 /** Keys and what they do, for the help. */
@@ -27,6 +28,7 @@ export const KEYS: [string, string][] = [
   ["/", "search functions: text, or a glob with * and ?"],
   ["N, Shift N", "next, previous call that was found"],
   ["M", "mark the time of the selected call, or what is shown"],
+  ["R", "a new snapshot, if the page shows a running process"],
   ["T", "light or dark"],
   ["Esc", "take back: search, mark, selection"],
   ["wheel", "zoom at the pointer; with Shift: move; on the names: threads"],
@@ -51,6 +53,7 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
     e: actions.fit_selected,
     m: actions.mark,
     t: actions.theme,
+    r: () => void actions.renew(),
     n: () => void actions.next(event.shiftKey ? -1 : 1),
     "/": actions.search,
     "?": actions.help,

@@ -188,6 +188,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     },
     step,
     help: () => help.showModal(),
+    renew,
     theme: () => {
       const is_dark = getComputedStyle(document.documentElement).getPropertyValue("--back").trim() !== "#ffffff";
       document.documentElement.dataset["theme"] = is_dark ? "light" : "dark";
@@ -246,13 +247,53 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     resized();
   }
 
+  /** Shows another snapshot of the process, and looks at the same time and the same call. */
+  function replace(info: Info): void {
+    const was_all = view.from <= 0 && view.to >= stage.end * 0.999;
+    const old = stage.info;
+    stage.replace(info);
+    const [before, now] = [old.traces[0], info.traces[0]];
+    if (before && now && !was_all) {
+      const later = Number(BigInt(now.base) - BigInt(before.base));
+      const ns = stage.ns(now, later + now.begin - before.begin);
+      [view.from, view.to] = [view.from - ns, view.to - ns];
+      if (view.mark) view.mark = [view.mark[0] - ns, view.mark[1] - ns];
+    }
+    const { selected } = view;
+    if (selected) {
+      const [was, is] = [old.traces[selected.trace], info.traces[selected.trace]];
+      const thread = is?.threads.findIndex((thread) => thread.id === was?.threads[selected.thread]?.id) ?? -1;
+      const later = was && is ? Number(BigInt(is.base) - BigInt(was.base)) : 0;
+      view.selected = thread < 0 ? null : { ...selected, thread, start: selected.start - later, end: selected.end - later };
+    }
+    if (view.search) search(view.search);
+    if (was_all) stage.fit();
+    else stage.show(view.from, view.to);
+    stage.scroll(0);
+    panel.renew();
+    told();
+  }
+
+  async function renew(): Promise<void> {
+    if (stage.info.snapshot === null) return say("this page shows a trace: only a running process has new snapshots");
+    say("taking a snapshot…");
+    replace(await source.snapshot());
+    await follow();
+  }
+
+  let following = 0;
+
   /** Until the whole trace is read, the picture grows. */
   async function follow(): Promise<void> {
     let shown = 0;
+    const serial = ++following;
     while (stage.info.traces.some((trace) => trace.progress < 1)) {
       await new Promise((done) => setTimeout(done, 250));
       const was_all = view.from <= 0 && view.to >= stage.end * 0.999;
-      stage.update(await source.info());
+      const info = await source.info();
+      if (serial !== following) return;
+      if (info.snapshot === stage.info.snapshot) stage.update(info);
+      else replace(info);
       if (was_all && !location.hash.includes("t=")) stage.fit();
       told();
       changed();
@@ -277,6 +318,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   const header = el(
     "header", {}, title, find, status, el("span", { class: "space" }),
     el("button", { onclick: () => (panel.show("table"), resized()) }, "Functions"),
+    info.snapshot !== null && el("button", { onclick: () => void renew(), title: "R" }, "New snapshot"),
     el("button", { onclick: actions.fit, title: "F" }, "Fit"),
     el("button", { onclick: actions.theme, title: "T" }, "Light / dark"),
     el("button", { onclick: actions.help, title: "?" }, "Keys"),

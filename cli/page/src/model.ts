@@ -46,6 +46,8 @@ export interface Trace {
 
 export interface Info {
   version: string;
+  /** Of a process that runs: the number of the snapshot. */
+  snapshot: number | null;
   traces: Trace[];
 }
 
@@ -170,6 +172,8 @@ export interface Slow {
 export interface Source {
   readonly is_served: boolean;
   info(): Promise<Info>;
+  /** A new snapshot of the process. */
+  snapshot(): Promise<Info>;
   lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]>;
   table(trace: number, marked: Marked): Promise<Report>;
   flame(trace: number, marked: Marked, by: string): Promise<Flame>;

@@ -69,6 +69,12 @@ export class Panel {
     void this.refresh();
   }
 
+  /** The traces are others. */
+  renew(): void {
+    this.tables.forget();
+    void this.refresh();
+  }
+
   /** Shows the tab anew. */
   async refresh(): Promise<void> {
     if (!this.is_shown) return;

@@ -6,6 +6,8 @@ type Values = Record<string, string | number | undefined>;
 
 export class Served implements Source {
   readonly is_served = true;
+  /** Which snapshot the page means. */
+  private number: number | undefined;
 
   /** Tells that the server is gone. */
   constructor(private readonly gone: () => void) {}
@@ -23,7 +25,7 @@ export class Served implements Source {
   }
 
   async ask(path: string, values: Values = {}): Promise<Response> {
-    const pairs = Object.entries(values).filter(([, value]) => value !== undefined);
+    const pairs = Object.entries({ snapshot: this.number, ...values }).filter(([, value]) => value !== undefined);
     const query = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]));
     for (let tries = 0; ; tries++) {
       try {
@@ -42,8 +44,17 @@ export class Served implements Source {
     return (await (await this.ask(path, values)).json()) as T;
   }
 
-  info(): Promise<Info> {
-    return this.json("info");
+  async info(): Promise<Info> {
+    return this.seen(await this.json("info"));
+  }
+
+  async snapshot(): Promise<Info> {
+    return this.seen(await this.json("snapshot"));
+  }
+
+  private seen(info: Info): Info {
+    this.number = info.snapshot ?? undefined;
+    return info;
   }
 
   async lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]> {

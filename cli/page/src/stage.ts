@@ -78,6 +78,17 @@ export class Stage {
     });
   }
 
+  /** The traces are others; which rows are open is kept by thread. */
+  replace(info: Info): void {
+    const open = new Set(this.lanes.filter((lane) => lane.is_open).map((lane) => this.trace(lane.trace).threads[lane.thread]?.id));
+    this.lanes = [];
+    this.names = [];
+    this.overview.clear();
+    this.update(info);
+    for (const lane of this.lanes) lane.is_open = open.has(this.trace(lane.trace).threads[lane.thread]?.id);
+    this.update(info);
+  }
+
   /** Pixels of a lane above its calls: states and events. */
   head(trace: Trace): number {
     return (trace.has_states ? 6 : 0) + 10;

@@ -16,6 +16,11 @@ export class Tables {
   private sort: Column = "self_ns";
   private readonly reports = new Map<string, Report>();
 
+  /** The trace is another one. */
+  forget(): void {
+    this.reports.clear();
+  }
+
   async make(host: Host): Promise<Node[]> {
     const { stage, source } = host;
     const found: Node[] = [];
@@ -29,7 +34,7 @@ export class Tables {
       const { words, options } = stretch(wanted, "--window ");
       const caption = el("caption", {}, `${clean(trace.file)}: ${words}, ${things(report.records, "record")} · `);
       if (report.note) caption.append(report.note);
-      else caption.append("the same as ", el("code", {}, clean(`fdr report ${options}${trace.word}`)));
+      else if (trace.word) caption.append("the same as ", el("code", {}, clean(`fdr report ${options}${trace.word}`)));
       found.push(this.table(host, report, caption));
     }
     return found;

@@ -1,5 +1,5 @@
 // The page in a browser, as a person uses it: served and from a file, with the mouse and with keys alone. Every check says
-// what it saw. Run by the tests of the workspace: node browser.mjs BROWSER FDR TRACE HOSTILE-TRACE FOLDER
+// what it saw. Run by the tests of the workspace: node browser.mjs BROWSER FDR TRACE HOSTILE-TRACE FOLDER PID
 import { chromium } from "playwright-core";
 import { execFileSync, spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
@@ -8,7 +8,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [executablePath, fdr, trace, hostile, folder] = process.argv.slice(2);
+const [executablePath, fdr, trace, hostile, folder, pid] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const json = (...words) => JSON.parse(execFileSync(fdr, words, { maxBuffer: 1 << 28 }).toString());
 
@@ -190,5 +190,33 @@ await served(hostile, async (url) => {
     await context.close();
   }
   console.log("hostile names: ok");
+});
+// A process that runs: each press of R shows what it has done by then, and the page looks at the same time.
+await served(pid, async (url) => {
+  const { page, bad, context } = await open(url);
+  const calls = async () => {
+    await page.click("header button:has-text('Functions')");
+    await settled(page);
+    return (await table(page)).reduce((sum, row) => sum + number(row.cells[0]), 0);
+  };
+  const before = await calls();
+  assert.ok(before > 0);
+  await page.focus("canvas");
+  for (const key of ["w", "w", "a"]) await page.keyboard.press(key);
+  await settled(page);
+  const ns = async () => (await fragment(page)).match(/t=(-?\d+),(-?\d+)/).slice(1).map(Number);
+  const [from, to] = await ns();
+  for (let tries = 0; (await calls()) <= before; tries++) {
+    assert.ok(tries < 100, `always ${before} calls`);
+    await page.keyboard.press("r");
+    await page.waitForTimeout(300);
+  }
+  const [later, end] = await ns();
+  assert.ok(Math.abs(end - later - (to - from)) <= 2, `${to - from} ns were shown, then ${end - later}`);
+  await page.click("header button:has-text('New snapshot')");
+  await settled(page);
+  assert.deepEqual(bad, []);
+  await context.close();
+  console.log("a running process: ok");
 });
 await browser.close();

@@ -4,6 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
@@ -11,6 +13,7 @@ use fdr_formats::{
 };
 use fdr_tests::skip;
 use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, Running};
 
 /// A copy of the page's sources with what they need; where that can't be had, the check is skipped aloud.
 fn sources(check: &str) -> Option<PathBuf> {
@@ -188,6 +191,15 @@ fn hostile(path: &Path) {
     write(path, &info, &threads);
 }
 
+/// Lets a program make calls, until it is told that nobody looks any more.
+fn call_now_and_then(mut program: Running, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        program.tell("call 100");
+        assert_eq!(program.line(), "done");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
 #[test]
 fn what_is_committed_is_what_the_sources_make() {
     let Some(page) = sources("the page is built and compared") else {
@@ -221,15 +233,27 @@ fn a_person_can_use_it_and_names_stay_text() {
     let (one, other) = (folder.join("usual.fdr"), folder.join("hostile.fdr"));
     usual(&one);
     hostile(&other);
+    let program = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
+    let mut program = program
+        .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
+        .start();
+    assert_eq!(program.line(), "ready");
+    let (process, is_over) = (program.id().to_string(), AtomicBool::new(false));
     let mut node = Command::new("node");
     node.arg("test/browser.mjs")
         .arg(browser)
         .arg(fdr_tests::tool());
-    let output = node
-        .args([&one, &other])
-        .arg(folder.path())
-        .current_dir(page)
-        .output();
+    let output = std::thread::scope(|scope| {
+        scope.spawn(|| call_now_and_then(program, &is_over));
+        let output = node
+            .args([&one, &other])
+            .arg(folder.path())
+            .arg(process)
+            .current_dir(page)
+            .output();
+        is_over.store(true, Ordering::Relaxed);
+        output
+    });
     let output = output.expect("node runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -237,5 +261,5 @@ fn a_person_can_use_it_and_names_stay_text() {
         "{said}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert_eq!(said.lines().count(), 3, "{said}");
+    assert_eq!(said.lines().count(), 4, "{said}");
 }

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::details::{self, Meant};
 use super::http::{Answer, Request};
 use super::index::Sign;
+use super::live::Shown;
 use super::page;
 use super::paths::Flame;
 use super::picture::{Asked, Picture};
@@ -23,15 +24,17 @@ use crate::{trace, ui};
 /// Threads of one picture.
 const MOST_THREADS: usize = 256;
 
-/// All traces of the page.
+/// Answers for what is shown.
 pub(super) struct Api {
-    pub(super) traces: Vec<Arc<Viewed>>,
+    pub(super) shown: Shown,
 }
 
 /// What a page knows of all its traces.
 #[derive(Serialize)]
 pub(super) struct Info<'a> {
     version: &'static str,
+    /// Of a process that runs: the number of the snapshot that is shown.
+    snapshot: Option<u64>,
     traces: Vec<TraceOf<'a>>,
 }
 
@@ -39,7 +42,7 @@ pub(super) struct Info<'a> {
 #[derive(Serialize)]
 pub(super) struct TraceOf<'a> {
     file: String,
-    /// The same as a word of a shell.
+    /// The same as a word of a shell; empty if it is no file.
     word: String,
     format: &'a str,
     program: &'a str,
@@ -133,7 +136,11 @@ impl<'a> TraceOf<'a> {
         });
         TraceOf {
             file: viewed.path.to_string_lossy().into_owned(),
-            word: ui::shell(&viewed.path),
+            word: if viewed.is_file {
+                ui::shell(&viewed.path)
+            } else {
+                String::new()
+            },
             format: &info.format,
             program: &info.program,
             process: info.process,
@@ -157,7 +164,7 @@ impl<'a> TraceOf<'a> {
 /// What has to be said of a trace before its figures are believed.
 fn notes(viewed: &Viewed) -> Vec<String> {
     let info = viewed.info();
-    let mut notes = Vec::new();
+    let mut notes = viewed.notes.clone();
     let trouble = viewed.index.trouble();
     notes.extend(
         trouble
@@ -195,22 +202,35 @@ fn notes(viewed: &Viewed) -> Vec<String> {
 }
 
 /// What is known of them now.
-pub(super) fn info_of(traces: &[Arc<Viewed>]) -> Info<'_> {
+pub(super) fn info_of(traces: &[Arc<Viewed>], snapshot: Option<u64>) -> Info<'_> {
     Info {
         version: env!("CARGO_PKG_VERSION"),
+        snapshot,
         traces: traces.iter().map(|viewed| TraceOf::new(viewed)).collect(),
     }
 }
 
 impl Api {
-    fn trace(&self, request: &Request) -> Result<&Arc<Viewed>, Answer> {
+    fn trace(&self, request: &Request) -> Result<Arc<Viewed>, Answer> {
         let nth = number::<usize>(request, "trace")?.unwrap_or(0);
-        let trace = self.traces.get(nth);
+        let (traces, snapshot) = self.shown.now();
+        let wanted = number::<u64>(request, "snapshot")?;
+        if wanted.is_some() && wanted != snapshot {
+            let why = "another page has taken a newer snapshot: load this page anew\n";
+            return Err(Answer::text(409, why));
+        }
+        let trace = traces.get(nth).cloned();
         trace.ok_or_else(|| Answer::text(404, "no such trace\n"))
     }
 
     fn info(&self) -> Result<Answer, Answer> {
-        to_json(&info_of(&self.traces))
+        let (traces, snapshot) = self.shown.now();
+        to_json(&info_of(&traces, snapshot))
+    }
+
+    fn snapshot(&self) -> Result<Answer, Answer> {
+        self.shown.renew().map_err(failed)?;
+        self.info()
     }
 
     fn lanes(&self, request: &Request) -> Result<Answer, Answer> {
@@ -233,7 +253,7 @@ impl Api {
         {
             let picture = viewed.picture(thread, asked);
             let picture = picture.map_err(failed)?;
-            put(&mut body, viewed, thread, &picture);
+            put(&mut body, &viewed, thread, &picture);
         }
         Ok(Answer::bytes(body))
     }
@@ -250,13 +270,13 @@ impl Api {
 
     fn why(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let why = viewed.why(meant(viewed, request)?);
+        let why = viewed.why(meant(&viewed, request)?);
         why.map(Answer::json).map_err(failed)
     }
 
     fn call(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let details = details::of_call(viewed, meant(viewed, request)?);
+        let details = details::of_call(&viewed, meant(&viewed, request)?);
         to_json(&details.map_err(failed)?)
     }
 
@@ -265,10 +285,10 @@ impl Api {
         let functions: Vec<u32> = numbers(request, "functions")?;
         let functions = functions.into_iter().map(FunctionId).collect();
         let at = match request.query.contains_key("start") {
-            true => Some(meant(viewed, request)?),
+            true => Some(meant(&viewed, request)?),
             false => None,
         };
-        to_json(&survey::of_functions(viewed, &functions, at).map_err(failed)?)
+        to_json(&survey::of_functions(&viewed, &functions, at).map_err(failed)?)
     }
 
     fn flame(&self, request: &Request) -> Result<Answer, Answer> {
@@ -284,6 +304,7 @@ impl Pages for Api {
         let answer = match path {
             "" => Ok(Answer::page(page::served())),
             "api/info" => self.info(),
+            "api/snapshot" => self.snapshot(),
             "api/lanes" => self.lanes(request),
             "api/table" => self.table(request),
             "api/flame" => self.flame(request),

@@ -108,7 +108,7 @@ fn pack(
 ) -> anyhow::Result<Vec<u8>> {
     let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
     let head = serde_json::to_vec(&Head {
-        info: api::info_of(traces),
+        info: api::info_of(traces, None),
         reports: reports.to_vec(),
         joined: pixels.to_vec(),
     })?;

@@ -6,6 +6,7 @@
 //! | `index`, `filler` | one pass over the trace fills them, and notes places from which it can be read again |
 //! | `stretch` | a stretch of time as a source, read from such a place |
 //! | `picture` | what of a thread is seen at a number of pixels |
+//! | `live` | what is shown, and new snapshots of a process that runs |
 //! | `viewed` | a trace with its index, and what is asked of both |
 //! | `details`, `survey`, `paths` | one call; all calls of functions; the flame graph |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
@@ -17,6 +18,7 @@ mod export;
 mod filler;
 mod http;
 mod index;
+mod live;
 mod page;
 mod paths;
 mod picture;
@@ -30,7 +32,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use anyhow::bail;
+
 use self::api::Api;
+use self::live::Shown;
 use self::server::Server;
 use self::viewed::Viewed;
 use super::{Status, Traces};
@@ -49,10 +54,14 @@ The trace is read once, and the picture grows while it is. Of a large trace,
 short calls are read again when you zoom in, so its size does not matter. Use
 --max-memory to keep more of them at hand.
 
+Instead of a trace, give the number of a process that runs: the page shows a
+snapshot of it, and R in the page takes a new one. The process is not stopped.
+
 Keys: W and S zoom, A and D move, f shows everything, ? lists all keys.
 
 Examples:
   fdr view app.fdr
+  fdr view 1234                     a running process
   fdr view --no-open app.fdr        prints the address only
   fdr view --port 8000 app.fdr      always at the same port
   fdr view -o page.html app.fdr     one file to send, which needs no server";
@@ -84,6 +93,12 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    if let Some(process) = live::process(&options.traces.traces) {
+        if options.output.is_some() {
+            bail!("-o takes traces: make one with fdr snapshot {process}");
+        }
+        return serve(options, Shown::of_process(process)?);
+    }
     let mut paths = Vec::new();
     options.traces.each(|trace, _| {
         paths.push(trace.to_owned());
@@ -97,8 +112,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         export::write(&traces, output, options.force)?;
         return Ok(Status::Done);
     }
+    serve(options, Shown::of_traces(traces))
+}
+
+fn serve(options: &Options, shown: Shown) -> anyhow::Result<Status> {
     let server = Server::new(options.port)?;
     let address = server.address();
+    let (traces, _) = shown.now();
     let titles: Vec<String> = traces
         .iter()
         .map(|viewed| api::title(&viewed.path))
@@ -110,14 +130,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             "Ctrl-C ends it; so does a minute without the page"
         )?)
     })?;
-    for viewed in &traces {
-        let viewed = viewed.clone();
-        std::thread::spawn(move || viewed.index.build(&*viewed.source));
-    }
     if !options.no_open {
         open_browser(&address);
     }
-    server.run(Arc::new(Api { traces }))?;
+    drop(traces);
+    server.run(Arc::new(Api { shown }))?;
     Ok(Status::Done)
 }
 

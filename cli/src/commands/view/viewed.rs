@@ -28,7 +28,11 @@ const ITEM: u64 = 32;
 
 /// The trace.
 pub(super) struct Viewed {
+    /// The file; of a process, words for it.
     pub(super) path: PathBuf,
+    pub(super) is_file: bool,
+    /// What has to be said of it, beside what it says of itself.
+    pub(super) notes: Vec<String>,
     pub(super) source: Arc<dyn Source>,
     pub(super) index: Arc<Index>,
     pub(super) states: Option<Arc<States>>,
@@ -82,18 +86,24 @@ impl Viewed {
     /// # Errors
     /// If it can't be read.
     pub(super) fn open(path: &Path, bytes: u64) -> anyhow::Result<Viewed> {
-        let source: Arc<dyn Source> = Arc::from(input::open(path)?);
+        Ok(Viewed::of(path, Arc::from(input::open(path)?), bytes))
+    }
+
+    /// A trace that is open.
+    pub(super) fn of(path: &Path, source: Arc<dyn Source>, bytes: u64) -> Viewed {
         memory::grows("the index of the page");
         let items = usize::try_from(bytes / ITEM).unwrap_or(usize::MAX);
-        Ok(Viewed {
+        Viewed {
             path: path.to_owned(),
+            is_file: true,
+            notes: Vec::new(),
             index: Arc::new(Index::new(&*source, items)),
             states: away::states_of(source.info()),
             untimed: untimed(source.info()),
             source,
             base: OnceLock::new(),
             heavy: Mutex::default(),
-        })
+        }
     }
 
     pub(super) fn info(&self) -> &TraceInfo {

@@ -1,0 +1,131 @@
+//! What the page shows: traces, or snapshots of a process that runs, which are replaced by newer ones. Must never stop
+//! the process, nor leave a file.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use anyhow::Context;
+
+use super::viewed::Viewed;
+use crate::commands::snapshot::process_number;
+use crate::ring::find;
+use crate::{clock, memory, ui};
+
+/// The traces, and the number of the snapshot if they are one.
+type Traces = (Vec<Arc<Viewed>>, Option<u64>);
+
+/// What is shown.
+pub(super) struct Shown {
+    process: Option<u32>,
+    now: RwLock<Traces>,
+    /// Held while a snapshot is taken.
+    taking: Mutex<()>,
+}
+
+/// The process that is meant, if a number is given and no file has it as its name.
+pub(super) fn process(named: &[PathBuf]) -> Option<u32> {
+    let [name] = named else { return None };
+    let number = process_number(name.to_str()?).ok()?;
+    (!name.exists()).then_some(number)
+}
+
+impl Shown {
+    /// Traces, which begin to be read.
+    pub(super) fn of_traces(traces: Vec<Arc<Viewed>>) -> Shown {
+        for viewed in &traces {
+            let viewed = viewed.clone();
+            std::thread::spawn(move || viewed.index.build(&*viewed.source));
+        }
+        Shown {
+            process: None,
+            now: RwLock::new((traces, None)),
+            taking: Mutex::default(),
+        }
+    }
+
+    /// A process, of which a snapshot is taken.
+    ///
+    /// # Errors
+    /// If it can't be looked into, or does not record.
+    pub(super) fn of_process(process: u32) -> anyhow::Result<Shown> {
+        let mut shown = Shown::of_traces(take(process)?);
+        shown.process = Some(process);
+        shown
+            .now
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .1 = Some(1);
+        Ok(shown)
+    }
+
+    pub(super) fn now(&self) -> Traces {
+        self.now
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Takes a new snapshot of the process.
+    ///
+    /// # Errors
+    /// If there is no process any more. The former snapshot stays.
+    pub(super) fn renew(&self) -> anyhow::Result<()> {
+        let process = self
+            .process
+            .context("this page shows traces, and no process")?;
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        let (traces, _) = Shown::of_traces(take(process)?).now();
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        *now = (traces, now.1.map(|number| number + 1));
+        Ok(())
+    }
+}
+
+/// A snapshot of each ring of a process: a process may have two copies of the recorder.
+fn take(process: u32) -> anyhow::Result<Vec<Arc<Viewed>>> {
+    let rings = find::rings(process, find::For::Reading)?;
+    // For a moment there are two snapshots, and each half is for figures.
+    let bytes = memory::limit() / 4 / rings.len().max(1) as u64;
+    let of_ring = |mut mapped: find::Mapped| -> anyhow::Result<Arc<Viewed>> {
+        if let Some(now) = clock::monotonic_raw_ns() {
+            mapped.ring.lasts_until(now);
+        }
+        let info = mapped.ring.take_info("snapshot");
+        let copied = mapped.ring.to_trace(&info);
+        let (source, copied) = copied.with_context(|| ui::path(&mapped.path))?;
+        let name = format!("process {process}");
+        let mut viewed = Viewed::of(Path::new(&name), Arc::new(source), bytes);
+        viewed.is_file = false;
+        if copied.moved > 0 {
+            let threads = ui::things(copied.moved, "thread");
+            viewed.notes.push(format!(
+                "{threads} that ended during the snapshot, and whose rings were reused, are not in it"
+            ));
+        }
+        Ok(Arc::new(viewed))
+    };
+    rings.into_iter().map(of_ring).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_number_alone_is_a_process() {
+        let named = |name: &str| process(&[PathBuf::from(name)]);
+        assert_eq!(named("1234"), Some(1234));
+        assert_eq!(
+            [named("0"), named("-1"), named("a.fdr"), named("")],
+            [None; 4]
+        );
+        assert_eq!(process(&["1".into(), "2".into()]), None);
+    }
+
+    #[test]
+    fn traces_are_not_replaced() {
+        let shown = Shown::of_traces(Vec::new());
+        assert!(shown.renew().is_err());
+        assert!(shown.now().1.is_none());
+    }
+}
