@@ -3,6 +3,8 @@
 
 mod polls;
 pub(super) mod show;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 
@@ -12,7 +14,6 @@ use foldhash::{HashMap, HashMapExt};
 use self::polls::{Poll, PollPass};
 use super::cause::{self, Compared, Meanwhile, Usual};
 use super::overlaps::{OverlapPass, Seen as Overlaps, Stretch, Stretches};
-use super::slowest::SlowCall;
 use super::{
     Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
 };
@@ -38,7 +39,7 @@ pub(super) struct UsualTask {
 }
 
 /// The longest time between two polls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Between {
     /// The number of the poll before it, from 1.
     pub(super) after: u64,
