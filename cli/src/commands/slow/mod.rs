@@ -10,6 +10,7 @@ pub(in crate::commands) mod slowest;
 mod states;
 #[cfg(test)]
 mod states_tests;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod tree;
@@ -72,6 +73,7 @@ Examples:
   fdr slow app.fdr                      the slowest calls of all functions
   fdr slow -f app::handle app.fdr       of this function
   fdr slow --over 50ms app.fdr          of those that took longer
+  fdr slow --tasks --by route app.fdr   the slowest tasks, each with its route
   fdr slow --save slow.fdr app.fdr      all threads during the slowest call
   fdr slow --json app.fdr | jq -r '.calls[].sentence'";
 
@@ -103,6 +105,12 @@ pub(crate) struct Options {
     /// Replace that file
     #[arg(long, requires = "save")]
     force: bool,
+    /// Show the slowest tasks: how long they were polled and waited, and for what
+    #[arg(long, conflicts_with_all = ["state", "save"])]
+    tasks: bool,
+    /// Show the value of this field of the events and arguments inside of each task
+    #[arg(long, value_name = "FIELD", requires = "tasks")]
+    by: Option<String>,
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
@@ -208,8 +216,21 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
     memory::grows("the slowest calls");
     let chosen = options.calls.of(source.info());
     let chosen = chosen.with_context(|| ui::path(trace))?;
-    let found = find(&Asked::of(options, &chosen), trace, source)?;
     let info = source.info();
+    if options.tasks {
+        let by = options.by.as_deref();
+        let found = tasks::find(&Asked::of(options, &chosen), by, trace, source)?;
+        ui::print(|out| {
+            if options.json {
+                let file = trace.to_string_lossy();
+                return tasks::show::write_json(out, &file, info, &found, by);
+            }
+            out.write_all(headings.next(trace).as_bytes())?;
+            tasks::show::write(out, info, &found, by)
+        })?;
+        return Ok(Status::Done);
+    }
+    let found = find(&Asked::of(options, &chosen), trace, source)?;
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
         match options.json {
@@ -346,14 +367,8 @@ fn explain(
     let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
     let stretches = Stretches::new(of_slow.chain(of_usual).collect());
     let mut seen = Seen::new();
-    for pass in stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)? {
-        for (key, more) in pass.seen {
-            let sum = seen.entry(key).or_default();
-            sum.ticks = sum.ticks.saturating_add(more.ticks);
-            sum.running = sum.running.saturating_add(more.running);
-            sum.depth = sum.depth.max(more.depth);
-        }
-    }
+    let passes = stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)?;
+    OverlapPass::gather(passes, &mut seen);
     let always = |function: FunctionId| {
         let total = usual.get(&function).map_or(0, |usual| usual.total);
         (total as f64 / duration_ns.max(1) as f64).min(1.0)

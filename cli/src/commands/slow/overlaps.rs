@@ -80,7 +80,7 @@ pub(super) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     states: Option<&'a States>,
     thread: ThreadId,
-    pub(super) seen: Seen,
+    seen: Seen,
 }
 
 impl<'a> OverlapPass<'a> {
@@ -90,6 +90,16 @@ impl<'a> OverlapPass<'a> {
             states,
             thread: ThreadId::default(),
             seen: HashMap::new(),
+        }
+    }
+
+    /// Adds up what several workers saw.
+    pub(super) fn gather(passes: Vec<OverlapPass<'_>>, seen: &mut Seen) {
+        for (key, more) in passes.into_iter().flat_map(|pass| pass.seen) {
+            let sum = seen.entry(key).or_default();
+            sum.ticks = sum.ticks.saturating_add(more.ticks);
+            sum.running = sum.running.saturating_add(more.running);
+            sum.depth = sum.depth.max(more.depth);
         }
     }
 }

@@ -1,0 +1,317 @@
+//! `fdr slow --tasks`: the slowest tasks. The excess of a task is divided among its polls and the time between them. Must
+//! never keep a poll of a task that is not shown.
+
+mod polls;
+pub(super) mod show;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
+use foldhash::{HashMap, HashMapExt};
+
+use self::polls::{Poll, PollPass};
+use super::cause::{self, Compared, Meanwhile, Usual};
+use super::overlaps::{OverlapPass, Seen as Overlaps, Stretch, Stretches};
+use super::{
+    Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
+};
+use crate::report::rows::{Report, name_of};
+use crate::report::tasks::seen::{Seen, Task};
+use crate::ui::Progress;
+use crate::{selection, stacks, trace};
+
+/// The part of a stretch that explains it, at least.
+const MOST: f64 = 0.5;
+/// No thread has that number: the stretches between polls belong to none.
+const NO_THREAD: ThreadId = ThreadId(u64::MAX);
+
+/// What is usual for the tasks of a function, in ticks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UsualTask {
+    /// Tasks that finished and have a note.
+    pub(super) tasks: u64,
+    pub(super) p50: u64,
+    pub(super) p90: u64,
+    pub(super) p99: u64,
+    pub(super) busy_p50: u64,
+}
+
+/// The longest time between two polls.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Between {
+    /// The number of the poll before it, from 1.
+    pub(super) after: u64,
+    pub(super) from: Ticks,
+    pub(super) until: Ticks,
+    /// The innermost task inside that lasted for most of it, and its function.
+    pub(super) awaited: Option<(u64, FunctionId)>,
+    pub(super) meanwhile: Option<Meanwhile>,
+}
+
+/// A slow task, and what was found of it.
+pub(super) struct SlowTask {
+    pub(super) id: u64,
+    pub(super) task: Task,
+    pub(super) start: Ticks,
+    pub(super) end: Ticks,
+    /// Ticks.
+    pub(super) elapsed: u64,
+    pub(super) busy: u64,
+    pub(super) usual: UsualTask,
+    /// Most of the excess is in its polls. `None`: it took no longer than usual.
+    pub(super) is_busy: Option<bool>,
+    /// Polls that have records.
+    pub(super) known_polls: u64,
+    pub(super) between: Option<Between>,
+    /// The longest poll, as a call.
+    pub(super) poll: Option<Finding>,
+}
+
+impl SlowTask {
+    pub(super) fn waiting(&self) -> u64 {
+        self.elapsed.saturating_sub(self.busy)
+    }
+}
+
+/// What was found in a trace.
+pub(super) struct SlowTasks {
+    pub(super) list: Vec<SlowTask>,
+    pub(super) begin: Option<Ticks>,
+}
+
+pub(super) fn find(
+    asked: &Asked<'_>,
+    by: Option<&str>,
+    trace: &Path,
+    source: &dyn Source,
+) -> anyhow::Result<SlowTasks> {
+    let about = |error| trace::about(trace, error);
+    let progress = Progress::new(source);
+    let seen = Seen::of(source, by, &|bytes| progress.add(bytes));
+    drop(progress);
+    let seen = seen.map_err(about)?;
+    let usual = usual_tasks(&seen);
+    let mut list = choose(asked, source.info(), &seen, &usual);
+    let wanted = list.iter().map(|slow| slow.id).collect();
+    let passes = stacks::run(source, || PollPass::new(&wanted)).map_err(about)?;
+    let mut polls = PollPass::gather(passes);
+    let report = Report::of_all(trace, source)?;
+    let calls: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
+    for slow in &mut list {
+        let polls = polls.remove(&slow.id).unwrap_or_default();
+        slow.known_polls = polls.len() as u64;
+        slow.between = longest_between(&polls, slow, &seen);
+        let longest = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
+        if let Some(poll) = longest.filter(|_| slow.is_busy == Some(true)) {
+            let poll = vec![poll.as_call()];
+            let found = explain(trace, source, poll, &calls, report.duration_ns)?;
+            slow.poll = found.into_iter().next();
+        }
+    }
+    let always = |function: FunctionId| {
+        let total = calls.get(&function).map_or(0, |usual| usual.total);
+        (total as f64 / report.duration_ns.max(1) as f64).min(1.0)
+    };
+    look_between(trace, source, &mut list, &always)?;
+    Ok(SlowTasks {
+        list,
+        begin: selection::begin(source)?,
+    })
+}
+
+/// What is usual, of each function whose tasks finished.
+fn usual_tasks(seen: &Seen) -> HashMap<FunctionId, UsualTask> {
+    let mut times: HashMap<FunctionId, (Vec<u64>, Vec<u64>)> = HashMap::new();
+    let finished = |task: &&Task| task.state == fdr_formats::notes::task_state::FINISHED;
+    for task in seen.tasks.values().filter(finished) {
+        let (elapsed, busy) = times.entry(task.function).or_default();
+        elapsed.push(task.elapsed);
+        busy.push(task.busy.min(task.elapsed));
+    }
+    let usual = times
+        .into_iter()
+        .map(|(function, (mut elapsed, mut busy))| {
+            elapsed.sort_unstable();
+            busy.sort_unstable();
+            let usual = UsualTask {
+                tasks: elapsed.len() as u64,
+                p50: quantile(&elapsed, 50),
+                p90: quantile(&elapsed, 90),
+                p99: quantile(&elapsed, 99),
+                busy_p50: quantile(&busy, 50),
+            };
+            (function, usual)
+        });
+    usual.collect()
+}
+
+/// Of a sorted list.
+fn quantile(sorted: &[u64], percent: usize) -> u64 {
+    let rank = (sorted.len() * percent).div_ceil(100).max(1);
+    sorted.get(rank - 1).copied().unwrap_or(0)
+}
+
+/// The tasks with the largest excess. A task inside of one that is shown is not shown by itself.
+fn choose(
+    asked: &Asked<'_>,
+    info: &TraceInfo,
+    seen: &Seen,
+    usual: &HashMap<FunctionId, UsualTask>,
+) -> Vec<SlowTask> {
+    let clock = &info.clock;
+    let end = info.end.unwrap_or_default().max(seen.last);
+    let mut found: Vec<SlowTask> = Vec::new();
+    for (id, task) in &seen.tasks {
+        let open = match task.has_ended() {
+            true => 0,
+            false => end.since(task.time).0,
+        };
+        let elapsed = task.elapsed.saturating_add(open);
+        let usual = usual.get(&task.function).copied().unwrap_or_default();
+        let filter = asked.filter;
+        if filter.is_some_and(|filter| !filter.matches(&name_of(info, task.function))) {
+            continue;
+        }
+        let least = match asked.over {
+            Some(over) => ticks(clock, over),
+            None if filter.is_some() => 0,
+            None if usual.tasks < ENOUGH_CALLS => continue,
+            None => {
+                let p50 = usual.p50.saturating_mul(TIMES_P50);
+                let p90 = usual.p90.saturating_mul(TIMES_P90);
+                ticks(clock, LEAST_NS).max(p50).max(p90)
+            }
+        };
+        if elapsed < least {
+            continue;
+        }
+        let busy = task.busy.min(elapsed);
+        let busy_excess = busy.saturating_sub(usual.busy_p50);
+        let excess = elapsed.saturating_sub(usual.p50);
+        found.push(SlowTask {
+            id: *id,
+            task: task.clone(),
+            start: Ticks(task.time.0.saturating_sub(task.elapsed)),
+            end: Ticks(task.time.0.saturating_add(open)),
+            elapsed,
+            busy,
+            usual,
+            is_busy: (excess > 0).then_some(busy_excess as f64 >= MOST * excess as f64),
+            known_polls: 0,
+            between: None,
+            poll: None,
+        });
+    }
+    let excess = |slow: &SlowTask| slow.elapsed.saturating_sub(slow.usual.p50);
+    found.sort_by(|a, b| excess(b).cmp(&excess(a)).then(a.id.cmp(&b.id)));
+    let mut shown: Vec<SlowTask> = Vec::new();
+    for slow in found {
+        let of_function = |other: &&SlowTask| other.task.function == slow.task.function;
+        let is_full = shown.iter().filter(of_function).count() >= asked.of_each;
+        let is_inside = shown.iter().any(|other| related(seen, slow.id, other.id));
+        if !is_full && !is_inside && shown.len() < asked.most {
+            shown.push(slow);
+        }
+    }
+    shown
+}
+
+/// Whether one of two tasks is inside of the other.
+fn related(seen: &Seen, one: u64, other: u64) -> bool {
+    is_inside(seen, one, other) || is_inside(seen, other, one)
+}
+
+fn is_inside(seen: &Seen, task: u64, outer: u64) -> bool {
+    let mut at = task;
+    // A trace may be damaged: parents are no circle.
+    for _ in 0..64 {
+        match seen.tasks.get(&at) {
+            Some(task) if task.parent == outer => return true,
+            Some(task) if task.parent != 0 => at = task.parent,
+            _ => return false,
+        }
+    }
+    false
+}
+
+/// The longest time between two polls that have records, or before the end of a task that has not ended.
+fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &Seen) -> Option<Between> {
+    let ends = polls.iter().map(|poll| (poll.number, poll.end));
+    let open = (!slow.task.has_ended()).then_some(slow.end);
+    let begins = polls.iter().skip(1).map(|poll| poll.start).chain(open);
+    let all = ends.zip(begins);
+    let ((after, from), until) = all.max_by_key(|((_, end), start)| start.since(*end))?;
+    Some(Between {
+        after,
+        from,
+        until,
+        awaited: awaited(seen, slow.id, from, until),
+        meanwhile: None,
+    })
+}
+
+/// The innermost task inside of another that lasted for most of a stretch.
+fn awaited(seen: &Seen, task: u64, from: Ticks, until: Ticks) -> Option<(u64, FunctionId)> {
+    let lasts = |id: &u64, inner: &Task| {
+        let start = Ticks(inner.time.0.saturating_sub(inner.elapsed));
+        let end = match inner.has_ended() {
+            true => inner.time,
+            false => until,
+        };
+        let shared = end.min(until).since(start.max(from)).0;
+        let is_long = shared as f64 >= MOST * until.since(from).0 as f64;
+        (start < until && from < end && is_long).then_some((shared, std::cmp::Reverse(*id)))
+    };
+    let mut found = None;
+    let mut outer = task;
+    for _ in 0..64 {
+        let inside = seen.tasks.iter().filter(|(_, inner)| inner.parent == outer);
+        let longest =
+            inside.filter_map(|(id, inner)| Some((lasts(id, inner)?, *id, inner.function)));
+        let Some((_, id, function)) = longest.max_by_key(|(lasts, ..)| *lasts) else {
+            break;
+        };
+        found = Some((id, function));
+        outer = id;
+    }
+    found
+}
+
+/// What threads did in the longest time between the polls of each task.
+fn look_between(
+    trace: &Path,
+    source: &dyn Source,
+    list: &mut [SlowTask],
+    always: &dyn Fn(FunctionId) -> f64,
+) -> anyhow::Result<()> {
+    let stretch = |between: &Between| Stretch {
+        thread: NO_THREAD,
+        start: between.from,
+        end: between.until,
+    };
+    let all = list.iter().filter_map(|slow| slow.between.as_ref());
+    let stretches = Stretches::new(all.map(stretch).collect());
+    let states = crate::away::states_of(source.info());
+    let pass = || OverlapPass::new(&stretches, states.as_deref());
+    let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;
+    let mut seen = Overlaps::new();
+    OverlapPass::gather(passes, &mut seen);
+    for slow in list {
+        let Some(between) = &mut slow.between else {
+            continue;
+        };
+        let Some(place) = stretches.place(&stretch(between)) else {
+            continue;
+        };
+        let compared = Compared {
+            slow: (place, between.until.since(between.from).0),
+            usual: &[],
+            own: &[],
+            always,
+        };
+        between.meanwhile = cause::meanwhile(&seen, &compared);
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The slowest tasks as text for people, and as JSON: see docs/json.md. Must never let a name break a line.
+
+use std::io::Write;
+
+use fdr_formats::{FunctionId, Ticks, TraceInfo};
+use serde::Serialize;
+
+use super::{Between, MOST, SlowTask, SlowTasks};
+use crate::commands::slow::words::{self, name_of_thread, percent, thread_name};
+use crate::report::json::{self, Identity};
+use crate::report::rows::name_of;
+use crate::ui;
+
+/// Writes the text. `by`: the field whose values are shown.
+pub(in crate::commands::slow) fn write(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    found: &SlowTasks,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
+    if found.list.is_empty() {
+        writeln!(
+            out,
+            "nothing stands out: no function has tasks far above its usual ones"
+        )?;
+        return Ok(());
+    }
+    let width = ui::columns().unwrap_or(usize::MAX);
+    let time = |ticks: u64| ui::duration(info.clock.nanos(Ticks(ticks)).0);
+    for (at, slow) in found.list.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let mut words = vec![
+            format!("#{}", at + 1),
+            time(slow.elapsed),
+            name(info, slow.task.function),
+            format!("task {}", slow.id),
+        ];
+        if let (Some(by), Some(value)) = (by, &slow.task.value) {
+            words.push(format!("{}={}", ui::clean(by), ui::clean(value)));
+        }
+        if let Some(begin) = found.begin {
+            words.push(format!("at +{}", time(slow.start.since(begin).0)));
+        }
+        if !slow.task.has_ended() {
+            words.push("had not ended".to_owned());
+        }
+        writeln!(out, "{}", ui::wrap_facts(&words.join(" \u{b7} "), width, 4))?;
+        let usual = &slow.usual;
+        let lines = [
+            format!(
+                "busy {} in {} + waiting {}",
+                time(slow.busy),
+                ui::things(slow.task.polls, "poll"),
+                time(slow.waiting())
+            ),
+            format!(
+                "usual {} (p50 of {} in the trace), p99 {}; busy {}",
+                time(usual.p50),
+                ui::things(usual.tasks, "task"),
+                time(usual.p99),
+                time(usual.busy_p50)
+            ),
+            sentence(info, slow),
+        ];
+        for line in lines {
+            writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 4))?;
+        }
+    }
+    Ok(())
+}
+
+fn name(info: &TraceInfo, function: FunctionId) -> String {
+    ui::clean(&name_of(info, function)).into_owned()
+}
+
+/// What was found of a task, in a sentence.
+fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
+    let time = |ticks: u64| ui::duration(info.clock.nanos(Ticks(ticks)).0);
+    let excess = slow.elapsed.saturating_sub(slow.usual.p50);
+    let of_excess = |part: u64| percent(part.min(excess) as f64 / excess.max(1) as f64);
+    match slow.is_busy {
+        None => "The task took no longer than usual.".to_owned(),
+        Some(true) => {
+            let busy = of_excess(slow.busy.saturating_sub(slow.usual.busy_p50));
+            let mut words = format!("{busy} of the excess is in its polls");
+            if let Some(poll) = &slow.poll {
+                let call = &poll.call;
+                let thread = thread_name(info, call.thread);
+                words.push_str(&format!(", the longest {} on {thread}", time(call.total)));
+                return format!("{words}. {}", words::sentence(info, poll));
+            }
+            words + "."
+        }
+        Some(false) => {
+            let usual = slow.usual.p50.saturating_sub(slow.usual.busy_p50);
+            let waiting = of_excess(slow.waiting().saturating_sub(usual));
+            let words = format!("{waiting} of the excess is waiting");
+            let Some(between) = &slow.between else {
+                return words + ".";
+            };
+            let long = between.until.since(between.from).0;
+            let where_ = match long as f64 >= MOST * slow.waiting() as f64 {
+                true => format!(", {} of it after poll {}", time(long), between.after),
+                false => {
+                    return format!("{words}, in many parts; the longest took {}.", time(long));
+                }
+            };
+            words + &where_ + &around(info, between) + "."
+        }
+    }
+}
+
+/// What was awaited, and what ran meanwhile.
+fn around(info: &TraceInfo, between: &Between) -> String {
+    let mut words = String::new();
+    if let Some((id, function)) = between.awaited {
+        words.push_str(&format!(", in {} (task {id})", name(info, function)));
+    }
+    if let Some(meanwhile) = &between.meanwhile {
+        let thread = thread_name(info, meanwhile.thread);
+        let function = name(info, meanwhile.function);
+        words.push_str(&format!(", while {thread} was in {function}"));
+    }
+    words
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    file: &'a str,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    identity: Identity<'a>,
+    by: Option<&'a str>,
+    tasks: Vec<One>,
+}
+
+#[derive(Serialize)]
+struct One {
+    id: u64,
+    parent: Option<u64>,
+    function: String,
+    by: Option<String>,
+    start_ns: u64,
+    since_first_ns: Option<u64>,
+    ended: bool,
+    elapsed_ns: u64,
+    busy_ns: u64,
+    waiting_ns: u64,
+    polls: u64,
+    polls_with_records: u64,
+    usual: Usual,
+    excess_ns: u64,
+    between: Option<BetweenPolls>,
+    sentence: String,
+}
+
+#[derive(Serialize)]
+struct Usual {
+    tasks: u64,
+    p50_ns: u64,
+    p90_ns: u64,
+    p99_ns: u64,
+    busy_p50_ns: u64,
+}
+
+#[derive(Serialize)]
+struct BetweenPolls {
+    after_poll: u64,
+    start_ns: u64,
+    waiting_ns: u64,
+    awaited: Option<String>,
+    awaited_task: Option<u64>,
+    meanwhile: Option<Meanwhile>,
+}
+
+#[derive(Serialize)]
+struct Meanwhile {
+    thread: u64,
+    thread_name: String,
+    function: String,
+    ns: u64,
+}
+
+/// Writes JSON.
+pub(in crate::commands::slow) fn write_json(
+    out: &mut dyn Write,
+    file: &str,
+    info: &TraceInfo,
+    found: &SlowTasks,
+    by: Option<&str>,
+) -> anyhow::Result<()> {
+    let tasks = found.list.iter().map(|slow| one(info, found, slow));
+    let document = Document {
+        file,
+        format: &info.format,
+        program: &info.program,
+        process: info.process,
+        identity: Identity::of(&info.identity),
+        by,
+        tasks: tasks.collect(),
+    };
+    json::print(out, &document)
+}
+
+fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> One {
+    let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
+    let usual = &slow.usual;
+    One {
+        id: slow.id,
+        parent: Some(slow.task.parent).filter(|&parent| parent != 0),
+        function: name_of(info, slow.task.function),
+        by: slow.task.value.clone(),
+        start_ns: nanos(slow.start.0),
+        since_first_ns: found.begin.map(|begin| nanos(slow.start.since(begin).0)),
+        ended: slow.task.has_ended(),
+        elapsed_ns: nanos(slow.elapsed),
+        busy_ns: nanos(slow.busy),
+        waiting_ns: nanos(slow.waiting()),
+        polls: slow.task.polls,
+        polls_with_records: slow.known_polls,
+        usual: Usual {
+            tasks: usual.tasks,
+            p50_ns: nanos(usual.p50),
+            p90_ns: nanos(usual.p90),
+            p99_ns: nanos(usual.p99),
+            busy_p50_ns: nanos(usual.busy_p50),
+        },
+        excess_ns: nanos(slow.elapsed.saturating_sub(usual.p50)),
+        between: slow.between.as_ref().map(|between| BetweenPolls {
+            after_poll: between.after,
+            start_ns: nanos(between.from.0),
+            waiting_ns: nanos(between.until.since(between.from).0),
+            awaited: between.awaited.map(|(_, function)| name_of(info, function)),
+            awaited_task: between.awaited.map(|(id, _)| id),
+            meanwhile: between.meanwhile.as_ref().map(|meanwhile| Meanwhile {
+                thread: meanwhile.thread.0,
+                thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
+                function: name_of(info, meanwhile.function),
+                ns: nanos(meanwhile.ticks),
+            }),
+        }),
+        sentence: sentence(info, slow),
+    }
+}

@@ -1,0 +1,129 @@
+//! Slow tasks of a trace whose tasks are typed by hand. 1 tick = 1 ns.
+
+use fdr_formats::notes::task_state;
+use fdr_formats::{Clock, Function};
+
+use super::*;
+use crate::commands::slow::tests::ALL;
+
+const REQUEST: FunctionId = FunctionId(1);
+const QUERY: FunctionId = FunctionId(2);
+
+fn task(function: FunctionId, parent: u64, time: u64, elapsed: u64, busy: u64) -> Task {
+    Task {
+        function,
+        parent,
+        state: task_state::FINISHED,
+        counted: 0,
+        time: Ticks(time),
+        thread: ThreadId(1),
+        elapsed,
+        busy,
+        polls: 2,
+        value: None,
+    }
+}
+
+/// 40 usual requests, and one with 5 ms that awaits a query for nearly all of it.
+fn seen() -> Seen {
+    let mut seen = Seen::default();
+    for id in 1..=40 {
+        let usual = task(REQUEST, 0, id * 100_000, 20_000, 5_000);
+        seen.tasks.insert(id, usual);
+    }
+    let slow = task(REQUEST, 0, 10_000_000, 5_000_000, 6_000);
+    seen.tasks.insert(50, slow);
+    let query = task(QUERY, 50, 9_990_000, 4_950_000, 4_000);
+    seen.tasks.insert(51, query);
+    seen
+}
+
+fn info() -> TraceInfo {
+    let function = |id, name: &str| Function {
+        id,
+        name: name.to_owned(),
+        ..Function::default()
+    };
+    TraceInfo {
+        clock: Clock {
+            frequency: 1_000_000_000,
+            ..Clock::default()
+        },
+        functions: vec![
+            function(REQUEST, "app::request"),
+            function(QUERY, "app::query"),
+        ],
+        end: Some(Ticks(10_000_000)),
+        ..TraceInfo::default()
+    }
+}
+
+#[test]
+fn the_slow_task_is_chosen_and_waited() {
+    let seen = seen();
+    let usual = usual_tasks(&seen);
+    let of_requests = usual[&REQUEST];
+    assert_eq!((of_requests.tasks, of_requests.p50), (41, 20_000));
+    let chosen = choose(&ALL, &info(), &seen, &usual);
+    let ids: Vec<u64> = chosen.iter().map(|slow| slow.id).collect();
+    assert_eq!(ids, [50]);
+    let slow = &chosen[0];
+    assert_eq!((slow.busy, slow.waiting()), (6_000, 4_994_000));
+    assert_eq!(slow.is_busy, Some(false));
+    assert_eq!(
+        (slow.start, slow.end),
+        (Ticks(5_000_000), Ticks(10_000_000))
+    );
+}
+
+#[test]
+fn a_long_poll_is_told_from_waiting() {
+    let mut seen = seen();
+    if let Some(slow) = seen.tasks.get_mut(&50) {
+        slow.busy = 4_900_000;
+    }
+    let usual = usual_tasks(&seen);
+    let chosen = choose(&ALL, &info(), &seen, &usual);
+    assert_eq!(chosen.first().and_then(|slow| slow.is_busy), Some(true));
+}
+
+#[test]
+fn the_longest_time_between_polls_names_what_was_awaited() {
+    let seen = seen();
+    let usual = usual_tasks(&seen);
+    let chosen = choose(&ALL, &info(), &seen, &usual);
+    let poll = |number, start, end| Poll {
+        number,
+        thread: ThreadId(1),
+        function: REQUEST,
+        start: Ticks(start),
+        end: Ticks(end),
+    };
+    let polls = [
+        poll(1, 5_000_000, 5_003_000),
+        poll(2, 5_010_000, 5_041_000),
+        poll(3, 9_990_000, 10_000_000),
+    ];
+    let between = longest_between(&polls, &chosen[0], &seen).expect("two polls");
+    assert_eq!(between.after, 2);
+    assert_eq!(
+        (between.from, between.until),
+        (Ticks(5_041_000), Ticks(9_990_000))
+    );
+    assert_eq!(between.awaited, Some((51, QUERY)));
+    assert!(longest_between(&polls[..1], &chosen[0], &seen).is_none());
+}
+
+#[test]
+fn a_task_inside_of_a_shown_one_is_not_shown_by_itself() {
+    let seen = seen();
+    assert!(related(&seen, 51, 50) && related(&seen, 50, 51));
+    assert!(!related(&seen, 1, 50));
+    let usual = usual_tasks(&seen);
+    let asked = Asked {
+        over: Some(1_000_000),
+        ..ALL
+    };
+    let chosen = choose(&asked, &info(), &seen, &usual);
+    assert_eq!(chosen.len(), 1);
+}
