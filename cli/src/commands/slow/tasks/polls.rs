@@ -89,10 +89,11 @@ impl Pass for PollPass<'_> {
         if kind != NoteKind::Task {
             return;
         }
-        if let Some(Note::Task { task, polls, .. }) = Note::decode(kind, body) {
-            if polls > 0 && self.wanted.contains(&task) {
-                self.noted.insert(self.thread, (task, polls));
-            }
+        if let Some(Note::Task { task, polls, .. }) = Note::decode(kind, body)
+            && polls > 0
+            && self.wanted.contains(&task)
+        {
+            self.noted.insert(self.thread, (task, polls));
         }
     }
 }
