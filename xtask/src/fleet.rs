@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use crate::test::{Tally, once};
 use xtask::Result;
-use xtask::process::{build_tested, cannot_run, cargo, run as run_command, target};
+use xtask::process::{build_tested, cannot_run, cargo, on_path, run as run_command, target};
+use xtask::readers::{Suite, prepare};
 
 const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 
@@ -17,6 +18,8 @@ const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 /// If cargo can't be run.
 pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let begun = Instant::now();
+    prepare(true, Suite::Fleet)?;
+    let installed = begun.elapsed();
     let formatted = run_command(&mut cargo(&format!("fmt {MANIFEST} --check")));
     // Sums are compared with those of the tool.
     let tool = run_command(&mut build_tested());
@@ -37,9 +40,14 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
             }
         }
     }
-    let built = begun.elapsed();
+    let built = begun.elapsed() - installed;
     let mut tests = tests("");
     tests.env("FDR_TOOL", target()?.join("debug/fdr"));
+    // The environment's own Python, so that it finds the package.
+    let python = target()?.join("readers/python/bin/python");
+    if on_path("spark-submit").is_some_and(|found| found.parent() == python.parent()) {
+        tests.env("PYSPARK_PYTHON", &python);
+    }
     tests.stdout(Stdio::piped());
     let mut child = tests.spawn().map_err(|error| cannot_run(&tests, &error))?;
     let before = tally.failed;
@@ -60,8 +68,9 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     }
     let all = begun.elapsed();
     println!(
-        "fleet: {} s, {} of them to build",
+        "fleet: {} s, {} of them to install programs, {} to build",
         all.as_secs(),
+        installed.as_secs(),
         built.as_secs()
     );
     Ok(tally)

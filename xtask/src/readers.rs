@@ -27,6 +27,8 @@ pub enum Suite {
     Usual,
     /// `cargo xtask test --rest`.
     Rest,
+    /// `cargo xtask fleet`.
+    Fleet,
 }
 
 /// How we know that it is installed.
@@ -43,6 +45,8 @@ enum Origin {
     Debian(&'static [&'static str]),
     /// A crate with programs, and its version.
     Crate(&'static str, &'static str),
+    /// A Python package with programs, and its version: in an environment of its own.
+    Python(&'static str, &'static str),
 }
 
 const READERS: &[Reader] = &[
@@ -149,6 +153,27 @@ const READERS: &[Reader] = &[
         suite: Suite::Rest,
         what_for: "exports read by Go's pprof",
     },
+    Reader {
+        name: "Java 17",
+        sign: Sign::Program(&["java"]),
+        origin: Origin::Debian(&["openjdk-17-jre-headless"]),
+        suite: Suite::Fleet,
+        what_for: "reports of fdr-fleet on Spark",
+    },
+    Reader {
+        name: "Python's environments",
+        sign: Sign::Shell("python3 -c 'import venv, ensurepip'"),
+        origin: Origin::Debian(&["python3-venv"]),
+        suite: Suite::Fleet,
+        what_for: "reports of fdr-fleet on Spark",
+    },
+    Reader {
+        name: "spark-submit",
+        sign: Sign::Program(&["spark-submit"]),
+        origin: Origin::Python("pyspark", "3.5.6"),
+        suite: Suite::Fleet,
+        what_for: "reports of fdr-fleet on Spark",
+    },
 ];
 
 impl Reader {
@@ -173,6 +198,7 @@ impl Reader {
             Origin::Crate(name, version) => {
                 format!("cargo install {name} --version {version} --locked")
             }
+            Origin::Python(name, version) => format!("pip install {name}=={version}"),
         }
     }
 }
@@ -201,15 +227,20 @@ pub fn prepare(install: bool, suite: Suite) -> Result<()> {
     if install {
         let log = work_folder("xtask")?.join("install.log");
         File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-        let mut packages = Vec::new();
-        for reader in &wanted {
-            match reader.origin {
-                Origin::Debian(names) => packages.extend(names),
-                Origin::Crate(name, version) => told(install_crate(name, version, &log)),
-            }
-        }
+        let debian = wanted.iter().filter_map(|reader| match reader.origin {
+            Origin::Debian(names) => Some(names),
+            _ => None,
+        });
+        let packages: Vec<&str> = debian.flatten().copied().collect();
         if !packages.is_empty() && is_root() && on_path("apt-get").is_some() {
             install_packages(&packages, &log);
+        }
+        for reader in &wanted {
+            match reader.origin {
+                Origin::Debian(_) => {}
+                Origin::Crate(name, version) => told(install_crate(name, version, &log)),
+                Origin::Python(name, version) => told(install_python(name, version, &log)),
+            }
         }
     }
     for reader in missing(suite) {
@@ -287,6 +318,17 @@ fn install_crate(name: &str, version: &str, log: &Path) -> Result<()> {
     let mut install = cargo("install --locked --quiet --version");
     install.args([version, name]).arg("--root").arg(&root);
     quietly(&mut install, log)
+}
+
+/// Makes an environment for the package below the readers' folder.
+fn install_python(name: &str, version: &str, log: &Path) -> Result<()> {
+    let folder = work_folder("readers")?.join("python");
+    eprintln!("installing {name} {version} (log: {})", log.display());
+    let mut environment = command("python3");
+    quietly(environment.args(["-m", "venv"]).arg(&folder), log)?;
+    let mut pip = command(folder.join("bin/pip"));
+    pip.args(["install", "--quiet", &format!("{name}=={version}")]);
+    quietly(&mut pip, log)
 }
 
 fn quietly(command: &mut Command, log: &Path) -> Result<()> {
