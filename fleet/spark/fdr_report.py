@@ -139,8 +139,10 @@ def register(spark, place_name):
             if sizes.get(path) == size:
                 good.append(f"{place.root}/{path}")
                 continue
-            what = "no such file" if path not in sizes else f"it has {sizes[path]} bytes: it is damaged or cut short"
-            problems.append(f"{place.root}/{path}: {what}, but its commit says {size} bytes: its rows are left out")
+            what = "no such file, but a commit lists it"
+            if path in sizes:
+                what = f"it has {sizes[path]} bytes, and its commit says {size}: it is damaged or cut short"
+            problems.append(f"{place.root}/{path}: {what}: its rows are left out")
         schema += ", date STRING, host STRING"
         if good:
             reader = spark.read.schema(schema).option("basePath", f"{place.root}/{FOLDER}/{table}")
@@ -209,7 +211,8 @@ def main():
     spark = session()
     problems = register(spark, options.place)
     for problem in problems:
-        print(f"fdr_report: {problem}", file=sys.stderr)
+        # spark-submit puts this process's stderr into its own stdout, among the rows; its Java writes to its stderr.
+        spark.sparkContext._jvm.java.lang.System.err.println(f"fdr_report: {problem}")
     written(spark.sql(sql), sys.stdout)
     sys.stdout.flush()
     spark.stop()
