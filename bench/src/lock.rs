@@ -1,5 +1,5 @@
-//! A lock that nobody waits for: that of the standard library, and the recorder's, which must cost no more than a load
-//! and a branch while recording is off.
+//! A lock that nobody waits for: those of the standard library and of parking_lot, and the recorder's in their place,
+//! which must cost no more than a load and a branch while recording is off.
 
 use std::hint::black_box;
 
@@ -23,7 +23,19 @@ pub(crate) fn lock(library: &str, count: u64) -> Result<u64, String> {
             (0..count).for_each(|_| add_fdr(&lock));
             lock.into_inner().map_err(|error| error.to_string())
         }
-        _ => Err(format!("unknown library {library}: std or fdr")),
+        "parking_lot" => {
+            let lock = black_box(parking_lot::Mutex::new(0));
+            (0..count).for_each(|_| add_parking_lot(&lock));
+            Ok(lock.into_inner())
+        }
+        "fdr-parking-lot" => {
+            let lock = black_box(fdr_parking_lot::Mutex::new(0));
+            (0..count).for_each(|_| add_fdr_parking_lot(&lock));
+            Ok(lock.into_inner())
+        }
+        _ => Err(format!(
+            "unknown library {library}: std, fdr, parking_lot or fdr-parking-lot"
+        )),
     }
 }
 
@@ -41,12 +53,23 @@ fn add_fdr(lock: &fdr::sync::Mutex<u64>) {
     }
 }
 
+#[inline(never)]
+fn add_parking_lot(lock: &parking_lot::Mutex<u64>) {
+    *lock.lock() += 1;
+}
+
+#[inline(never)]
+fn add_fdr_parking_lot(lock: &fdr_parking_lot::Mutex<u64>) {
+    *lock.lock() += 1;
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
-    fn both_libraries_lock() {
-        assert_eq!(super::lock("std", 7), Ok(7));
-        assert_eq!(super::lock("fdr", 7), Ok(7));
+    fn all_libraries_lock() {
+        for library in ["std", "fdr", "parking_lot", "fdr-parking-lot"] {
+            assert_eq!(super::lock(library, 7), Ok(7), "{library}");
+        }
         assert!(super::lock("other", 7).is_err());
     }
 }

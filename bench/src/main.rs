@@ -5,7 +5,7 @@
 //! ```text
 //! fdr-bench measure BODY VARIANT THREADS STEPS   -> key=value words, all in ns per call
 //! fdr-bench calls BODY VARIANT COUNT STEPS       makes that many calls (for counting instructions)
-//! fdr-bench lock LIBRARY COUNT                   locks and unlocks so often: std or fdr
+//! fdr-bench lock LIBRARY COUNT                   locks and unlocks so often: std, fdr, parking_lot, fdr-parking-lot
 //! fdr-bench steps                                -> multiplies that take about 50 ns
 //! fdr-bench tail VARIANT SECONDS                  -> ns of single calls, in several situations
 //! fdr-bench switches SECONDS                      -> context switches a second, and threads begun a second

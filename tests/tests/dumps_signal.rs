@@ -87,7 +87,7 @@ fn a_storm_of_signals_to_the_very_end() {
 mod the_rest {
     #[test]
     fn more_storms_of_signals_to_the_very_end() {
-        super::storms(8);
+        super::storms(4);
     }
 }
 

@@ -133,7 +133,7 @@ fn snapshots_of_a_program_at_full_speed_are_whole() {
 mod the_rest {
     #[test]
     fn many_snapshots_of_a_program_at_full_speed_are_whole() {
-        super::snapshots_at_full_speed(30, 8, "FDR_BUFFER=512K FDR_KEEP=0");
+        super::snapshots_at_full_speed(15, 4, "FDR_BUFFER=512K FDR_KEEP=0");
     }
 }
 

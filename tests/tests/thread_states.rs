@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use fdr_formats::model::{State, Switch};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 use serde_json::Value;
@@ -62,18 +63,37 @@ fn states_agree_with_what_the_system_counts() {
     }
     let found = report(&trace, &["--per-thread"]);
     let threads = found["threads"].as_array().expect("threads");
+    let source = fdr_formats::open(&trace).expect("a trace");
+    let switches = &source.info().schedule.switches;
     let mut seen = 0;
     for line in outcome.stdout.lines() {
         let words: Vec<&str> = line.split(' ').collect();
         let id: u64 = words[1].parse().expect("a thread");
         let cpu: u64 = words[2].parse().expect("ns");
         let thread = threads.iter().find(|of| of["id"] == id);
-        let states = &thread.expect("the thread")["states"];
+        let thread = thread.expect("the thread");
+        let states = &thread["states"];
         let [running, preempted, waiting, unknown] = times(states);
         let all = running + preempted + waiting;
         // A thread's window begins and ends with its records, a little inside of what the program measured.
         let slack = all / 100 + 300_000;
         assert!(unknown <= slack, "{line}: {unknown} ns of {all} ns unknown");
+        let elapsed = thread["duration_ns"].as_u64().expect("ns");
+        assert!(
+            all.abs_diff(elapsed) <= elapsed / 100,
+            "{line}: {all} ns of {elapsed} ns"
+        );
+        // Those that the thread made after it had asked the system are in the trace alone.
+        let counts = [(State::Waiting, 4), (State::Preempted, 5)];
+        for (state, word) in counts {
+            let counted: u64 = words[word].parse().expect("a count");
+            let of_it = |switch: &&Switch| switch.thread.0 == id && switch.to == Some(state);
+            let in_trace = switches.iter().filter(of_it).count() as u64;
+            assert!(
+                (counted..=counted + 8).contains(&in_trace),
+                "{line}: {in_trace} switches to {state:?} in the trace"
+            );
+        }
         assert!(
             running.abs_diff(cpu) <= slack,
             "{line}: ran {running} ns by the trace, {cpu} ns by the system"

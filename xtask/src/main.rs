@@ -5,6 +5,7 @@
 mod check;
 mod demo;
 mod dist;
+mod fleet;
 mod fuzz;
 mod platforms;
 mod sanitize;
@@ -31,7 +32,8 @@ cargo xtask COMMAND
                         short form
   check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
                         `N passed, N failed` to add to
-  ci                    test, test --rest, then check: all of CI
+  fleet                 builds and tests fdr-fleet, a workspace of its own: --add LINE, as for test
+  ci                    test, test --rest, check, then fleet: all of CI
   tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
@@ -107,10 +109,12 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["test", options @ ..] => tests(options)?.close(),
         ["check"] => check::run(Tally::default())?.close(),
         ["check", "--add", line] => check::run(added(Some(line))?)?.close(),
+        ["fleet"] => fleet::run(Tally::default())?.close(),
+        ["fleet", "--add", line] => fleet::run(added(Some(line))?)?.close(),
         ["ci"] => {
             let mut tally = test::run(true)?;
             tally.add(test::rest(true)?);
-            check::run(tally)?.close()
+            fleet::run(check::run(tally)?)?.close()
         }
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),

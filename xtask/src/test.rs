@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// Adds what a line of libtest says: `test result: ok. 3 passed; 1 failed; 0 ignored; …`.
-    fn add_suite(&mut self, line: &str) {
+    pub(crate) fn add_suite(&mut self, line: &str) {
         let Some((_, counts)) = line
             .strip_prefix("test result: ")
             .and_then(|l| l.split_once(". "))
@@ -140,7 +140,7 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     }
     let skips = skip_list()?;
     let mut tests = once(cargo(&format!(
-        "test {TESTED} --bin fdr --test main --no-fail-fast"
+        "test {TESTED} --lib --test main --no-fail-fast"
     )));
     tests.env("FDR_SKIPS", &skips).args(["--", REST]);
     let benches = "test --package fdr-bench --package fdr-bench-driver --no-fail-fast";

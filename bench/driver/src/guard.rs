@@ -209,8 +209,8 @@ const ON: Variables<'_> = &[("FDR_KEEP", "10s")];
 /// All but the first call are left out.
 const SAMPLE: Variables<'_> = &[("FDR_KEEP", "0"), ("FDR_SAMPLE", "1/4000000000")];
 
-/// A leaf's calls, recorded and off, beyond those of its untraced twin. Locks and unlocks beyond those of the standard
-/// library.
+/// A leaf's calls, recorded and off, beyond those of its untraced twin. Locks and unlocks beyond those of the
+/// library whose place they take.
 fn calls() -> Result<Vec<(String, f64)>> {
     let program = Program::build()?;
     let counted = |words: &[&str], calls: u32, variables: Option<Variables<'_>>| -> Result<f64> {
@@ -267,9 +267,15 @@ fn calls() -> Result<Vec<(String, f64)>> {
         ))
     };
     let mut rows = rows.into_iter().map(row).collect::<Result<Vec<_>>>()?;
-    let bare = per_lock("std", None)?;
-    for (name, variables) in [("lock, off", None), ("lock, on", Some(ON))] {
-        rows.push((name.to_owned(), per_lock("fdr", variables)? - bare));
+    for (name, bare, library) in [
+        ("lock", "std", "fdr"),
+        ("lock of parking_lot", "parking_lot", "fdr-parking-lot"),
+    ] {
+        let bare = per_lock(bare, None)?;
+        for (state, variables) in [("off", None), ("on", Some(ON))] {
+            let more = per_lock(library, variables)? - bare;
+            rows.push((format!("{name}, {state}"), more));
+        }
     }
     Ok(rows)
 }

@@ -4,6 +4,7 @@ pub(crate) mod convert;
 pub(crate) mod ctl;
 pub(crate) mod diff;
 pub(crate) mod flame;
+pub(crate) mod fleet_program;
 pub(crate) mod generate;
 pub(crate) mod graph;
 pub(crate) mod hist;

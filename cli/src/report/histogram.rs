@@ -235,6 +235,28 @@ impl Histogram {
         self.sum.saturating_add(count / 2).checked_div(count)
     }
 
+    /// The lengths that were counted and how often each was, in order: the middle of each cell, within the ends.
+    pub(crate) fn lengths(&self) -> Vec<(u64, u64)> {
+        let inside = |place: usize| middle(place / CELLS, place % CELLS).clamp(self.min, self.max);
+        if self.cells.is_empty() {
+            let mut few = self.few.clone();
+            few.sort_unstable();
+            let runs = few.chunk_by(|one, other| one == other);
+            let length = |run: &[u16]| Some((inside((*run.first()?).into()), run.len() as u64));
+            return runs.filter_map(length).collect();
+        }
+        let mut lengths = Vec::new();
+        for (octave, cells) in self.octaves() {
+            for (cell, &count) in cells.iter().enumerate() {
+                let count = u128::from(count) + (self.carried(octave, cell) << 32);
+                if count > 0 {
+                    lengths.push((inside(octave * CELLS + cell), count as u64));
+                }
+            }
+        }
+        lengths
+    }
+
     /// The nearest-rank quantile in ticks: the smallest duration that at least `percent` of all
     /// are not above, to 0.8 %. `None`: nothing was counted.
     pub(crate) fn percentile(&self, percent: u64) -> Option<u64> {
@@ -337,6 +359,23 @@ mod tests {
         assert_eq!(histogram.max(), Some(77_777_777));
         assert_eq!(histogram.mean(), Some(26_259_260));
         assert_eq!(histogram.count(), 3);
+    }
+
+    #[test]
+    fn lengths_are_in_order_and_have_all_that_was_counted() {
+        assert_eq!(
+            of([7, 3, 7, 1_000_001]).lengths(),
+            [(3, 1), (7, 2), (1_000_001, 1)]
+        );
+        let many = of((0..5000).map(|at| at * at));
+        let lengths = many.lengths();
+        assert!(lengths.is_sorted_by_key(|(length, _)| *length));
+        assert_eq!(lengths.iter().map(|(_, count)| count).sum::<u64>(), 5000);
+        assert_eq!(lengths.first(), Some(&(0, 1)));
+        assert_eq!(
+            lengths.last().map(|(length, _)| *length <= 4999 * 4999),
+            Some(true)
+        );
     }
 
     #[test]

@@ -165,10 +165,15 @@ impl Dump<'_> {
         let has_failed = |slot: &&Slot| self.first_thread == Some(slot.tid.load(Ordering::Relaxed));
         let first = self.ring.owned_slots().filter(has_failed);
         let others = self.ring.owned_slots().filter(|slot| !has_failed(slot));
-        for slot in first.chain(others) {
+        let first = first.map(|slot| (slot, true));
+        for (slot, is_first) in first.chain(others.map(|slot| (slot, false))) {
             ring::read_ahead(slot);
             let generation = slot.generation.load(Ordering::Acquire);
             if !snapshot.take(slot) || snapshot.is_empty() {
+                continue;
+            }
+            // The thread may have ended just now, and another one has its slot. That one comes with the others.
+            if is_first && self.first_thread != Some(snapshot.owner.tid) {
                 continue;
             }
             let counts = snapshot.counts;

@@ -137,18 +137,16 @@ impl<T: ?Sized> Mutex<T> {
     #[cold]
     #[inline(never)]
     fn wait(&self) -> LockResult<sync::MutexGuard<'_, T>> {
-        let mut waiting = self.watch.wait(type_name::<Mutex<T>>());
-        while waiting.looks() {
-            if self.watch.has_no_owner() {
-                if let Some(got) = got(self.inner.try_lock()) {
-                    return got;
-                }
-            }
-        }
-        waiting.blocks();
-        let got = self.inner.lock();
-        self.watch.hold();
-        got
+        let waiting = self.watch.wait(type_name::<Mutex<T>>());
+        let take = || match self.watch.has_no_owner() {
+            true => got(self.inner.try_lock()),
+            false => None,
+        };
+        waiting.for_lock(None, take, || {
+            let got = self.inner.lock();
+            self.watch.hold();
+            got
+        })
     }
 }
 

@@ -40,27 +40,21 @@ impl Of {
     }
 }
 
-/// Looks at a lock as long as that is worth it, and blocks then. True: the thread has the lock, and has said so.
+/// Waits for a lock. True: the thread has it, and has said so.
 fn wait(
-    mut waiting: Waiting<'_>,
+    waiting: Waiting<'_>,
     deadline: Option<Instant>,
     take: impl Fn() -> bool,
     block: impl FnOnce() -> bool,
-    hold: impl FnOnce(),
+    hold: impl Fn(),
 ) -> bool {
-    let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
-    while waiting.looks() && !is_over() {
-        if take() {
+    let held = |is_taken: bool| {
+        if is_taken {
             hold();
-            return true;
         }
-    }
-    waiting.blocks();
-    let is_taken = block();
-    if is_taken {
-        hold();
-    }
-    is_taken
+        is_taken
+    };
+    waiting.for_lock(deadline, || held(take()).then_some(true), || held(block()))
 }
 
 /// What a lock knows that one thread has.

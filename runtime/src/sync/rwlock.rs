@@ -170,16 +170,12 @@ impl<T: ?Sized> RwLock<T> {
     #[cold]
     #[inline(never)]
     fn wait_to_read(&self) -> LockResult<sync::RwLockReadGuard<'_, T>> {
-        let mut waiting = self.watch.wait(type_name::<RwLock<T>>());
-        while waiting.looks() {
-            if self.watch.has_no_owner() {
-                if let Some(got) = got(self.inner.try_read()) {
-                    return got;
-                }
-            }
-        }
-        waiting.blocks();
-        self.inner.read()
+        let waiting = self.watch.wait(type_name::<RwLock<T>>());
+        let take = || match self.watch.has_no_owner() {
+            true => got(self.inner.try_read()),
+            false => None,
+        };
+        waiting.for_lock(None, take, || self.inner.read())
     }
 
     #[cold]
@@ -196,18 +192,16 @@ impl<T: ?Sized> RwLock<T> {
     #[cold]
     #[inline(never)]
     fn wait_to_write(&self) -> LockResult<sync::RwLockWriteGuard<'_, T>> {
-        let mut waiting = self.watch.wait(type_name::<RwLock<T>>());
-        while waiting.looks() {
-            if self.watch.has_no_holder() {
-                if let Some(got) = got(self.inner.try_write()) {
-                    return got;
-                }
-            }
-        }
-        waiting.blocks();
-        let got = self.inner.write();
-        self.watch.hold();
-        got
+        let waiting = self.watch.wait(type_name::<RwLock<T>>());
+        let take = || match self.watch.has_no_holder() {
+            true => got(self.inner.try_write()),
+            false => None,
+        };
+        waiting.for_lock(None, take, || {
+            let got = self.inner.write();
+            self.watch.hold();
+            got
+        })
     }
 }
 

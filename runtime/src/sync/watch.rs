@@ -364,10 +364,24 @@ impl<'a> Waiting<'a> {
         Waiting::new(origin, of, reason::CHANNEL, &Holders::default())
     }
 
-    /// Whether to look at the lock once more, instead of blocking.
-    pub(super) fn looks(&self) -> bool {
+    /// Waits for a lock. Looks at it as long as that is worth it, but not beyond the deadline: `take` attempts to get it.
+    /// Then `block` waits for it.
+    pub(super) fn for_lock<R>(
+        mut self,
+        deadline: Option<Instant>,
+        take: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+    ) -> R {
+        let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         core::hint::spin_loop();
-        self.since.elapsed() < THRESHOLD
+        while self.since.elapsed() < THRESHOLD && !is_over() {
+            if let Some(got) = take() {
+                return got;
+            }
+            core::hint::spin_loop();
+        }
+        self.blocks();
+        block()
     }
 
     /// Writes the note that the thread is about to block.

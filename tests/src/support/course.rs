@@ -2,25 +2,57 @@
 //! without the calls before it. Must never depend on anything but seed and length.
 
 use super::random::Random;
-use super::script::Script;
+use super::script::{FUNCTIONS, Script};
 
 /// Calls of each script but the last.
 const CALLS: u64 = 10_000;
 /// Its edges.
 const EDGES: u64 = 2 * CALLS;
 
+/// After so many edges of scripts, a program that leaves notes has a block of them.
+pub const EVERY: u64 = 64;
+/// The edges of such a block: a task of two polls.
+pub const STRAND: [u8; 4] = [STRAND_WORD, STRAND_WORD + 1, STRAND_WORD, STRAND_WORD + 1];
+/// The number of the task's function, behind those of scripts and the two of handlers.
+pub const STRAND_WORD: u8 = 2 * (FUNCTIONS.len() as u8 + 2);
+/// Edges from one block to the next.
+pub const ROUND: u64 = EVERY + STRAND.len() as u64;
+
+/// What a block's event has beside its number, so that a reader sees whether the two are of one event.
+#[must_use]
+pub fn check(serial: u64) -> u64 {
+    Random::new(serial).bits()
+}
+
 /// Calls to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
     seed: u64,
     calls: u64,
+    has_blocks: bool,
 }
 
 impl Course {
     /// `calls` calls in all; `u64::MAX` = as many as are wanted.
     #[must_use]
     pub fn new(seed: u64, calls: u64) -> Course {
-        Course { seed, calls }
+        Course {
+            seed,
+            calls,
+            has_blocks: false,
+        }
+    }
+
+    /// The same with the edges of a block after each [`EVERY`] edges.
+    #[must_use]
+    pub fn with_blocks(self, has_blocks: bool) -> Course {
+        Course { has_blocks, ..self }
+    }
+
+    /// Whether it has those.
+    #[must_use]
+    pub fn has_blocks(&self) -> bool {
+        self.has_blocks
     }
 
     /// Calls in all.
@@ -46,6 +78,26 @@ impl Course {
     /// `count` edges from that one on, in the words of [`Script::edges`]; fewer where the course ends.
     #[must_use]
     pub fn window(&self, from: u64, count: u64) -> Vec<u8> {
+        if !self.has_blocks {
+            return self.of_scripts(from, count);
+        }
+        let round = from / ROUND;
+        let rounds = (from % ROUND).saturating_add(count).div_ceil(ROUND);
+        let edges = self.of_scripts(round * EVERY, rounds.saturating_mul(EVERY));
+        let mut window = Vec::with_capacity(edges.len() + edges.len() / 8);
+        for round in edges.chunks(EVERY as usize) {
+            window.extend_from_slice(round);
+            if round.len() as u64 == EVERY {
+                window.extend(STRAND);
+            }
+        }
+        window.drain(..((from % ROUND) as usize).min(window.len()));
+        window.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+        window
+    }
+
+    /// The same of the scripts alone.
+    fn of_scripts(&self, from: u64, count: u64) -> Vec<u8> {
         let mut window = Vec::new();
         let mut number = from / EDGES;
         let mut skip = (from % EDGES) as usize;
@@ -78,5 +130,19 @@ mod tests {
         }
         assert_ne!(whole[..100], whole[20_000..20_100]);
         assert!(course.window(50_000, 1).is_empty());
+    }
+
+    #[test]
+    fn blocks_stand_after_so_many_edges() {
+        let (plain, course) = (Course::new(5, 80), Course::new(5, 80).with_blocks(true));
+        let mut whole = plain.window(0, u64::MAX);
+        whole.splice(128..128, STRAND);
+        whole.splice(64..64, STRAND);
+        assert_eq!(course.window(0, u64::MAX), whole);
+        for (from, count) in [(0, 64), (60, 6), (66, 70), (150, 100), (168, 1), (500, 1)] {
+            let end = (from + count).min(whole.len());
+            let window = course.window(from as u64, count as u64);
+            assert!(window == whole[from.min(end)..end], "{count} from {from}");
+        }
     }
 }

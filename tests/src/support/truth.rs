@@ -44,6 +44,10 @@ pub const WRONG: usize = 3;
 pub const CHUNKS: usize = 4;
 /// Word of the program: signals handled, by whichever thread.
 pub const SIGNALS: usize = 5;
+/// Word of the program, written from outside: 1 = it uses all that the recorder has.
+pub const NOTED: usize = 6;
+/// Word of the program: how often its lock was taken, counted by those who had it.
+pub const LOCKED: usize = 7;
 
 /// Second name of a program's ring, in its folder: what it was at the end, whoever removes it.
 pub const LINK: &str = "link";

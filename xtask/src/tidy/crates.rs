@@ -15,7 +15,11 @@ const ARROWS: [(&str, &str, &[&str]); 11] = [
     ("fdr-tracing", "tracing", &["fdr"]),
     ("fdr-parking-lot", "parking-lot", &["fdr"]),
     ("fdr-examples", "examples", &["fdr", "fdr-tracing"]),
-    ("fdr-bench", "bench", &["fdr", "fdr-formats"]),
+    (
+        "fdr-bench",
+        "bench",
+        &["fdr", "fdr-formats", "fdr-parking-lot"],
+    ),
     ("fdr-bench-driver", "bench/driver", &["xtask"]),
     (
         "fdr-tests",
@@ -35,7 +39,10 @@ const ARROWS: [(&str, &str, &[&str]); 11] = [
 ];
 
 /// Crates in workspaces of their own: which of ours they may depend on.
-const OUTSIDE: [(&str, &str, &[&str]); 1] = [("fdr-fuzz", "fuzz", &["fdr-formats"])];
+const OUTSIDE: [(&str, &str, &[&str]); 2] = [
+    ("fdr-fuzz", "fuzz", &["fdr-formats"]),
+    ("fdr-fleet", "fleet", &["fdr-cli", "fdr-formats"]),
+];
 
 /// All that the recorder may depend on outside its tests.
 const RUNTIME: [&str; 3] = ["libc", "fdr-macros", "fdr-formats"];

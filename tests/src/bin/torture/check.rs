@@ -1,13 +1,16 @@
 //! Threads of a trace against their own truth: which records there must be, in which order, and what
 //! must be said of the others.
 
+use fdr_formats::identity::Part;
 use fdr_formats::ring::layout;
 use fdr_tests::support::course::Course;
 use fdr_tests::support::script::FUNCTIONS;
-use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth};
+use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, NOTED, Truth, WRONG};
 
 use crate::look::{Lane, Look};
 use crate::plan::Failure;
+use crate::told::{self, Wanted};
+use crate::victim;
 
 /// How exactly the page knows what a thread has made.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -134,7 +137,8 @@ fn is_whole(edges: &[u8]) -> bool {
 
 /// The thread's course.
 pub(crate) fn course(truth: &Truth, seed: u64, number: usize) -> Course {
-    Course::new(seed.wrapping_add(number as u64), truth.get(number, CALLS))
+    let course = Course::new(seed.wrapping_add(number as u64), truth.get(number, CALLS));
+    course.with_blocks(truth.get(0, NOTED) > 0)
 }
 
 /// One thread that drops nothing: what there is, and how much was made.
@@ -166,6 +170,19 @@ pub(crate) fn thread(
             "{name}: {made} records of {most} ({counts:?})"
         )));
     }
+    told::check(
+        lane,
+        &Wanted {
+            course,
+            made,
+            sure: if matches!(moment, Moment::Since(_)) {
+                least
+            } else {
+                least.max(sure)
+            },
+            is_exact: truth.get(0, NOTED) == 1,
+        },
+    )?;
     if counts.summarised > 0 {
         return match moment {
             Moment::Since(_) => Ok(()),
@@ -188,12 +205,15 @@ pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
     const SHORT: u64 = 16;
     /// Records' room that long pauses may have taken: 16 bytes each.
     const PAUSES: u64 = 64;
+    /// A note is in one chunk as a whole, so ends of chunks are empty: a part of this room, at most.
+    const NOTES: u64 = 32;
     let Lane { name, counts, .. } = lane;
     if chunks < 2 {
         return Err(Failure::Wrong("nobody said how many chunks".into()));
     }
     let full = (layout::CHUNK as u64 - PREAMBLE - SHORT) / 8;
-    let least = ((chunks - 1) * full).saturating_sub(2 * lane.cpus + PAUSES);
+    let notes = lane.said.room + lane.said.room.div_ceil(NOTES);
+    let least = ((chunks - 1) * full).saturating_sub(2 * lane.cpus + PAUSES + notes);
     if counts.overwritten > 0 && counts.readable < least {
         let why = format!("{name}: of {chunks} chunks at least {least} records ({counts:?})");
         return Err(Failure::Lost(least - counts.readable, why));
@@ -234,6 +254,7 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
             "threads that never were: {names:?}"
         )));
     }
+    program(look, truth, seed)?;
     let missing = look.info.missing;
     let made: u64 = gone.iter().sum();
     let said = missing.overwritten + missing.dropped;
@@ -246,6 +267,43 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
         return Err(Failure::Lost(made - said, why));
     }
     Ok(())
+}
+
+/// What a trace says of the program, and what the program found wrong itself.
+fn program(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+    let tags = look.info.identity.get(Part::Tags);
+    let wanted = match truth.get(0, NOTED) {
+        0 => String::new(),
+        _ => victim::tags(seed),
+    };
+    // What is killed before its first record may not have said yet whom the trace is of.
+    let is_early = tags.is_empty() && truth.made() == 0;
+    if tags != wanted && !is_early {
+        return Err(Failure::Wrong(format!("tags {tags:?}, not {wanted:?}")));
+    }
+    match truth.get(0, WRONG) {
+        0 => Ok(()),
+        wrong => Err(Failure::Wrong(format!("the program found {wrong} faults"))),
+    }
+}
+
+/// The trace of a trigger, which was made while the program went on.
+pub(crate) fn fired(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+    program(look, truth, seed)?;
+    for number in truth.threads() {
+        if let Some(lane) = lane(look, number)? {
+            let course = course(truth, seed, number);
+            thread(lane, course, truth, number, Moment::Since(0))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a trigger made the trace.
+pub(crate) fn is_fired(look: &Look) -> bool {
+    look.info
+        .reason
+        .starts_with("trigger torture_victim::noted::strand>")
 }
 
 /// Whether at most `most` of the numbers have that sum.

@@ -16,7 +16,7 @@ use crate::child;
 use crate::kill;
 use crate::look::{Lane, Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
-use crate::victim::{Part, keep};
+use crate::victim::{Part, Setting};
 
 /// From the crash to the end of the process.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -68,12 +68,12 @@ fn process(
     let seed = one.seed >> 1;
     let part = Part("crash", [seed, kind, place]);
     // A thread whose calls are short may never store a record again, and so not crash there.
-    let keep = match place {
-        crash::IN_COMMIT | crash::UNREADABLE => "FDR_KEEP=0",
-        _ => keep(random),
+    let setting = match place {
+        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(one),
+        _ => Setting::any(one, random),
     };
-    let variables = format!("FDR_MEMORY=4M FDR_OUT=%n.fdr {keep}");
-    let (mut child, truth) = part.start(one.plan, folder, 2, &variables)?;
+    let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
+    let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
     let status = child.end(HANGS)?;
     let (wanted, what) = (
         crash::signal(kind),

@@ -15,7 +15,7 @@ use crate::check;
 use crate::child::{self, Child};
 use crate::look::look;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
-use crate::victim::{Part, keep};
+use crate::victim::{Part, Setting};
 
 const LANES: u64 = 8;
 const LIMIT: Duration = Duration::from_secs(60);
@@ -43,10 +43,10 @@ fn process(
     let calls = [0, 40, 3_000][random.below(3) as usize];
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     let crash = random.below(2);
-    let keep = keep(random);
-    let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr {keep}");
+    let setting = Setting::any(one, random).with_trigger();
+    let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr");
     let part = Part("storm", [seed, LANES, calls]);
-    let (mut child, truth) = part.start(one.plan, folder, 4, &variables)?;
+    let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;
     for _ in 0..=random.below(2) {
         let enough = truth.made() + 1 + random.below(200_000);
         if !goes_on(&mut child, || truth.made() >= enough || told(folder))? {
@@ -107,7 +107,7 @@ fn told(folder: &Folder) -> bool {
     child::said(folder.path()).contains(ENDED)
 }
 
-fn is_hidden(path: &Path) -> bool {
+pub(crate) fn is_hidden(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default();
     name.to_string_lossy().starts_with('.')
 }

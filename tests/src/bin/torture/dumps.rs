@@ -14,7 +14,7 @@ use fdr_tests::support::wait::Patience;
 use crate::check::{self, Moment};
 use crate::look::{Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::victim::{Part, keep};
+use crate::victim::{Part, Setting};
 
 const THREADS: u64 = 64;
 /// Signals of a process.
@@ -44,8 +44,9 @@ struct Files<'a> {
 fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
     let part = Part("dumps", [seed, THREADS, signals]);
-    let variables = format!("FDR_MEMORY=32M FDR_OUT=%n.fdr {}", keep(&mut one.random()));
-    let (mut child, truth) = part.start(one.plan, folder, 2, &variables)?;
+    let setting = Setting::any(one, &mut one.random()).with_trigger();
+    let variables = "FDR_MEMORY=32M FDR_OUT=%n.fdr";
+    let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
     let mut files = Files {
         folder,
         truth: &truth,

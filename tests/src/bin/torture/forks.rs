@@ -11,7 +11,7 @@ use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE,
 use crate::check;
 use crate::look::{Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::victim::{Part, keep};
+use crate::victim::{Part, Setting};
 
 /// Forks of a process; the page has room for 2000.
 const ROUND: u64 = 200;
@@ -60,8 +60,8 @@ fn files(folder: &Folder) -> Result<Files, Failure> {
 fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
     let part = Part("forks", [seed, forks, 0]);
-    let variables = format!("FDR_MEMORY=4M {}", keep(&mut one.random()));
-    let (mut child, truth) = part.start(one.plan, folder, 2, &variables)?;
+    let setting = Setting::any(one, &mut one.random());
+    let (mut child, truth) = part.start(one.plan, folder, 2, setting, "FDR_MEMORY=4M")?;
     let parent = u64::from(child.id());
     child.succeed(folder.path(), LIMIT)?;
     if truth.get(0, PHASE) != forks {

@@ -15,9 +15,10 @@ use fdr_tests::support::truth::Truth;
 
 use crate::check;
 use crate::child;
-use crate::look::look_but;
+use crate::cut;
+use crate::look::{look, look_but};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
-use crate::victim::{Part, TOTALS_KIB, keep};
+use crate::victim::{Part, Setting, TOTALS_KIB};
 
 const LANES: u64 = 8;
 /// No moment is so far away.
@@ -63,7 +64,7 @@ fn variables(random: &mut Random) -> (String, u64) {
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     // Room for twice as many threads as live at a time, and for their totals.
     let memory = 2 * LANES * (256 + TOTALS_KIB);
-    let variables = format!("FDR_MEMORY={memory}K FDR_CLOCK={clock} {}", keep(random));
+    let variables = format!("FDR_MEMORY={memory}K FDR_CLOCK={clock}");
     (variables, chunks)
 }
 
@@ -72,11 +73,12 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     let in_memory = random.below(2) == 0;
     let (calls, moment) = moment(&mut random);
     let (variables, chunks) = variables(&mut random);
+    let setting = Setting::any(one, &mut random).with_trigger();
     let pause = Duration::from_nanos(random.below(100_000));
     one.within(in_memory, |folder| {
         let seed = one.seed >> 1;
         let part = Part("storm", [seed, LANES, calls]);
-        let (mut child, truth) = part.start(one.plan, folder, chunks, &variables)?;
+        let (mut child, truth) = part.start(one.plan, folder, chunks, setting, &variables)?;
         match moment {
             Moment::After(time) => {
                 let begun = Instant::now();
@@ -117,9 +119,23 @@ fn left(
             _ => Err(Failure::Wrong(format!("{rings:?}"))),
         };
     };
-    let others = folder.files().len() - 4;
-    if others > 0 {
+    let traces = folder.ending(".fdr");
+    // A trace that was not finished has a hidden name.
+    let hidden = folder
+        .files()
+        .iter()
+        .filter(|file| cut::is_hidden(file))
+        .count();
+    if folder.files().len() > 4 + traces.len() + hidden || traces.len() + hidden > 1 {
         return Err(Failure::Wrong(format!("{:?}", folder.files())));
+    }
+    for trace in &traces {
+        let look = look(trace)?;
+        if !check::is_fired(&look) {
+            return Err(Failure::Wrong(look.info.reason));
+        }
+        check::fired(&look, truth, seed)?;
+        lock(tally).count("traces of triggers", 1);
     }
     if !is_finished(ring) {
         return match made {

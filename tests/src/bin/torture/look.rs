@@ -9,14 +9,19 @@ use fdr_formats::source::{Source, drive};
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo, registry,
 };
+use fdr_tests::support::course::STRAND_WORD;
 use fdr_tests::support::script::FUNCTIONS;
 
+use crate::told::{Names, Said};
+
 /// Functions that are in no script have the numbers behind those that are.
-const OTHERS: [&str; 2] = ["outer", "inner"];
+const OTHERS: [&str; 3] = ["outer", "inner", "strand"];
 pub(crate) const OUTER: u8 = 2 * FUNCTIONS.len() as u8;
 pub(crate) const INNER: u8 = OUTER + 2;
+pub(crate) const STRAND: u8 = INNER + 2;
+const _: () = assert!(STRAND == STRAND_WORD);
 /// The number of functions that no check knows by name.
-const ANY: u8 = INNER + 2;
+const ANY: u8 = STRAND + 2;
 
 /// All of a trace.
 pub(crate) struct Look {
@@ -25,7 +30,7 @@ pub(crate) struct Look {
 }
 
 /// One thread of it.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Lane {
     pub(crate) id: ThreadId,
     pub(crate) name: String,
@@ -38,6 +43,8 @@ pub(crate) struct Lane {
     pub(crate) short: Vec<(usize, u64)>,
     /// How many calls of each function have ended, in the words of a script.
     pub(crate) ended: BTreeMap<u8, u64>,
+    /// Its notes.
+    pub(crate) said: Said,
     synthetic: [u64; 2],
     open: Vec<FunctionId>,
     last: Ticks,
@@ -45,6 +52,7 @@ pub(crate) struct Lane {
 
 struct Collect {
     words: BTreeMap<FunctionId, u8>,
+    names: Names,
     lanes: Vec<Lane>,
     wrong: Vec<String>,
     said: Vec<Diagnostic>,
@@ -107,6 +115,15 @@ impl Sink for Collect {
             (Mark::ShortCalls { calls, .. }, Some(lane)) => {
                 lane.short.push((lane.edges.len(), *calls));
             }
+            (Mark::Note { kind, body, .. }, Some(lane)) => {
+                let place = lane.edges.len();
+                let taken = lane
+                    .said
+                    .take(place, (*kind, body), &self.names, &self.words);
+                let name = &lane.name;
+                let wrong = taken.err().map(|why| format!("{name}: {why}"));
+                self.wrong.extend(wrong);
+            }
             _ => {}
         }
     }
@@ -142,6 +159,7 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
     let source: Box<dyn Source> = registry::open_path(path).map_err(|error| failed(&error))?;
     let mut collect = Collect {
         words: words(source.info()),
+        names: Names::new(source.info()),
         lanes: Vec::new(),
         wrong: Vec::new(),
         said: Vec::new(),
@@ -205,6 +223,23 @@ impl Lane {
             _ => open.saturating_sub(1),
         };
         (self.synthetic[1], self.edges.iter().fold(0, step))
+    }
+
+    /// The same without the records of handlers.
+    pub(crate) fn without_handlers(&self) -> Lane {
+        let mut own = self.clone();
+        let is_own = |edge: &u8| !(OUTER..STRAND).contains(edge);
+        own.edges.retain(is_own);
+        // How many records of the thread's own come before each.
+        let mut before = vec![0];
+        for edge in &self.edges {
+            let last = before.last().copied().unwrap_or(0);
+            before.push(last + usize::from(is_own(edge)));
+        }
+        for (place, _) in &mut own.said.told {
+            *place = before.get(*place).copied().unwrap_or(0);
+        }
+        own
     }
 
     /// Records that were committed, and those of calls that left none.

@@ -16,6 +16,7 @@ mod snapshots;
 mod speed;
 mod threads;
 mod timer;
+mod told;
 mod victim;
 
 use std::env;

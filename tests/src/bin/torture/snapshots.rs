@@ -4,7 +4,6 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{MADE, STOP, Truth};
 
 use crate::check::{self, Moment};
@@ -12,7 +11,7 @@ use crate::child::Child;
 use crate::look::look;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::speed;
-use crate::victim::{Part, keep};
+use crate::victim::{Part, Setting};
 
 const THREADS: usize = 8;
 /// Snapshots of a process.
@@ -46,10 +45,10 @@ pub(crate) fn start(
     folder: &Folder,
     seed: u64,
     threads: usize,
+    setting: Setting,
 ) -> Result<(Child, Truth), String> {
     let part = Part("storm", [seed, threads as u64, 0]);
-    let variables = format!("FDR_OUT=%n.fdr {}", keep(&mut Random::new(seed)));
-    let (mut child, truth) = part.start(plan, folder, 4, &variables)?;
+    let (mut child, truth) = part.start(plan, folder, 4, setting, "FDR_OUT=%n.fdr")?;
     child.until("full rings", LIMIT, || {
         (1..=threads).all(|thread| truth.get(thread, MADE) >= FULL)
     })?;
@@ -58,7 +57,8 @@ pub(crate) fn start(
 
 fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
-    let (mut child, truth) = start(one.plan, folder, seed, THREADS)?;
+    let setting = Setting::any(one, &mut one.random()).with_trigger();
+    let (mut child, truth) = start(one.plan, folder, seed, THREADS, setting)?;
     let rings = folder.ending(".fdr-ring");
     let [ring] = rings.as_slice() else {
         return Err(Failure::Wrong(format!("rings: {rings:?}")));
@@ -74,7 +74,8 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
             let lane = check::lane(&look, thread)?;
             let lane = lane.ok_or_else(|| Failure::Lost(before, format!("no n{thread}")))?;
             records += lane.counts.readable;
-            taken += lane.counts.readable + SUMMARY * lane.short.len() as u64;
+            let summaries = SUMMARY * lane.short.len() as u64;
+            taken += lane.counts.readable + summaries + lane.said.room;
             let course = check::course(&truth, seed, thread);
             let moment = Moment::Since(before);
             check::thread(lane, course, &truth, thread, moment)?;
@@ -89,13 +90,21 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     }
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;
-    let last = folder.ending(".fdr");
-    let last = last
-        .first()
+    let traces = folder.ending(".fdr");
+    let (last, before) = traces
+        .split_last()
         .ok_or_else(|| "no file of the end".to_owned())?;
     check::all(&look(last)?, &truth, seed, 0)?;
+    for trace in before {
+        let look = look(trace)?;
+        if !check::is_fired(&look) {
+            return Err(Failure::Wrong(look.info.reason));
+        }
+        check::fired(&look, &truth, seed)?;
+    }
     let mut tally = lock(tally);
     tally.count("records in snapshots", records);
+    tally.count("traces of triggers", before.len() as u64);
     tally.count("records made meanwhile", truth.made());
     Ok(())
 }

@@ -10,6 +10,7 @@ use fdr_tests::support::truth::{STOP, Truth};
 
 use crate::plan::{Plan, Try};
 use crate::snapshots::start;
+use crate::victim::Setting;
 
 /// Turns of each kind, and how long each is.
 const TURNS: usize = 11;
@@ -52,7 +53,7 @@ pub(crate) fn compare(plan: &Plan) -> Result<String, String> {
         seed: plan.seed,
     };
     let folder = one.folder(true);
-    let (mut child, truth) = start(plan, &folder, 1, 1)?;
+    let (mut child, truth) = start(plan, &folder, 1, 1, Setting::plain())?;
     let ring = folder.ending(".fdr-ring");
     let ring = ring.first().ok_or("no ring")?;
     let (mut alone, mut some, mut many, mut count) = (Vec::new(), Vec::new(), Vec::new(), 0u64);

@@ -12,7 +12,7 @@ use fdr_tests::support::truth::{MADE, PHASE, STOP};
 
 use crate::look::{Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::victim::Part;
+use crate::victim::{Part, Setting};
 
 const AT_ONCE: u64 = 25;
 const ROUND: u64 = 100_000;
@@ -90,7 +90,7 @@ fn recorded(look: &Look) -> u64 {
 fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let part = Part("threads", [0, count, AT_ONCE]);
     let variables = &format!("FDR_MEMORY={BUDGET_KIB}K FDR_OUT=%n.fdr");
-    let (mut child, truth) = part.start(one.plan, folder, 2, variables)?;
+    let (mut child, truth) = part.start(one.plan, folder, 2, Setting::plain(), variables)?;
     child.until("a tenth", LIMIT, || truth.get(0, PHASE) >= 1)?;
     let rings = folder.ending(".fdr-ring");
     let ring = rings.first().ok_or_else(|| "there is no ring".to_owned())?;

@@ -10,7 +10,8 @@ use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
 use crate::check;
 use crate::look::{INNER, Lane, Look, OUTER, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::victim::Part;
+use crate::told::{self, Wanted};
+use crate::victim::{Part, Setting};
 
 const THREADS: u64 = 8;
 /// Signals of a process where the time is limited: ten seconds' worth, if the machine keeps up.
@@ -38,7 +39,8 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let seed = one.seed >> 1;
     let part = Part("timer", [seed, THREADS, signals / THREADS]);
     let variables = "FDR_OUT=%n.fdr";
-    let (mut child, truth) = part.start(one.plan, folder, CHUNKS, variables)?;
+    let setting = Setting::exact(one);
+    let (mut child, truth) = part.start(one.plan, folder, CHUNKS, setting, variables)?;
     let handled = || {
         truth
             .threads()
@@ -107,12 +109,20 @@ fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
         }
         // A handler that interrupts the thread's first record has no place for its own.
         without_place += asked - counts.recorded;
-        let kept: Vec<u8> = lane.edges.iter().copied().filter(|e| *e < OUTER).collect();
+        let mine = lane.without_handlers();
         let course = check::course(truth, seed, thread);
-        if course.window(own - kept.len() as u64, kept.len() as u64) != kept {
+        let kept = mine.edges.len() as u64;
+        if course.window(own - kept, kept) != mine.edges {
             let why = format!("{name}: its own records are not the last ones of its course");
             return Err(Failure::Wrong(why));
         }
+        let wanted = Wanted {
+            course,
+            made: own,
+            sure: own,
+            is_exact: true,
+        };
+        told::check(&mine, &wanted)?;
     }
     let missing = look.info.missing;
     if missing.dropped != without_place || missing.threads > 0 {

@@ -2,14 +2,78 @@
 //! program what its recorder is to be compared with.
 
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CHUNKS, Truth};
+use fdr_tests::support::truth::{CHUNKS, NOTED, Truth};
 
 use crate::child::Child;
-use crate::plan::{Folder, Plan};
+use crate::plan::{Folder, Plan, Try};
 
-/// How much time a ring is to hold: in some tries each call leaves its records, in others short ones leave none.
-pub(crate) fn keep(random: &mut Random) -> &'static str {
-    ["FDR_KEEP=0", "FDR_KEEP=10s", "FDR_KEEP=20ms"][random.below(3) as usize]
+/// What the recorder is told, and whether the program uses all that the recorder has.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    /// How much time a ring is to hold: in some tries each call leaves its records, in others short ones leave none.
+    keep: &'static str,
+    is_noted: bool,
+    has_trigger: bool,
+}
+
+impl Setting {
+    /// Every call leaves its records, and the program says nothing beside its calls.
+    pub(crate) fn plain() -> Setting {
+        Setting {
+            keep: "0",
+            is_noted: false,
+            has_trigger: false,
+        }
+    }
+
+    /// Every call leaves its records; in the first try and each second one all is on.
+    pub(crate) fn exact(one: &Try<'_>) -> Setting {
+        Setting {
+            is_noted: one.index.is_multiple_of(2),
+            ..Setting::plain()
+        }
+    }
+
+    /// The same with any time that a ring is to hold.
+    pub(crate) fn any(one: &Try<'_>, random: &mut Random) -> Setting {
+        Setting {
+            keep: ["0", "10s", "20ms"][random.below(3) as usize],
+            ..Setting::exact(one)
+        }
+    }
+
+    /// A trigger fires at the first task, if all is on.
+    pub(crate) fn with_trigger(self) -> Setting {
+        Setting {
+            has_trigger: true,
+            ..self
+        }
+    }
+
+    /// The word of the page.
+    fn word(self) -> u64 {
+        match self.keep {
+            _ if !self.is_noted => 0,
+            "0" => 1,
+            _ => 2,
+        }
+    }
+
+    fn variables(self, seed: u64) -> String {
+        let mut variables = format!("FDR_KEEP={}", self.keep);
+        if self.is_noted {
+            variables += &format!(" FDR_SCHED=1 FDR_TAGS={}", tags(seed));
+            if self.has_trigger {
+                variables += " FDR_TRIGGER=torture_victim::noted::strand>1us,exit";
+            }
+        }
+        variables
+    }
+}
+
+/// What a trace of all says of its program.
+pub(crate) fn tags(seed: u64) -> String {
+    format!("seed={seed},all=on")
 }
 
 /// KiB of the totals of a ring of that many chunks, four at most.
@@ -20,22 +84,24 @@ pub(crate) struct Part<'a>(pub(crate) &'a str, pub(crate) [u64; 3]);
 
 impl Part<'_> {
     /// Starts it in the folder, each thread's ring so many chunks long, with these of the recorder's other
-    /// variables: `FDR_MEMORY=4M FDR_OUT=%n.fdr`. Every call leaves its records, because they are compared with the
-    /// calls that the program made.
+    /// variables: `FDR_MEMORY=4M FDR_OUT=%n.fdr`.
     pub(crate) fn start(
         &self,
         plan: &Plan,
         folder: &Folder,
         chunks: u64,
+        setting: Setting,
         variables: &str,
     ) -> Result<(Child, Truth), String> {
         let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
         truth.set(0, CHUNKS, chunks);
+        truth.set(0, NOTED, setting.word());
         let Part(name, numbers) = *self;
+        let setting = setting.variables(numbers[0]);
         let mut words = vec![name.to_owned(), "page".to_owned()];
         words.extend(numbers.map(|number| number.to_string()));
         let program = plan.programs.join("torture_victim");
-        let variables = format!("FDR=1 FDR_KEEP=0 FDR_BUFFER={}K {variables}", 64 * chunks);
+        let variables = format!("FDR=1 {setting} FDR_BUFFER={}K {variables}", 64 * chunks);
         let child = Child::start(&program, folder.path(), &variables, &words)?;
         Ok((child, truth))
     }

@@ -5,6 +5,7 @@
 mod crash;
 mod dumps;
 mod forks;
+mod noted;
 mod page;
 mod storm;
 mod threads;
@@ -21,6 +22,7 @@ fn main() {
     unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
     let words: Vec<String> = env::args().skip(1).collect();
     let page = page::open(&words[1]);
+    noted::begin(page);
     let seed = number(&words[2]);
     let values: Vec<u64> = words[3..].iter().map(|word| number(word)).collect();
     match words[0].as_str() {

@@ -4,10 +4,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle};
 
 use fdr::traced;
-use fdr_tests::support::course::Course;
-use fdr_tests::support::script::{FUNCTIONS, Script};
+use fdr_tests::support::course::{Course, EVERY};
+use fdr_tests::support::script::Script;
 use fdr_tests::support::truth::{CALLS, ENTRIES, LIFE, MADE, STOP, THREADS};
 
+use crate::noted::{self, Functions};
 use crate::page::{Entry, Page};
 
 pub(crate) struct Walk<'a> {
@@ -15,30 +16,59 @@ pub(crate) struct Walk<'a> {
     truth: &'a Entry,
     /// Called after each record.
     each: &'a mut dyn FnMut(),
+    /// Of a thread that leaves notes: edges of its scripts so far.
+    noted: Option<u64>,
 }
 
 impl Walk<'_> {
+    /// Records that are surely made.
+    pub(crate) fn so_far(&self) -> u64 {
+        self.truth.get(MADE)
+    }
+
     /// The record that was just asked for is made.
-    fn made(&mut self) {
+    pub(crate) fn made(&mut self) {
         self.truth.count(MADE);
         (self.each)();
+    }
+
+    /// The same of an edge of the script.
+    fn stepped(&mut self) {
+        self.made();
+        if let Some(edges) = &mut self.noted {
+            *edges += 1;
+            if *edges % EVERY == 0 {
+                let serial = *edges / EVERY - 1;
+                noted::block(self, serial);
+            }
+        }
     }
 }
 
 fn body(walk: &mut Walk<'_>, depth: usize) {
-    const CALLS: [fn(&mut Walk<'_>, usize); FUNCTIONS.len()] = [alpha, beta, gamma, delta];
+    const PLAIN: Functions = [alpha, beta, gamma, delta];
+    let functions = match walk.noted {
+        Some(_) => noted::FUNCTIONS,
+        None => PLAIN,
+    };
     while let Some(function) = walk.script.step(depth) {
-        CALLS[function](walk, depth + 1);
-        walk.made();
+        functions[function](walk, depth + 1);
+        walk.stepped();
     }
+}
+
+/// The body of a function of scripts.
+pub(crate) fn inside(walk: &mut Walk<'_>, depth: usize) {
+    walk.stepped();
+    body(walk, depth);
 }
 
 macro_rules! functions {
     ($($name:ident)*) => {$(
         #[traced]
-        fn $name(walk: &mut Walk<'_>, depth: usize) {
-            walk.made();
-            body(walk, depth);
+        fn $name(walk: &mut Walk<'_>, depth: usize) -> u64 {
+            inside(walk, depth);
+            0
         }
     )*};
 }
@@ -49,6 +79,7 @@ functions! { alpha beta gamma delta }
 pub(crate) fn run(course: Course, truth: &Entry, stop: &Entry, each: &mut dyn FnMut()) {
     truth.set(CALLS, course.calls());
     truth.set(LIFE, 1);
+    let mut noted = noted::is_on().then_some(0);
     for number in 0.. {
         let Some(script) = course.part(number).filter(|_| stop.get(STOP) == 0) else {
             break;
@@ -57,8 +88,10 @@ pub(crate) fn run(course: Course, truth: &Entry, stop: &Entry, each: &mut dyn Fn
             script,
             truth,
             each,
+            noted,
         };
         body(&mut walk, 0);
+        noted = walk.noted;
     }
     truth.set(LIFE, 2);
 }

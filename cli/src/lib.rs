@@ -1,4 +1,5 @@
-//! `fdr`: record programs, and read what the recorder wrote.
+//! `fdr`: record programs, and read what the recorder wrote. `fdr-fleet`, which is built by itself, reads traces
+//! with [`fleet`]; nothing else of this crate is for others.
 //!
 //! This file parses the command line, runs one command and turns its end into an exit code. It must
 //! never do a command's work.
@@ -13,6 +14,8 @@ mod columns;
 mod commands;
 mod completions;
 mod damage;
+#[doc(hidden)]
+pub mod fleet;
 mod input;
 mod memory;
 mod pager;
@@ -38,6 +41,7 @@ use std::process::ExitCode;
 
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
+use commands::fleet_program::{self, ExportOptions, QueryOptions};
 use commands::{
     Status, convert, ctl, diff, flame, generate, graph, hist, info, listen, map, pack, record,
     records, recover, replay, report as report_command, rings, scrub, slow, snapshot, state, top,
@@ -133,6 +137,8 @@ enum Command {
     #[command(alias = "list")]
     Rings(rings::Options),
     Listen(listen::Options),
+    Export(ExportOptions),
+    Query(QueryOptions),
     #[command(hide = true)]
     Generate(generate::Options),
 }
@@ -180,7 +186,9 @@ fn asked_colour() -> ColorChoice {
     }
 }
 
-fn main() -> ExitCode {
+/// The whole program: runs the command that the command line names.
+#[must_use]
+pub fn run() -> ExitCode {
     signals::survive_limits();
     fdr_formats::temporary::made_by(place::create_unnamed);
     let parsed = Arguments::command().color(asked_colour()).try_get_matches();
@@ -219,6 +227,8 @@ fn main() -> ExitCode {
         Command::Ctl(options) => ctl::run(&options),
         Command::Rings(options) => rings::run(&options),
         Command::Listen(options) => listen::run(&options),
+        Command::Export(options) => fleet_program::export(&options),
+        Command::Query(options) => fleet_program::query(&options),
         Command::Generate(options) => generate::run(&options, &Arguments::command()),
     };
     pager::end();

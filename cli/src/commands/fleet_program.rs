@@ -1,0 +1,69 @@
+//! `fdr export` and `fdr query`: commands of the program `fdr-fleet`, which is installed by itself because it has an engine
+//! for SQL in it. It is looked for as cargo looks for its subcommands. Must never know its options.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::bail;
+
+use super::Status;
+
+const PROGRAM: &str = "fdr-fleet";
+
+/// Write traces as Parquet files, to ask questions over many (by fdr-fleet)
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct ExportOptions {
+    /// As `fdr-fleet export --help` says
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
+}
+
+/// Ask questions over many exported traces, in SQL (by fdr-fleet)
+#[derive(clap::Args)]
+#[command(disable_help_flag = true)]
+pub(crate) struct QueryOptions {
+    /// As `fdr-fleet query --help` says
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
+}
+
+/// Runs `fdr export`.
+pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<Status> {
+    become_it("export", &options.arguments)
+}
+
+/// Runs `fdr query`.
+pub(crate) fn query(options: &QueryOptions) -> anyhow::Result<Status> {
+    become_it("query", &options.arguments)
+}
+
+/// Where it is, if it stands beside this program. Else the system looks for it.
+fn beside() -> Option<PathBuf> {
+    let beside = env::current_exe().ok()?.with_file_name(PROGRAM);
+    beside.is_file().then_some(beside)
+}
+
+fn become_it(command: &str, arguments: &[OsString]) -> anyhow::Result<Status> {
+    let program = beside().unwrap_or_else(|| PROGRAM.into());
+    let error = Command::new(&program).arg(command).args(arguments).exec();
+    if error.kind() == io::ErrorKind::NotFound {
+        bail!(
+            "fdr {command} needs the program {PROGRAM}, and there is none beside this one or on PATH: \
+             `cargo install --path fleet` in the sources of fdr installs it"
+        );
+    }
+    bail!("{}: {error}", crate::ui::path(&program))
+}

@@ -1,0 +1,9 @@
+//! The tests of `fdr-fleet` as a program: what it exports is what `fdr report` says, whatever moment it is killed at and
+//! whatever is damaged.
+
+mod damage;
+mod house;
+mod kills;
+mod overlap;
+mod sums;
+mod support;

@@ -1,0 +1,420 @@
+//! What notes say, compared with what the program surely said. A note whose parts are not of one event is torn. Must
+//! never take a note for right that the program could not have made.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::notes::{Field, FieldValue, Form, Note, NoteKind, RESULT, reason, thread_state};
+use fdr_formats::{FunctionId, TraceInfo};
+use fdr_tests::support::course::{self, Course, EVERY, ROUND};
+
+use crate::look::{Lane, STRAND};
+use crate::plan::Failure;
+
+/// A note that the program makes at a place that is known before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// The arguments of a call, whose entry has that number among the thread's records.
+    Enter(u8, u64),
+    /// The result of a call, whose exit has that number.
+    Leave(u8, u64),
+    /// The event of a block.
+    Event(u64),
+    /// Its counter.
+    Counter(u64),
+    /// Its task, after so many polls.
+    Task(u64),
+}
+
+/// A note about the thread's lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wait {
+    pub(crate) object: u64,
+    pub(crate) holder: u64,
+    pub(crate) blocks: bool,
+}
+
+/// All that a thread said.
+#[derive(Clone, Default)]
+pub(crate) struct Said {
+    /// Each before the edge of that place.
+    pub(crate) told: Vec<(usize, Told)>,
+    /// The numbers of its tasks, one for each note of a task.
+    pub(crate) tasks: Vec<u64>,
+    pub(crate) waits: Vec<Wait>,
+    /// The room that its notes take, in function records.
+    pub(crate) room: u64,
+}
+
+/// The names of a trace, for what notes refer to.
+pub(crate) struct Names(BTreeMap<u32, String>);
+
+impl Names {
+    pub(crate) fn new(info: &TraceInfo) -> Names {
+        let last = |name: &str| name.rsplit("::").next().unwrap_or(name).to_owned();
+        let functions = info.functions.iter();
+        Names(
+            functions
+                .map(|function| (function.id.0, last(&function.name)))
+                .collect(),
+        )
+    }
+
+    fn get(&self, id: u32) -> &str {
+        self.0.get(&id).map_or("", String::as_str)
+    }
+}
+
+/// Fields as names and values.
+fn values<'a>(fields: &[Field<'a>], names: &'a Names) -> Vec<(&'a str, u8, FieldValue<'a>)> {
+    let value = |field: &Field<'a>| (names.get(field.name), field.place, field.value);
+    fields.iter().map(value).collect()
+}
+
+/// Whether the text is that number.
+fn is_text(text: &[u8], length: u64, number: u64) -> bool {
+    length == text.len() as u64 && number.to_string().as_bytes() == text
+}
+
+impl Said {
+    /// Takes a note, before the edge of that place.
+    pub(crate) fn take(
+        &mut self,
+        place: usize,
+        (kind, body): (NoteKind, &[u8]),
+        names: &Names,
+        words: &BTreeMap<FunctionId, u8>,
+    ) -> Result<(), String> {
+        /// Bytes of a note's record besides its body.
+        const HEAD: usize = 24;
+        self.room += (HEAD + body.len()).div_ceil(8) as u64;
+        let torn = || format!("a note that nobody wrote: {:?}", Note::decode(kind, body));
+        let note = Note::decode(kind, body).ok_or_else(torn)?;
+        if let Note::ThreadState { .. } = note {
+            self.waits.push(wait(&note, names, words).ok_or_else(torn)?);
+            return Ok(());
+        }
+        if let Note::Task { task, .. } = note {
+            self.tasks.push(task);
+        }
+        let told = told(&note, names, words).ok_or_else(torn)?;
+        self.told.push((place, told));
+        Ok(())
+    }
+}
+
+fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Option<Told> {
+    use FieldValue::{Text, Unsigned};
+    match note {
+        Note::Event {
+            name, form, fields, ..
+        } => match (
+            names.get(*name),
+            Form::of(*form)?,
+            &values(fields, names)[..],
+        ) {
+            (
+                "noted",
+                Form::Instant,
+                &[
+                    ("serial", _, Unsigned(serial)),
+                    ("check", _, Unsigned(check)),
+                    ("text", _, Text(text, length)),
+                ],
+            ) if check == course::check(serial) && is_text(text, length, serial) => {
+                Some(Told::Event(serial))
+            }
+            ("counted", Form::Counter, &[(_, _, Unsigned(serial))]) => Some(Told::Counter(serial)),
+            _ => None,
+        },
+        Note::Arguments { function, fields } => {
+            let word = *words.get(&FunctionId(*function))?;
+            match values(fields, names)[..] {
+                [(_, RESULT, Unsigned(number))] if word < STRAND => Some(Told::Leave(word, number)),
+                [
+                    ("number", 0, Unsigned(number)),
+                    ("text", 1, Text(text, length)),
+                ] if word < STRAND && is_text(text, length, number) => {
+                    Some(Told::Enter(word, number))
+                }
+                [("number", 0, Unsigned(number))] if word == STRAND => {
+                    Some(Told::Enter(word, number))
+                }
+                _ => None,
+            }
+        }
+        Note::Task {
+            parent,
+            name,
+            state,
+            elapsed,
+            busy,
+            polls,
+            ..
+        } => {
+            use fdr_formats::notes::task_state::{FINISHED, WAITING};
+            let is_right = matches!((*state, *polls), (WAITING, 1) | (FINISHED, 2))
+                && names.get(*name) == "strand"
+                && *parent == 0
+                && busy <= elapsed;
+            is_right.then_some(Told::Task(*polls))
+        }
+        Note::ThreadState { .. } => None,
+    }
+}
+
+fn wait(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Option<Wait> {
+    let Note::ThreadState {
+        object,
+        holder,
+        name,
+        state,
+        reason,
+        function,
+        ..
+    } = *note
+    else {
+        return None;
+    };
+    let is_known = |id: u32| id == 0 || words.get(&FunctionId(id)).is_some_and(|w| *w <= STRAND);
+    // A name that the lock got while the trace was written is not among the trace's names.
+    let is_named = ["torture", ""].contains(&names.get(name));
+    let blocks = state == thread_state::BLOCKED;
+    let is_right = is_named
+        && is_known(function)
+        && object != 0
+        && reason == reason::LOCK
+        && (blocks || state == thread_state::RUNNING);
+    is_right.then_some(Wait {
+        object,
+        holder,
+        blocks,
+    })
+}
+
+/// How notes are to be compared.
+pub(crate) struct Wanted {
+    pub(crate) course: Course,
+    /// Records that the thread made.
+    pub(crate) made: u64,
+    /// Records that are surely followed by what the program says behind them.
+    pub(crate) sure: u64,
+    /// Every call leaves its records, so each note is at its place.
+    pub(crate) is_exact: bool,
+}
+
+/// Whether the lane's notes are those of the course, none torn, missing or twice.
+pub(crate) fn check(lane: &Lane, wanted: &Wanted) -> Result<(), Failure> {
+    let Said { told, waits, .. } = &lane.said;
+    let wrong = |why: String| Err(Failure::Wrong(format!("{}: {why}", lane.name)));
+    if !wanted.course.has_blocks() {
+        return match (told.first(), waits.first()) {
+            (None, None) => Ok(()),
+            some => wrong(format!("notes of a program that says nothing: {some:?}")),
+        };
+    }
+    if let Some(two) = waits.windows(2).find(|two| {
+        two[0].blocks == two[1].blocks || (two[0].blocks && two[0].object != two[1].object)
+    }) {
+        return wrong(format!("waits that are not one after the other: {two:?}"));
+    }
+    if let Some(wait) = waits.iter().find(|wait| wait.holder == lane.id.0) {
+        return wrong(format!("it waits for itself: {wait:?}"));
+    }
+    tasks(lane).or_else(wrong)?;
+    match wanted.is_exact {
+        true => exact(lane, wanted),
+        false => kept(lane, wanted),
+    }
+    .or_else(wrong)
+}
+
+/// The two notes of a task have one number, and no other has it.
+fn tasks(lane: &Lane) -> Result<(), String> {
+    let Said { told, tasks, .. } = &lane.said;
+    let polls = told.iter().filter_map(|(_, told)| match told {
+        Told::Task(polls) => Some(*polls),
+        _ => None,
+    });
+    let mut before = (0, 0);
+    for (polls, &task) in polls.zip(tasks) {
+        let (last, of) = before;
+        let is_right = match polls {
+            1 => task > of,
+            _ => last != 1 || task == of,
+        };
+        if !is_right {
+            return Err(format!(
+                "task {task} has poll {polls} behind poll {last} of task {of}"
+            ));
+        }
+        before = (polls, task);
+    }
+    Ok(())
+}
+
+/// What the program says between two records, of which the second has that number.
+fn between(before: Option<u8>, after: Option<u8>, number: u64) -> Vec<Told> {
+    let mut told = Vec::new();
+    if let Some(word) = before {
+        let is_second_poll = word == STRAND && number % ROUND != EVERY + 1;
+        if word % 2 == 0 && !is_second_poll {
+            told.push(Told::Enter(word, number - 1));
+        }
+    }
+    match after {
+        Some(STRAND) if number % ROUND == EVERY => {
+            told.extend([Told::Event(number / ROUND), Told::Counter(number / ROUND)]);
+        }
+        Some(word) if word == STRAND + 1 => {
+            told.push(Told::Task(if number % ROUND == EVERY + 1 { 1 } else { 2 }));
+        }
+        Some(word) if word % 2 == 1 => told.push(Told::Leave(word - 1, number)),
+        _ => {}
+    }
+    told
+}
+
+/// Each note is at its place, between the records where it was made.
+fn exact(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
+    let count = lane.edges.len() as u64;
+    let first = wanted.made - count;
+    // One record before, and one behind.
+    let from = first.saturating_sub(1);
+    let edges = wanted.course.window(from, count + 2);
+    let edge = |number: u64| {
+        let at = number.checked_sub(from)?;
+        edges.get(at as usize).copied()
+    };
+    let mut told = lane.said.told.iter().peekable();
+    for place in 0..=lane.edges.len() {
+        let number = first + place as u64;
+        let before = number.checked_sub(1).and_then(edge);
+        let expected = between(before, edge(number), number);
+        let mut found = Vec::new();
+        while let Some((_, told)) = told.next_if(|(at, _)| *at == place) {
+            found.push(*told);
+        }
+        let is_last = place == lane.edges.len();
+        let is_right = match place {
+            _ if found == expected => true,
+            // Before the first record and behind the last one, notes may be gone, and not yet made.
+            0 if first > 0 && expected.ends_with(&found) => true,
+            _ if is_last => {
+                let has_all = matches!(expected.first(), Some(Told::Enter(..)))
+                    && found.is_empty()
+                    && number <= wanted.sure;
+                !has_all && expected.starts_with(&found)
+            }
+            _ => false,
+        };
+        if !is_right {
+            return Err(format!(
+                "before record {number}, {place} of {count} in the trace: {found:?}, not {expected:?}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A part of a course, so that not each look makes all edges before.
+struct Known {
+    course: Course,
+    from: u64,
+    edges: Vec<u8>,
+}
+
+impl Known {
+    fn get(&mut self, number: u64) -> Option<u8> {
+        const PART: u64 = 300 * ROUND;
+        let at = |known: &Known| {
+            let at = number.checked_sub(known.from)?;
+            known.edges.get(at as usize).copied()
+        };
+        at(self).or_else(|| {
+            self.from = number - number % ROUND;
+            self.edges = self.course.window(self.from, PART);
+            at(self)
+        })
+    }
+}
+
+/// Short calls leave neither records nor notes: each other call has its own, and the events are all there.
+fn kept(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
+    let mut known = Known {
+        course: wanted.course,
+        from: 0,
+        edges: Vec::new(),
+    };
+    let Said { told, .. } = &lane.said;
+    let mut last = None;
+    for (place, note) in told {
+        let (number, word, at) = match *note {
+            Told::Enter(word, number) => (number, word, place.checked_sub(1)),
+            Told::Leave(word, number) => (number, word + 1, Some(*place)),
+            _ => continue,
+        };
+        let edge = at.and_then(|at| lane.edges.get(at));
+        // The entry before a note at the beginning is overwritten. The exit behind one at the end was not made.
+        let is_there =
+            edge == Some(&word) || (edge.is_none() && (at.is_none() || *place == lane.edges.len()));
+        let before = last.replace(number);
+        if !is_there || known.get(number) != Some(word) || before.is_some_and(|n| n >= number) {
+            return Err(format!(
+                "{note:?} beside {edge:?}, behind number {before:?}; the course has {:?}",
+                known.get(number)
+            ));
+        }
+    }
+    let has = |place: usize, is_it: &dyn Fn(&Told) -> bool| {
+        let from = told.partition_point(|(at, _)| *at < place);
+        let mut there = told[from..].iter().take_while(|(at, _)| *at == place);
+        there.any(|(_, told)| is_it(told))
+    };
+    for (place, &word) in lane.edges.iter().enumerate() {
+        let is_last = place + 1 == lane.edges.len();
+        let (is_there, what) = match word {
+            _ if word >= STRAND => continue,
+            _ if word % 2 == 0 => {
+                let is_it = |told: &Told| matches!(told, Told::Enter(of, _) if *of == word);
+                (is_last || has(place + 1, &is_it), "arguments")
+            }
+            _ => {
+                let is_it = |told: &Told| matches!(told, Told::Leave(of, _) if *of == word - 1);
+                (place == 0 || has(place, &is_it), "a result")
+            }
+        };
+        if !is_there {
+            return Err(format!("record {place}, {word}, has no {what}"));
+        }
+    }
+    serials(lane, wanted)
+}
+
+/// Events and counters are there without a gap, up to the last that the thread can have made.
+fn serials(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
+    let (mut event, mut counter) = (None, None);
+    for (_, note) in &lane.said.told {
+        let (last, serial) = match *note {
+            Told::Event(serial) => (&mut event, serial),
+            Told::Counter(serial) => (&mut counter, serial),
+            _ => continue,
+        };
+        if last.is_some_and(|last: u64| last + 1 != serial) {
+            return Err(format!("{note:?} behind number {last:?}"));
+        }
+        *last = Some(serial);
+    }
+    // A program that goes on is ahead of its records: its short calls are read later.
+    let Wanted { made, sure, .. } = *wanted;
+    let range =
+        (made.min(sure) + ROUND - EVERY).saturating_sub(1) / ROUND..=(made + ROUND - EVERY) / ROUND;
+    for (what, last) in [("event", event), ("counter", counter)] {
+        let count = last.map_or(0, |last| last + 1);
+        if !range.contains(&count) {
+            return Err(format!(
+                "the last {what} is number {count}, not {range:?}, of {made} records"
+            ));
+        }
+    }
+    Ok(())
+}
