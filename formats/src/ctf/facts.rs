@@ -13,8 +13,8 @@ use super::stream::{Event, Reader};
 use crate::bytes::groups;
 use crate::facts::{self, Value};
 use crate::model::{
-    Account, Cause, Counts, CpuId, Function, FunctionId, Module, Sample, State, Switch, Thread, ThreadId,
-    Ticks, TraceInfo, What,
+    Account, Cause, Counts, CpuId, Function, FunctionId, Module, Sample, State, Switch, Thread,
+    ThreadId, Ticks, TraceInfo, What,
 };
 use crate::notes::MOST_FIELDS;
 

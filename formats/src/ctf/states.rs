@@ -165,7 +165,12 @@ pub(super) fn write<E>(
     let accounts = schedule.accounts.iter().map(One::Account);
     let mut all: Vec<One<'_>> = switches.chain(samples).chain(accounts).collect();
     let begin = all.iter().map(One::time).min().unwrap_or_default();
-    all.extend(schedule.modules.iter().map(|module| One::Module(module, begin)));
+    all.extend(
+        schedule
+            .modules
+            .iter()
+            .map(|module| One::Module(module, begin)),
+    );
     all.sort_by_key(One::time);
     let mut packets = Packets::new(uuid, STATES, 0);
     for one in all {

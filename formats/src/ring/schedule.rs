@@ -295,7 +295,9 @@ pub(super) fn read(bytes: &dyn ReadAt, header: &Header) -> Schedule {
     std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
     let mut schedule = decode(&once, &log(), &header.anchor());
     if !schedule.samples.is_empty() {
-        let loaded = read(header.modules, header.modules_size, &|size| size <= MODULES_BYTES);
+        let loaded = read(header.modules, header.modules_size, &|size| {
+            size <= MODULES_BYTES
+        });
         (schedule.modules, _) = modules(Fields::new(&loaded, ByteOrder::Little));
     }
     schedule

@@ -93,7 +93,13 @@ fn rows(
         if rows == 0 {
             return used;
         }
-        put_head(kind, rows * size, rows as u32, start, place.get_mut(used..).unwrap_or(&mut []));
+        put_head(
+            kind,
+            rows * size,
+            rows as u32,
+            start,
+            place.get_mut(used..).unwrap_or(&mut []),
+        );
         used += ROWS_HEAD + rows * size;
     }
 }
@@ -123,7 +129,13 @@ pub fn modules(bytes: &[u8], start: Ticks, place: &mut [u8]) -> usize {
         return 0;
     }
     room.copy_from_slice(bytes);
-    put_head(payload::MODULES, bytes.len(), bytes.len() as u32, start, place);
+    put_head(
+        payload::MODULES,
+        bytes.len(),
+        bytes.len() as u32,
+        start,
+        place,
+    );
     ROWS_HEAD + bytes.len()
 }
 

@@ -48,9 +48,11 @@ pub use draft::{
     encode_thread, encode_threshold, encode_totals,
 };
 
+#[cfg(feature = "read")]
+pub use schedule::modules;
 pub use schedule::{
     MODULES, SAMPLES, SWITCHES, account_row, encode as encode_schedule, head as schedule_head,
-    modules, put_module, sample_row, switch_row,
+    put_module, sample_row, switch_row,
 };
 
 pub(super) use draft::{

@@ -51,7 +51,10 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     for watched in [Watched::Time, Watched::PageFaults] {
         buffers.extend(watch(watched, begin_ns).into_iter().flatten());
     }
-    if buffers.iter().any(|buffer| buffer.watched != Watched::Switches) {
+    if buffers
+        .iter()
+        .any(|buffer| buffer.watched != Watched::Switches)
+    {
         let loaded = LOADED.get_or_init(modules::all);
         ring.give_modules(&encoded(loaded));
     }
@@ -172,7 +175,13 @@ fn add_sample(log: &SwitchLog, watched: Watched, event: &Event) {
         Watched::PageFaults => Cause::PageFault,
         _ => Cause::Time,
     };
-    log.add(sample(event.ns, event.thread, event.cpu, cause, event.address));
+    log.add(sample(
+        event.ns,
+        event.thread,
+        event.cpu,
+        cause,
+        event.address,
+    ));
 }
 
 /// All that the ring knows of states, and the kernel's sums of the threads that live.

@@ -89,7 +89,9 @@ impl Ring {
         // below.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(at), bytes.len()) };
         let header = self.header();
-        header.modules_size.store(bytes.len() as u64, Ordering::Relaxed);
+        header
+            .modules_size
+            .store(bytes.len() as u64, Ordering::Relaxed);
         // Release: pairs with the Acquire in `modules`.
         header.modules.store(at as u64, Ordering::Release);
     }
@@ -98,14 +100,18 @@ impl Ring {
     /// Async-signal-safe.
     pub(crate) fn modules(&self) -> &'static [u8] {
         let header = self.header();
-        if self.layout.modules == 0 || header.modules.load(Ordering::Acquire) == 0 || self.is_lost() {
+        if self.layout.modules == 0 || header.modules.load(Ordering::Acquire) == 0 || self.is_lost()
+        {
             return &[];
         }
         let length = header.modules_size.load(Ordering::Relaxed) as usize;
         // SAFETY: the part is inside the mapping, has its space since `give_modules`, and does not change any more. A
         // ring is never freed.
         unsafe {
-            core::slice::from_raw_parts(self.base.add(self.layout.modules), length.min(MODULES_BYTES))
+            core::slice::from_raw_parts(
+                self.base.add(self.layout.modules),
+                length.min(MODULES_BYTES),
+            )
         }
     }
 

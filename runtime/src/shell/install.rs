@@ -288,7 +288,9 @@ fn prepare_for_crashes(state: &State) {
         _ => config.output.clone().with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
-        states: ring.schedule().map_or(0, |_| states_bytes(PLACES, MODULES_BYTES)),
+        states: ring
+            .schedule()
+            .map_or(0, |_| states_bytes(PLACES, MODULES_BYTES)),
         output,
         info: dumping::lasting_info(state),
         region_size: ring.region_size(),

@@ -60,8 +60,9 @@ fn own_path() -> String {
 
 /// From where to where the code is, by the file's own addresses.
 fn code(headers: &[libc::Elf64_Phdr]) -> Option<(u64, u64)> {
-    let is_code =
-        |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
+    let is_code = |header: &&libc::Elf64_Phdr| {
+        header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0
+    };
     let all = headers.iter().filter(is_code);
     let all = all.map(|header| (header.p_vaddr, header.p_vaddr.wrapping_add(header.p_memsz)));
     all.reduce(|(start, end), (from, until)| (start.min(from), end.max(until)))
@@ -75,7 +76,9 @@ mod tests {
     fn the_executable_has_this_code() {
         let here = all as fn() -> Vec<Module> as usize as u64;
         let list = all();
-        let own = list.iter().find(|module| (module.start..module.end).contains(&here));
+        let own = list
+            .iter()
+            .find(|module| (module.start..module.end).contains(&here));
         let own = own.expect("the executable");
         assert_eq!(own.path, own_path());
         assert_eq!(own.build, notes::build_id().unwrap_or_default());

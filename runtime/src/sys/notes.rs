@@ -68,7 +68,11 @@ pub(super) fn build_id_in(notes: &[Note]) -> Option<&'static [u8]> {
 ///
 /// # Safety
 /// An object with these program headers is loaded at that address.
-pub(super) unsafe fn of_object(headers: &[libc::Elf64_Phdr], address: usize, found: &mut Vec<Note>) {
+pub(super) unsafe fn of_object(
+    headers: &[libc::Elf64_Phdr],
+    address: usize,
+    found: &mut Vec<Note>,
+) {
     for header in headers
         .iter()
         .filter(|header| header.p_type == libc::PT_NOTE)

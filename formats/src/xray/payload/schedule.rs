@@ -64,9 +64,17 @@ fn words<const WORDS: usize, const BYTES: usize>(words: [u64; WORDS]) -> [u8; BY
 
 /// The bytes of a module, in a payload and in a ring file.
 pub fn put_module(module: &Module, out: &mut Vec<u8>) {
-    out.extend([module.start, module.end, module.bias].map(u64::to_le_bytes).as_flattened());
+    out.extend(
+        [module.start, module.end, module.bias]
+            .map(u64::to_le_bytes)
+            .as_flattened(),
+    );
     let lengths = [module.build.len(), module.path.len()];
-    out.extend(lengths.map(|length| (length as u32).to_le_bytes()).as_flattened());
+    out.extend(
+        lengths
+            .map(|length| (length as u32).to_le_bytes())
+            .as_flattened(),
+    );
     out.extend_from_slice(&module.build);
     out.extend_from_slice(module.path.as_bytes());
     out.resize(out.len().next_multiple_of(8), 0);
