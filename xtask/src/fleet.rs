@@ -1,13 +1,12 @@
 //! `cargo xtask fleet`: the build and the tests of `fdr-fleet`. It is a workspace of its own, with a large engine, so its
 //! time is told apart. Must never build that engine for any other command.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
-use crate::test::{Tally, once};
+use crate::test::{Tally, once, suites};
 use xtask::Result;
-use xtask::process::{build_tested, cannot_run, cargo, run as run_command, target};
+use xtask::process::{build_tested, cargo, run as run_command, target};
 
 const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 
@@ -19,7 +18,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let begun = Instant::now();
     let formatted = run_command(&mut cargo(&format!("fmt {MANIFEST} --check")));
     // Sums are compared with those of the tool.
-    let tool = run_command(&mut build_tested());
+    let tool = run_command(&mut once(build_tested()));
     let linted = run_command(&mut tests("--no-run --quiet"));
     for (name, result) in [
         ("rustfmt", formatted),
@@ -40,35 +39,17 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let built = begun.elapsed();
     let mut tests = tests("");
     tests.env("FDR_TOOL", target()?.join("debug/fdr"));
-    tests.stdout(Stdio::piped());
-    let mut child = tests.spawn().map_err(|error| cannot_run(&tests, &error))?;
-    let before = tally.failed;
-    for line in child
-        .stdout
-        .take()
-        .into_iter()
-        .flat_map(|out| BufReader::new(out).lines())
-    {
-        let line = line.map_err(|error| error.to_string())?;
-        println!("{line}");
-        tally.add_suite(&line);
-    }
-    let status = child.wait().map_err(|error| error.to_string())?;
-    // A build that fails has no line of results.
-    if !status.success() && before == tally.failed {
-        tally.failed += 1;
-    }
-    let all = begun.elapsed();
+    tally.add(suites(&mut tests, &mut std::io::stdout())?);
     println!(
         "fleet: {} s, {} of them to build",
-        all.as_secs(),
+        begun.elapsed().as_secs(),
         built.as_secs()
     );
     Ok(tally)
 }
 
 /// `cargo test`, with clippy in place of the compiler for the crate itself: a check by `cargo clippy` would compile the
-/// engine a second time.
+/// engine a second time. It passes clippy its arguments as `cargo clippy` does: with that word between them.
 fn tests(options: &str) -> Command {
     let mut tests = once(cargo(&format!("test --locked {MANIFEST} {options}")));
     tests.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");

@@ -77,7 +77,7 @@ impl Tally {
     }
 
     /// Adds what a line of libtest says: `test result: ok. 3 passed; 1 failed; 0 ignored; …`.
-    pub(crate) fn add_suite(&mut self, line: &str) {
+    fn add_suite(&mut self, line: &str) {
         let Some((_, counts)) = line
             .strip_prefix("test result: ")
             .and_then(|l| l.split_once(". "))

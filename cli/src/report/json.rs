@@ -48,11 +48,8 @@ pub(crate) fn write(
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
+    #[serde(flatten)]
+    head: Head<'a>,
     reason: &'a str,
     clock: Clock<'a>,
     has_times: bool,
@@ -117,6 +114,28 @@ impl<'a> Trigger<'a> {
     }
 }
 
+/// What each document of one trace begins with.
+#[derive(Serialize)]
+pub(crate) struct Head<'a> {
+    file: &'a str,
+    format: &'a str,
+    program: &'a str,
+    process: Option<u64>,
+    identity: Identity<'a>,
+}
+
+impl<'a> Head<'a> {
+    pub(crate) fn of(file: &'a str, info: &'a TraceInfo) -> Head<'a> {
+        Head {
+            file,
+            format: &info.format,
+            program: &info.program,
+            process: info.process,
+            identity: Identity::of(&info.identity),
+        }
+    }
+}
+
 /// Whom the trace is of; `null` for what it does not say.
 #[derive(Serialize)]
 pub(crate) struct Identity<'a> {
@@ -145,11 +164,7 @@ impl<'a> Identity<'a> {
 impl<'a> Document<'a> {
     fn new(file: &'a str, info: &'a TraceInfo, report: &'a Report) -> Document<'a> {
         Document {
-            file,
-            format: &info.format,
-            program: &info.program,
-            process: info.process,
-            identity: Identity::of(&info.identity),
+            head: Head::of(file, info),
             reason: &info.reason,
             clock: Clock::of(info),
             has_times: !report.timeless,

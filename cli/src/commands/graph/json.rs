@@ -6,15 +6,12 @@ use fdr_formats::TraceInfo;
 use serde::Serialize;
 
 use super::Drawn;
-use crate::report::json::{self, Identity};
+use crate::report::json::{self, Head};
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
+    #[serde(flatten)]
+    head: Head<'a>,
     all_ns: u64,
     min_share: f64,
     functions: Vec<Function<'a>>,
@@ -64,11 +61,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            file,
-            format: &info.format,
-            program: &info.program,
-            process: info.process,
-            identity: Identity::of(&info.identity),
+            head: Head::of(file, info),
             all_ns: graph.all,
             min_share,
             functions: functions.collect(),

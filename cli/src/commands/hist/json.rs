@@ -8,15 +8,12 @@ use serde::Serialize;
 use super::durations::Bucket;
 use super::modes::Mode;
 use super::{Distribution, Found};
-use crate::report::json::{self, Identity};
+use crate::report::json::{self, Head};
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
+    #[serde(flatten)]
+    head: Head<'a>,
     is_whole_run: bool,
     functions: Vec<Function<'a>>,
     functions_not_shown: usize,
@@ -66,11 +63,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            file,
-            format: &info.format,
-            program: &info.program,
-            process: info.process,
-            identity: Identity::of(&info.identity),
+            head: Head::of(file, info),
             is_whole_run: found.is_whole_run,
             functions: found.list.iter().map(function).collect(),
             functions_not_shown: found.hidden,

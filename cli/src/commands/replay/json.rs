@@ -11,16 +11,13 @@ use serde::Serialize;
 use super::Replay;
 use super::lines::{Line, Shown};
 use super::nearest::{Kind, Said};
-use crate::report::json::{self, Identity};
+use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
+    #[serde(flatten)]
+    head: Head<'a>,
     failed_thread: Option<u64>,
     around_ns: Option<u64>,
     calls: Vec<Call>,
@@ -85,11 +82,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            file,
-            format: &info.format,
-            program: &info.program,
-            process: info.process,
-            identity: Identity::of(&info.identity),
+            head: Head::of(file, info),
             failed_thread: replay.failed.map(|thread| thread.0),
             around_ns: replay.around.map(|around| info.clock.nanos(around).0),
             calls,

@@ -9,16 +9,13 @@ use serde::Serialize;
 use super::cause::{Cause, Step};
 use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
-use crate::report::json::{self, Identity};
+use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
+    #[serde(flatten)]
+    head: Head<'a>,
     is_whole_run: bool,
     calls: Vec<Call>,
 }
@@ -114,11 +111,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            file,
-            format: &info.format,
-            program: &info.program,
-            process: info.process,
-            identity: Identity::of(&info.identity),
+            head: Head::of(file, info),
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
         },

@@ -27,7 +27,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::noise::Noise;
-use self::overlaps::{OverlapPass, Seen, Stretch, Stretches};
+use self::overlaps::{OverlapPass, Stretch, Stretches};
 use self::slowest::{SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
@@ -366,9 +366,8 @@ fn explain(
     let samples = trees.values().flat_map(|trees| &trees.sample);
     let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
     let stretches = Stretches::new(of_slow.chain(of_usual).collect());
-    let mut seen = Seen::new();
     let passes = stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)?;
-    OverlapPass::gather(passes, &mut seen);
+    let seen = OverlapPass::gather(passes);
     let always = |function: FunctionId| {
         let total = usual.get(&function).map_or(0, |usual| usual.total);
         (total as f64 / duration_ns.max(1) as f64).min(1.0)

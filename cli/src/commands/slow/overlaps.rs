@@ -94,13 +94,15 @@ impl<'a> OverlapPass<'a> {
     }
 
     /// Adds up what several workers saw.
-    pub(super) fn gather(passes: Vec<OverlapPass<'_>>, seen: &mut Seen) {
+    pub(super) fn gather(passes: Vec<OverlapPass<'_>>) -> Seen {
+        let mut seen = Seen::new();
         for (key, more) in passes.into_iter().flat_map(|pass| pass.seen) {
             let sum = seen.entry(key).or_default();
             sum.ticks = sum.ticks.saturating_add(more.ticks);
             sum.running = sum.running.saturating_add(more.running);
             sum.depth = sum.depth.max(more.depth);
         }
+        seen
     }
 }
 

@@ -32,15 +32,7 @@ pub(super) fn process(named: &[PathBuf]) -> Option<u32> {
 impl Shown {
     /// Traces, which begin to be read.
     pub(super) fn of_traces(traces: Vec<Arc<Viewed>>) -> Shown {
-        for viewed in &traces {
-            let viewed = viewed.clone();
-            std::thread::spawn(move || viewed.index.build(&*viewed.source));
-        }
-        Shown {
-            process: None,
-            now: RwLock::new((traces, None)),
-            taking: Mutex::default(),
-        }
+        Shown::begin(None, (traces, None))
     }
 
     /// A process, of which a snapshot is taken.
@@ -48,14 +40,16 @@ impl Shown {
     /// # Errors
     /// If it can't be looked into, or does not record.
     pub(super) fn of_process(process: u32) -> anyhow::Result<Shown> {
-        let mut shown = Shown::of_traces(take(process)?);
-        shown.process = Some(process);
-        shown
-            .now
-            .get_mut()
-            .unwrap_or_else(PoisonError::into_inner)
-            .1 = Some(1);
-        Ok(shown)
+        Ok(Shown::begin(Some(process), (take(process)?, Some(1))))
+    }
+
+    fn begin(process: Option<u32>, now: Traces) -> Shown {
+        read(&now.0);
+        Shown {
+            process,
+            now: RwLock::new(now),
+            taking: Mutex::default(),
+        }
     }
 
     pub(super) fn now(&self) -> Traces {
@@ -74,10 +68,19 @@ impl Shown {
             .process
             .context("this page shows traces, and no process")?;
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
-        let (traces, _) = Shown::of_traces(take(process)?).now();
+        let traces = take(process)?;
+        read(&traces);
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         *now = (traces, now.1.map(|number| number + 1));
         Ok(())
+    }
+}
+
+/// Begins to read them, each on a thread of its own.
+fn read(traces: &[Arc<Viewed>]) {
+    for viewed in traces {
+        let viewed = viewed.clone();
+        std::thread::spawn(move || viewed.index.build(&*viewed.source));
     }
 }
 

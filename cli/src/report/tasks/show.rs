@@ -173,11 +173,8 @@ fn notes(tasks: &Tasks) -> Vec<String> {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: json::Identity<'a>,
+    #[serde(flatten)]
+    head: json::Head<'a>,
     reason: &'a str,
     by: Option<&'a str>,
     is_whole_run: bool,
@@ -195,11 +192,7 @@ pub(crate) fn write_json(
     by: Option<&str>,
 ) -> anyhow::Result<()> {
     let document = Document {
-        file,
-        format: &info.format,
-        program: &info.program,
-        process: info.process,
-        identity: json::Identity::of(&info.identity),
+        head: json::Head::of(file, info),
         reason: &info.reason,
         by,
         is_whole_run: tasks.is_whole,

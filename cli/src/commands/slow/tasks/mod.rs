@@ -13,7 +13,8 @@ use foldhash::{HashMap, HashMapExt};
 
 use self::polls::{Poll, PollPass};
 use super::cause::{self, Compared, Meanwhile, Usual};
-use super::overlaps::{OverlapPass, Seen as Overlaps, Stretch, Stretches};
+use super::overlaps::{OverlapPass, Stretch, Stretches};
+use super::slowest::SlowCall;
 use super::{
     Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
 };
@@ -99,15 +100,21 @@ pub(super) fn find(
     let mut polls = PollPass::gather(passes);
     let report = Report::of_all(trace, source)?;
     let calls: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
+    let mut longest: HashMap<u64, SlowCall> = HashMap::new();
     for slow in &mut list {
         let polls = polls.remove(&slow.id).unwrap_or_default();
         slow.known_polls = polls.len() as u64;
         slow.between = longest_between(&polls, slow, &seen);
-        let longest = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
-        if let Some(poll) = longest.filter(|_| slow.is_busy == Some(true)) {
-            let poll = vec![poll.as_call()];
-            let found = explain(trace, source, poll, &calls, report.duration_ns)?;
-            slow.poll = found.into_iter().next();
+        let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
+        if let Some(poll) = poll.filter(|_| slow.is_busy == Some(true)) {
+            longest.insert(slow.id, poll.as_call());
+        }
+    }
+    let all = longest.values().copied().collect();
+    for found in explain(trace, source, all, &calls, report.duration_ns)? {
+        let of_it = |slow: &&mut SlowTask| longest.get(&slow.id) == Some(&found.call);
+        if let Some(slow) = list.iter_mut().find(of_it) {
+            slow.poll = Some(found);
         }
     }
     let always = |function: FunctionId| {
@@ -296,8 +303,7 @@ fn look_between(
     let states = crate::away::states_of(source.info());
     let pass = || OverlapPass::new(&stretches, states.as_deref());
     let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;
-    let mut seen = Overlaps::new();
-    OverlapPass::gather(passes, &mut seen);
+    let seen = OverlapPass::gather(passes);
     for slow in list {
         let Some(between) = &mut slow.between else {
             continue;

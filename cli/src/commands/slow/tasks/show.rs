@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Between, MOST, SlowTask, SlowTasks};
 use crate::commands::slow::words::{self, name_of_thread, percent, thread_name};
-use crate::report::json::{self, Identity};
+use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
 use crate::ui;
 
@@ -128,11 +128,8 @@ fn around(info: &TraceInfo, between: &Between) -> String {
 
 #[derive(Serialize)]
 struct Document<'a> {
-    file: &'a str,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    identity: Identity<'a>,
+    #[serde(flatten)]
+    head: Head<'a>,
     by: Option<&'a str>,
     tasks: Vec<One>,
 }
@@ -194,11 +191,7 @@ pub(in crate::commands::slow) fn write_json(
 ) -> anyhow::Result<()> {
     let tasks = found.list.iter().map(|slow| one(info, found, slow));
     let document = Document {
-        file,
-        format: &info.format,
-        program: &info.program,
-        process: info.process,
-        identity: Identity::of(&info.identity),
+        head: Head::of(file, info),
         by,
         tasks: tasks.collect(),
     };
