@@ -29,7 +29,7 @@ export async function call(host: Host): Promise<Node[]> {
     ["begins", `${moment(begin, begin / 1e6)} after the trace's first record`],
     ["depth", String(selected.depth)],
     ["CPU", details.cpu === null ? null : `${details.cpu}${details.cpu_changes > 0 ? `, then ${things(details.cpu_changes, "change")}` : ""}`],
-    ["values", details.arguments.length > 0 ? clean(details.arguments.join("\n")) : null],
+    ["values", details.arguments.length > 0 ? details.arguments.map(clean).join("\n") : null],
   ];
   const { states } = details;
   if (states && details.total_ns > 0) {
@@ -57,8 +57,10 @@ export async function call(host: Host): Promise<Node[]> {
       fill(why, el("p", { role: "alert" }, clean(String(error instanceof Error ? error.message : error))));
     }
   };
+  const { task } = details;
+  const of_task = task !== null && el("div", { class: "buttons" }, el("button", { onclick: () => host.show_task(selected.trace, task, selected.start) }, `A poll of task ${task}: show the task`));
   const explain = source.is_served && trace.has_times && el("div", { class: "buttons" }, el("button", { onclick: () => void ask() }, "Why did it take that long?"));
-  return [el("div", { class: "columns" }, el("div", {}, list, explain, why), rank)];
+  return [el("div", { class: "columns" }, el("div", {}, list, of_task, explain, why), rank)];
 }
 
 function ranked(host: Host, trace: number, selected: Call, survey: Survey, total_ns: number): Node[] {

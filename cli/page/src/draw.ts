@@ -1,9 +1,12 @@
-// Draws the stage on a canvas: axis, overview, lanes with states, events, gaps and calls. Calls that are shorter than a
+// Draws the stage on a canvas: axis, overview, lanes with states, events, gaps and calls, and curves below. Calls that are shorter than a
 // pixel are drawn as one, and never left out. What is not known is hatched, and never looks like a thread that did nothing.
 
+import { draw as band } from "./band";
+import { draw as curve, Pen } from "./curves";
 import { CALLS, CLIPPED, Picture, place, SHORT } from "./model";
-import { clean, duration, shorten, tail } from "./format";
-import { AXIS, GUTTER, Lane, ROW, Stage } from "./stage";
+import { clean, duration, last, shorten, tail } from "./format";
+import { heading, lane as tasks } from "./task_lanes";
+import { AXIS, GUTTER, has_band, Lane, ROW, Stage } from "./stage";
 
 const MAP = 34;
 
@@ -11,16 +14,20 @@ interface Colours {
   [name: string]: string;
 }
 
-export class Drawing {
-  private context: CanvasRenderingContext2D;
+export class Drawing implements Pen {
+  readonly context: CanvasRenderingContext2D;
   private colours: Colours = {};
   private fills = new Map<number, string>();
   private labels = new Map<number, string>();
+  private widths = new Map<string, number>();
   private hatch: CanvasPattern | null = null;
+  private readonly overview_image = document.createElement("canvas");
+  /** What the overview's image shows. */
+  private drawn = "";
 
   constructor(
     readonly canvas: HTMLCanvasElement,
-    private readonly stage: Stage,
+    readonly stage: Stage,
   ) {
     const context = canvas.getContext("2d", { alpha: false });
     if (!context) throw new Error("this browser has no canvas");
@@ -34,6 +41,7 @@ export class Drawing {
     const names = ["back", "raised", "line", "text", "soft", "accent", "running", "preempted", "waiting", "unknown", "lightness", "chroma", "label", "mark", "gap", "event"];
     this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.fills.clear();
+    this.drawn = "";
     const tile = document.createElement("canvas");
     tile.width = tile.height = 8;
     const context = tile.getContext("2d");
@@ -49,7 +57,7 @@ export class Drawing {
     }
   }
 
-  private colour(name: string): string {
+  colour(name: string): string {
     return this.colours[name] ?? "#888";
   }
 
@@ -84,6 +92,9 @@ export class Drawing {
     context.rect(0, AXIS, stage.width, stage.height - AXIS);
     context.clip();
     for (const lane of stage.visible()) this.lane(lane);
+    for (const each of stage.seen(stage.headings)) heading(this, each);
+    for (const lane of stage.seen(stage.tasks)) tasks(this, lane);
+    for (const lane of stage.seen(stage.counters)) curve(this, lane);
     this.mark();
     context.restore();
     this.overview();
@@ -108,8 +119,8 @@ export class Drawing {
     if (picture) {
       this.unknown(lane, picture, x, top);
       let y = top + 2;
-      if (trace.has_states) {
-        this.states(picture, x, y);
+      if (has_band(trace)) {
+        band(this, picture, x, y);
         y += 6;
       }
       this.signs(picture, x, y, lane);
@@ -164,6 +175,10 @@ export class Drawing {
     if (thread?.overwritten && thread.first !== null) {
       this.hatched(x(trace.begin), x(thread.first), top, lane.height, "older records are overwritten");
     }
+    if (stage.info.traces.length > 1 && trace.progress === 1) {
+      this.hatched(GUTTER, x(trace.begin), top, lane.height, "before this trace");
+      this.hatched(x(trace.end), stage.width, top, lane.height, "after this trace");
+    }
     if (!Number.isNaN(picture.until)) {
       this.hatched(x(picture.until), stage.width, top, lane.height, "not read yet");
     }
@@ -187,19 +202,6 @@ export class Drawing {
     }
   }
 
-  private states(picture: Picture, x: (tick: number) => number, y: number): void {
-    const { context, stage } = this;
-    const { states } = picture;
-    const names = ["running", "preempted", "waiting", "unknown"];
-    for (let nth = place(states.to, this.first(x)); nth < states.length; nth++) {
-      const from = x(states.from[nth] ?? 0);
-      if (from > stage.width) break;
-      const to = x(states.to[nth] ?? 0);
-      context.fillStyle = this.colour(names[states.kind[nth] ?? 3] ?? "unknown");
-      context.fillRect(from, y, Math.max(to - from, 0.5), 5);
-    }
-  }
-
   /** The tick at the left edge. */
   private first(x: (tick: number) => number): number {
     const zero = x(0);
@@ -219,7 +221,7 @@ export class Drawing {
         context.fillStyle = this.colour("preempted");
         context.fillRect(at - 1, y - 8, 2, lane.height);
       } else if (at >= GUTTER - 4) {
-        context.fillStyle = kind === 2 ? this.colour("event") : this.colour("accent");
+        context.fillStyle = this.colour("event");
         context.beginPath();
         context.moveTo(at, y);
         context.lineTo(at + 4, y + 8);
@@ -280,15 +282,23 @@ export class Drawing {
       name = shorten(clean(of === SHORT ? "calls without records" : stage.name(trace, of)), 120);
       this.labels.set(key, name);
     }
-    const room = Math.floor((width - 6) / 6);
-    const text = name.length <= room ? name : shorten(tail(name), Math.max(room, 3));
+    // No clip, which takes longer than all else: as much of the name as there is room for, by the name's own width.
+    const [room, whole] = [width - 8, this.width_of(name)];
+    const end = whole <= room ? name : [tail(name), last(name)].find((end) => this.width_of(end) <= room) ?? last(name);
+    const fits = Math.floor((end.length * room) / Math.max(this.width_of(end), 1));
+    const text = fits >= end.length ? end : shorten(end, Math.max(fits - 1, 1));
     context.fillStyle = this.colour("label");
-    context.save();
-    context.beginPath();
-    context.rect(from, y, width - 2, ROW);
-    context.clip();
     context.fillText(text, from + 3, y + ROW / 2);
-    context.restore();
+  }
+
+  /** Pixels of a label, which is measured once. */
+  private width_of(text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      width = this.context.measureText(text).width;
+      this.widths.set(text, width);
+    }
+    return width;
   }
 
   private mark(): void {
@@ -310,11 +320,20 @@ export class Drawing {
     for (const edge of [from, to]) if (edge >= GUTTER) context.fillRect(edge - 0.5, AXIS, 1, stage.height);
   }
 
-  private overview(): void {
-    const { context, stage } = this;
-    context.fillStyle = this.colour("raised");
-    context.fillRect(0, 0, stage.width, AXIS);
+  /** The overview as an image, which is drawn anew only when the overview has changed. */
+  private map(): HTMLCanvasElement {
+    const { stage } = this;
     const width = stage.width - GUTTER;
+    const scale = window.devicePixelRatio || 1;
+    const key = [width, scale, stage.surveys, stage.end, stage.lanes.length].join(",");
+    if (key === this.drawn) return this.overview_image;
+    this.drawn = key;
+    [this.overview_image.width, this.overview_image.height] = [Math.round(width * scale), Math.round(MAP * scale)];
+    const context = this.overview_image.getContext("2d");
+    if (!context) return this.overview_image;
+    context.setTransform(scale, 0, 0, scale, 0, 0);
+    context.fillStyle = this.colour("raised");
+    context.fillRect(0, 0, width, MAP);
     const height = Math.max(Math.floor((MAP - 6) / Math.max(Math.min(stage.lanes.length, 16), 1)), 1);
     stage.lanes.slice(0, 16).forEach((lane, nth) => {
       const picture = stage.overview.get(`${lane.trace}/${lane.thread}`);
@@ -322,13 +341,23 @@ export class Drawing {
       // Two depths say where a thread is at work, and at what.
       for (const row of [picture?.rows[0], picture?.rows[1]]) {
         for (let at = 0; row && at < row.length; at++) {
-          const from = GUTTER + (stage.at(lane.trace, row.start[at] ?? 0) / stage.end) * width;
-          const to = GUTTER + (stage.at(lane.trace, row.end[at] ?? 0) / stage.end) * width;
+          const from = (stage.at(lane.trace, row.start[at] ?? 0) / stage.end) * width;
+          const to = (stage.at(lane.trace, row.end[at] ?? 0) / stage.end) * width;
           context.fillStyle = this.fill(row.function[at] ?? 0);
           context.fillRect(from, y, Math.max(to - from, 1), Math.max(height - 1, 1));
         }
       }
     });
+    return this.overview_image;
+  }
+
+  private overview(): void {
+    const { context, stage } = this;
+    context.fillStyle = this.colour("raised");
+    context.fillRect(0, 0, stage.width, AXIS);
+    const width = stage.width - GUTTER;
+    const map = this.map();
+    context.drawImage(map, GUTTER, 0, width, MAP);
     const [from, to] = [stage.view.from, stage.view.to].map((ns) => GUTTER + (ns / stage.end) * width) as [number, number];
     context.strokeStyle = this.colour("accent");
     context.lineWidth = 2;

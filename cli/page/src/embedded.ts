@@ -1,14 +1,21 @@
 // The data inside the page itself: what `fdr view -o` put there. Short calls may be joined, so that the file stays small;
 // then figures of a stretch say that they leave those out. Figures of the whole trace are those of `fdr report`.
 
-import { Call, CALLS, CLIPPED, Details, Flame, Info, Marked, Picture, pictures, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Trace } from "./model";
 import { duration, things } from "./format";
+import { Call, CALLS, CLIPPED, Curve, Details, Flame, Info, Marked, NO_SPANS, OPEN, Picture, place, Report, Row, RowOfTable, SHORT, Slow, Source, Spans, Survey, Task, TaskPoll, Trace } from "./model";
+import { curves, pictures } from "./wire";
+
+/** Polls in the list of a task. */
+const MOST_LISTED = 200;
 
 interface Head {
   info: Info;
   reports: Report[];
   /** By trace: calls of fewer ticks are joined. */
   joined: number[];
+  tasks: Task[][];
+  /** By trace: polls of tasks that are left out. */
+  left_out: number[];
 }
 
 /** The text of the element that has the data, unpacked. */
@@ -18,9 +25,15 @@ export async function open(text: string): Promise<Embedded> {
   const bytes = await new Response(stream).arrayBuffer();
   const length = new DataView(bytes).getUint32(0, true);
   const head = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length))) as Head;
-  const all = pictures(bytes.slice(4 + length));
+  let at = 4 + length;
+  const counters = head.info.traces.map(() => {
+    const begin = at + 4;
+    at = begin + new DataView(bytes).getUint32(at, true);
+    return curves(bytes.slice(begin, at));
+  });
+  const all = pictures(bytes.slice(at));
   const found = head.info.traces.map((trace) => all.splice(0, trace.threads.length));
-  return new Embedded(head, found);
+  return new Embedded(head, found, counters);
 }
 
 /** A call with what is inside of it. */
@@ -40,12 +53,15 @@ export class Embedded implements Source {
   constructor(
     private readonly head: Head,
     private readonly traces: Picture[][],
+    private readonly counters: Curve[][],
   ) {}
 
   async info(): Promise<Info> {
     const info = structuredClone(this.head.info);
     info.traces.forEach((trace, nth) => {
       const joined = this.head.joined[nth] ?? 0;
+      const left_out = this.head.left_out[nth] ?? 0;
+      if (left_out > 0) trace.notes.push(`${things(left_out, "short poll")} of tasks left out of this file, so that it stays small`);
       if (joined > 0) trace.notes.push(`calls shorter than ${duration((joined * 1e9) / trace.frequency)} are joined in this file, so that it stays small; fdr view ${trace.file} has them all`);
     });
     return info;
@@ -62,8 +78,34 @@ export class Embedded implements Source {
       if (!whole) return [];
       const rows = whole.rows.map((row) => cut(row, from, to, pixel));
       const span = (spans: Spans): Spans => part(spans, Math.max(place(spans.from, from) - 1, 0), place(spans.from, to));
-      return [{ ...whole, rows, states: span(whole.states), signs: span(whole.signs) }];
+      return [{ ...whole, rows, states: span(whole.states), signs: span(whole.signs), cpus: joined(span(whole.cpus), pixel) }];
     });
+  }
+
+  async curves(trace: number, from: number, to: number, pixel: number): Promise<Curve[]> {
+    return (this.counters[trace] ?? []).map((curve) => thin(curve, from, to, pixel));
+  }
+
+  async tasks(trace: number, lanes: number[], from: number, to: number, pixel: number): Promise<Picture[]> {
+    const all = this.head.tasks[trace] ?? [];
+    return lanes.map((lane) => {
+      const seen = all.filter((task) => task.lane === lane && task.start <= to && task.end >= from);
+      // What is not known of a beginning or an end is told by the flags, as of calls.
+      const flags = (task: Task): number => ((task.state === "not ended" ? OPEN : 0) | (task.list[0]?.number === 1 ? 0 : CLIPPED)) >>> 0;
+      const bars = seen.map((task) => ({ ...task, flags: flags(task) }));
+      const rows = [bars, seen.flatMap((task) => task.list)].map((list) => cut(row(list), from, to, pixel));
+      return { thread: lane, rows, states: NO_SPANS(), signs: NO_SPANS(), cpus: NO_SPANS(), until: NaN, coarse: 0 };
+    });
+  }
+
+  async task(trace: number, wanted: string | number, at: number): Promise<Task> {
+    const all = this.head.tasks[trace] ?? [];
+    const in_lane = all.filter((task) => task.lane === wanted);
+    const found = typeof wanted === "string" ? all.find((task) => task.task === wanted) : (in_lane.find((task) => task.end >= at) ?? in_lane.at(-1));
+    if (!found) throw new Error("no such task");
+    const near = found.list.findIndex((poll) => poll.end >= at);
+    const before = Math.max(Math.min((near < 0 ? found.list.length : near) - MOST_LISTED / 2, found.list.length - MOST_LISTED), 0);
+    return { ...found, before, list: found.list.slice(before, before + MOST_LISTED) };
   }
 
   /** First and last tick of a stretch. */
@@ -206,8 +248,9 @@ export class Embedded implements Source {
       if (part > 0) spent[states.kind[at] ?? 3]! += part;
     }
     const [running_ns, preempted_ns, waiting_ns, unknown_ns] = spent.map(ns) as [number, number, number, number];
+    const task = this.head.tasks[nth]?.find((task) => task.function === call.function && task.list.some((poll) => poll.thread === call.thread && poll.start === call.start && poll.depth === call.depth));
     return {
-      total_ns: ns(call.end - call.start), self_ns: is_exact ? ns(call.end - call.start - inside) : null, calls_inside: calls,
+      task: task?.task ?? null, total_ns: ns(call.end - call.start), self_ns: is_exact ? ns(call.end - call.start - inside) : null, calls_inside: calls,
       states: trace.has_states ? { running_ns, preempted_ns, waiting_ns, unknown_ns } : null, cpu: null, cpu_changes: 0, arguments: [],
     };
   }
@@ -255,6 +298,15 @@ function item(thread: number, depth: number, row: Row, at: number): Call {
   return { thread, depth, start: row.start[at] ?? 0, end: row.end[at] ?? 0, function: row.function[at] ?? 0, flags: (count & ~CALLS) >>> 0 };
 }
 
+/** Calls in order as a row. */
+function row(list: Pick<TaskPoll, "start" | "end" | "function" | "flags">[]): Row {
+  const numbers = (of: (call: (typeof list)[number]) => number): number[] => list.map(of);
+  return {
+    length: list.length, start: Float64Array.from(numbers((call) => call.start)), end: Float64Array.from(numbers((call) => call.end)),
+    function: Uint32Array.from(numbers((call) => call.function)), count: Uint32Array.from(numbers((call) => (1 | call.flags) >>> 0)),
+  };
+}
+
 /** Ticks as ns: rounded to the nearest, a half up. */
 function nanos(ticks: number, frequency: number): number {
   const rate = BigInt(frequency);
@@ -264,6 +316,42 @@ function nanos(ticks: number, frequency: number): number {
 function part(spans: Spans, from: number, to: number): Spans {
   const of = <T extends Float64Array | Uint32Array>(list: T): T => list.subarray(from, to) as T;
   return { length: Math.max(to - from, 0), from: of(spans.from), to: of(spans.to), kind: of(spans.kind), what: of(spans.what) };
+}
+
+/** Stays on CPUs, where those that begin within a pixel are joined: the last one counts. */
+function joined(spans: Spans, pixel: number): Spans {
+  const kept: number[] = [];
+  const changes: number[] = [];
+  let begin = -Infinity;
+  for (let nth = 0; nth < spans.length; nth++) {
+    const is_near = (spans.from[nth] ?? 0) - begin < pixel;
+    const before = is_near ? (changes.pop() ?? 0) : 0;
+    if (is_near) kept.pop();
+    else begin = spans.from[nth] ?? 0;
+    kept.push(nth);
+    changes.push(before + (spans.kind[nth] ?? 0));
+  }
+  return {
+    length: kept.length, from: Float64Array.from(kept, (nth) => spans.from[nth] ?? 0), to: Float64Array.from(kept, (nth) => spans.to[nth] ?? 0),
+    kind: Uint32Array.from(changes), what: Uint32Array.from(kept, (nth) => spans.what[nth] ?? 0),
+  };
+}
+
+/** The values of a stretch and the one before; those within a pixel are joined. */
+function thin(curve: Curve, from: number, to: number, pixel: number): Curve {
+  const rows: number[][] = [];
+  for (let nth = Math.max(place(curve.until, from) - 1, 0); nth < curve.length && (curve.from[nth] ?? 0) <= to; nth++) {
+    const next = [curve.from, curve.until, curve.least, curve.greatest, curve.last, curve.count].map((list) => list[nth] ?? 0) as [number, number, number, number, number, number];
+    const kept = rows.at(-1);
+    if (!kept || next[1] - (kept[0] ?? 0) >= pixel) {
+      rows.push(next);
+      continue;
+    }
+    [kept[1], kept[4]] = [next[1], next[4]];
+    [kept[2], kept[3], kept[5]] = [Math.min(kept[2] ?? 0, next[2]), Math.max(kept[3] ?? 0, next[3]), (kept[5] ?? 0) + next[5]];
+  }
+  const list = (place: number): Float64Array => Float64Array.from(rows, (row) => row[place] ?? 0);
+  return { id: curve.id, coarse: curve.coarse, length: rows.length, from: list(0), until: list(1), least: list(2), greatest: list(3), last: list(4), count: list(5) };
 }
 
 /** The calls of a stretch; those shorter than a pixel are joined. */

@@ -45,6 +45,9 @@ export function tail(name: string): string {
   return name.split("::").slice(-2).join("::");
 }
 
+/** The name itself: `step_3` of `demo::module_1::Worker::step_3`. */
+export const last = (name: string): string => (name.includes("<") || name.includes(" ") ? name : (name.split("::").at(-1) ?? name));
+
 /** Whether a name matches a glob: `*` is anything, `?` one character; without a `*`, the name has to have it within. */
 export function matcher(glob: string): (name: string) => boolean {
   const within = !/[*?]/.test(glob);

@@ -11,6 +11,8 @@ export interface Actions {
   mark(): void;
   clear(): void;
   step(direction: "left" | "right" | "up" | "down"): void;
+  tasks(): void;
+  align(): void;
   help(): void;
   theme(): void;
   renew(): void | Promise<void>;
@@ -28,12 +30,14 @@ export const KEYS: [string, string][] = [
   ["/", "search functions: text, or a glob with * and ?"],
   ["N, Shift N", "next, previous call that was found"],
   ["M", "mark the time of the selected call, or what is shown"],
+  ["O", "show or hide the lanes of tasks"],
+  ["L", "of several traces: align the calls that were selected last in each"],
   ["R", "a new snapshot, if the page shows a running process"],
   ["T", "light or dark"],
   ["Esc", "take back: search, mark, selection"],
   ["wheel", "zoom at the pointer; with Shift: move; on the names: threads"],
   ["drag", "move; with Shift: mark a stretch of time"],
-  ["click", "select a call; on a name: all rows of the thread"],
+  ["click", "select a call or a task; on a name: all rows of the thread; on the heading of tasks: their lanes"],
 ];
 
 export function on_key(event: KeyboardEvent, actions: Actions): void {
@@ -52,6 +56,8 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
     f: actions.fit,
     e: actions.fit_selected,
     m: actions.mark,
+    o: actions.tasks,
+    l: actions.align,
     t: actions.theme,
     r: () => void actions.renew(),
     n: () => void actions.next(event.shiftKey ? -1 : 1),

@@ -1,5 +1,9 @@
 // The page: puts its parts together, and does what keys, mouse and buttons ask for.
 
+import { Alignment, alignment, ALIGNMENTS, shifts } from "./align";
+import { Asking } from "./asking";
+import { words as words_of_band } from "./band";
+import { words } from "./curves";
 import { el, fill } from "./dom";
 import { Drawing } from "./draw";
 import { open } from "./embedded";
@@ -8,7 +12,8 @@ import { Actions, KEYS, on_key } from "./keys";
 import { CALLS, Info, SHORT, Source } from "./model";
 import { Panel } from "./panel";
 import { Served } from "./served";
-import { AXIS, GUTTER, Lane, Stage } from "./stage";
+import { GUTTER, Lane, Stage } from "./stage";
+import { words as words_of_task } from "./task_lanes";
 import { empty, read, Selected, write } from "./view";
 
 async function main(): Promise<void> {
@@ -32,12 +37,17 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   const title = el("h1");
   const find = el("input", { type: "search", placeholder: "search functions ( / )", "aria-label": "search functions by text or glob" });
   const unseen = el("p", { class: "unseen", "aria-live": "polite" });
+  /** By trace: the call that was selected last. */
+  const chosen: (Selected | undefined)[] = [];
+  const aligned = el("select", { "aria-label": "how the traces are aligned", onchange: () => align(aligned.value as Alignment) },
+    ...ALIGNMENTS.map(([by, text]) => el("option", { value: by }, text)));
   let is_dirty = false;
   let wanted = 0;
 
-  const stage = new Stage(info, view, source, changed, (error) => say(String(error instanceof Error ? error.message : error)));
+  const stage = new Stage(info, view, changed);
+  const asking = new Asking(stage, source, changed, (error) => say(String(error instanceof Error ? error.message : error)));
   const drawing = new Drawing(canvas, stage);
-  const panel = new Panel(stage, source, { search, select: (trace, call) => select({ trace, ...call }), locate }, () => {
+  const panel = new Panel(stage, source, { search, select: (trace, call) => select({ trace, ...call }), locate, show_task }, () => {
     panel.hide();
     resized();
     canvas.focus();
@@ -49,7 +59,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     requestAnimationFrame(() => {
       is_dirty = false;
       drawing.draw();
-      void stage.want();
+      void asking.want();
     });
     clearTimeout(wanted);
     wanted = window.setTimeout(() => history.replaceState(null, "", write(view)), 250);
@@ -72,9 +82,21 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     say(progress < 1 ? `reading: ${Math.floor(progress * 100)} %` : facts.join(" · "));
   }
 
+  function align(by: Alignment): void {
+    const found = shifts(stage, by, chosen);
+    if (typeof found === "string") say(found);
+    else {
+      stage.align(found);
+      told();
+      void panel.refresh();
+    }
+    aligned.value = alignment(stage);
+  }
+
   function select(selected: Selected | null, reveal = true): void {
     view.selected = selected;
     if (selected) {
+      chosen[selected.trace] = selected;
       const name = selected.function === SHORT ? "calls without records" : stage.name(selected.trace, selected.function);
       fill(unseen, `${clean(name).slice(0, 300)}, ${duration(stage.ns(stage.trace(selected.trace), selected.end - selected.start))}, depth ${selected.depth}`);
       if (reveal) stage.reveal(selected.trace, selected);
@@ -83,6 +105,14 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       if (!was_shown) resized();
     }
     changed();
+  }
+
+  async function show_task(trace: number, wanted: string | number, at: number): Promise<void> {
+    const task = await source.task(trace, wanted, at);
+    view.task = { trace, task: task.task, lane: task.lane, start: task.start };
+    stage.reveal_task(trace, task);
+    panel.show("task");
+    resized();
   }
 
   function search(text: string): void {
@@ -182,11 +212,19 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     clear: () => {
       if (view.search) search("");
       else if (view.mark) view.mark = null;
-      else select(null);
+      else [view.selected, view.task] = [null, null];
       void panel.refresh();
       changed();
     },
     step,
+    tasks: () => {
+      const is_open = stage.headings.some((heading) => heading.is_open);
+      const [first] = stage.headings;
+      if (!first) return say("no task is in this trace");
+      for (const { trace } of [...stage.headings]) stage.open_tasks(trace, !is_open);
+      if (!is_open && stage.seen(stage.tasks).length === 0) stage.scroll(first.top - view.scroll);
+    },
+    align: () => (stage.info.traces.length > 1 ? align("call") : say("only one trace is shown")),
     help: () => help.showModal(),
     renew,
     theme: () => {
@@ -210,6 +248,21 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
         stage.update(stage.info);
         return changed();
       }
+      const heading = stage.strip_at(stage.headings, y);
+      if (heading) return stage.open_tasks(heading.trace, !heading.is_open);
+      const task = stage.task_at(x, y);
+      if (task && task.tasks === 1) {
+        const { trace, lane } = task.lane;
+        // A poll is a call of a thread; the call's details lead back to the task.
+        if (task.poll && task.polls === 1) void source.task(trace, lane, task.tick).then((found) => {
+          const poll = found.list.find((poll) => poll.start === task.poll?.start);
+          view.task = { trace, task: found.task, lane, start: found.start };
+          if (poll) select({ trace, ...poll });
+        });
+        else void show_task(trace, lane, task.tick);
+        return;
+      }
+      if (task) return stage.zoom(0.2, stage.time(x));
       const found = stage.call_at(x, y);
       if (found && found.calls === 1) return select({ trace: found.lane.trace, ...found.call }, false);
       if (found) return stage.zoom(0.2, stage.time(x));
@@ -240,9 +293,14 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   function from_fragment(): void {
     Object.assign(view, read(location.hash));
+    if (view.shifts.length !== stage.info.traces.length) view.shifts = stage.info.traces.map(() => 0);
+    aligned.value = alignment(stage);
     if (view.selected && !stage.info.traces[view.selected.trace]?.threads[view.selected.thread]) view.selected = null;
+    if (view.selected) chosen[view.selected.trace] = view.selected;
     if (view.search) search(view.search);
-    if (view.selected) panel.show("call");
+    if (view.task && !stage.info.traces[view.task.trace]) view.task = null;
+    if (view.task && !view.selected) void show_task(view.task.trace, view.task.task, view.task.start);
+    else if (view.selected) panel.show("call");
     else if (view.mark) panel.show("table");
     resized();
   }
@@ -299,10 +357,10 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       changed();
       if (Date.now() - shown > 1000) {
         shown = Date.now();
-        await stage.survey();
+        await asking.survey();
       }
     }
-    await stage.survey();
+    await asking.survey();
     told();
   }
 
@@ -316,7 +374,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     canvas.focus();
   });
   const header = el(
-    "header", {}, title, find, status, el("span", { class: "space" }),
+    "header", {}, title, find, status, el("span", { class: "space" }), info.traces.length > 1 && aligned,
     el("button", { onclick: () => (panel.show("table"), resized()) }, "Functions"),
     info.snapshot !== null && el("button", { onclick: () => void renew(), title: "R" }, "New snapshot"),
     el("button", { onclick: actions.fit, title: "F" }, "Fit"),
@@ -386,20 +444,34 @@ function pointer(canvas: HTMLCanvasElement, stage: Stage, drawing: Drawing, tip:
   });
   canvas.addEventListener("pointerleave", () => (tip.hidden = true));
   const hover = (x: number, y: number): void => {
-    const found = y > AXIS ? stage.call_at(x, y) : null;
-    tip.hidden = !found;
-    if (!found) return;
-    const trace = stage.trace(found.lane.trace);
-    const of = found.call.function;
-    const name = of === SHORT ? "calls without records" : clean(stage.name(found.lane.trace, of)).slice(0, 400);
-    const time = duration(stage.ns(trace, found.call.end - found.call.start));
-    const many = of === SHORT ? `${things(found.calls, "short call")} in ${time}` : `${things(found.calls, "call")} in ${time}, too short to draw; the longest: ${name}`;
-    fill(tip, found.calls === 1 && of !== SHORT ? `${name}\n${time}` : many);
+    const text = x < GUTTER ? null : told_at(stage, x, y);
+    tip.hidden = text === null;
+    if (text === null) return;
+    fill(tip, text);
     const left = Math.min(x + 14, stage.width - tip.offsetWidth - 6);
     const top = y + 18 + tip.offsetHeight > stage.height ? y - tip.offsetHeight - 10 : y + 18;
     tip.style.left = `${Math.max(left, 0)}px`;
     tip.style.top = `${Math.max(top, 0)}px`;
   };
+}
+
+/** What is told of a place of the screen. */
+function told_at(stage: Stage, x: number, y: number): string | null {
+  const counter = stage.strip_at(stage.counters, y);
+  if (counter) return words(stage, counter, x);
+  const task = words_of_task(stage, x, y);
+  if (task) return task;
+  const lane = stage.strip_at(stage.lanes, y);
+  const band = lane && words_of_band(stage, lane, x, y);
+  if (band) return band;
+  const found = stage.call_at(x, y);
+  if (!found) return null;
+  const trace = stage.trace(found.lane.trace);
+  const of = found.call.function;
+  const name = of === SHORT ? "calls without records" : clean(stage.name(found.lane.trace, of)).slice(0, 400);
+  const time = duration(stage.ns(trace, found.call.end - found.call.start));
+  const many = of === SHORT ? `${things(found.calls, "short call")} in ${time}` : `${things(found.calls, "call")} in ${time}, too short to draw; the longest: ${name}`;
+  return found.calls === 1 && of !== SHORT ? `${name}\n${time}` : many;
 }
 
 main().catch((error: unknown) => {

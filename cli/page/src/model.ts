@@ -22,6 +22,56 @@ export interface Function {
   untimed: boolean;
 }
 
+/** A counter as a whole. */
+export interface Counter {
+  /** Its name, among the functions. */
+  id: number;
+  values: number;
+  least: number;
+  greatest: number;
+  threads: number;
+}
+
+/** Values of a counter; those within a pixel are joined. */
+export interface Curve {
+  id: number;
+  length: number;
+  /** When the first of the joined values was set, and the last. */
+  from: Float64Array;
+  until: Float64Array;
+  least: Float64Array;
+  greatest: Float64Array;
+  last: Float64Array;
+  count: Float64Array;
+  /** Values within so many ticks are joined, for want of memory. */
+  coarse: number;
+}
+
+/** A poll of a task: a call. */
+export interface TaskPoll extends Call {
+  /** From 1. */
+  number: number;
+}
+
+/** A task. Its number is text, because 53 bits are too few. */
+export interface Task {
+  task: string;
+  function: number;
+  parent: string | null;
+  state: string;
+  lane: number;
+  /** Its first poll, and its end or that of the trace. */
+  start: number;
+  end: number;
+  elapsed_ns: number;
+  busy_ns: number;
+  polls: number;
+  /** Polls that are in the trace, or some of them; how many there are, and how many before the list. */
+  list: TaskPoll[];
+  known: number;
+  before: number;
+}
+
 /** A trace. Times are ticks since a moment near its beginning. */
 export interface Trace {
   file: string;
@@ -34,13 +84,18 @@ export interface Trace {
   base: string;
   begin: number;
   end: number;
-  begin_unix_ns: number | null;
+  /** As text: 53 bits are too few. */
+  begin_unix_ns: string | null;
   has_times: boolean;
   has_states: boolean;
+  has_cpus: boolean;
   progress: number;
   threads: Thread[];
   functions: Function[];
   moments: { name: string; time: number }[];
+  counters: Counter[];
+  /** Null: not all of the trace was read yet. */
+  tasks: { tasks: number; lanes: number } | null;
   notes: string[];
 }
 
@@ -50,6 +105,9 @@ export interface Info {
   snapshot: number | null;
   traces: Trace[];
 }
+
+/** Nothing. */
+export const NO_SPANS = (): Spans => ({ length: 0, from: new Float64Array(), to: new Float64Array(), kind: new Uint32Array(), what: new Uint32Array() });
 
 /** Calls of one depth, as arrays. */
 export interface Row {
@@ -70,9 +128,9 @@ export const SHORT = 0xffff_ffff;
 export interface Spans {
   length: number;
   from: Float64Array;
-  /** Until when; of a counter its value. */
+  /** Until when. */
   to: Float64Array;
-  /** The state (3: not known); of a sign 0 gap, 1 break, 2 event, 3 counter. */
+  /** The state (3: not known); of a sign 0 gap, 1 break, 2 event. */
   kind: Uint32Array;
   /** CPU + 1; of a sign a name, or how many records are missing. */
   what: Uint32Array;
@@ -84,6 +142,8 @@ export interface Picture {
   rows: Row[];
   states: Spans;
   signs: Spans;
+  /** On which CPU (what) it was, and how often it changed to come there (kind). */
+  cpus: Spans;
   /** Until when the thread was read; NaN: all of it. */
   until: number;
   /** Calls of fewer ticks are joined, for want of memory. */
@@ -139,6 +199,8 @@ export interface Details {
   cpu: number | null;
   cpu_changes: number;
   arguments: string[];
+  /** The task of which it is a poll. */
+  task: string | null;
 }
 
 /** Calls of some functions, and where one of them is among them. */
@@ -174,51 +236,19 @@ export interface Source {
   info(): Promise<Info>;
   /** A new snapshot of the process. */
   snapshot(): Promise<Info>;
-  lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]>;
+  lanes(trace: number, threads: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]>;
+  /** The curves of all counters. */
+  curves(trace: number, from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Curve[]>;
+  /** Lanes of tasks: the first row has the tasks, the second their polls. */
+  tasks(trace: number, lanes: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]>;
+  /** A task: one with that number, or the one in a lane at a tick. Its list has the polls around the tick. */
+  task(trace: number, wanted: string | number, at: number): Promise<Task>;
   table(trace: number, marked: Marked): Promise<Report>;
   flame(trace: number, marked: Marked, by: string): Promise<Flame>;
   slow(trace: number, marked: Marked): Promise<Slow>;
   details(trace: number, call: Call): Promise<Details>;
   survey(trace: number, functions: number[], at: Call | null): Promise<Survey>;
   why(trace: number, call: Call): Promise<Slow>;
-}
-
-/** The pictures in an answer; `put` of the server's `api.rs` has the order. */
-export function pictures(bytes: ArrayBuffer): Picture[] {
-  const view = new DataView(bytes);
-  let at = 0;
-  const u32 = (): number => ((at += 4), view.getUint32(at - 4, true));
-  const f64 = (): number => ((at += 8), view.getFloat64(at - 8, true));
-  const list = (): [number, Float64Array, Float64Array, Uint32Array, Uint32Array] => {
-    const length = u32();
-    const [one, other] = [new Float64Array(length), new Float64Array(length)];
-    const [third, fourth] = [new Uint32Array(length), new Uint32Array(length)];
-    for (let nth = 0; nth < length; nth++) {
-      one[nth] = f64();
-      other[nth] = f64();
-      third[nth] = u32();
-      fourth[nth] = u32();
-    }
-    return [length, one, other, third, fourth];
-  };
-  const spans = (): Spans => {
-    const [length, from, to, kind, what] = list();
-    return { length, from, to, kind, what };
-  };
-  const found: Picture[] = [];
-  while (at < view.byteLength) {
-    const thread = u32();
-    const depths = u32();
-    const until = f64();
-    const coarse = f64();
-    const rows: Row[] = [];
-    for (let depth = 0; depth < depths; depth++) {
-      const [length, start, end, of, count] = list();
-      rows.push({ length, start, end, function: of, count });
-    }
-    found.push({ thread, until, coarse, rows, states: spans(), signs: spans() });
-  }
-  return found;
 }
 
 /** The first place of a sorted list that is not below a value. */

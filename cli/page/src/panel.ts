@@ -6,11 +6,12 @@ import { clean, duration } from "./format";
 import { call } from "./details";
 import { flame } from "./flame";
 import { slow } from "./slow";
+import { task } from "./task";
 import { Tables } from "./tables";
 import { Call, Marked, Source } from "./model";
 import { Stage } from "./stage";
 
-export type Tab = "table" | "flame" | "slow" | "call";
+export type Tab = "table" | "flame" | "slow" | "call" | "task";
 
 /** What the parts of the panel may do. */
 export interface Host {
@@ -20,13 +21,15 @@ export interface Host {
   select(trace: number, call: Call): void;
   /** Selects a call of which only function and time are known. */
   locate(trace: number, thread: number, of: number, since_first_ns: number): void;
+  /** Selects a task by its number; the tick is of one of its polls. */
+  show_task(trace: number, task: string, at: number): void;
   /** Shows the tab anew. */
   refresh(): void;
   /** Whether the content that is being made is still wanted. */
   is_current(): boolean;
 }
 
-const TABS: [Tab, string][] = [["table", "Functions"], ["flame", "Flame graph"], ["slow", "Slow calls"], ["call", "Call"]];
+const TABS: [Tab, string][] = [["table", "Functions"], ["flame", "Flame graph"], ["slow", "Slow calls"], ["call", "Call"], ["task", "Task"]];
 
 export class Panel {
   readonly element: HTMLElement;
@@ -39,7 +42,7 @@ export class Panel {
   constructor(
     private readonly stage: Stage,
     private readonly source: Source,
-    private readonly actions: Pick<Host, "search" | "select" | "locate">,
+    private readonly actions: Pick<Host, "search" | "select" | "locate" | "show_task">,
     closed: () => void,
   ) {
     for (const [name, text] of TABS) {
@@ -87,6 +90,7 @@ export class Panel {
       flame: () => flame(host),
       slow: () => slow(host),
       call: () => call(host),
+      task: () => task(host),
     };
     try {
       const content = await makers[this.tab]();

@@ -1,6 +1,7 @@
 // Asks the server that gave the page.
 
-import { Call, Details, Flame, Info, Marked, Picture, pictures, Report, Slow, Source, Survey } from "./model";
+import { Call, Curve, Details, Flame, Info, Marked, Picture, Report, Slow, Source, Survey, Task } from "./model";
+import { curves, pictures } from "./wire";
 
 type Values = Record<string, string | number | undefined>;
 
@@ -24,17 +25,17 @@ export class Served implements Source {
     this.gone();
   }
 
-  async ask(path: string, values: Values = {}): Promise<Response> {
+  async ask(path: string, values: Values = {}, signal?: AbortSignal): Promise<Response> {
     const pairs = Object.entries({ snapshot: this.number, ...values }).filter(([, value]) => value !== undefined);
     const query = new URLSearchParams(pairs.map(([name, value]) => [name, String(value)]));
     for (let tries = 0; ; tries++) {
       try {
-        const answer = await fetch(`api/${path}?${query}`);
+        const answer = await fetch(`api/${path}?${query}`, { signal: signal ?? null });
         if (!answer.ok) throw new Refused((await answer.text()).trim());
         return answer;
       } catch (error) {
         // The server may have had no room for another connection.
-        if (error instanceof Refused || tries >= 3) throw error;
+        if (error instanceof Refused || signal?.aborted || tries >= 3) throw error;
         await new Promise((done) => setTimeout(done, 300 * (tries + 1)));
       }
     }
@@ -57,9 +58,23 @@ export class Served implements Source {
     return info;
   }
 
-  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]> {
-    const answer = await this.ask("lanes", { trace, threads: threads.join(","), from, to, pixel });
+  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]> {
+    const answer = await this.ask("lanes", { trace, threads: threads.join(","), from, to, pixel }, signal);
     return pictures(await answer.arrayBuffer());
+  }
+
+  async curves(trace: number, from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Curve[]> {
+    const answer = await this.ask("curves", { trace, from, to, pixel }, signal);
+    return curves(await answer.arrayBuffer());
+  }
+
+  async tasks(trace: number, lanes: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]> {
+    const answer = await this.ask("tasks", { trace, lanes: lanes.join(","), from, to, pixel }, signal);
+    return pictures(await answer.arrayBuffer());
+  }
+
+  task(trace: number, wanted: string | number, at: number): Promise<Task> {
+    return this.json("task", { trace, at, ...(typeof wanted === "string" ? { task: wanted } : { lane: wanted }) });
   }
 
   table(trace: number, marked: Marked): Promise<Report> {

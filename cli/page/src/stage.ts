@@ -1,25 +1,31 @@
-// The lanes of all threads under one axis: which part of which thread is wanted, what is there of it, and where a call is
-// on the screen. Drawing itself is in draw.ts.
+// The lanes of all threads and counters under one axis: what is there of them, and where a call is on the screen. What is
+// not there is asked for in asking.ts, and drawn in draw.ts.
 
-import { Call, CALLS, Info, Picture, place, Source, Trace } from "./model";
+import { Call, CALLS, Counter, Curve, Info, Picture, place, Row, Trace } from "./model";
 import { View } from "./view";
 
 export const GUTTER = 180;
 export const AXIS = 64;
 export const ROW = 16;
+/** Pixels of a counter. */
+const CURVE = 44;
 const MOST_ROWS = 24;
+/** Pixels of the heading above the tasks, and of a lane of tasks. */
+const HEADING = 22;
+export const TASK = 18;
+/** Lanes of tasks that are drawn. */
+const MOST_LANES = 2000;
 
-/** A thread on the screen. */
-export interface Lane {
+/** What has a place on the screen. */
+export interface Strip {
   trace: number;
-  thread: number;
   /** From the top of the first lane. */
   top: number;
   height: number;
-  rows: number;
-  is_open: boolean;
-  picture: Picture | null;
-  /** Of which part the picture is, in ticks. */
+}
+
+/** Of which part of a trace a picture is, in ticks. */
+export interface Part {
   from: number;
   to: number;
   pixel: number;
@@ -27,27 +33,58 @@ export interface Lane {
   progress: number;
 }
 
+/** A thread on the screen. */
+export interface Lane extends Strip, Part {
+  thread: number;
+  rows: number;
+  is_open: boolean;
+  picture: Picture | null;
+}
+
+/** The heading of a trace's tasks. */
+export interface Heading extends Strip {
+  tasks: number;
+  lanes: number;
+  is_open: boolean;
+}
+
+/** Tasks that follow each other, in a row. */
+export interface TaskLane extends Strip {
+  lane: number;
+  picture: Picture | null;
+  part?: Part;
+}
+
+/** A counter on the screen. */
+export interface CounterLane extends Strip {
+  counter: Counter;
+  curve: Curve | null;
+  part?: Part;
+}
+
 export class Stage {
   lanes: Lane[] = [];
+  headings: Heading[] = [];
+  tasks: TaskLane[] = [];
+  counters: CounterLane[] = [];
+  /** Pixels of all lanes. */
+  bottom = 0;
+  readonly gutter = GUTTER;
   /** Whole threads, for the overview. */
   overview = new Map<string, Picture>();
+  /** How often the overview has changed. */
+  surveys = 0;
   width = 100;
   height = 100;
-  /** Ns by which a trace is later on the axis. */
-  shifts: number[] = [];
   /** Functions that the search found, by trace. */
   found: Set<number>[] = [];
   /** Names of functions by trace and number. */
   names: Map<number, string>[] = [];
-  private busy = false;
-  private again = false;
 
   constructor(
     public info: Info,
     readonly view: View,
-    private readonly source: Source,
     private readonly changed: () => void,
-    private readonly failed: (error: unknown) => void,
   ) {
     this.update(info);
   }
@@ -56,7 +93,10 @@ export class Stage {
   update(info: Info): void {
     this.info = info;
     const known = new Map(this.lanes.map((lane) => [`${lane.trace}/${lane.thread}`, lane]));
-    this.lanes = [];
+    const curves = new Map(this.counters.map((lane) => [`${lane.trace}/${lane.counter.id}`, lane]));
+    const opened = new Set(this.headings.filter((heading) => heading.is_open).map((heading) => heading.trace));
+    const tasks = new Map(this.tasks.map((lane) => [`${lane.trace}/${lane.lane}`, lane]));
+    [this.lanes, this.counters, this.headings, this.tasks] = [[], [], [], []];
     let top = 0;
     info.traces.forEach((trace, nth) => {
       this.shifts[nth] ??= 0;
@@ -75,23 +115,39 @@ export class Stage {
         top += lane.height;
         this.lanes.push(lane);
       }
+      if (trace.tasks && trace.tasks.tasks > 0) {
+        const is_open = opened.has(nth);
+        this.headings.push({ trace: nth, top, height: HEADING, ...trace.tasks, is_open });
+        top += HEADING;
+        for (let lane = 0; is_open && lane < Math.min(trace.tasks.lanes, MOST_LANES); lane++) {
+          this.tasks.push({ picture: null, ...tasks.get(`${nth}/${lane}`), trace: nth, lane, top, height: TASK });
+          top += TASK;
+        }
+      }
+      for (const counter of trace.counters) {
+        const known = curves.get(`${nth}/${counter.id}`);
+        this.counters.push({ trace: nth, top, height: CURVE, counter, curve: known?.curve ?? null, part: known?.part });
+        top += CURVE;
+      }
     });
+    this.bottom = top;
   }
 
   /** The traces are others; which rows are open is kept by thread. */
   replace(info: Info): void {
     const open = new Set(this.lanes.filter((lane) => lane.is_open).map((lane) => this.trace(lane.trace).threads[lane.thread]?.id));
-    this.lanes = [];
-    this.names = [];
+    [this.lanes, this.counters, this.names] = [[], [], []];
+    for (const lane of this.tasks) [lane.picture, lane.part] = [null, undefined];
+    this.surveys += 1;
     this.overview.clear();
     this.update(info);
     for (const lane of this.lanes) lane.is_open = open.has(this.trace(lane.trace).threads[lane.thread]?.id);
     this.update(info);
   }
 
-  /** Pixels of a lane above its calls: states and events. */
+  /** Pixels of a lane above its calls: states and CPUs, and events. */
   head(trace: Trace): number {
-    return (trace.has_states ? 6 : 0) + 10;
+    return (has_band(trace) ? 6 : 0) + 10;
   }
 
   trace(nth: number): Trace {
@@ -102,6 +158,22 @@ export class Stage {
 
   name(trace: number, of: number): string {
     return this.names[trace]?.get(of) || `#${of}`;
+  }
+
+  /** Ns by which a trace is later on the axis. */
+  get shifts(): number[] {
+    return this.view.shifts;
+  }
+
+  /** Draws traces later; what is seen of the first one, and the mark, stay where they are. */
+  align(shifts: number[]): void {
+    const { view } = this;
+    const by = (shifts[0] ?? 0) - (this.shifts[0] ?? 0);
+    const was_all = view.from <= 0 && view.to >= this.end * 0.999;
+    [view.shifts, view.mark] = [shifts, view.mark && [view.mark[0] + by, view.mark[1] + by]];
+    this.surveys += 1;
+    if (was_all) this.fit();
+    else this.show(view.from + by, view.to + by);
   }
 
   /** The end of all traces on the axis. */
@@ -155,9 +227,7 @@ export class Stage {
   }
 
   scroll(by: number): void {
-    const last = this.lanes.at(-1);
-    const all = last ? last.top + last.height : 0;
-    const most = Math.max(0, all - (this.height - AXIS));
+    const most = Math.max(0, this.bottom - (this.height - AXIS));
     this.view.scroll = Math.min(Math.max(this.view.scroll + by, 0), most);
     this.changed();
   }
@@ -173,7 +243,12 @@ export class Stage {
     const y = lane.top + this.head(this.trace(trace)) + call.depth * ROW;
     if (y < this.view.scroll) this.view.scroll = Math.max(0, lane.top);
     if (y + ROW > this.view.scroll + this.height - AXIS) this.view.scroll = y + ROW * 2 - (this.height - AXIS);
-    const [from, to] = [this.at(trace, call.start), this.at(trace, call.end)];
+    this.into_view(this.at(trace, call.start), this.at(trace, call.end));
+    this.changed();
+  }
+
+  /** Moves and zooms until a stretch of the axis is seen. */
+  private into_view(from: number, to: number): void {
     const width = this.view.to - this.view.from;
     const is_seen = to > this.view.from && from < this.view.to;
     const is_wide = to - from > width / 200;
@@ -182,21 +257,29 @@ export class Stage {
       const middle = (from + Math.min(to, from + wanted)) / 2;
       this.show(middle - wanted / 2, middle + wanted / 2);
     }
-    this.changed();
   }
 
   visible(): Lane[] {
+    return this.seen(this.lanes);
+  }
+
+  /** Those that are on the screen. */
+  seen<T extends Strip>(strips: T[]): T[] {
     const [top, bottom] = [this.view.scroll, this.view.scroll + this.height - AXIS];
-    return this.lanes.filter((lane) => lane.top + lane.height > top && lane.top < bottom);
+    return strips.filter((strip) => strip.top + strip.height > top && strip.top < bottom);
+  }
+
+  /** What is at a height of the screen. */
+  strip_at<T extends Strip>(strips: T[], y: number): T | null {
+    const below = y - AXIS + this.view.scroll;
+    return y < AXIS ? null : (strips.find((strip) => below >= strip.top && below < strip.top + strip.height) ?? null);
   }
 
   /** The lane at a height of the screen, and the depth of its calls. */
   lane_at(y: number): { lane: Lane; depth: number } | null {
-    if (y < AXIS) return null;
-    const below = y - AXIS + this.view.scroll;
-    const lane = this.lanes.find((lane) => below >= lane.top && below < lane.top + lane.height);
+    const lane = this.strip_at(this.lanes, y);
     if (!lane) return null;
-    const depth = Math.floor((below - lane.top - this.head(this.trace(lane.trace))) / ROW);
+    const depth = Math.floor((y - AXIS + this.view.scroll - lane.top - this.head(this.trace(lane.trace))) / ROW);
     return { lane, depth };
   }
 
@@ -211,77 +294,50 @@ export class Stage {
     return this.call_in(lane, depth, tick - slack, tick + slack);
   }
 
+  /** The task, or the tasks, under a point; and the poll of it. */
+  task_at(x: number, y: number): { lane: TaskLane; task: Call; tasks: number; poll: Call | null; polls: number; tick: number } | null {
+    const lane = x < GUTTER ? null : this.strip_at(this.tasks, y);
+    if (!lane?.picture) return null;
+    const tick = this.tick(lane.trace, this.time(x));
+    const slack = this.tick(lane.trace, this.time(x + 1)) - tick;
+    const at = (depth: number): ReturnType<typeof item_in> => item_in(lane.picture?.rows[depth], lane.lane, depth, tick - slack, tick + slack);
+    const [task, poll] = [at(0), at(1)];
+    return task ? { lane, task: task.call, tasks: task.calls, poll: poll?.call ?? null, polls: poll?.calls ?? 0, tick } : null;
+  }
+
+  /** Shows or hides the lanes of a trace's tasks. */
+  open_tasks(trace: number, is_open: boolean): void {
+    for (const heading of this.headings) if (heading.trace === trace) heading.is_open = is_open;
+    this.update(this.info);
+    this.scroll(0);
+  }
+
+  /** Brings a task to where it is seen. */
+  reveal_task(trace: number, task: { lane: number; start: number; end: number }): void {
+    this.open_tasks(trace, true);
+    const lane = this.tasks.find((lane) => lane.trace === trace && lane.lane === task.lane);
+    if (lane && this.seen([lane]).length === 0) this.view.scroll = Math.max(0, lane.top - 60);
+    this.into_view(this.at(trace, task.start), this.at(trace, task.end));
+    this.scroll(0);
+  }
+
   /** The call of a depth that overlaps a stretch. */
   call_in(lane: Lane, depth: number, from: number, to: number): { lane: Lane; call: Call; calls: number } | null {
-    const row = lane.picture?.rows[depth];
-    if (!row) return null;
-    const nth = place(row.end, from);
-    const start = row.start[nth] ?? Infinity;
-    if (nth >= row.length || start > to) return null;
-    const count = row.count[nth] ?? 0;
-    const call: Call = {
-      thread: lane.thread, depth, start, end: row.end[nth] ?? start, function: row.function[nth] ?? 0, flags: (count & ~CALLS) >>> 0,
-    };
-    return { lane, call, calls: count & CALLS };
-  }
-
-  /** Asks for what is seen and not there yet. */
-  async want(): Promise<void> {
-    if (this.busy) {
-      this.again = true;
-      return;
-    }
-    this.busy = true;
-    try {
-      do {
-        this.again = false;
-        await this.fetch();
-      } while (this.again);
-    } catch (error) {
-      this.failed(error);
-    } finally {
-      this.busy = false;
-    }
-  }
-
-  private async fetch(): Promise<void> {
-    const { view } = this;
-    const pixel_ns = (view.to - view.from) / Math.max(this.width - GUTTER, 1);
-    for (const [nth, trace] of this.info.traces.entries()) {
-      const pixel = Math.max((pixel_ns * trace.frequency) / 1e9, 0);
-      const [from, to] = [this.tick(nth, view.from), this.tick(nth, view.to)];
-      const wanted = this.visible().filter((lane) => lane.trace === nth && !covers(lane, from, to, pixel, trace));
-      if (wanted.length === 0) continue;
-      const margin = (to - from) / 2;
-      const threads = wanted.map((lane) => lane.thread);
-      const found = await this.source.lanes(nth, threads, from - margin, to + margin, pixel);
-      const by_thread = new Map(found.map((picture) => [picture.thread, picture]));
-      for (const lane of wanted) {
-        const picture = by_thread.get(lane.thread);
-        if (!picture) continue;
-        Object.assign(lane, { picture, from: from - margin, to: to + margin, pixel, progress: trace.progress });
-      }
-      this.changed();
-    }
-  }
-
-  /** Asks for the overview. */
-  async survey(): Promise<void> {
-    for (const [nth, trace] of this.info.traces.entries()) {
-      const threads = trace.threads.map((_, thread) => thread).slice(0, 64);
-      const pixel = (trace.end - trace.begin) / 1000;
-      const found = await this.source.lanes(nth, threads, trace.begin, trace.end, pixel);
-      for (const picture of found) this.overview.set(`${nth}/${picture.thread}`, picture);
-    }
-    this.changed();
+    const found = item_in(lane.picture?.rows[depth], lane.thread, depth, from, to);
+    return found && { lane, ...found };
   }
 }
 
-/** Whether what is there of a lane is what is seen, and as sharp. */
-function covers(lane: Lane, from: number, to: number, pixel: number, trace: Trace): boolean {
-  if (!lane.picture) return false;
-  // What was not read yet when the picture was made may be there now.
-  if (trace.progress > lane.progress) return false;
-  const is_within = lane.from <= from && lane.to >= to;
-  return is_within && lane.pixel <= pixel * 1.3 && lane.pixel >= pixel / 4;
+/** Whether its lanes have a band of states and CPUs. */
+export const has_band = (trace: Trace): boolean => trace.has_states || trace.has_cpus;
+
+/** The call of a row, or the run of calls, that overlaps a stretch. */
+function item_in(row: Row | undefined, thread: number, depth: number, from: number, to: number): { call: Call; calls: number } | null {
+  if (!row) return null;
+  const nth = place(row.end, from);
+  const start = row.start[nth] ?? Infinity;
+  if (nth >= row.length || start > to) return null;
+  const count = row.count[nth] ?? 0;
+  const call: Call = { thread, depth, start, end: row.end[nth] ?? start, function: row.function[nth] ?? 0, flags: (count & ~CALLS) >>> 0 };
+  return { call, calls: count & CALLS };
 }

@@ -1,5 +1,6 @@
 // The table of functions: the figures of `fdr report` for the stretch that is marked, as a table that can be read aloud.
 
+import { compare } from "./compare";
 import { el } from "./dom";
 import { clean, count, duration, exact, things } from "./format";
 import { Report, RowOfTable } from "./model";
@@ -24,6 +25,7 @@ export class Tables {
   async make(host: Host): Promise<Node[]> {
     const { stage, source } = host;
     const found: Node[] = [];
+    const reports: Report[] = [];
     for (const [nth, trace] of stage.info.traces.entries()) {
       const wanted = marked(stage, nth);
       if (!wanted) continue;
@@ -31,12 +33,16 @@ export class Tables {
       const report = this.reports.get(key) ?? (await source.table(nth, wanted));
       if (this.reports.size > 50) this.reports.clear();
       this.reports.set(key, report);
+      reports.push(report);
       const { words, options } = stretch(wanted, "--window ");
       const caption = el("caption", {}, `${clean(trace.file)}: ${words}, ${things(report.records, "record")} · `);
       if (report.note) caption.append(report.note);
       else if (trace.word) caption.append("the same as ", el("code", {}, clean(`fdr report ${options}${trace.word}`)));
       found.push(this.table(host, report, caption));
     }
+    const [before, after] = reports;
+    const names = stage.info.traces.map((trace) => trace.file) as [string, string];
+    if (reports.length === 2 && before && after) found.unshift(compare(host, before, after, names));
     return found;
   }
 

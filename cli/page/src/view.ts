@@ -7,6 +7,15 @@ export interface Selected extends Call {
   trace: number;
 }
 
+/** The selected task. */
+export interface SelectedTask {
+  trace: number;
+  /** Its number, as text: 53 bits are too few. */
+  task: string;
+  lane: number;
+  start: number;
+}
+
 export interface View {
   /** Ns on the axis. */
   from: number;
@@ -15,10 +24,13 @@ export interface View {
   scroll: number;
   mark: [number, number] | null;
   selected: Selected | null;
+  task: SelectedTask | null;
   search: string;
+  /** Ns by which each trace is later on the axis. */
+  shifts: number[];
 }
 
-export const empty = (): View => ({ from: 0, to: 1, scroll: 0, mark: null, selected: null, search: "" });
+export const empty = (): View => ({ from: 0, to: 1, scroll: 0, mark: null, selected: null, task: null, search: "", shifts: [] });
 
 /** The view as a fragment. */
 export function write(view: View): string {
@@ -30,6 +42,9 @@ export function write(view: View): string {
     const { trace, thread, depth, start, end, function: of, flags } = selected;
     parts.push(`call=${[trace, thread, depth, start, end, of, flags].join(",")}`);
   }
+  const { task } = view;
+  if (task) parts.push(`task=${[task.trace, task.task, task.lane, task.start].join(",")}`);
+  if (view.shifts.some((shift) => shift !== 0)) parts.push(`shift=${view.shifts.map(Math.round).join(",")}`);
   if (view.search) parts.push(`find=${encodeURIComponent(view.search)}`);
   return `#${parts.join("&")}`;
 }
@@ -49,6 +64,11 @@ export function read(fragment: string): Partial<View> {
       const [trace, thread, depth, start, end, of, flags] = numbers as [number, number, number, number, number, number, number];
       view.selected = { trace, thread, depth, start, end, function: of, flags };
     }
+    if (name === "task" && are && numbers.length === 4) {
+      const [trace, , lane, start] = numbers as [number, number, number, number];
+      view.task = { trace, task: text.split(",")[1] ?? "", lane, start };
+    }
+    if (name === "shift" && are && numbers.every((shift) => shift >= 0)) view.shifts = numbers;
     if (name === "find") {
       try {
         view.search = decodeURIComponent(text);

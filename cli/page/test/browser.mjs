@@ -1,5 +1,6 @@
 // The page in a browser, as a person uses it: served and from a file, with the mouse and with keys alone. Every check says
-// what it saw. Run by the tests of the workspace: node browser.mjs BROWSER FDR TRACE HOSTILE-TRACE FOLDER PID
+// what it saw. Run by the tests of the workspace: node browser.mjs BROWSER FDR FOLDER PID TRACE HOSTILE
+// NOTED CHANGED, where the last four are traces
 import { chromium } from "playwright-core";
 import { execFileSync, spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
@@ -8,13 +9,13 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [executablePath, fdr, trace, hostile, folder, pid] = process.argv.slice(2);
+const [executablePath, fdr, folder, pid, trace, hostile, noted, changed] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const json = (...words) => JSON.parse(execFileSync(fdr, words, { maxBuffer: 1 << 28 }).toString());
 
-/** Serves a trace while something is done. */
-async function served(path, use) {
-  const server = spawn(fdr, ["view", "--no-open", path], { stdio: ["ignore", "pipe", "inherit"] });
+/** Serves traces while something is done. */
+async function served(paths, use) {
+  const server = spawn(fdr, ["view", "--no-open", ...[paths].flat()], { stdio: ["ignore", "pipe", "inherit"] });
   try {
     const [line] = await new Promise((done) => createInterface({ input: server.stdout }).once("line", (line) => done([line])));
     await use(line.slice(line.indexOf("http://")));
@@ -164,6 +165,176 @@ assert.ok(statSync(file).size < 20e6);
   console.log("from a file: ok");
 }
 
+/** The height at which the page tells something below the pointer; without `is_there`, it has to tell it nowhere. */
+async function sought(page, x, text, is_there = true) {
+  const box = await (await page.$("canvas")).boundingBox();
+  for (let y = box.y + 66; y < box.y + box.height; y += 3) {
+    await page.mouse.move(x, y);
+    if (await told(page).then((found) => text.test(found))) {
+      assert.ok(is_there, `${text} at ${y}`);
+      return y;
+    }
+  }
+  assert.ok(!is_there, `${text} is nowhere at ${x}`);
+  return null;
+}
+
+const told = (page) => page.$eval("#tip", (tip) => (tip.hidden ? "" : tip.textContent));
+
+/** Shows a stretch of time. */
+async function look(page, from, to) {
+  await page.evaluate((hash) => (location.hash = hash), `t=${from},${to}`);
+  await settled(page);
+}
+
+/** Where a time is on the screen, of a stretch that is shown. */
+const x_of = (ns, from, to) => 180 + ((ns - from) / (to - from)) * 1100;
+
+/** Counters: every spike is seen, and the value that holds where none is set. */
+async function counters(page) {
+  const [end, spike] = [244_000, 162_461];
+  await look(page, 0, end);
+  const y = await sought(page, x_of(spike, 0, end), /^queue: 3 to 90, then 3\n/);
+  for (const [from, to, at, text] of [
+    [spike - 50, spike + 50, spike + 20, /^queue: 90$/],
+    // Behind the spike and before the next value; then behind the last value of all.
+    [spike + 5, spike + 30, spike + 20, /^queue: 90$/],
+    [spike + 2000, spike + 2020, spike + 2010, /^queue: 3$/],
+    [243_000, 243_900, 243_500, /^queue: 3$/],
+    [0, 900, 500, /^queue\nno value yet$/],
+  ]) {
+    await look(page, from, to);
+    await page.mouse.move(x_of(at, from, to), y - 1);
+    await page.mouse.move(x_of(at, from, to), y);
+    assert.match(await told(page), text);
+  }
+  await look(page, 0, end);
+  await sought(page, 1200, /^load: 1\.\d+$/);
+}
+
+/** Tasks: hidden at first; a task's figures; from a poll to its call and back, with the mouse and with keys. */
+async function tasks(page, has_values) {
+  const [from, to] = [0, 30_000];
+  await look(page, from, to);
+  // Between the first and the second poll of the first task.
+  const wait = x_of(3500, from, to);
+  await sought(page, wait, /^task/, false);
+  await page.focus("canvas");
+  await page.keyboard.press("o");
+  await settled(page);
+  const y = await sought(page, wait, /^task app::fetch, 9\.000 µs\nwaits$/);
+  await page.mouse.click(wait, y);
+  await settled(page);
+  const text = await panel(page);
+  for (const part of [/elapsed9\.000 µs \(9,000 ns\)/, /busy3\.000 µs \(3,000 ns\) in 3 polls \(33\.3 %\)/, /waiting6\.000 µs \(6,000 ns\) \(66\.7 %\)/, /it finished/, /waited 3\.000 µs/]) {
+    assert.match(text, part);
+  }
+  if (has_values) assert.match(text, /address="<b>example<\/b>".*result=201/s);
+  assert.match(await fragment(page), /task=0,1,0,1000/);
+  // The second poll, which is a call of another thread.
+  const at = await page.$eval("canvas", (canvas) => canvas.getBoundingClientRect().top);
+  const shown = (await fragment(page)).match(/t=(-?\d+),(-?\d+)/).slice(1).map(Number);
+  const poll = x_of(5500, ...shown);
+  const lane = await sought(page, poll, /^task app::fetch, 9\.000 µs\na poll of 1\.000 µs/);
+  assert.ok(lane > at);
+  await page.mouse.click(poll, lane);
+  await settled(page);
+  assert.match(await fragment(page), /call=0,[01],1,5000,6000,2,0/);
+  assert.match(await panel(page), /A poll of task 1: show the task/);
+  await page.focus("#panel button:has-text('A poll of task 1')");
+  await page.keyboard.press("Enter");
+  await settled(page);
+  assert.match(await panel(page), /poll 2, \S+ \(thread \d\), this one/);
+  await page.click("#panel tr[data-poll='3'] button");
+  await settled(page);
+  assert.match(await fragment(page), /call=0,[01],1,9000,10000,2,0/);
+  // The one that was dropped.
+  await look(page, 0, 30_000);
+  const dropped = x_of(22_500, 0, 30_000);
+  await page.mouse.click(dropped, await sought(page, dropped, /^task/));
+  await settled(page);
+  assert.match(await panel(page), /number 6.*was dropped/s);
+  await page.keyboard.press("Escape");
+}
+
+/** CPU changes: which CPU a thread was on. */
+async function cpus(page) {
+  await look(page, 4000, 8000);
+  await sought(page, x_of(5500, 4000, 8000), /^CPU [0-2] for [\d.]+ µs$/);
+}
+
+for (const is_file of [false, true]) {
+  const all = async (url) => {
+    const { page, bad, context } = await open(url);
+    await counters(page);
+    await tasks(page, !is_file);
+    await cpus(page);
+    assert.deepEqual(bad, []);
+    await context.close();
+  };
+  const file = join(folder, "noted.html");
+  execFileSync(fdr, ["view", "--force", "-o", file, noted], { stdio: "ignore" });
+  await (is_file ? all(pathToFileURL(file).href) : served(noted, all));
+  console.log(`counters, tasks and CPUs ${is_file ? "from a file" : "served"}: ok`);
+}
+
+/** The rows of the comparison: by function, the ns or the numbers of its cells. */
+const compared = (page) =>
+  page.$$eval("#panel tr[data-compared]", (rows) =>
+    rows.map((row) => [row.querySelector(".name").textContent, [...row.querySelectorAll("td")].slice(0, 9).map((cell) => (cell.title || cell.textContent).replace(/, .*%$/, ""))]));
+
+/** The comparison says what the reports of both say. */
+async function same_change(page, options) {
+  await page.click("header button:has-text('Functions')");
+  await settled(page);
+  const reports = [noted, changed].map((path, nth) => new Map(json("report", "--json", ...options[nth], path).functions.map((row) => [row.name, row])));
+  const names = new Set(reports.flatMap((report) => [...report.keys()]));
+  const rows = await compared(page);
+  assert.equal(rows.length, names.size);
+  for (const [name, cells] of rows) {
+    const wanted = ["calls", "total_ns", "self_ns"].flatMap((figure) => {
+      const [before, after] = reports.map((report) => report.get(name)?.[figure] ?? 0);
+      return [before, after, after - before];
+    });
+    assert.deepEqual(cells.map((text) => (text.includes("-") ? -1 : 1) * number(text)), wanted.map((figure) => figure + 0), name);
+  }
+}
+
+for (const is_file of [false, true]) {
+  const both = async (url) => {
+    const { page, bad, context } = await open(url);
+    await same_change(page, [["--window"], ["--window"]]);
+    const [, , , , , self] = (await compared(page)).find(([name]) => name === "app::leaf")[1];
+    assert.equal(number(self), 160_000);
+    // By the clocks: the second one began 30 µs later.
+    await page.selectOption("header select", "clock");
+    await page.waitForFunction(() => location.hash.includes("shift=0,30000"));
+    // The time that is marked is another one in each.
+    await look(page, 0, 200_000);
+    await page.evaluate(() => (location.hash = "t=0,200000&mark=100000,150000&shift=0,30000"));
+    await settled(page);
+    const since = (from, to) => ["--since", `+${from}ns`, "--until", `+${to}ns`];
+    await same_change(page, [since(100_000, 150_000), since(70_000, 120_000)]);
+    // By a call of each: with keys alone.
+    await page.keyboard.press("Escape");
+    const call = (trace, start, end) => page.evaluate((hash) => (location.hash = hash), `t=0,200000&call=${trace},0,1,${start},${end},3,0&shift=0,30000`);
+    for (const [trace, start, end] of [[0, 59_000, 59_020], [1, 49_000, 49_060]]) {
+      await call(trace, start, end);
+      await settled(page);
+    }
+    await page.focus("canvas");
+    await page.keyboard.press("l");
+    await page.waitForFunction(() => location.hash.includes("shift=0,10000"));
+    assert.equal(await page.$eval("header select", (select) => select.value), "call");
+    assert.deepEqual(bad, []);
+    await context.close();
+  };
+  const file = join(folder, "two.html");
+  execFileSync(fdr, ["view", "--force", "-o", file, noted, changed], { stdio: "ignore" });
+  await (is_file ? both(pathToFileURL(file).href) : served([noted, changed], both));
+  console.log(`two traces ${is_file ? "from a file" : "served"}: ok`);
+}
+
 await served(hostile, async (url) => {
   const whole = join(folder, "hostile.html");
   execFileSync(fdr, ["view", "-o", whole, hostile], { stdio: "ignore" });
@@ -177,6 +348,17 @@ await served(hostile, async (url) => {
     await page.click("#panel [role=tab]:has-text('Flame graph')");
     await settled(page);
     await page.focus("canvas");
+    // A task, its values and its call.
+    await page.keyboard.press("o");
+    await settled(page);
+    const task = await sought(page, 640, /^task /);
+    await page.mouse.click(640, task);
+    await settled(page);
+    await page.click("#panel [role=tab]:has-text('Task')");
+    await settled(page);
+    assert.ok((await panel(page)).length > 20);
+    await page.focus("canvas");
+    for (let y = 70; y < 460; y += 8) await page.mouse.move(640, y);
     for (let nth = 0; nth < 12; nth++) {
       await page.keyboard.press("ArrowRight");
       await page.mouse.move(300 + nth * 60, 120);

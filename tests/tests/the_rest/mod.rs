@@ -20,6 +20,7 @@ mod memory;
 mod mini_redis;
 mod off;
 mod page;
+mod page_traces;
 mod planted;
 mod stacks;
 mod tokio_spans;

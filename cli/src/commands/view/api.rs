@@ -8,17 +8,19 @@ use fdr_formats::FunctionId;
 use fdr_formats::model::State;
 use serde::Serialize;
 
+use super::counters::{self, CounterOf};
 use super::details::{self, Meant};
 use super::http::{Answer, Request};
-use super::index::Sign;
 use super::live::Shown;
 use super::page;
 use super::paths::Flame;
-use super::picture::{Asked, Picture};
+use super::picture::Asked;
 use super::pyramid::OPEN;
 use super::server::Pages;
 use super::survey;
+use super::tasks::{self, Tasks, Wanted};
 use super::viewed::{Marked, Viewed};
+use super::wire;
 use crate::{trace, ui};
 
 /// Threads of one picture.
@@ -53,14 +55,19 @@ pub(super) struct TraceOf<'a> {
     base: String,
     begin: f64,
     end: f64,
-    begin_unix_ns: Option<u64>,
+    /// As text: 53 bits are too few.
+    begin_unix_ns: Option<String>,
     has_times: bool,
     has_states: bool,
+    has_cpus: bool,
     /// How much was read; 1 is all.
     progress: f64,
     threads: Vec<ThreadOf<'a>>,
     functions: Vec<FunctionOf<'a>>,
     moments: Vec<MomentOf<'a>>,
+    counters: Vec<CounterOf>,
+    /// `None`: not all of the trace was read yet.
+    tasks: Option<tasks::Count>,
     notes: Vec<String>,
 }
 
@@ -130,6 +137,8 @@ impl<'a> TraceOf<'a> {
             is_called: function.is_called(),
             untimed: function.untimed,
         });
+        let mut lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+        let has_cpus = lines.any(|line| line.cpus.is_known());
         let moments = info.moments.iter().map(|moment| MomentOf {
             name: &moment.name,
             time: viewed.relative(moment.time.0),
@@ -149,13 +158,19 @@ impl<'a> TraceOf<'a> {
             base: base.to_string(),
             begin: viewed.relative(begin),
             end: viewed.relative(last),
-            begin_unix_ns: info.clock.unix_nanos(fdr_formats::Ticks(begin)),
+            begin_unix_ns: info
+                .clock
+                .unix_nanos(fdr_formats::Ticks(begin))
+                .map(|ns| ns.to_string()),
             has_times: !trace::is_timeless(info),
             has_states: viewed.states.is_some(),
+            has_cpus,
             progress: viewed.index.progress(),
             threads: threads.collect(),
             functions: functions.collect(),
             moments: moments.collect(),
+            counters: counters::of_trace(&viewed.index, info),
+            tasks: viewed.tasks().map(Tasks::count),
             notes: notes(viewed),
         }
     }
@@ -188,15 +203,18 @@ fn notes(viewed: &Viewed) -> Vec<String> {
     }
     let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
     let (deep, signs) = lines.fold((0, 0), |(deep, signs), line| {
-        (deep + line.pyramid.too_deep, signs + line.more_signs)
+        let more = line.more_signs + line.counters.more + line.tasks.more;
+        (deep + line.pyramid.too_deep, signs + more)
     });
     if deep > 0 {
         let calls = ui::things(deep, "call");
         notes.push(format!("{calls} deeper than 1,000 others: not drawn"));
     }
     if signs > 0 {
-        let events = ui::things(signs, "event");
-        notes.push(format!("{events} more than a page can hold: not drawn"));
+        let count = ui::count(signs);
+        notes.push(format!(
+            "{count} events, values of counters and polls of tasks more than a page can hold: not drawn"
+        ));
     }
     notes
 }
@@ -235,17 +253,7 @@ impl Api {
 
     fn lanes(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let asked = Asked {
-            from: viewed.tick(float(request, "from")?),
-            to: viewed.tick(float(request, "to")?),
-            pixel: float(request, "pixel")?.max(0.0) as u64,
-        };
-        // So a picture never has more than a screen can show.
-        let least = asked.to.saturating_sub(asked.from) / 20_000;
-        let asked = Asked {
-            pixel: asked.pixel.max(least),
-            ..asked
-        };
+        let asked = asked(&viewed, request)?;
         let mut body = Vec::new();
         for thread in numbers::<usize>(request, "threads")?
             .into_iter()
@@ -253,9 +261,45 @@ impl Api {
         {
             let picture = viewed.picture(thread, asked);
             let picture = picture.map_err(failed)?;
-            put(&mut body, &viewed, thread, &picture);
+            wire::put(&mut body, &viewed, thread, &picture);
         }
         Ok(Answer::bytes(body))
+    }
+
+    fn curves(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let asked = asked(&viewed, request)?;
+        let mut body = Vec::new();
+        let curves = counters::curves(&viewed.index, viewed.info(), asked);
+        wire::put_curves(&mut body, &viewed, &curves);
+        Ok(Answer::bytes(body))
+    }
+
+    fn tasks(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let asked = asked(&viewed, request)?;
+        let mut body = Vec::new();
+        let lanes = numbers::<usize>(request, "lanes")?.into_iter();
+        if let Some(tasks) = viewed.tasks() {
+            for lane in lanes.take(MOST_THREADS) {
+                wire::put(&mut body, &viewed, lane, &tasks.picture(lane, asked));
+            }
+        }
+        Ok(Answer::bytes(body))
+    }
+
+    fn task(&self, request: &Request) -> Result<Answer, Answer> {
+        let viewed = self.trace(request)?;
+        let at = viewed.tick(float(request, "at")?);
+        let wanted = match number(request, "task")? {
+            Some(task) => Wanted::Id(task),
+            None => Wanted::At(number(request, "lane")?.unwrap_or(0), at),
+        };
+        viewed.wait();
+        let found = viewed
+            .tasks()
+            .and_then(|tasks| tasks.details(&viewed, wanted, at));
+        to_json(&found.ok_or_else(|| Answer::text(404, "no such task\n"))?)
     }
 
     fn table(&self, request: &Request) -> Result<Answer, Answer> {
@@ -306,6 +350,9 @@ impl Pages for Api {
             "api/info" => self.info(),
             "api/snapshot" => self.snapshot(),
             "api/lanes" => self.lanes(request),
+            "api/tasks" => self.tasks(request),
+            "api/task" => self.task(request),
+            "api/curves" => self.curves(request),
             "api/table" => self.table(request),
             "api/flame" => self.flame(request),
             "api/slow" => self.slow(request),
@@ -356,6 +403,19 @@ fn numbers<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Vec<T>
     numbers.collect()
 }
 
+/// The stretch that a picture is asked of.
+fn asked(viewed: &Viewed, request: &Request) -> Result<Asked, Answer> {
+    let (from, to) = (
+        viewed.tick(float(request, "from")?),
+        viewed.tick(float(request, "to")?),
+    );
+    // So a picture never has more than a screen can show.
+    let least = to.saturating_sub(from) / 20_000;
+    let pixel = float(request, "pixel")?.max(0.0) as u64;
+    let pixel = pixel.max(least);
+    Ok(Asked { from, to, pixel })
+}
+
 /// The call that a request is about.
 fn meant(viewed: &Viewed, request: &Request) -> Result<Meant, Answer> {
     let need = |name: &str| number::<u32>(request, name)?.ok_or_else(|| bad(name));
@@ -380,66 +440,6 @@ pub(super) fn marked(request: &Request) -> Result<Marked, Answer> {
         to_ns: number(request, "to_ns")?,
         threads: numbers(request, "threads")?,
     })
-}
-
-/// Puts a thread's picture behind others. All numbers are little-endian:
-///
-/// | bytes | what |
-/// | --- | --- |
-/// | 4, 4 | place of the thread; number of depths |
-/// | 8, 8 | until when the thread was read, or NaN: all; ticks below which calls are joined for want of memory |
-/// | 4, each: 8, 8, 4, 4 | of each depth: number of calls; begin, end, function, count and flags |
-/// | 4, each: 8, 8, 4, 4 | number of states; from, until, state (3: not known), CPU + 1 (0: not known) |
-/// | 4, each: 8, 8, 4, 4 | number of signs; time, value or until, kind (0 gap, 1 break, 2 event, 3 counter), name or records |
-pub(super) fn put(body: &mut Vec<u8>, viewed: &Viewed, thread: usize, picture: &Picture) {
-    let base = viewed.base();
-    let at = |tick: u64| ((i128::from(tick) - i128::from(base)) as f64).to_le_bytes();
-    let count = |body: &mut Vec<u8>, number: usize| {
-        body.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
-    };
-    count(body, thread);
-    count(body, picture.rows.len());
-    body.extend(picture.until.map_or(f64::NAN.to_le_bytes(), at));
-    body.extend((picture.coarse as f64).to_le_bytes());
-    for row in &picture.rows {
-        count(body, row.len());
-        for item in row {
-            body.extend(at(item.start));
-            body.extend(at(item.end));
-            body.extend(item.function.to_le_bytes());
-            body.extend(item.count_and_flags().to_le_bytes());
-        }
-    }
-    count(body, picture.states.len());
-    for stay in &picture.states {
-        let state = match stay.state {
-            Some(State::Running) => 0_u32,
-            Some(State::Preempted) => 1,
-            Some(State::Waiting) => 2,
-            None => 3,
-        };
-        body.extend(at(stay.from.0));
-        body.extend(at(stay.until.0));
-        body.extend(state.to_le_bytes());
-        let cpu = stay.cpu.map_or(0, |cpu| cpu.0.saturating_add(1));
-        body.extend(cpu.to_le_bytes());
-    }
-    count(body, picture.signs.len());
-    for (time, sign) in &picture.signs {
-        let (value, kind, name) = match *sign {
-            Sign::Gap { until, records } => {
-                let records = u32::try_from(records).unwrap_or(u32::MAX);
-                (at(until), 0_u32, records)
-            }
-            Sign::Break => (0.0_f64.to_le_bytes(), 1, 0),
-            Sign::Event { name } => (0.0_f64.to_le_bytes(), 2, name),
-            Sign::Counter { name, value } => (value.to_le_bytes(), 3, name),
-        };
-        body.extend(at(*time));
-        body.extend(value);
-        body.extend(kind.to_le_bytes());
-        body.extend(name.to_le_bytes());
-    }
 }
 
 /// The name of a trace, for a title.

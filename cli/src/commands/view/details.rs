@@ -6,6 +6,7 @@ use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Call, Edge, Mark, Sink, Ticks};
 use serde::Serialize;
 
+use super::tasks::Noted;
 use super::viewed::Viewed;
 use crate::trace;
 
@@ -30,6 +31,8 @@ pub(super) struct Details {
     cpu: Option<u32>,
     cpu_changes: u64,
     arguments: Vec<String>,
+    /// The task of which it is a poll; 53 bits are too few for its number.
+    task: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -51,6 +54,7 @@ struct Follower<'a> {
     cpu_changes: u64,
     calls_inside: u64,
     arguments: Vec<String>,
+    task: Option<u64>,
     /// Total and own ticks.
     found: Option<(u64, u64)>,
 }
@@ -120,6 +124,12 @@ impl Sink for Follower<'_> {
                     self.calls_inside = self.calls_inside.saturating_add(calls);
                 }
             }
+            Mark::Note { time, kind, body } if self.is_innermost() && kind == NoteKind::Task => {
+                let note = Note::decode(kind, body);
+                let noted = note.and_then(|note| Noted::of(&note, time.0));
+                let noted = noted.filter(|noted| noted.function == self.meant.function);
+                self.task = noted.map(|noted| noted.task).or(self.task);
+            }
             Mark::Argument { value } if self.is_innermost() => self.say(value.to_string()),
             Mark::Note { kind, body, .. }
                 if self.is_innermost() && matches!(kind, NoteKind::Arguments | NoteKind::Event) =>
@@ -161,6 +171,7 @@ pub(super) fn of_call(viewed: &Viewed, meant: Meant) -> anyhow::Result<Details> 
         cpu_changes: 0,
         calls_inside: 0,
         arguments: Vec::new(),
+        task: None,
         found: None,
     };
     let read = viewed.read(meant.thread, (meant.start, meant.end), &mut follower);
@@ -205,5 +216,6 @@ pub(super) fn of_call(viewed: &Viewed, meant: Meant) -> anyhow::Result<Details> 
         cpu: follower.first_cpu,
         cpu_changes: follower.cpu_changes,
         arguments: follower.arguments,
+        task: follower.task.map(|task| task.to_string()),
     })
 }

@@ -14,9 +14,13 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::api::{self, Info};
+use super::counters;
+use super::index::Line;
 use super::page;
 use super::picture::Asked;
+use super::tasks::TaskOf;
 use super::viewed::{Marked, Viewed};
+use super::wire;
 use crate::place::{self, Shape};
 use crate::ui;
 
@@ -25,6 +29,9 @@ const MOST_BYTES: usize = 14_800_000;
 /// Calls that are tried at first.
 const FIRST_TRY: usize = 6_000_000;
 
+/// Values of counters that are all written.
+const MOST_VALUES: usize = 50_000;
+
 /// What stands before the pictures.
 #[derive(Serialize)]
 struct Head<'a> {
@@ -32,6 +39,9 @@ struct Head<'a> {
     reports: Vec<Box<RawValue>>,
     /// Calls of fewer ticks are joined.
     joined: Vec<u64>,
+    tasks: Vec<Vec<TaskOf>>,
+    /// Polls of tasks that are left out.
+    left_out: Vec<usize>,
 }
 
 /// Writes the page of these traces.
@@ -107,14 +117,29 @@ fn pack(
     pixels: &[u64],
 ) -> anyhow::Result<Vec<u8>> {
     let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
+    let tasks = traces.iter().map(|viewed| {
+        let tasks = viewed.tasks();
+        tasks.map_or_else(Default::default, |tasks| tasks.whole(viewed))
+    });
+    let (tasks, left_out) = tasks.unzip();
     let head = serde_json::to_vec(&Head {
         info: api::info_of(traces, None),
         reports: reports.to_vec(),
         joined: pixels.to_vec(),
+        tasks,
+        left_out,
     })?;
     let length = u32::try_from(head.len()).context("the names are too large for a page")?;
     out.write_all(&length.to_le_bytes())?;
     out.write_all(&head)?;
+    for (viewed, &pixel) in traces.iter().zip(pixels) {
+        let mut bytes = Vec::new();
+        let curves = counters::curves(&viewed.index, viewed.info(), curves_asked(viewed, pixel));
+        wire::put_curves(&mut bytes, viewed, &curves);
+        let length = u32::try_from(bytes.len()).context("the counters are too large for a page")?;
+        out.write_all(&length.to_le_bytes())?;
+        out.write_all(&bytes)?;
+    }
     for (viewed, &pixel) in traces.iter().zip(pixels) {
         let asked = Asked {
             from: 0,
@@ -124,11 +149,29 @@ fn pack(
         for thread in 0..viewed.index.len() {
             let picture = viewed.picture(thread, asked)?;
             let mut bytes = Vec::new();
-            api::put(&mut bytes, viewed, thread, &picture);
+            wire::put(&mut bytes, viewed, thread, &picture);
             out.write_all(&bytes)?;
         }
     }
     Ok(out.finish()?.0)
+}
+
+/// The values of counters that a file has: all of them, or as many as a screen can show.
+fn curves_asked(viewed: &Viewed, pixel: u64) -> Asked {
+    let whole = viewed.index.span().unwrap_or_default();
+    let values = |line: &Line| line.counters.len();
+    let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
+    let is_many = lines.map(|line| values(&line)).sum::<usize>() > MOST_VALUES;
+    let least = if is_many {
+        whole.1.saturating_sub(whole.0) / 20_000
+    } else {
+        0
+    };
+    Asked {
+        from: 0,
+        to: u64::MAX,
+        pixel: pixel.max(least),
+    }
 }
 
 /// Bytes, of which those beyond what is allowed are only counted once.

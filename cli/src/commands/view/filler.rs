@@ -9,10 +9,11 @@ use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, 
 
 use super::index::{Frame, Index, Line, Place, Sign};
 use super::pyramid::{CLIPPED, Item, OPEN};
+use super::tasks::{Noted, Poll};
 use crate::damage::KEPT;
 use crate::trace;
 
-/// Events, counters and gaps of a thread that are kept.
+/// Events and gaps of a thread that are kept.
 const MOST_SIGNS: usize = 200_000;
 
 /// Puts the events of a lane into the index.
@@ -37,6 +38,8 @@ struct Reading {
     cpu: Option<u32>,
     /// The records that are missing before the next one.
     gap: Option<(u64, u64)>,
+    /// The note of a task inside the innermost open call: that call is a poll.
+    noted: Option<Noted>,
 }
 
 impl<'a> Filler<'a> {
@@ -103,7 +106,8 @@ impl<'a> Filler<'a> {
         };
         let end = self.end;
         let line = &mut *line;
-        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| keep(line, &ended, end);
+        // A call that is open at the end has had no note yet.
+        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| keep(line, &ended, end, None);
         reading.stack.finish(end, &mut keep);
         line.open = Vec::new();
         line.pyramid.finish();
@@ -126,9 +130,20 @@ impl<'a> Filler<'a> {
         };
         let noted = line.noted.unwrap_or((time.0, time.0));
         line.noted = Some((noted.0.min(time.0), noted.1.max(time.0)));
-        let Some(Note::Event {
+        let Some(note) = Note::decode(kind, body) else {
+            return;
+        };
+        if let Some(noted) = Noted::of(&note, time.0) {
+            line.tasks.note(noted);
+            drop(line);
+            if let Some(reading) = self.reading() {
+                reading.noted = Some(noted).filter(|noted| noted.polls > 0);
+            }
+            return;
+        }
+        let Note::Event {
             name, form, fields, ..
-        }) = Note::decode(kind, body)
+        } = note
         else {
             return;
         };
@@ -141,7 +156,7 @@ impl<'a> Filler<'a> {
         });
         match (Form::of(form), value) {
             (Some(Form::Counter), Some(value)) => {
-                line.put_sign(time.0, Sign::Counter { name, value });
+                line.counters.add(name, time.0, value);
             }
             (Some(Form::Begin | Form::End), _) => {}
             _ => line.put_sign(time.0, Sign::Event { name }),
@@ -183,9 +198,19 @@ pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
     )
 }
 
-fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>) {
+/// Keeps a call that has ended. `noted`: the task whose note stood in it last.
+fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>, noted: Option<Noted>) {
     line.calls += 1;
-    line.pyramid.add(ended.depth, item_of(ended, end));
+    let item = item_of(ended, end);
+    line.pyramid.add(ended.depth, item);
+    if let Some(noted) = noted.filter(|noted| noted.function == item.function) {
+        line.tasks.poll(Poll {
+            task: noted.task,
+            number: noted.polls,
+            depth: ended.depth,
+            item,
+        });
+    }
 }
 
 impl Sink for Filler<'_> {
@@ -208,6 +233,7 @@ impl Sink for Filler<'_> {
                 stack: CallStack::new().with_untimed(self.untimed.clone()),
                 cpu: None,
                 gap: None,
+                noted: None,
             });
             self.by_id.insert(thread.id, self.threads.len() - 1);
             Some(self.threads.len() - 1)
@@ -227,11 +253,14 @@ impl Sink for Filler<'_> {
             let until = next.time.0.max(from);
             line.put_sign(from, Sign::Gap { until, records });
         }
+        let noted = &mut reading.noted;
         for call in calls {
             if call.edge == Edge::Entry {
                 reading.stack.enter(call, ());
             } else {
-                let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| keep(line, &ended, end);
+                let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+                    keep(line, &ended, end, noted.take());
+                };
                 reading.stack.exit(call, &mut keep);
             }
         }
@@ -247,7 +276,13 @@ impl Sink for Filler<'_> {
             return;
         };
         match *mark {
-            Mark::Cpu { cpu, .. } => reading.cpu = Some(cpu.0),
+            Mark::Cpu { time, cpu } => {
+                reading.cpu = Some(cpu.0);
+                let line = reading.line;
+                if let Some(mut line) = index.line(line) {
+                    line.cpus.add(time.0, cpu.0);
+                }
+            }
             Mark::Lost { records } => {
                 // Before the first record nothing is in the middle: the thread begins later.
                 if let Some(before) = reading.stack.before() {

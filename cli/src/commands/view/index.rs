@@ -9,8 +9,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use fdr_formats::source::{Complaints, Part, Position};
 use fdr_formats::{Diagnostic, Error, Sink, Source, Thread, ThreadId};
 
+use super::counters::Counters;
+use super::cpus::Cpus;
 use super::filler::Filler;
 use super::pyramid::Pyramid;
+use super::tasks::OfThread;
 use crate::ui;
 
 /// Bytes of the trace from one place to the next from which it can be read.
@@ -44,8 +47,6 @@ pub(super) enum Sign {
     Break,
     /// An event.
     Event { name: u32 },
-    /// A counter's new value.
-    Counter { name: u32, value: f64 },
 }
 
 /// One thread.
@@ -55,6 +56,9 @@ pub(super) struct Line {
     /// In order of time, as far as the thread's records are.
     pub(super) places: Vec<Place>,
     pub(super) signs: Vec<(u64, Sign)>,
+    pub(super) cpus: Cpus,
+    pub(super) counters: Counters,
+    pub(super) tasks: OfThread,
     /// Signs that were too many to keep.
     pub(super) more_signs: u64,
     /// Calls that are open at the end of what was read.
@@ -110,6 +114,9 @@ impl Index {
                 pyramid: Pyramid::new(most.max(10_000)),
                 places: Vec::new(),
                 signs: Vec::new(),
+                cpus: Cpus::new(threads.len()),
+                counters: Counters::new(threads.len()),
+                tasks: OfThread::new(threads.len()),
                 more_signs: 0,
                 open: Vec::new(),
                 first: None,

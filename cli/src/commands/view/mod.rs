@@ -6,13 +6,18 @@
 //! | `index`, `filler` | one pass over the trace fills them, and notes places from which it can be read again |
 //! | `stretch` | a stretch of time as a source, read from such a place |
 //! | `picture` | what of a thread is seen at a number of pixels |
+//! | `tasks` | tasks with their polls, packed into lanes |
+//! | `counters`, `cpus` | the values of counters, and their curves; on which CPU a thread was |
 //! | `live` | what is shown, and new snapshots of a process that runs |
 //! | `viewed` | a trace with its index, and what is asked of both |
 //! | `details`, `survey`, `paths` | one call; all calls of functions; the flame graph |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
+//! | `wire` | pictures as arrays of numbers |
 //! | `page`, `export` | the text of the page; a page with its data inside, as a file |
 
 mod api;
+mod counters;
+mod cpus;
 mod details;
 mod export;
 mod filler;
@@ -26,7 +31,9 @@ mod pyramid;
 mod server;
 mod stretch;
 mod survey;
+mod tasks;
 mod viewed;
+mod wire;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -7,6 +7,7 @@ use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::{Call, Edge, Error, Mark, Sink, Source, ThreadId, Ticks};
 
+use super::cpus::CpuStay;
 use super::filler::{frames, item_of};
 use super::index::{Index, Sign};
 use super::pyramid::{Item, MOST_DEPTH, Run};
@@ -19,6 +20,7 @@ pub(super) struct Picture {
     pub(super) rows: Vec<Vec<Item>>,
     pub(super) states: Vec<Stay>,
     pub(super) signs: Vec<(u64, Sign)>,
+    pub(super) cpus: Vec<CpuStay>,
     /// Until when the thread was read.
     pub(super) until: Option<u64>,
     /// Calls shorter than so many ticks are joined, though they would be seen.
@@ -26,14 +28,14 @@ pub(super) struct Picture {
 }
 
 /// Rows whose short calls are joined.
-struct Rows {
+pub(super) struct Rows {
     done: Vec<Vec<Item>>,
     pending: Vec<Option<Run>>,
     pixel: u64,
 }
 
 impl Rows {
-    fn new(pixel: u64) -> Rows {
+    pub(super) fn new(pixel: u64) -> Rows {
         Rows {
             done: Vec::new(),
             pending: Vec::new(),
@@ -41,7 +43,7 @@ impl Rows {
         }
     }
 
-    fn push(&mut self, depth: usize, item: Item) {
+    pub(super) fn push(&mut self, depth: usize, item: Item) {
         if depth >= MOST_DEPTH {
             return;
         }
@@ -62,7 +64,7 @@ impl Rows {
         }
     }
 
-    fn finish(mut self) -> Vec<Vec<Item>> {
+    pub(super) fn finish(mut self) -> Vec<Vec<Item>> {
         for (row, pending) in self.done.iter_mut().zip(self.pending) {
             row.extend(pending.map(|run| run.item));
         }
@@ -122,6 +124,7 @@ pub(super) fn of_thread(
             let first = first.saturating_sub(1);
             let signs = line.signs.get(first..).unwrap_or(&[]).iter();
             picture.signs = thin(signs.take_while(|(time, _)| *time <= to), pixel);
+            picture.cpus = line.cpus.between(from, to, pixel);
             read_again
         }
     };
@@ -134,7 +137,7 @@ pub(super) fn of_thread(
     Ok(picture)
 }
 
-/// One sign of a kind for each pixel is enough; gaps and breaks stay.
+/// One event for each pixel is enough; gaps and breaks stay.
 fn thin<'a>(signs: impl Iterator<Item = &'a (u64, Sign)>, pixel: u64) -> Vec<(u64, Sign)> {
     let mut kept: Vec<(u64, Sign)> = Vec::new();
     let mut last = None;
@@ -146,11 +149,6 @@ fn thin<'a>(signs: impl Iterator<Item = &'a (u64, Sign)>, pixel: u64) -> Vec<(u6
             if !is_mark {
                 last = Some(sign.0);
             }
-        } else if let (Some((time, known @ Sign::Counter { .. })), Sign::Counter { .. }) =
-            (kept.last_mut(), sign.1)
-        {
-            // The latest value counts.
-            (*time, *known) = *sign;
         }
     }
     kept

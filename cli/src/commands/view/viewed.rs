@@ -16,6 +16,7 @@ use super::details::Meant;
 use super::index::Index;
 use super::picture::{self, Asked, Picture};
 use super::stretch::{self, Stretch};
+use super::tasks::Tasks;
 use crate::commands::flame::{Folding, Paths};
 use crate::commands::slow;
 use crate::report::engine::Figures;
@@ -38,6 +39,7 @@ pub(super) struct Viewed {
     pub(super) states: Option<Arc<States>>,
     pub(super) untimed: Untimed,
     base: OnceLock<u64>,
+    tasks: OnceLock<Tasks>,
     /// Held while the whole trace is read for an answer: two at a time would take twice the memory.
     heavy: Mutex<()>,
 }
@@ -102,6 +104,7 @@ impl Viewed {
             untimed: untimed(source.info()),
             source,
             base: OnceLock::new(),
+            tasks: OnceLock::new(),
             heavy: Mutex::default(),
         }
     }
@@ -140,6 +143,12 @@ impl Viewed {
         while !self.index.is_done() {
             std::thread::sleep(Duration::from_millis(5));
         }
+    }
+
+    /// Its tasks. `None`: not all of the trace was read yet.
+    pub(super) fn tasks(&self) -> Option<&Tasks> {
+        let is_done = self.index.is_done();
+        is_done.then(|| self.tasks.get_or_init(|| Tasks::of(&self.index)))
     }
 
     pub(super) fn picture(&self, thread: usize, asked: Asked) -> anyhow::Result<Picture> {

@@ -1,0 +1,291 @@
+//! The values of counters over time. A series is one counter on one thread; its memory is bounded, because values that are
+//! near to each other are joined when there are too many. Joined values keep the least, the greatest and the last of
+//! them, so no spike is ever lost. Must never show a value at a time at which it was not set yet.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::TraceInfo;
+use serde::Serialize;
+
+use super::index::Index;
+use super::picture::Asked;
+
+/// Values that a page keeps of all series together.
+const MOST_VALUES: usize = 1_000_000;
+/// Values of a series that are kept in any case.
+const LEAST_VALUES: usize = 1000;
+/// Counters of a thread. More are not drawn.
+const MOST_SERIES: usize = 1000;
+
+/// Values of a counter that are drawn as one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Values {
+    /// When the first of them was set, and the last.
+    pub(super) from: u64,
+    pub(super) until: u64,
+    pub(super) least: f64,
+    pub(super) greatest: f64,
+    pub(super) last: f64,
+    /// How many they are.
+    pub(super) count: u32,
+}
+
+impl Values {
+    fn one(time: u64, value: f64) -> Values {
+        Values {
+            from: time,
+            until: time,
+            least: value,
+            greatest: value,
+            last: value,
+            count: 1,
+        }
+    }
+
+    /// Takes the values that follow.
+    fn join(&mut self, next: &Values) {
+        self.until = self.until.max(next.until);
+        self.least = self.least.min(next.least);
+        self.greatest = self.greatest.max(next.greatest);
+        self.last = next.last;
+        self.count = self.count.saturating_add(next.count);
+    }
+}
+
+/// Joins the values of each stretch of so many ticks.
+fn thin(values: impl Iterator<Item = Values>, ticks: u64) -> Vec<Values> {
+    let mut kept: Vec<Values> = Vec::new();
+    for values in values {
+        match kept.last_mut() {
+            Some(last) if values.until.saturating_sub(last.from) < ticks => last.join(&values),
+            _ => kept.push(values),
+        }
+    }
+    kept
+}
+
+/// One counter on one thread, in order of time.
+#[derive(Debug, Default)]
+struct Series {
+    values: Vec<Values>,
+    /// Ticks within which values are joined, for want of memory.
+    coarse: u64,
+}
+
+impl Series {
+    fn add(&mut self, time: u64, value: f64, most: usize) {
+        // The clock may have gone back.
+        let time = self.values.last().map_or(time, |last| time.max(last.until));
+        let value = Values::one(time, value);
+        match self.values.last_mut() {
+            Some(last) if time.saturating_sub(last.from) < self.coarse => last.join(&value),
+            _ => self.values.push(value),
+        }
+        while self.values.len() > most {
+            let first = self.values.first().map_or(0, |first| first.from);
+            let share = time.saturating_sub(first) / most as u64;
+            self.coarse = self.coarse.saturating_mul(2).max(share).max(1);
+            self.values = thin(self.values.iter().copied(), self.coarse);
+        }
+    }
+
+    /// Those of a stretch, and the one before it.
+    fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Values> + '_ {
+        let first = self.values.partition_point(|values| values.until < from);
+        let values = self.values.get(first.saturating_sub(1)..).unwrap_or(&[]);
+        let values = values.iter().copied();
+        values.take_while(move |values| values.from <= to)
+    }
+}
+
+/// The counters of a thread, by their names.
+#[derive(Debug)]
+pub(super) struct Counters {
+    series: BTreeMap<u32, Series>,
+    /// Values of all series.
+    most: usize,
+    /// Values of counters that were too many.
+    pub(super) more: u64,
+}
+
+impl Counters {
+    /// Those of one of so many threads.
+    pub(super) fn new(threads: usize) -> Counters {
+        Counters {
+            series: BTreeMap::new(),
+            most: MOST_VALUES / threads.max(1),
+            more: 0,
+        }
+    }
+
+    /// How many values are kept.
+    pub(super) fn len(&self) -> usize {
+        self.series.values().map(|series| series.values.len()).sum()
+    }
+
+    /// The counter has that value from then on.
+    pub(super) fn add(&mut self, name: u32, time: u64, value: f64) {
+        if self.series.len() >= MOST_SERIES && !self.series.contains_key(&name) {
+            self.more += 1;
+            return;
+        }
+        let series = self.series.len().max(1);
+        let most = (self.most / series).max(LEAST_VALUES);
+        self.series.entry(name).or_default().add(time, value, most);
+    }
+}
+
+/// What a page knows of a counter as a whole.
+#[derive(Serialize)]
+pub(super) struct CounterOf {
+    /// The name; of several that are equal, the first.
+    id: u32,
+    values: u64,
+    least: f64,
+    greatest: f64,
+    threads: usize,
+}
+
+/// The values of a counter in a stretch of time.
+pub(super) struct Curve {
+    pub(super) id: u32,
+    pub(super) values: Vec<Values>,
+    /// Ticks within which values are joined, for want of memory.
+    pub(super) coarse: u64,
+}
+
+/// By each name the first one that is the same text: a counter may be set at several places of a program.
+fn first_names(info: &TraceInfo) -> BTreeMap<u32, u32> {
+    let mut of_text: BTreeMap<&str, u32> = BTreeMap::new();
+    let named = info
+        .functions
+        .iter()
+        .filter(|function| !function.name.is_empty());
+    let named = named.map(|function| (function.id.0, function.name.as_str()));
+    named
+        .map(|(id, name)| (id, *of_text.entry(name).or_insert(id)))
+        .collect()
+}
+
+/// The counters of a trace.
+pub(super) fn of_trace(index: &Index, info: &TraceInfo) -> Vec<CounterOf> {
+    let first = first_names(info);
+    let mut all: BTreeMap<u32, CounterOf> = BTreeMap::new();
+    for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
+        let mut seen = Vec::new();
+        for (name, series) in &line.counters.series {
+            let id = first.get(name).copied().unwrap_or(*name);
+            let counter = all.entry(id).or_insert(CounterOf {
+                id,
+                values: 0,
+                least: f64::INFINITY,
+                greatest: f64::NEG_INFINITY,
+                threads: 0,
+            });
+            for values in &series.values {
+                counter.values += u64::from(values.count);
+                counter.least = counter.least.min(values.least);
+                counter.greatest = counter.greatest.max(values.greatest);
+            }
+            if !seen.contains(&id) {
+                seen.push(id);
+                counter.threads += 1;
+            }
+        }
+    }
+    all.into_values().collect()
+}
+
+/// The curves of all counters in a stretch of time: values of all threads in the order of time.
+pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Asked) -> Vec<Curve> {
+    let first = first_names(info);
+    let mut all: BTreeMap<u32, Curve> = BTreeMap::new();
+    for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
+        for (name, series) in &line.counters.series {
+            let id = first.get(name).copied().unwrap_or(*name);
+            let curve = all.entry(id).or_insert(Curve {
+                id,
+                values: Vec::new(),
+                coarse: 0,
+            });
+            curve.values.extend(series.between(asked.from, asked.to));
+            curve.coarse = curve.coarse.max(series.coarse);
+        }
+    }
+    for curve in all.values_mut() {
+        curve
+            .values
+            .sort_by_key(|values| (values.until, values.from));
+        // Of what was set before the stretch, only the latest still holds.
+        let before = curve
+            .values
+            .partition_point(|values| values.until < asked.from);
+        let values = curve.values.get(before.saturating_sub(1)..).unwrap_or(&[]);
+        curve.values = thin(values.iter().copied(), asked.pixel);
+    }
+    all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spike_within_a_pixel_is_kept() {
+        let each = (0..100).map(|nth| Values::one(nth, if nth == 41 { 90.0 } else { 3.0 }));
+        let thinned = thin(each, 10);
+        assert_eq!(thinned.len(), 10);
+        assert_eq!(thinned[4].greatest, 90.0);
+        assert_eq!((thinned[4].least, thinned[4].last), (3.0, 3.0));
+        assert_eq!((thinned[4].from, thinned[4].until), (40, 49));
+        assert_eq!(thinned.iter().map(|values| values.count).sum::<u32>(), 100);
+    }
+
+    #[test]
+    fn the_value_before_a_stretch_is_given() {
+        let mut series = Series::default();
+        for (time, value) in [(10, 1.0), (20, 2.0), (30, 3.0)] {
+            series.add(time, value, 100);
+        }
+        let times = |from, to| {
+            let values = series.between(from, to);
+            values.map(|values| values.from).collect::<Vec<_>>()
+        };
+        assert_eq!(times(25, 28), [20]);
+        assert_eq!(times(20, 30), [10, 20, 30]);
+        assert_eq!(times(5, 9), []);
+        assert_eq!(times(99, 100), [30]);
+    }
+
+    #[test]
+    fn memory_is_bounded_and_no_value_is_lost() {
+        let mut series = Series::default();
+        for nth in 0..100_000_u64 {
+            let value = if nth == 70_001 { -5.0 } else { nth as f64 };
+            series.add(nth * 7, value, 1000);
+            assert!(series.values.len() <= 1000);
+        }
+        assert!(series.coarse > 0 && series.values.len() > 100);
+        let count = |values: &Values| u64::from(values.count);
+        assert_eq!(series.values.iter().map(count).sum::<u64>(), 100_000);
+        let least = series.values.iter().map(|values| values.least);
+        assert_eq!(least.fold(0.0, f64::min), -5.0);
+        assert_eq!(
+            series.values.last().map(|values| values.last),
+            Some(99_999.0)
+        );
+    }
+
+    #[test]
+    fn times_of_a_clock_that_goes_back_stay_in_order() {
+        let mut counters = Counters::new(1);
+        counters.add(1, 50, 1.0);
+        counters.add(1, 10, 2.0);
+        let times: Vec<u64> = counters.series[&1]
+            .values
+            .iter()
+            .map(|values| values.from)
+            .collect();
+        assert_eq!(times, [50, 50]);
+    }
+}

@@ -1,0 +1,346 @@
+//! The traces that the test of the page in a browser looks at: made by hand, so that it is known what has to be seen.
+
+use std::fs;
+use std::path::Path;
+
+use fdr_formats::model::{Clock, What};
+use fdr_formats::notes::{Field, FieldValue, Form, Note, RESULT, task_state};
+use fdr_formats::xray::{Version, XrayWriter};
+use fdr_formats::{
+    Call, CpuId, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
+};
+
+fn writer(path: &Path, info: &TraceInfo) -> XrayWriter<fs::File> {
+    let mut options = fs::OpenOptions::new();
+    let file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(path);
+    XrayWriter::new(file.expect("a file"), Version::V3, info).expect("a writer")
+}
+
+fn write(path: &Path, info: &TraceInfo, threads: &[(Thread, Vec<Call>)]) {
+    let mut writer = writer(path, info);
+    for (thread, calls) in threads {
+        writer.thread(thread);
+        for (nth, calls) in calls.chunks(300).enumerate() {
+            let (time, cpu) = (calls[0].time, CpuId(nth as u32 % 3));
+            writer.mark(&Mark::Cpu { time, cpu });
+            writer.calls(calls);
+        }
+    }
+    writer.finish().expect("a trace");
+}
+
+fn function(id: u32, name: &str) -> Function {
+    Function {
+        id: FunctionId(id),
+        name: name.to_owned(),
+        file: "src/main.rs".to_owned(),
+        line: id,
+        ..Function::default()
+    }
+}
+
+fn thread(id: u64, name: &str) -> Thread {
+    Thread {
+        id: ThreadId(id),
+        name: name.to_owned(),
+        ..Thread::default()
+    }
+}
+
+/// Three threads that call three functions.
+pub(super) fn usual(path: &Path) {
+    let functions = [(1, "app::run"), (2, "app::step"), (3, "app::leaf")];
+    let info = TraceInfo {
+        functions: functions.map(|(id, name)| function(id, name)).to_vec(),
+        ..TraceInfo::default()
+    };
+    let of = FunctionId;
+    let calls = |shift: u64| {
+        let mut calls = vec![Call::entry(Ticks(1000 + shift), of(1))];
+        let mut at = 2000 + shift;
+        for nth in 0..2000 {
+            calls.push(Call::entry(Ticks(at), of(2)));
+            calls.push(Call::entry(Ticks(at + 10), of(3)));
+            calls.push(Call::exit(Ticks(at + 60 + nth % 37), of(3)));
+            calls.push(Call::exit(Ticks(at + 110 + nth % 41), of(2)));
+            at += if nth % 400 == 399 { 50_000 } else { 200 };
+        }
+        calls.push(Call::exit(Ticks(at), of(1)));
+        calls
+    };
+    let threads = [(7, "main"), (8, "worker-1"), (9, "worker-2")];
+    let threads = threads.map(|(id, name)| (thread(id, name), calls(id * 1000)));
+    write(path, &info, &threads);
+}
+
+/// Names that would be more than text, if a page let them.
+pub(super) fn hostile(path: &Path) {
+    let mut names: Vec<String> = [
+        "<script>window.hacked=1;alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "\"><img src=http://example.invalid/x onerror=alert(2)>",
+        "</script><script>alert(3)</script>",
+        "</style><style>*{display:none}</style>",
+        "<svg onload=alert(4)>",
+        "<iframe src=javascript:alert(5)>",
+        "<a href=\"javascript:alert(6)\">click</a>",
+        "<link rel=stylesheet href=http://example.invalid/x.css>",
+        "<base href=http://example.invalid/>",
+        "<!--",
+        "-->",
+        "]]>",
+        "{{script}}",
+        "${alert(7)}",
+        "$&",
+        "$`",
+        "%s%n",
+        "&lt;b&gt;",
+        "&#x3c;script>",
+        "javascript:alert(8)",
+        "data:text/html,<script>alert(9)</script>",
+        "\u{202e}gnp.exe",
+        "\u{2066}isolated\u{2069}",
+        "\u{200b}\u{200d}\u{feff}",
+        "\u{1b}[31mred\u{1b}[0m",
+        "\0nul\0",
+        "line\nline\r\n",
+        "\t\u{8}\u{7f}\u{9b}",
+        "__proto__",
+        "constructor",
+        "toString",
+        "hasOwnProperty",
+        "null",
+        "undefined",
+        "NaN",
+        "",
+        " ",
+        "\u{e0041}\u{e0042}",
+        "\u{2028}\u{2029}",
+        "ﷺ",
+        "e\u{301}\u{301}\u{301}\u{301}\u{301}",
+        "👩‍👩‍👧‍👦",
+        "نص عربي",
+        "＜script＞alert(1)＜/script＞",
+        "' OR 1=1 --",
+        "../../../etc/passwd",
+        "\\u003cscript\\u003e",
+        "onclick=alert(1)",
+        "style=\"position:fixed\"",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    names.push("<b>long</b>".repeat(6000));
+    let functions = names.iter().zip(1..).map(|(name, id)| function(id, name));
+    let info = TraceInfo {
+        functions: functions.collect(),
+        program: "<img src=x onerror=alert(10)>".to_owned(),
+        reason: "<script>alert(11)</script>".to_owned(),
+        ..TraceInfo::default()
+    };
+    // Each call is the only poll of a task, has the name as an argument, and sets a counter of that name.
+    let steps = |shift: u64| {
+        let count = names.len() as u64;
+        let each = |nth: u64| {
+            let (at, id) = (1000 + nth * 100, (1 + (nth + shift) % count) as u32);
+            let text = names[id as usize - 1].as_bytes();
+            let text = &text[..text.len().min(200)];
+            let said = Note::Arguments {
+                function: id,
+                fields: vec![field(id, 0, FieldValue::Text(text, text.len() as u64))],
+            };
+            let ends = Note::Task {
+                task: shift * count + nth + 1,
+                parent: 0,
+                by: 0,
+                name: id,
+                state: task_state::FINISHED,
+                counted: 0,
+                elapsed: 80,
+                busy: 80,
+                polls: 1,
+            };
+            [
+                Step::Calls(Call::entry(Ticks(at), FunctionId(id))),
+                Step::Note(at + 10, said),
+                Step::Note(at + 20, counter(id, FieldValue::Unsigned(nth))),
+                Step::Note(at + 80, ends),
+                Step::Calls(Call::exit(Ticks(at + 80), FunctionId(id))),
+            ]
+        };
+        (0..count).flat_map(each).collect::<Vec<_>>()
+    };
+    let threads = names.iter().zip(1..).step_by(5);
+    let threads = threads.map(|(name, id)| (thread(id, name), steps(id)));
+    write_steps(path, &info, threads.collect());
+}
+
+/// What a thread does, in order.
+enum Step<'a> {
+    Calls(Call),
+    Cpu(u64, u32),
+    Note(u64, Note<'a>),
+}
+
+fn write_steps(path: &Path, info: &TraceInfo, threads: Vec<(Thread, Vec<Step<'_>>)>) {
+    let mut writer = writer(path, info);
+    for (thread, steps) in threads {
+        writer.thread(&thread);
+        for step in steps {
+            match step {
+                Step::Calls(call) => writer.calls(&[call]),
+                Step::Cpu(time, cpu) => writer.mark(&Mark::Cpu {
+                    time: Ticks(time),
+                    cpu: CpuId(cpu),
+                }),
+                Step::Note(time, note) => {
+                    let (kind, body) = (note.kind(), note.encode().expect("a note"));
+                    let (time, body) = (Ticks(time), &body[..]);
+                    writer.mark(&Mark::Note { time, kind, body });
+                }
+            }
+        }
+    }
+    writer.finish().expect("a trace");
+}
+
+fn field(name: u32, place: u8, value: FieldValue<'_>) -> Field<'_> {
+    Field { name, place, value }
+}
+
+fn counter(name: u32, value: FieldValue<'_>) -> Note<'_> {
+    Note::Event {
+        name,
+        form: Form::Counter as u8,
+        level: 0,
+        span: 0,
+        fields: vec![field(0, 0, value)],
+    }
+}
+
+fn named(id: u32, name: &str, what: What) -> Function {
+    Function {
+        what,
+        ..function(id, name)
+    }
+}
+
+/// Functions, counters and names of fields. Two places of the program set the same counter.
+fn noted_info(anchor: u64) -> TraceInfo {
+    let functions = [
+        named(1, "app::run", What::Calls),
+        named(2, "app::fetch", What::Calls),
+        named(3, "app::leaf", What::Calls),
+        named(10, "queue", What::Event),
+        named(11, "queue", What::Event),
+        named(12, "load", What::Event),
+        named(20, "address", What::Name),
+        named(21, "result", What::Name),
+    ];
+    TraceInfo {
+        functions: functions.to_vec(),
+        clock: Clock {
+            anchor: Some((Ticks(0), 1_700_000_000_000_000_000 + anchor)),
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    }
+}
+
+/// Polls of six tasks and the notes in them: three polls of 1 µs, 4 µs from one to the next, on two threads by turns.
+fn poll(thread: u64, at: u64, task: u64, number: u64) -> Vec<Step<'static>> {
+    let of = FunctionId(2);
+    let (state, elapsed) = match number {
+        3 if task == 6 => (task_state::DROPPED, 9000),
+        3 => (task_state::FINISHED, 9000),
+        _ => (task_state::WAITING, (number - 1) * 4000 + 1000),
+    };
+    let note = Note::Task {
+        task,
+        parent: 0,
+        by: 0,
+        name: 2,
+        state,
+        counted: 0,
+        elapsed,
+        busy: number * 1000,
+        polls: number,
+    };
+    let said = |place, name, value| Note::Arguments {
+        function: 2,
+        fields: vec![field(name, place, value)],
+    };
+    let mut steps = vec![
+        Step::Cpu(at, (thread + task) as u32 % 3),
+        Step::Calls(Call::entry(Ticks(at), of)),
+    ];
+    if number == 1 {
+        let text = FieldValue::Text(b"<b>example</b>", 14);
+        steps.push(Step::Note(at + 100, said(0, 20, text)));
+    }
+    if number == 3 {
+        let value = FieldValue::Unsigned(200 + task);
+        steps.push(Step::Note(at + 900, said(RESULT, 21, value)));
+    }
+    steps.push(Step::Note(at + 1000, note));
+    steps.push(Step::Calls(Call::exit(Ticks(at + 1000), of)));
+    steps
+}
+
+/// Two threads with counters, tasks and changes of the CPU. The counter `queue` is 3, but for one spike of 90.
+pub(super) fn noted(path: &Path) {
+    write_noted(path, 0, 1);
+}
+
+/// The same program later: it began 30 µs later by the clock on the wall, and a function of it takes longer.
+pub(super) fn changed(path: &Path) {
+    write_noted(path, 30_000, 3);
+}
+
+fn write_noted(path: &Path, anchor: u64, factor: u64) {
+    let thread_of = |thread: u64| {
+        let mut steps = vec![
+            Step::Cpu(1000, 0),
+            Step::Calls(Call::entry(Ticks(1000), FunctionId(1))),
+        ];
+        // Each task begins 3 µs after the one before, on the other thread; its polls go from thread to thread.
+        let mut due: Vec<(u64, Vec<Step<'_>>)> = Vec::new();
+        for task in 1..=6 {
+            for number in 1..=3 {
+                let at = 2000 + (task - 1) * 3000 + (number - 1) * 4000;
+                if (task + number) % 2 == thread {
+                    due.push((at, poll(thread, at, task, number)));
+                }
+            }
+        }
+        for nth in 0..2000 {
+            let at = 40_000 + nth * 100;
+            let leaf = FunctionId(3);
+            let queue = if (thread, nth) == (1, 1234) { 90 } else { 3 };
+            let mut each = vec![
+                Step::Calls(Call::entry(Ticks(at), leaf)),
+                Step::Calls(Call::exit(Ticks(at + 20 * factor), leaf)),
+                Step::Note(
+                    at + 61,
+                    counter(10 + thread as u32, FieldValue::Unsigned(queue)),
+                ),
+            ];
+            if thread == 0 && nth % 100 == 0 {
+                let load = FieldValue::Float(nth as f64 / 1000.0 - 0.5);
+                each.push(Step::Note(at + 70, counter(12, load)));
+            }
+            due.push((at, each));
+        }
+        due.sort_by_key(|(at, _)| *at);
+        steps.extend(due.into_iter().flat_map(|(_, steps)| steps));
+        steps.push(Step::Calls(Call::exit(Ticks(245_000), FunctionId(1))));
+        steps
+    };
+    let threads = [(0, "main"), (1, "worker")];
+    let threads = threads.map(|(nth, name)| (thread(nth + 1, name), thread_of(nth)));
+    write_steps(path, &noted_info(anchor), threads.into());
+}
