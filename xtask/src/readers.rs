@@ -136,6 +136,13 @@ const READERS: &[Reader] = &[
         what_for: "the page of fdr view in a browser",
     },
     Reader {
+        name: "firefox",
+        sign: Sign::Program(&["firefox-esr", "firefox"]),
+        origin: Origin::Debian(&["firefox-esr"]),
+        suite: Suite::Rest,
+        what_for: "the page of fdr view in another browser",
+    },
+    Reader {
         name: "valgrind",
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),

@@ -59,6 +59,21 @@ export function words(stage: Stage, lane: CounterLane, x: number): string {
   return many === 1 || least === greatest ? `${name}: ${value}` : `${name}: ${number(least)} to ${number(greatest)}, then ${value}\n${count(many)} values`;
 }
 
+/** What a counter was from one tick to another, in words; null: it had no value yet. */
+export function during(curve: Curve, from: number, to: number): string | null {
+  const [first, last] = [at(curve, from), at(curve, to)];
+  if (last < 0) return null;
+  const begin = first < 0 ? null : number(curve.last[first] ?? 0);
+  if (first === last) return begin;
+  let [least, greatest] = [Infinity, -Infinity];
+  for (let nth = first + 1; nth <= last; nth++) {
+    [least, greatest] = [Math.min(least, curve.least[nth] ?? 0), Math.max(greatest, curve.greatest[nth] ?? 0)];
+  }
+  const end = number(curve.last[last] ?? 0);
+  const between = least === greatest ? "" : `${number(least)} to ${number(greatest)}, `;
+  return `${begin ?? "no value"} at its begin, then ${between}${end} at its end`;
+}
+
 export function draw(pen: Pen, lane: CounterLane): void {
   const { context, stage } = pen;
   const top = AXIS + lane.top - stage.view.scroll;

@@ -1,11 +1,15 @@
 // What is known of the selected call: its times, its thread's states, where it is among all calls of its function, and why
 // it was slow.
 
+import { during } from "./curves";
 import { el, fill } from "./dom";
 import { clean, count, duration, exact, things } from "./format";
 import { Call, CLIPPED, OPEN, SHORT, Survey } from "./model";
 import { Host } from "./panel";
 import { moment } from "./draw";
+
+/** Counters whose values are told. */
+const MOST_COUNTERS = 50;
 
 export async function call(host: Host): Promise<Node[]> {
   const { stage, source } = host;
@@ -31,6 +35,11 @@ export async function call(host: Host): Promise<Node[]> {
     ["CPU", details.cpu === null ? null : `${details.cpu}${details.cpu_changes > 0 ? `, then ${things(details.cpu_changes, "change")}` : ""}`],
     ["values", details.arguments.length > 0 ? details.arguments.map(clean).join("\n") : null],
   ];
+  if (trace.counters.length > 0) {
+    const curves = await source.curves(selected.trace, selected.start, selected.end, 0);
+    const told = curves.slice(0, MOST_COUNTERS).map((curve) => [stage.name(selected.trace, curve.id), during(curve, selected.start, selected.end)]);
+    facts.push(["counters", told.filter(([, words]) => words !== null).map(([name, words]) => `${clean(name ?? "").slice(0, 200)}: ${words}`).join("\n") || null]);
+  }
   const { states } = details;
   if (states && details.total_ns > 0) {
     const part = (ns: number): string => `${duration(ns)} (${((ns / details.total_ns) * 100).toFixed(1)} %)`;

@@ -324,6 +324,12 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       const later = was && is ? Number(BigInt(is.base) - BigInt(was.base)) : 0;
       view.selected = thread < 0 ? null : { ...selected, thread, start: selected.start - later, end: selected.end - later };
     }
+    const { task } = view;
+    const is_same = (): boolean => view.task?.task === task?.task;
+    if (task) source.task(task.trace, task.task, 0).then(
+      ({ lane, start }) => is_same() && (view.task = { ...task, lane, start }),
+      () => is_same() && (view.task = null),
+    ).finally(changed);
     if (view.search) search(view.search);
     if (was_all) stage.fit();
     else stage.show(view.from, view.to);

@@ -241,6 +241,12 @@ async function tasks(page, has_values) {
   await settled(page);
   assert.match(await fragment(page), /call=0,[01],1,5000,6000,2,0/);
   assert.match(await panel(page), /A poll of task 1: show the task/);
+  // A call in which the counter has its spike, for those who have no pointer.
+  await page.evaluate(() => (location.hash = "t=160000,165000&call=0,1,0,0,244000,1,0"));
+  await settled(page);
+  assert.match(await panel(page), /queue: no value at its begin, then 3 to 90, 3 at its end/);
+  await page.evaluate(() => (location.hash = "t=0,30000&call=0,1,1,5000,6000,2,0"));
+  await settled(page);
   await page.focus("#panel button:has-text('A poll of task 1')");
   await page.keyboard.press("Enter");
   await settled(page);

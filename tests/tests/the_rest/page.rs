@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -15,6 +16,14 @@ use super::page_traces::{changed, hostile, noted, usual};
 
 /// A copy of the page's sources with what they need; where that can't be had, the check is skipped aloud.
 fn sources(check: &str) -> Option<PathBuf> {
+    // Made once: `npm ci` of one test would remove what another one uses.
+    static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    let made = MADE.get_or_init(make_sources).clone();
+    let failed = |why| skip(&format!("{check}: npm ci in cli/page fails: {why}"));
+    made.map_err(failed).ok()
+}
+
+fn make_sources() -> Result<PathBuf, String> {
     let test = std::env::current_exe().expect("the path of the running test");
     let target = test.ancestors().nth(3).expect("a target folder");
     let copy = target.join("page");
@@ -31,16 +40,12 @@ fn sources(check: &str) -> Option<PathBuf> {
     let mut install = Command::new("npm");
     install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
     let failure = match install.current_dir(&copy).output() {
-        Ok(output) if output.status.success() => return Some(copy),
+        Ok(output) if output.status.success() => return Ok(copy),
         Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
         Err(error) => error.to_string(),
     };
-    let last = failure
-        .lines()
-        .find(|line| !line.is_empty())
-        .unwrap_or_default();
-    skip(&format!("{check}: npm ci in cli/page fails: {last}"));
-    None
+    let last = failure.lines().find(|line| !line.is_empty());
+    Err(last.unwrap_or_default().to_owned())
 }
 
 /// Lets a program make calls, until it is told that nobody looks any more.
@@ -117,4 +122,32 @@ fn a_person_can_use_it_and_names_stay_text() {
         String::from_utf8_lossy(&output.stderr)
     );
     assert_eq!(said.lines().count(), 8, "{said}");
+}
+
+#[test]
+fn the_file_draws_in_firefox_and_answers_keys() {
+    let check = "the page in Firefox";
+    let names = ["firefox-esr", "firefox"];
+    let Some(browser) = names.into_iter().find_map(xtask::process::on_path) else {
+        return skip(&format!(
+            "{check}: firefox is not installed: apt-get install firefox-esr"
+        ));
+    };
+    let Some(page) = sources(check) else { return };
+    let folder = Folder::new("firefox");
+    let (trace, file) = (folder.join("noted.fdr"), folder.join("noted.html"));
+    noted(&trace);
+    let mut view = Command::new(fdr_tests::tool());
+    let output = view.arg("view").arg("-o").args([&file, &trace]).output();
+    assert!(output.expect("fdr runs").status.success());
+    let mut node = Command::new("node");
+    node.arg("test/firefox.mjs").arg(browser).arg(file);
+    let output = node.arg(folder.path()).current_dir(page).output();
+    let output = output.expect("node runs");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
 }
