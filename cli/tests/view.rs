@@ -163,13 +163,15 @@ fn calls(body: &[u8]) -> Vec<(u32, f64, f64, u32, u32)> {
     let f64_at = |at: usize| f64::from_le_bytes(body[at..at + 8].try_into().expect("8 bytes"));
     let (mut at, mut found) = (24, Vec::new());
     for depth in 0..u32_at(4) {
-        let count = u32_at(at);
-        at += 4;
-        for _ in 0..count {
-            let calls = u32_at(at + 20) & 0x3fff_ffff;
-            found.push((depth, f64_at(at), f64_at(at + 8), u32_at(at + 16), calls));
-            at += 24;
+        let count = u32_at(at) as usize;
+        // The list's columns, one behind the other.
+        let [begins, ends, functions, counts] = [0, 8, 16, 20].map(|bytes| at + 8 + bytes * count);
+        for nth in 0..count {
+            let (begin, end) = (f64_at(begins + nth * 8), f64_at(ends + nth * 8));
+            let calls = u32_at(counts + nth * 4) & 0x3fff_ffff;
+            found.push((depth, begin, end, u32_at(functions + nth * 4), calls));
         }
+        at += 8 + 24 * count;
     }
     found
 }
@@ -238,6 +240,16 @@ fn bad_questions_are_refused_and_the_server_goes_on() {
             200,
         ),
         ("api/lanes?from=5&to=1&pixel=1&threads=0", 200),
+        ("api/curves", 400),
+        ("api/curves?from=0&to=-1&pixel=0", 200),
+        ("api/tasks?from=0&to=1&pixel=x&lanes=0", 400),
+        (
+            "api/tasks?from=0&to=1&pixel=1&lanes=0,99,18446744073709551615",
+            200,
+        ),
+        ("api/task?at=0&lane=18446744073709551615", 404),
+        ("api/task?at=0&task=18446744073709551615", 404),
+        ("api/task?at=0&task=x", 400),
         ("api/table?trace=9", 404),
         ("api/table?from_ns=-1", 400),
         ("api/table?from_ns=18446744073709551615&to_ns=0", 200),

@@ -2,8 +2,9 @@
 // pixel are drawn as one, and never left out. What is not known is hatched, and never looks like a thread that did nothing.
 
 import { draw as band } from "./band";
+import { Bars, colour } from "./bars";
 import { draw as curve, Pen } from "./curves";
-import { CALLS, CLIPPED, Picture, place, SHORT } from "./model";
+import { CALLS, CLIPPED, Picture, place, Row, SHORT } from "./model";
 import { clean, duration, last, shorten, tail } from "./format";
 import { heading, lane as tasks } from "./task_lanes";
 import { AXIS, GUTTER, has_band, Lane, ROW, Stage } from "./stage";
@@ -18,6 +19,8 @@ export class Drawing implements Pen {
   readonly context: CanvasRenderingContext2D;
   private colours: Colours = {};
   private fills = new Map<number, string>();
+  private numbers = new Map<number, number>();
+  private readonly bars = new Bars();
   private labels = new Map<number, string>();
   private widths = new Map<string, number>();
   private hatch: CanvasPattern | null = null;
@@ -41,6 +44,7 @@ export class Drawing implements Pen {
     const names = ["back", "raised", "line", "text", "soft", "accent", "running", "preempted", "waiting", "unknown", "lightness", "chroma", "label", "mark", "gap", "event"];
     this.colours = Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
     this.fills.clear();
+    this.numbers.clear();
     this.drawn = "";
     const tile = document.createElement("canvas");
     tile.width = tile.height = 8;
@@ -65,12 +69,29 @@ export class Drawing implements Pen {
   fill(of: number): string {
     let fill = this.fills.get(of);
     if (!fill) {
-      const hue = (of * 137.508) % 360;
-      const lightness = parseFloat(this.colour("lightness")) + ((of >> 3) % 3) * 4 - 4;
-      fill = of === SHORT ? this.colour("waiting") : `hsl(${hue.toFixed(1)} ${this.colour("chroma")} ${lightness}%)`;
+      const { hue, chroma, lightness } = this.tone(of);
+      fill = of === SHORT ? this.colour("waiting") : `hsl(${hue.toFixed(1)} ${chroma}% ${lightness}%)`;
       this.fills.set(of, fill);
     }
     return fill;
+  }
+
+  private tone(of: number): { hue: number; chroma: number; lightness: number } {
+    const lightness = parseFloat(this.colour("lightness")) + ((of >> 3) % 3) * 4 - 4;
+    return { hue: (of * 137.508) % 360, chroma: parseFloat(this.colour("chroma")), lightness };
+  }
+
+  /** The same as a number of an image. */
+  private number(of: number): number {
+    let number = this.numbers.get(of);
+    if (number === undefined) {
+      const { hue, chroma, lightness } = this.tone(of);
+      const text = this.colour("waiting").replace("#", "");
+      const [red = 128, green = 128, blue = 128] = (text.match(/../g) ?? []).map((part) => parseInt(part, 16));
+      number = of === SHORT ? ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0 : colour(hue, chroma, lightness);
+      this.numbers.set(of, number);
+    }
+    return number;
   }
 
   resize(): void {
@@ -234,44 +255,61 @@ export class Drawing implements Pen {
   private calls(lane: Lane, picture: Picture, x: (tick: number) => number, top: number): void {
     const { context, stage } = this;
     const first = this.first(x);
+    const rows = picture.rows.slice(0, lane.rows).map((row, depth) => ({ row, depth, y: top + depth * ROW }));
+    const seen = rows.filter(({ y }) => y <= stage.height && y + ROW >= AXIS);
+    const width = stage.width - GUTTER;
+    const scale = window.devicePixelRatio || 1;
+    const columns = Math.round(width * scale);
+    const column = (tick: number): number => (x(tick) - GUTTER) * scale;
+    const found = stage.found[lane.trace];
+    const is_pale = (of: number): boolean => found !== undefined && !found.has(of);
+    const fill = (of: number): number => this.number(of);
+    this.bars.begin(columns, seen.length);
+    seen.forEach(({ row }, nth) => this.bars.row(nth, row, first, column, fill, is_pale));
+    this.bars.end(seen.length);
+    context.imageSmoothingEnabled = false;
+    seen.forEach(({ y }, nth) => this.bars.draw(context, nth, GUTTER, y, width, ROW - 1));
+    context.imageSmoothingEnabled = true;
+    context.font = "11px system-ui, sans-serif";
+    for (const { row, depth, y } of seen) this.over_bars(lane, row, depth, first, x, y);
+    context.globalAlpha = 1;
+  }
+
+  /** Names, edges and the selection, on bars that are wide enough. */
+  private over_bars(lane: Lane, row: Row, depth: number, first: number, x: (tick: number) => number, y: number): void {
+    const { context, stage } = this;
     const found = stage.found[lane.trace];
     const selected = stage.view.selected;
-    context.font = "11px system-ui, sans-serif";
-    for (let depth = 0; depth < Math.min(picture.rows.length, lane.rows); depth++) {
-      const y = top + depth * ROW;
-      if (y > stage.height || y + ROW < AXIS) continue;
-      const row = picture.rows[depth];
-      if (!row) continue;
-      for (let nth = place(row.end, first); nth < row.length; nth++) {
-        const start = row.start[nth] ?? 0;
-        const from = Math.max(x(start), GUTTER - 2);
-        if (from > stage.width) break;
-        const to = Math.min(x(row.end[nth] ?? 0), stage.width + 2);
-        const of = row.function[nth] ?? 0;
-        const width = Math.max(to - from, 1);
+    const is_lane = selected && selected.trace === lane.trace && selected.thread === lane.thread && selected.depth === depth;
+    // Most bars are narrower, and need no place on the screen.
+    const least = 6 / (x(1) - x(0));
+    const { start, end } = row;
+    for (let nth = place(end, first); nth < row.length; nth++) {
+      const begin = start[nth] ?? 0;
+      const is_selected = is_lane && selected.start === begin;
+      if ((end[nth] ?? 0) - begin < least && !is_selected) continue;
+      const from = Math.max(x(begin), GUTTER - 2);
+      if (from > stage.width) break;
+      const to = Math.min(x(end[nth] ?? 0), stage.width + 2);
+      const [of, count, width] = [row.function[nth] ?? 0, row.count[nth] ?? 0, Math.max(to - from, 1)];
+      if ((count & CLIPPED) !== 0 && width > 6) {
+        context.fillStyle = this.colour("gap");
+        context.fillRect(from, y, 2, ROW - 1);
+        context.fillRect(to - 2.5, y, 2, ROW - 1);
+      }
+      if ((count & CALLS) !== 1) continue;
+      if (width > 26) {
         context.globalAlpha = found && !found.has(of) ? 0.25 : 1;
-        context.fillStyle = this.fill(of);
-        context.fillRect(from, y, width > 3 ? width - 0.5 : width, ROW - 1);
-        const count = row.count[nth] ?? 0;
-        if ((count & CLIPPED) !== 0 && width > 6) {
-          context.fillStyle = this.colour("gap");
-          context.fillRect(from, y, 2, ROW - 1);
-          context.fillRect(to - 2.5, y, 2, ROW - 1);
-        }
-        const calls = count & CALLS;
-        if (width > 26 && calls === 1) this.label(lane.trace, of, from, y, width);
-        if (selected && calls === 1 && selected.trace === lane.trace && selected.thread === lane.thread) {
-          if (selected.depth === depth && selected.start === start) {
-            context.globalAlpha = 1;
-            context.strokeStyle = this.colour("text");
-            context.lineWidth = 2;
-            context.strokeRect(from + 1, y + 1, Math.max(width - 2.5, 2), ROW - 3);
-            context.lineWidth = 1;
-          }
-        }
+        this.label(lane.trace, of, from, y, width);
+        context.globalAlpha = 1;
+      }
+      if (is_selected) {
+        context.strokeStyle = this.colour("text");
+        context.lineWidth = 2;
+        context.strokeRect(from + 1, y + 1, Math.max(width - 2.5, 2), ROW - 3);
+        context.lineWidth = 1;
       }
     }
-    context.globalAlpha = 1;
   }
 
   private label(trace: number, of: number, from: number, y: number, width: number): void {

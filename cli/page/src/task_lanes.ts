@@ -67,6 +67,9 @@ export function lane(pen: Pen, lane: TaskLane): void {
       if ((flags & OPEN) !== 0) context.fillRect(from + width - 2, top + 1, 2, height);
     }
     if ((flags & CALLS) !== 1) return;
+    // Tasks that follow each other at once are told apart.
+    context.fillStyle = pen.colour("back");
+    if (width > 4 && from > GUTTER) context.fillRect(from - 0.5, top + 1, 1, height);
     const room = Math.floor((width - 8) / 6);
     if (room > 3) {
       const name = clean(stage.name(lane.trace, tasks.function[nth] ?? 0));

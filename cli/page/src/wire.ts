@@ -2,23 +2,18 @@
 
 import { Curve, Picture, Row, Spans } from "./model";
 
-/** The pictures in an answer; `put` of the server's `wire.rs` has the order. */
+/** The pictures in an answer; `put` of the server's `wire.rs` has the order. Lists are parts of the answer, not copies. */
 export function pictures(bytes: ArrayBuffer): Picture[] {
   const view = new DataView(bytes);
   let at = 0;
-  const u32 = (): number => ((at += 4), view.getUint32(at - 4, true));
-  const f64 = (): number => ((at += 8), view.getFloat64(at - 8, true));
   const list = (): [number, Float64Array, Float64Array, Uint32Array, Uint32Array] => {
-    const length = u32();
-    const [one, other] = [new Float64Array(length), new Float64Array(length)];
-    const [third, fourth] = [new Uint32Array(length), new Uint32Array(length)];
-    for (let nth = 0; nth < length; nth++) {
-      one[nth] = f64();
-      other[nth] = f64();
-      third[nth] = u32();
-      fourth[nth] = u32();
-    }
-    return [length, one, other, third, fourth];
+    const length = view.getUint32(at, true);
+    const begin = at + 8;
+    at = begin + length * 24;
+    return [
+      length, new Float64Array(bytes, begin, length), new Float64Array(bytes, begin + length * 8, length),
+      new Uint32Array(bytes, begin + length * 16, length), new Uint32Array(bytes, begin + length * 20, length),
+    ];
   };
   const spans = (): Spans => {
     const [length, from, to, kind, what] = list();
@@ -26,10 +21,9 @@ export function pictures(bytes: ArrayBuffer): Picture[] {
   };
   const found: Picture[] = [];
   while (at < view.byteLength) {
-    const thread = u32();
-    const depths = u32();
-    const until = f64();
-    const coarse = f64();
+    const [thread, depths] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
+    const [until, coarse] = [view.getFloat64(at + 8, true), view.getFloat64(at + 16, true)];
+    at += 24;
     const rows: Row[] = [];
     for (let depth = 0; depth < depths; depth++) {
       const [length, start, end, of, count] = list();

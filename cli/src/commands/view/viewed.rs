@@ -128,7 +128,11 @@ impl Viewed {
 
     /// A tick as the page has it.
     pub(super) fn relative(&self, tick: u64) -> f64 {
-        (i128::from(tick) - i128::from(self.base())) as f64
+        let base = self.base();
+        match tick.checked_sub(base) {
+            Some(later) => later as f64,
+            None => -((base - tick) as f64),
+        }
     }
 
     /// The tick that the page means.

@@ -8,72 +8,73 @@ use super::index::Sign;
 use super::picture::Picture;
 use super::viewed::Viewed;
 
-/// Puts a thread's picture behind others. All numbers are little-endian:
+/// A list of numbers as the page reads it: columns of it become arrays without a copy.
+type Row = (f64, f64, u32, u32);
+
+/// Puts a list: 4 bytes its length, 4 zero; then all first numbers, all second ones, all third and all fourth ones.
+fn put_rows(body: &mut Vec<u8>, rows: &[Row]) {
+    body.extend(u32::try_from(rows.len()).unwrap_or(u32::MAX).to_le_bytes());
+    body.extend([0; 4]);
+    body.reserve(rows.len() * 24);
+    rows.iter().for_each(|row| body.extend(row.0.to_le_bytes()));
+    rows.iter().for_each(|row| body.extend(row.1.to_le_bytes()));
+    rows.iter().for_each(|row| body.extend(row.2.to_le_bytes()));
+    rows.iter().for_each(|row| body.extend(row.3.to_le_bytes()));
+}
+
+/// Puts a thread's picture behind others. All numbers are little-endian, and each part has a multiple of 8 bytes:
 ///
 /// | bytes | what |
 /// | --- | --- |
 /// | 4, 4 | place of the thread; number of depths |
 /// | 8, 8 | until when the thread was read, or NaN: all; ticks below which calls are joined for want of memory |
-/// | 4, each: 8, 8, 4, 4 | of each depth: number of calls; begin, end, function, count and flags |
-/// | 4, each: 8, 8, 4, 4 | number of states; from, until, state (3: not known), CPU + 1 (0: not known) |
-/// | 4, each: 8, 8, 4, 4 | number of signs; time, until, kind (0 gap, 1 break, 2 event), name or records |
-/// | 4, each: 8, 8, 4, 4 | number of CPUs; from, until (infinite: not known), changes of the CPU up to this, CPU |
+/// | list | of each depth, calls: begin, end, function, count and flags |
+/// | list | states: from, until, state (3: not known), CPU + 1 (0: not known) |
+/// | list | signs: time, until, kind (0 gap, 1 break, 2 event), name or records |
+/// | list | CPUs: from, until (infinite: not known), changes of the CPU up to this, CPU |
 pub(super) fn put(body: &mut Vec<u8>, viewed: &Viewed, thread: usize, picture: &Picture) {
-    let base = viewed.base();
-    let at = |tick: u64| ((i128::from(tick) - i128::from(base)) as f64).to_le_bytes();
-    let count = |body: &mut Vec<u8>, number: usize| {
+    let at = |tick: u64| viewed.relative(tick);
+    for number in [thread, picture.rows.len()] {
         body.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
-    };
-    count(body, thread);
-    count(body, picture.rows.len());
-    body.extend(picture.until.map_or(f64::NAN.to_le_bytes(), at));
-    body.extend((picture.coarse as f64).to_le_bytes());
-    for row in &picture.rows {
-        count(body, row.len());
-        for item in row {
-            body.extend(at(item.start));
-            body.extend(at(item.end));
-            body.extend(item.function.to_le_bytes());
-            body.extend(item.count_and_flags().to_le_bytes());
-        }
     }
-    count(body, picture.states.len());
-    for stay in &picture.states {
+    body.extend(picture.until.map_or(f64::NAN, at).to_le_bytes());
+    body.extend((picture.coarse as f64).to_le_bytes());
+    let put = |body: &mut Vec<u8>, rows: &mut dyn Iterator<Item = Row>| {
+        put_rows(body, &rows.collect::<Vec<_>>());
+    };
+    for row in &picture.rows {
+        let calls = row.iter().map(|item| {
+            let (start, end) = (at(item.start), at(item.end));
+            (start, end, item.function, item.count_and_flags())
+        });
+        put(body, &mut { calls });
+    }
+    let states = picture.states.iter().map(|stay| {
         let state = match stay.state {
-            Some(State::Running) => 0_u32,
+            Some(State::Running) => 0,
             Some(State::Preempted) => 1,
             Some(State::Waiting) => 2,
             None => 3,
         };
-        body.extend(at(stay.from.0));
-        body.extend(at(stay.until.0));
-        body.extend(state.to_le_bytes());
         let cpu = stay.cpu.map_or(0, |cpu| cpu.0.saturating_add(1));
-        body.extend(cpu.to_le_bytes());
-    }
-    count(body, picture.signs.len());
-    for (time, sign) in &picture.signs {
-        let (value, kind, name) = match *sign {
-            Sign::Gap { until, records } => {
-                let records = u32::try_from(records).unwrap_or(u32::MAX);
-                (at(until), 0_u32, records)
-            }
-            Sign::Break => (0.0_f64.to_le_bytes(), 1, 0),
-            Sign::Event { name } => (0.0_f64.to_le_bytes(), 2, name),
-        };
-        body.extend(at(*time));
-        body.extend(value);
-        body.extend(kind.to_le_bytes());
-        body.extend(name.to_le_bytes());
-    }
-    count(body, picture.cpus.len());
-    for (nth, stay) in picture.cpus.iter().enumerate() {
+        (at(stay.from.0), at(stay.until.0), state, cpu)
+    });
+    put(body, &mut { states });
+    let signs = picture.signs.iter().map(|(time, sign)| match *sign {
+        Sign::Gap { until, records } => {
+            let records = u32::try_from(records).unwrap_or(u32::MAX);
+            (at(*time), at(until), 0, records)
+        }
+        Sign::Break => (at(*time), 0.0, 1, 0),
+        Sign::Event { name } => (at(*time), 0.0, 2, name),
+    });
+    put(body, &mut { signs });
+    let cpus = picture.cpus.iter().enumerate().map(|(nth, stay)| {
         let next = picture.cpus.get(nth + 1);
-        body.extend(at(stay.from));
-        body.extend(next.map_or(f64::INFINITY.to_le_bytes(), |next| at(next.from)));
-        body.extend(stay.changes.to_le_bytes());
-        body.extend(stay.cpu.to_le_bytes());
-    }
+        let until = next.map_or(f64::INFINITY, |next| at(next.from));
+        (at(stay.from), until, stay.changes, stay.cpu)
+    });
+    put(body, &mut { cpus });
 }
 
 /// Puts curves of counters behind others. All numbers are little-endian:
