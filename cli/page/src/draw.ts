@@ -324,7 +324,9 @@ export class Drawing implements Pen {
     const [room, whole] = [width - 8, this.width_of(name)];
     const end = whole <= room ? name : [tail(name), last(name)].find((end) => this.width_of(end) <= room) ?? last(name);
     const fits = Math.floor((end.length * room) / Math.max(this.width_of(end), 1));
-    const text = fits >= end.length ? end : shorten(end, Math.max(fits - 1, 1));
+    // Two letters say nothing.
+    if (fits < Math.min(end.length, 4)) return;
+    const text = fits >= end.length ? end : shorten(end, fits - 1);
     context.fillStyle = this.colour("label");
     context.fillText(text, from + 3, y + ROW / 2);
   }
