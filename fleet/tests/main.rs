@@ -2,6 +2,7 @@
 //! whatever is damaged.
 
 mod damage;
+mod engines;
 mod house;
 mod kills;
 mod overlap;
