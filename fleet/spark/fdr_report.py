@@ -4,8 +4,9 @@
     spark-submit fdr_report.py PLACE --sql "SELECT host, COUNT(*) FROM spans GROUP BY host"
 
 A place is a folder, or any address that Spark's Hadoop libraries know (such as s3a://BUCKET/PREFIX). Only the files
-that commits and manifests list are read. Rows go to standard output as CSV. A file that is missing, cut short or of
-another schema version is named on stderr and left out, and the exit code is 1. Must never write to the place.
+that commits and manifests list are read. Rows go to standard output as CSV. A file that is missing or cut short, and a
+commit of another schema version, is named on stderr and left out, and the exit code is 1. Must never write to the
+place.
 """
 
 import argparse
