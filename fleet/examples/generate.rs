@@ -1,5 +1,6 @@
-//! Makes a large XRay trace, to measure the export: `generate FILE CALLS [THREADS]`. Calls nest up to twenty deep. Most are
-//! short and few are long, and a few functions have most of the calls. Must never keep the calls.
+//! Makes a large XRay trace, to measure exports and queries: `generate FILE CALLS [THREADS [NTH]]`. Calls nest up to
+//! twenty deep. Most are short and few are long, and a few functions have most of the calls. NTH says which process of a
+//! fleet it is: ten hosts, and then the next of two days. Must never keep the calls.
 
 use std::fs::OpenOptions;
 
@@ -11,11 +12,14 @@ use fdr_formats::{
 };
 
 const FUNCTIONS: u32 = 200;
+const HOSTS: u64 = 10;
+const DAY_NS: u64 = 86_400_000_000_000;
 
-fn info() -> TraceInfo {
+fn info(nth: u64) -> TraceInfo {
     let mut identity = Identity::default();
-    identity.set(Part::Host, "generated");
+    identity.set(Part::Host, &format!("generated-{}", nth % HOSTS));
     identity.set(Part::Boot, "0fd3c1e6-8a7f-4b5e-9a37-000000000002");
+    let day = nth / HOSTS % 2;
     let functions = (1..=FUNCTIONS).map(|id| Function {
         id: FunctionId(id),
         name: format!("generated::module_{}::function_{id}", id % 9),
@@ -26,12 +30,12 @@ fn info() -> TraceInfo {
     TraceInfo {
         clock: Clock {
             frequency: 2_100_000_000,
-            anchor: Some((Ticks(1_000_000), 1_772_359_200_000_000_000)),
+            anchor: Some((Ticks(1_000_000), 1_772_359_200_000_000_000 + day * DAY_NS)),
             ..Clock::default()
         },
         functions: functions.collect(),
         program: "generated".to_owned(),
-        process: Some(77),
+        process: Some(77 + nth),
         identity,
         dump: Some(1),
         ..TraceInfo::default()
@@ -41,18 +45,19 @@ fn info() -> TraceInfo {
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let (Some(path), Some(calls)) = (words.first(), words.get(1)) else {
-        return Err("generate FILE CALLS [THREADS]".into());
+        return Err("generate FILE CALLS [THREADS [NTH]]".into());
     };
     let calls: u64 = calls.parse()?;
     let threads: u64 = words.get(2).map_or(Ok(2), |text| text.parse())?;
+    let nth: u64 = words.get(3).map_or(Ok(0), |text| text.parse())?;
     let file = OpenOptions::new()
         .read(true)
         .write(true)
         .create_new(true)
         .open(path)?;
     let target = registry::target("xray").ok_or("no such format")?;
-    let mut writer = (target.create)(Output::File(file), &info())?;
-    let mut state = 88_172_645_463_325_252_u64;
+    let mut writer = (target.create)(Output::File(file), &info(nth))?;
+    let mut state = 88_172_645_463_325_252_u64 + nth;
     let mut random = move |below: u64| {
         state ^= state << 13;
         state ^= state >> 7;

@@ -70,7 +70,7 @@ fn duration_of(text: &str) -> Result<Duration, String> {
 /// Runs `compact`.
 pub(crate) fn compact(options: &CompactOptions) -> anyhow::Result<Status> {
     let store = Store::open(&options.place, false)?;
-    let days = manifest::read(&store, None)?;
+    let days = manifest::read(&store)?;
     let mut status = tell(&days);
     let (mut before, mut after) = (0, 0);
     for (date, day) in &days.days {
@@ -97,7 +97,7 @@ pub(crate) fn compact(options: &CompactOptions) -> anyhow::Result<Status> {
 /// Runs `expire`.
 pub(crate) fn expire(options: &ExpireOptions) -> anyhow::Result<Status> {
     let store = Store::open(&options.place, false)?;
-    let days = manifest::read(&store, None)?;
+    let days = manifest::read(&store)?;
     let status = tell(&days);
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
@@ -218,7 +218,7 @@ fn sweep(store: &Store, grace: Duration) -> anyhow::Result<u64> {
         found.extend(store.list(&format!("{FOLDER}/{}", table.name))?);
     }
     let manifests = store.list(&format!("{FOLDER}/_manifest"))?;
-    let days = manifest::read(store, None)?;
+    let days = manifest::read(store)?;
     if !days.problems.is_empty() {
         // Nobody knows which files count.
         return Ok(removed);

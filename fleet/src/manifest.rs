@@ -109,13 +109,13 @@ fn date_and_name(path: &str) -> Option<(&str, &str)> {
     Some((date, name))
 }
 
-/// Reads the state of a store, or of one day of it.
+/// Reads the state of a store.
 ///
 /// # Errors
 /// If it can't be listed. A commit or manifest that can't be read is a problem of its day.
-pub(crate) fn read(store: &Store, date: Option<&str>) -> anyhow::Result<Days> {
+pub(crate) fn read(store: &Store) -> anyhow::Result<Days> {
     for _ in 0..TRIES {
-        if let Some(days) = read_once(store, date)? {
+        if let Some(days) = read_once(store)? {
             return Ok(days);
         }
     }
@@ -126,27 +126,16 @@ pub(crate) fn read(store: &Store, date: Option<&str>) -> anyhow::Result<Days> {
 }
 
 /// `None`: a file went away meanwhile.
-fn read_once(store: &Store, date: Option<&str>) -> anyhow::Result<Option<Days>> {
+fn read_once(store: &Store) -> anyhow::Result<Option<Days>> {
     let paths = |folder: &str| -> anyhow::Result<Vec<String>> {
-        let day = date.map_or_else(String::new, |date| format!("/date={date}"));
-        let found = store.list(&format!("{FOLDER}/{folder}{day}"))?;
+        let found = store.list(&format!("{FOLDER}/{folder}"))?;
         let paths = found.into_iter().map(|meta| meta.location.to_string());
         Ok(paths.filter(|path| date_and_name(path).is_some()).collect())
     };
     // In this order: see the head of the file.
     let commits = paths("_commits")?;
     let manifests = paths("_manifest")?;
-    let mut newest: BTreeMap<&str, (u64, &String)> = BTreeMap::new();
-    for path in &manifests {
-        let Some((date, name)) = date_and_name(path) else {
-            continue;
-        };
-        let Ok(number) = name.parse::<u64>() else {
-            continue;
-        };
-        let known = newest.entry(date).or_insert((number, path));
-        *known = (*known).max((number, path));
-    }
+    let newest = newest(&manifests);
     let mut days = Days::default();
     let list: Vec<String> = newest.values().map(|(_, path)| (*path).clone()).collect();
     let texts = store.read_all(&list)?;
@@ -208,6 +197,77 @@ fn read_once(store: &Store, date: Option<&str>) -> anyhow::Result<Option<Days>> 
         }
     }
     Ok(Some(days))
+}
+
+/// The newest manifest of each day, by date: its number and its path.
+fn newest(manifests: &[String]) -> BTreeMap<&str, (u64, &String)> {
+    let mut newest: BTreeMap<&str, (u64, &String)> = BTreeMap::new();
+    for path in manifests {
+        let Some((date, name)) = date_and_name(path) else {
+            continue;
+        };
+        let Ok(number) = name.parse::<u64>() else {
+            continue;
+        };
+        let known = newest.entry(date).or_insert((number, path));
+        *known = (*known).max((number, path));
+    }
+    newest
+}
+
+/// Which of these commits of a day are there, or are covered by its manifest. Reads no other commit, because a day may
+/// have very many.
+///
+/// # Errors
+/// If the day can't be listed, or one of the commits or the manifest can't be read.
+pub(crate) fn has<const N: usize>(
+    store: &Store,
+    date: &str,
+    names: [&str; N],
+) -> anyhow::Result<[bool; N]> {
+    for _ in 0..TRIES {
+        if let Some(found) = has_once(store, date, names)? {
+            return Ok(found);
+        }
+    }
+    bail!(
+        "{}: it changes faster than it can be read: try again",
+        store.name
+    )
+}
+
+/// `None`: the manifest went away meanwhile.
+fn has_once<const N: usize>(
+    store: &Store,
+    date: &str,
+    names: [&str; N],
+) -> anyhow::Result<Option<[bool; N]>> {
+    let damaged = |path: &str| {
+        let path = store.name_of(path);
+        format!("nothing is exported to a damaged day: {path}")
+    };
+    // In this order: see the head of the file.
+    let paths = names.map(|name| commit_path(date, name));
+    let commits = store.read_all(&paths)?;
+    let manifests = store.list(&format!("{FOLDER}/_manifest/date={date}"))?;
+    let manifests = manifests.into_iter().map(|meta| meta.location.to_string());
+    let manifests: Vec<String> = manifests.collect();
+    let mut covers = Vec::new();
+    if let Some((_, path)) = newest(&manifests).into_values().next() {
+        let text = store.read_all(std::slice::from_ref(path))?.pop().flatten();
+        let Some(text) = text else { return Ok(None) };
+        covers = parse::<Manifest>(&text)
+            .with_context(|| damaged(path))?
+            .covers;
+    }
+    let mut found = names.map(|name| covers.iter().any(|covered| covered == name));
+    for ((found, path), text) in found.iter_mut().zip(paths).zip(commits) {
+        if let Some(text) = text {
+            parse::<Commit>(&text).with_context(|| damaged(&path))?;
+            *found = true;
+        }
+    }
+    Ok(Some(found))
 }
 
 fn parse<T: for<'a> Deserialize<'a>>(text: &[u8]) -> anyhow::Result<T> {

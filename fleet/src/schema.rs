@@ -307,6 +307,27 @@ mod tests {
         }
     }
 
+    /// Spark is told the columns by this file.
+    #[test]
+    fn tables_json_has_the_same_columns() {
+        let told: std::collections::BTreeMap<String, String> =
+            serde_json::from_str(include_str!("../sql/tables.json")).unwrap();
+        assert_eq!(told.len(), TABLES.len());
+        for table in TABLES {
+            let column = |(name, kind, _): &Column| {
+                let kind = match kind {
+                    Kind::Long => "BIGINT",
+                    Kind::Int => "INT",
+                    Kind::Text | Kind::Key => "STRING",
+                    Kind::Truth => "BOOLEAN",
+                };
+                format!("{name} {kind}")
+            };
+            let columns: Vec<String> = table.columns.iter().map(column).collect();
+            assert_eq!(told[table.name], columns.join(", "), "{}", table.name);
+        }
+    }
+
     #[test]
     fn names_find_their_tables() {
         for table in TABLES {

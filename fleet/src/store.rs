@@ -19,6 +19,8 @@ use tokio::runtime::Runtime;
 
 /// Bytes of a part of a large file on its way to a bucket.
 const PART: usize = 8 << 20;
+/// How often something is done on a bucket at most. The library makes single requests again more often than that.
+const TRIES: u32 = 3;
 /// Requests that are made at the same time.
 pub(crate) const REQUESTS: usize = 32;
 /// The folder of files that are not whole yet.
@@ -85,17 +87,23 @@ impl Store {
 
     /// All files below a folder.
     pub(crate) fn list(&self, folder: &str) -> anyhow::Result<Vec<ObjectMeta>> {
-        let listed = self.objects.list(Some(&Path::from(folder)));
-        let found = self.runtime.block_on(listed.try_collect::<Vec<_>>());
-        found.with_context(|| self.name_of(folder))
+        let path = Path::from(folder);
+        let list = || {
+            let listed = self.objects.list(Some(&path)).try_collect::<Vec<_>>();
+            self.runtime.block_on(listed)
+        };
+        self.again(list).with_context(|| self.name_of(folder))
     }
 
     /// The names of the folders directly below a folder.
     #[cfg(feature = "query")]
     pub(crate) fn folders(&self, folder: Option<&str>) -> anyhow::Result<Vec<String>> {
         let prefix = folder.map(Path::from);
-        let listed = self.objects.list_with_delimiter(prefix.as_ref());
-        let listed = self.runtime.block_on(listed);
+        let list = || {
+            let listed = self.objects.list_with_delimiter(prefix.as_ref());
+            self.runtime.block_on(listed)
+        };
+        let listed = self.again(list);
         let listed = listed.with_context(|| self.name_of(folder.unwrap_or_default()))?;
         let names = listed.common_prefixes.iter();
         Ok(names
@@ -121,17 +129,35 @@ impl Store {
         all.with_context(|| self.name.clone())
     }
 
-    /// Makes a small file. `false`: there is one with that name, and it stays.
+    /// Makes a small file. `false`: there is another one with that name, and it stays.
     pub(crate) fn make(&self, path: &str, bytes: Vec<u8>) -> anyhow::Result<bool> {
-        let options = PutOptions::from(PutMode::Create);
-        let path_of = Path::from(path);
-        let put = self
-            .objects
-            .put_opts(&path_of, PutPayload::from(bytes), options);
-        match self.runtime.block_on(put) {
+        let target = Path::from(path);
+        let put = || {
+            let options = PutOptions::from(PutMode::Create);
+            let payload = PutPayload::from(bytes.clone());
+            let put = self.objects.put_opts(&target, payload, options);
+            self.runtime.block_on(put)
+        };
+        match self.again(put) {
             Ok(_) => Ok(true),
-            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => Ok(false),
+            // A request is made again if its answer is lost. Then the file that exists may be ours. If the file is gone
+            // meanwhile, it may have been ours too, and a manifest may list the same files as it did.
+            Err(Error::AlreadyExists { .. } | Error::Precondition { .. }) => {
+                let found = self.read_all(&[path.to_owned()])?.pop().flatten();
+                Ok(found.is_none_or(|found| found == bytes))
+            }
             Err(error) => Err(error).with_context(|| self.name_of(path)),
+        }
+    }
+
+    /// Does what failed on the way to a bucket once more, after what its library did by itself.
+    fn again<T>(&self, mut what: impl FnMut() -> Result<T, Error>) -> Result<T, Error> {
+        let mut tries = 1;
+        loop {
+            match what() {
+                Err(Error::Generic { .. }) if self.folder.is_none() && tries < TRIES => tries += 1,
+                done => return done,
+            }
         }
     }
 
@@ -176,27 +202,33 @@ impl Store {
             }
             return fs::rename(temporary, &to).with_context(|| to.display().to_string());
         }
-        let mut file = File::open(temporary).with_context(|| temporary.display().to_string())?;
-        let target = Path::from(path);
-        let upload = async {
-            let upload = self.objects.put_multipart(&target).await?;
-            let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
-            let mut buffer = vec![0; PART];
-            loop {
-                let count = file.read(&mut buffer)?;
-                if count == 0 {
-                    break;
-                }
-                upload.wait_for_capacity(4).await?;
-                upload.write(&buffer[..count]);
+        // If the answer to the last request is lost, the server does not know the request when it is made again.
+        let mut tries = 1;
+        while let Err(error) = self.runtime.block_on(self.upload(temporary, path)) {
+            if tries == TRIES {
+                return Err(error).with_context(|| self.name_of(path));
             }
-            upload.finish().await?;
-            anyhow::Ok(())
-        };
-        self.runtime
-            .block_on(upload)
-            .with_context(|| self.name_of(path))?;
+            tries += 1;
+        }
         fs::remove_file(temporary).with_context(|| temporary.display().to_string())
+    }
+
+    /// Sends a file to a bucket, in parts.
+    async fn upload(&self, temporary: &FilePath, path: &str) -> anyhow::Result<()> {
+        let mut file = File::open(temporary).with_context(|| temporary.display().to_string())?;
+        let upload = self.objects.put_multipart(&Path::from(path)).await?;
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, PART);
+        let mut buffer = vec![0; PART];
+        loop {
+            let count = file.read(&mut buffer)?;
+            if count == 0 {
+                break;
+            }
+            upload.wait_for_capacity(4).await?;
+            upload.write(&buffer[..count]);
+        }
+        upload.finish().await?;
+        Ok(())
     }
 
     /// Removes temporary files of exports that were killed, if they are older than that.

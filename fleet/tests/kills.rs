@@ -1,5 +1,8 @@
-//! kill -9 of export and compact at random moments: never a row lost or doubled. `FDR_FLEET_KILLS` is how often.
+//! kill -9 of export and compact at random moments: never a row lost or doubled. `FDR_FLEET_KILLS` is how many of them
+//! are killed: `cargo xtask fleet --kills 500`.
 
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -15,20 +18,22 @@ fn start(words: &[&str]) -> Child {
     command.spawn().unwrap()
 }
 
-/// Lets it run for a part of the time that a whole run takes.
-fn kill(mut child: Child, random: &mut Random, whole: Duration) {
+/// Lets it run for a part of the time that a whole run takes. Whether it was killed, and had not ended before.
+fn kill(mut child: Child, random: &mut Random, whole: Duration) -> bool {
     let part = whole.as_micros() as u64 * random.below(1000) / 900;
     sleep(Duration::from_micros(part));
     let _ = child.kill();
-    child.wait().unwrap();
+    let end = child.wait().unwrap();
+    assert!(end.success() || end.signal() == Some(9), "{end}");
+    end.signal().is_some()
 }
 
 fn kills() -> u64 {
-    std::env::var("FDR_FLEET_KILLS").map_or(25, |text| text.parse().unwrap())
+    std::env::var("FDR_FLEET_KILLS").map_or(30, |text| text.parse().unwrap())
 }
 
 /// Calls of spans and of statistics, by process.
-const STATE: &str = "SELECT 'spans' AS what, process_key, COUNT(*) AS calls FROM spans GROUP BY process_key \
+pub(crate) const STATE: &str = "SELECT 'spans' AS what, process_key, COUNT(*) AS calls FROM spans GROUP BY process_key \
                      UNION ALL SELECT 'stats', process_key, SUM(calls) FROM function_stats GROUP BY process_key ORDER BY 1, 2";
 
 #[test]
@@ -47,40 +52,52 @@ fn export_and_compact_lose_nothing() {
     let mut random = Random(11);
     let mut folder = Folder::new();
     let mut compact_time = export_time;
-    for nth in 0..kills() {
-        if nth % 8 == 0 {
+    let (mut exports, mut compactions, mut parts) = (0, 0, 0);
+    let (most, mut round) = (kills(), 0);
+    // The last folder is looked at to its end.
+    while exports + compactions < most || round % 8 != 0 {
+        if round % 8 == 0 {
             folder = Folder::new();
         }
+        round += 1;
         let place = folder.place();
         let mut words = vec!["export", "--to", &place];
         words.extend(traces.iter().map(|path| path.to_str().unwrap()));
-        kill(start(&words), &mut random, export_time);
+        exports += u64::from(kill(start(&words), &mut random, export_time));
         std::fs::create_dir_all(&place).unwrap();
-        kill(start(&["compact", &place]), &mut random, compact_time);
+        let compact = start(&["compact", &place]);
+        compactions += u64::from(kill(compact, &mut random, compact_time));
         // A trace is there as a whole, or not at all.
-        if crate::support::files(&folder.0)
-            .iter()
-            .any(|(path, _)| path.to_str().unwrap().contains("stats.json"))
-        {
+        let files = crate::support::files(&folder.0);
+        let counts = |path: &Path| {
+            let path = path.to_str().unwrap();
+            path.contains(".stats.json") || path.contains("_manifest")
+        };
+        if files.iter().any(|(path, _)| counts(path)) {
             let found = rows(&folder, STATE);
             assert!(
                 found.iter().all(|row| wanted.contains(row)),
-                "{nth}: {found:?}"
+                "{round}: {found:?}"
             );
+            parts += u64::from(found.len() < wanted.len());
         }
-        if nth % 8 == 7 {
+        if round % 8 == 0 {
             export(&folder, &traces);
-            assert_eq!(rows(&folder, STATE), wanted, "{nth}");
+            assert_eq!(rows(&folder, STATE), wanted, "{round}");
             let begun = Instant::now();
             fleet_ok(&["compact", &place]);
             compact_time = begun.elapsed();
-            assert_eq!(rows(&folder, STATE), wanted, "{nth}");
+            assert_eq!(rows(&folder, STATE), wanted, "{round}");
             // What the killed ones left behind goes away, and nothing else.
             fleet_ok(&["compact", &place, "--grace", "0s"]);
-            assert_eq!(rows(&folder, STATE), wanted, "{nth}");
+            assert_eq!(rows(&folder, STATE), wanted, "{round}");
             let left = crate::support::files(&folder.path("store/_temporary"));
             assert_eq!(left, []);
         }
     }
+    println!(
+        "{exports} exports and {compactions} compactions were killed in {round} rounds; a part of the traces was there \
+         after {parts} rounds; no row was lost or doubled"
+    );
     assert_eq!(number(&whole, "SELECT COUNT(*) FROM raw_spans"), 4000);
 }

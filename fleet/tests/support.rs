@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output as Done};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -187,6 +188,17 @@ pub(crate) fn trace(
     let path = folder.path(name);
     write(&path, process, 1, &lists);
     path
+}
+
+/// Says that a test can't take place, because a program is missing. In CI that is a failure.
+pub(crate) fn skip(what: &str) {
+    assert!(std::env::var_os("CI").is_none(), "SKIPPED in CI: {what}");
+    let line = format!("SKIPPED: {what}: cargo xtask fleet says how to get it\n");
+    eprint!("{line}");
+    if let Some(list) = std::env::var_os("FDR_SKIPS") {
+        let mut file = OpenOptions::new().append(true).open(list).unwrap();
+        file.write_all(line.as_bytes()).unwrap();
+    }
 }
 
 /// Runs the program under test.

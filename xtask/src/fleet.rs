@@ -2,11 +2,13 @@
 //! time is told apart. Must never build that engine for any other command.
 
 use std::process::Command;
-use std::time::Instant;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::test::{Tally, once, suites};
+use crate::test::{Tally, listed, once, skip_list, suites};
 use xtask::Result;
-use xtask::process::{build_tested, cargo, run as run_command, target};
+use xtask::process::{build_tested, cargo, on_path, run as run_command, target};
+use xtask::readers::{self, Suite};
 
 const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 
@@ -16,6 +18,47 @@ const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 /// If cargo can't be run.
 pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let begun = Instant::now();
+    // The network and the disk are busy with these programs while the processors compile.
+    let installed = thread::scope(|scope| {
+        let install = scope.spawn(move || {
+            let done = readers::prepare(true, Suite::Fleet);
+            done.map(|()| begun.elapsed())
+        });
+        build(&mut tally);
+        install.join()
+    });
+    let installed: Duration =
+        installed.map_err(|_| "the thread that installs programs has panicked")??;
+    let built = begun.elapsed();
+    let skips = skip_list()?;
+    let mut tests = tests("");
+    tests.env("FDR_SKIPS", &skips);
+    prepare(&mut tests)?;
+    tally.add(suites(&mut tests, &mut std::io::stdout())?);
+    tally.say_skips(&listed(&skips)?, None);
+    println!(
+        "fleet: {} s, {} of them to build, and programs were installed after {} s",
+        begun.elapsed().as_secs(),
+        built.as_secs(),
+        installed.as_secs()
+    );
+    Ok(tally)
+}
+
+/// Kills `fdr-fleet export` and `compact` that often, at random moments.
+///
+/// # Errors
+/// If cargo can't be run, or a row was lost or doubled.
+pub(crate) fn kills(count: &str) -> Result<()> {
+    if count.parse::<u64>().is_err() {
+        return Err(format!("fleet --kills {count}: not a number"));
+    }
+    let mut tests = tests("kills:: -- --nocapture");
+    tests.env("FDR_FLEET_KILLS", count);
+    suites(&mut tests, &mut std::io::stdout())?.close()
+}
+
+fn build(tally: &mut Tally) {
     let formatted = run_command(&mut cargo(&format!("fmt {MANIFEST} --check")));
     // Sums are compared with those of the tool.
     let tool = run_command(&mut once(build_tested()));
@@ -36,16 +79,17 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
             }
         }
     }
-    let built = begun.elapsed();
-    let mut tests = tests("");
+}
+
+/// Says where the other programs are that tests start.
+fn prepare(tests: &mut Command) -> Result<()> {
     tests.env("FDR_TOOL", target()?.join("debug/fdr"));
-    tally.add(suites(&mut tests, &mut std::io::stdout())?);
-    println!(
-        "fleet: {} s, {} of them to build",
-        begun.elapsed().as_secs(),
-        built.as_secs()
-    );
-    Ok(tally)
+    // The environment's own Python, so that it finds the package.
+    let python = target()?.join("readers/python/bin/python");
+    if on_path("spark-submit").is_some_and(|found| found.parent() == python.parent()) {
+        tests.env("PYSPARK_PYTHON", &python);
+    }
+    Ok(())
 }
 
 /// `cargo test`, with clippy in place of the compiler for the crate itself: a check by `cargo clippy` would compile the

@@ -32,7 +32,9 @@ cargo xtask COMMAND
                         short form
   check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
                         `N passed, N failed` to add to
-  fleet                 builds and tests fdr-fleet, a workspace of its own: --add LINE, as for test
+  fleet                 builds and tests fdr-fleet, a workspace of its own: --add LINE, as for test. Installs Java,
+                        Spark and a server of S3, as test does
+  fleet --kills N       kills its exports and compactions at N random moments
   ci                    test, test --rest, check, then fleet: all of CI
   tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
@@ -110,6 +112,7 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["check"] => check::run(Tally::default())?.close(),
         ["check", "--add", line] => check::run(added(Some(line))?)?.close(),
         ["fleet"] => fleet::run(Tally::default())?.close(),
+        ["fleet", "--kills", count] => fleet::kills(count),
         ["fleet", "--add", line] => fleet::run(added(Some(line))?)?.close(),
         ["ci"] => {
             let mut tally = test::run(true)?;

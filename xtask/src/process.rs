@@ -32,12 +32,16 @@ pub fn work_folder(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Folders in which programs are looked for: those of `PATH`, and the one of the readers that cargo
-/// installed for us.
+/// Folders in which programs are looked for: those of `PATH`, and those of the readers that cargo and pip installed for
+/// us.
 fn path() -> Vec<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let mut folders: Vec<PathBuf> = env::split_paths(&path).collect();
-    folders.extend(target().map(|target| target.join("readers/bin")));
+    let ours = ["readers/bin", "readers/python/bin"];
+    folders.extend(
+        ours.into_iter()
+            .filter_map(|name| Some(target().ok()?.join(name))),
+    );
     folders
 }
 

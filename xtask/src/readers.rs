@@ -1,6 +1,6 @@
 //! Foreign programs that read our files in tests and benches. Missing ones are installed if that is surely wanted and
-//! possible. Otherwise they are named: Debian's packages by root on a Debian-like system; crates by cargo, into a
-//! folder below the target folder that every program which we start has on its `PATH`.
+//! possible. Otherwise they are named: Debian's packages by root on a Debian-like system; crates by cargo, and
+//! Python's packages by pip, into a folder below the target folder that every program which we start has on its `PATH`.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
@@ -27,6 +27,8 @@ pub enum Suite {
     Usual,
     /// `cargo xtask test --rest`.
     Rest,
+    /// `cargo xtask fleet`.
+    Fleet,
 }
 
 /// How we know that it is installed.
@@ -43,6 +45,8 @@ enum Origin {
     Debian(&'static [&'static str]),
     /// A crate with programs, and its version.
     Crate(&'static str, &'static str),
+    /// A Python package with programs, and its version: in an environment of its own.
+    Python(&'static str, &'static str),
 }
 
 const READERS: &[Reader] = &[
@@ -156,6 +160,35 @@ const READERS: &[Reader] = &[
         suite: Suite::Rest,
         what_for: "exports read by Go's pprof",
     },
+    Reader {
+        name: "Java",
+        sign: Sign::Program(&["java"]),
+        // Java 17 in Debian 12.
+        origin: Origin::Debian(&["default-jre-headless"]),
+        suite: Suite::Fleet,
+        what_for: "reports of fdr-fleet on Spark",
+    },
+    Reader {
+        name: "Python's environments",
+        sign: Sign::Shell("python3 -c 'import venv, ensurepip'"),
+        origin: Origin::Debian(&["python3-venv"]),
+        suite: Suite::Fleet,
+        what_for: "reports of fdr-fleet on Spark, and its files in a bucket",
+    },
+    Reader {
+        name: "spark-submit",
+        sign: Sign::Program(&["spark-submit"]),
+        origin: Origin::Python("pyspark", "3.5.6"),
+        suite: Suite::Fleet,
+        what_for: "reports of fdr-fleet on Spark",
+    },
+    Reader {
+        name: "moto_server",
+        sign: Sign::Program(&["moto_server"]),
+        origin: Origin::Python("moto[server]", "5.2.1"),
+        suite: Suite::Fleet,
+        what_for: "files of fdr-fleet in a bucket",
+    },
 ];
 
 impl Reader {
@@ -180,6 +213,7 @@ impl Reader {
             Origin::Crate(name, version) => {
                 format!("cargo install {name} --version {version} --locked")
             }
+            Origin::Python(name, version) => format!("pip install '{name}=={version}'"),
         }
     }
 }
@@ -208,15 +242,20 @@ pub fn prepare(install: bool, suite: Suite) -> Result<()> {
     if install {
         let log = work_folder("xtask")?.join("install.log");
         File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-        let mut packages = Vec::new();
-        for reader in &wanted {
-            match reader.origin {
-                Origin::Debian(names) => packages.extend(names),
-                Origin::Crate(name, version) => told(install_crate(name, version, &log)),
-            }
-        }
+        let debian = wanted.iter().filter_map(|reader| match reader.origin {
+            Origin::Debian(names) => Some(names),
+            _ => None,
+        });
+        let packages: Vec<&str> = debian.flatten().copied().collect();
         if !packages.is_empty() && is_root() && on_path("apt-get").is_some() {
             install_packages(&packages, &log);
+        }
+        for reader in &wanted {
+            match reader.origin {
+                Origin::Debian(_) => {}
+                Origin::Crate(name, version) => told(install_crate(name, version, &log)),
+                Origin::Python(name, version) => told(install_python(name, version, &log)),
+            }
         }
     }
     for reader in missing(suite) {
@@ -296,6 +335,20 @@ fn install_crate(name: &str, version: &str, log: &Path) -> Result<()> {
     quietly(&mut install, log)
 }
 
+/// Into an environment below the readers' folder, made if need be.
+fn install_python(name: &str, version: &str, log: &Path) -> Result<()> {
+    let folder = work_folder("readers")?.join("python");
+    eprintln!("installing {name} {version} (log: {})", log.display());
+    if !folder.join("bin/pip").exists() {
+        let mut environment = command("python3");
+        quietly(environment.args(["-m", "venv"]).arg(&folder), log)?;
+    }
+    let mut pip = command(folder.join("bin/pip"));
+    // No program of a reader is started often enough to be compiled.
+    pip.args(["install", "--quiet", "--no-compile"]);
+    quietly(pip.arg(format!("{name}=={version}")), log)
+}
+
 fn quietly(command: &mut Command, log: &Path) -> Result<()> {
     let open = || File::options().append(true).open(log);
     let (out, err) = open()
@@ -339,5 +392,7 @@ mod tests {
         );
         let cargo = advice(Origin::Crate("a-crate", "1.2.3"));
         assert_eq!(cargo, "cargo install a-crate --version 1.2.3 --locked");
+        let pip = advice(Origin::Python("a-package[part]", "1.2.3"));
+        assert_eq!(pip, "pip install 'a-package[part]==1.2.3'");
     }
 }

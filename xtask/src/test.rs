@@ -60,7 +60,7 @@ impl Tally {
 
     /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because no
     /// stable toolchain has Miri.
-    fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
+    pub(crate) fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
         for line in skipped {
             println!("{line}");
         }
@@ -212,7 +212,7 @@ pub(crate) fn other_platforms() -> Result<Tally> {
 }
 
 /// The file to which tests append what they skip, empty.
-fn skip_list() -> Result<PathBuf> {
+pub(crate) fn skip_list() -> Result<PathBuf> {
     let skips = work_folder("xtask")?.join("skips.txt");
     std::fs::write(&skips, "")
         .map_err(|error| format!("cannot write {}: {error}", skips.display()))?;
@@ -262,7 +262,7 @@ pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> 
 }
 
 /// The distinct lines of the skip list.
-fn listed(skips: &Path) -> Result<BTreeSet<String>> {
+pub(crate) fn listed(skips: &Path) -> Result<BTreeSet<String>> {
     let text = std::fs::read_to_string(skips)
         .map_err(|error| format!("cannot read {}: {error}", skips.display()))?;
     Ok(text.lines().map(str::to_owned).collect())

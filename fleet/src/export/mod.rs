@@ -119,20 +119,8 @@ fn one(store: &Store, path: &Path, only_stats: bool) -> anyhow::Result<Done> {
         format!("{}.stats", keys.trace),
         format!("{}.detail", keys.trace),
     );
-    let days = manifest::read(store, Some(&keys.date))?;
-    if let Some(problem) = days.problems.first() {
-        bail!(
-            "{}: nothing is exported to a damaged day: {problem}",
-            path.display()
-        );
-    }
-    let day = days.days.get(&keys.date);
-    let has = |name: &String| {
-        day.is_some_and(|day| {
-            day.manifest.covers.contains(name)
-                || day.commits.iter().any(|commit| &commit.name == name)
-        })
-    };
+    let known = manifest::has(store, &keys.date, [&stats, &detail]);
+    let [has_stats, has_detail] = known.with_context(|| path.display().to_string())?;
     let damage = figures.damage.as_ref().map(|(count, first)| match count {
         1 => first.clone(),
         2 => format!("{first}, and 1 more place"),
@@ -147,11 +135,11 @@ fn one(store: &Store, path: &Path, only_stats: bool) -> anyhow::Result<Done> {
         keys.trace,
         &uuid::Uuid::new_v4().simple().to_string()[..12]
     );
-    if !has(&stats) {
+    if !has_stats {
         let files = statistics(store, source, &figures, &keys, &stem)?;
         done.is_new |= commit(store, &keys, stats, files)?;
     }
-    if !only_stats && !has(&detail) {
+    if !only_stats && !has_detail {
         let files = detail_of(store, path, source, &figures, &keys, &stem)?;
         done.is_new |= commit(store, &keys, detail, files)?;
     }

@@ -115,7 +115,7 @@ struct State {
 impl Engine {
     fn open(place: &str, max_memory: u64) -> anyhow::Result<Engine> {
         let store = Store::open(place, false)?;
-        let days = manifest::read(&store, None)?;
+        let days = manifest::read(&store)?;
         let (files, problems) = health::check(&store, &days)?;
         problems.iter().for_each(|problem| complain(problem));
         if files.is_empty() {
