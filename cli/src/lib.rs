@@ -26,6 +26,7 @@ mod selection;
 mod signals;
 mod stacks;
 mod svg;
+mod symbols;
 mod tally;
 #[cfg(test)]
 mod testing;

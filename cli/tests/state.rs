@@ -149,8 +149,8 @@ thread 390
 thread 1823
   1  Größe \"x\"\\n  for 20 ns
 
-CPU 0  thread 1823
-CPU 1  thread 390
+last record on CPU 0: thread 1823
+last record on CPU 1: thread 390
 
 Threads/390/Exec_name  lttng-sessiond
 Threads/390/Prio  -17
@@ -165,7 +165,7 @@ Up  true
 thread 1823
   1  Größe \"x\"\\n  for 20 ns
 
-CPU 0  thread 1823
+last record on CPU 0: thread 1823
 ";
     let shown = answer(&["state", "--at", "+70", "--thread", "1823", &by_hand()]);
     assert_eq!(shown, wanted);

@@ -166,6 +166,17 @@ impl<'a> Fields<'a> {
         Some(field)
     }
 
+    /// The next `count` bytes as fields of their own.
+    pub fn part(&mut self, count: usize) -> Option<Fields<'a>> {
+        Some(Fields::new(self.bytes(count)?, self.order))
+    }
+
+    /// Whether no byte is left.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes(N)?.try_into().ok()
     }

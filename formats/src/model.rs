@@ -15,7 +15,7 @@ mod schedule;
 mod totals;
 
 pub use crate::scale::{Nanos, Ticks};
-pub use schedule::{Account, Cause, Sample, Schedule, State, Switch};
+pub use schedule::{Account, Cause, FAULTS_OF_SAMPLE, Module, Sample, Schedule, State, Switch};
 pub use totals::FunctionTotals;
 
 /// A logical CPU, as the operating system numbers it.

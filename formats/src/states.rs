@@ -238,6 +238,7 @@ impl States {
         let samples = schedule.samples.iter();
         cut.samples
             .extend(samples.filter(|sample| is_inside(sample.time)));
+        cut.modules.clone_from(&schedule.modules);
         let accounts = schedule.accounts.iter();
         cut.accounts
             .extend(accounts.filter(|account| is_inside(account.time)));

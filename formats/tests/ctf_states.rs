@@ -2,7 +2,7 @@
 
 use crate::common::ctf::{Folder, read_whole, write};
 use crate::common::{Event, enter, exit, thread};
-use fdr_formats::model::{Account, Cause, CpuId, Sample, Schedule, State, Switch};
+use fdr_formats::model::{Account, Cause, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 fn schedule(switches: u64) -> Schedule {
@@ -30,12 +30,20 @@ fn schedule(switches: u64) -> Schedule {
         run_delay_ns: time,
         times: 3,
     };
+    let module = |build| Module {
+        start: 1,
+        end: u64::MAX,
+        bias: 1 << 63,
+        build,
+        path: "/a \"ü\"".to_owned(),
+    };
     Schedule {
         switches: (0..switches).map(switch).collect(),
         samples: [(5, Cause::Time), (5, Cause::PageFault), (9, Cause::Time)]
             .map(sample)
             .to_vec(),
         accounts: [1, 800_000].map(account).to_vec(),
+        modules: [vec![], vec![0, 255, 16]].map(module).to_vec(),
     }
 }
 

@@ -167,18 +167,23 @@ const LOOPS: [&str; 30] = [
 ];
 
 /// Methods that wait for another thread or for the system.
-const WAITS: [&str; 14] = [
+const WAITS: [&str; 19] = [
     "accept",
     "block_on",
     "connect",
     "flush",
+    "join",
+    "lock",
     "output",
+    "park",
     "read_exact",
     "read_line",
     "read_to_end",
     "read_to_string",
     "recv",
     "recv_timeout",
+    "send",
+    "sleep",
     "wait",
     "wait_timeout",
     "write_all",

@@ -36,6 +36,7 @@ fn switches_samples_and_accounts_have_names_and_times() {
             run_delay_ns: 6,
             times: 7,
         }],
+        modules: Vec::new(),
     };
     let info = TraceInfo {
         clock: Clock {

@@ -62,6 +62,7 @@ mod streams;
 mod streams_faults;
 mod syscalls;
 mod tasks;
+mod tasks_looked_at;
 mod thread_states;
 mod threads;
 mod top;

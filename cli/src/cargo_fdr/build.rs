@@ -8,12 +8,12 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-use crate::Selection;
 use crate::copy;
 use crate::manifest::Recorder;
 use crate::marks::Layout;
 use crate::plan::{Marking, Plan};
 use crate::workspace::{Workspace, cargo, manifest_of};
+use crate::{Selection, things};
 
 /// Cargo's commands that build a package, with cargo's own short names.
 const COMMANDS: [&str; 13] = [
@@ -47,6 +47,13 @@ pub(crate) fn run(words: &[OsString], selection: &Selection) -> anyhow::Result<(
     for line in &plan.left {
         eprintln!("cargo fdr: {line}");
     }
+    let (marked, left_out) = plan.packages.iter().fold((0, 0), |(marked, left_out), of| {
+        (marked + of.marked, left_out + of.left_out)
+    });
+    eprintln!(
+        "cargo fdr: {} marked, {left_out} left out: `cargo fdr instrument --list` says why, and --all marks them, too",
+        things(marked, "function")
+    );
     let build = workspace.target_directory.join("fdr");
     let sources = build.join("src");
     copy::update(&workspace, &plan, &sources)?;

@@ -61,8 +61,8 @@ have among all. --function, --thread and a window leave all other calls out.
 
 running, preempted, waiting: shares of total in which the thread ran, was taken
 from its CPU, and waited; self running … the same of self. Only in traces that
-know their threads' states. Times of which nothing is known, as switches were
-lost, count for none; - if that is all. In figures of the whole run, the shares
+know their threads' states. Time without a known state counts for none of the
+three; - if no state is known at all. In figures of the whole run, the shares
 are those of the calls with records.
 
 Events and counters (fdr::event!, fdr::counter!) have tables of their own below:

@@ -52,6 +52,8 @@ struct Open {
     rule: Rule,
     /// The outermost open call of a function inside of which all is chosen: its place.
     root: Option<usize>,
+    /// The outermost open poll inside of which all is chosen: its place.
+    poll: Option<usize>,
     part: Part,
     /// The latest time so far.
     now: Ticks,
@@ -103,6 +105,12 @@ impl<'a> Calls<'a> {
             self.sink.calls(&self.batch);
             self.batch.clear();
         }
+    }
+
+    /// Whether all is chosen that happens inside of a thread's innermost open call, or would be but for its name.
+    fn is_within(&self, open: &Open) -> bool {
+        (self.chosen.within.is_empty() || open.root.is_some())
+            && (self.chosen.polls.is_none() || open.poll.is_some())
     }
 
     fn open(&mut self) -> Option<&mut Open> {
@@ -165,21 +173,19 @@ impl<'a> Calls<'a> {
         let name = body_name(kind, body);
         let is_named =
             self.chosen.filter.is_none() || name.is_some_and(|name| self.filter.is(name));
-        let is_anywhere = self.chosen.within.is_empty();
-        let is_shown = self.is_shown();
-        let Some(open) = self.open() else {
+        let Some((_, open)) = self.current.and_then(|place| self.threads.get(place)) else {
             return Part::Behind;
         };
         let is_chosen = match kind {
-            NoteKind::Arguments => is_shown,
-            _ => is_named && (is_anywhere || open.root.is_some()),
+            NoteKind::Arguments => self.is_shown(),
+            _ => is_named && self.is_within(open),
         };
         if is_chosen { part } else { Part::Behind }
     }
 
     /// Whether calls inside of the innermost open call are chosen if their functions are not known.
     fn is_shown(&self) -> bool {
-        let everything = self.chosen.filter.is_none() && self.chosen.within.is_empty();
+        let everything = self.chosen.filter.is_none() && self.chosen.is_anywhere();
         let open = self.current.and_then(|place| self.threads.get(place));
         let innermost = open.and_then(|(_, open)| open.frames.last());
         innermost.map_or(everything, |frame| frame.shown)
@@ -194,15 +200,18 @@ impl<'a> Calls<'a> {
         let function = call.function;
         let named = self.chosen.filter.is_none() || self.filter.is(function);
         let root = !self.chosen.within.is_empty() && self.within.is(function);
-        let anywhere = self.chosen.within.is_empty();
-        let Some((_, open)) = self.current.and_then(|place| self.threads.get_mut(place)) else {
+        let chosen = self.chosen;
+        let Some((thread, open)) = self.current.and_then(|place| self.threads.get_mut(place))
+        else {
             return;
         };
         let shown = match call.edge {
             Edge::Entry => {
-                let inside = anywhere || root || open.root.is_some();
-                let shown = inside && named;
-                open.enter(Frame { function, shown }, root);
+                let polls = chosen.polls.as_ref();
+                let poll = polls.is_some_and(|polls| polls.begins_with(thread.id, call));
+                let inside = chosen.within.is_empty() || root || open.root.is_some();
+                let shown = inside && named && (polls.is_none() || poll || open.poll.is_some());
+                open.enter(Frame { function, shown }, root, poll);
                 shown
             }
             Edge::Exit | Edge::TailExit => match open.leave(function) {
@@ -220,7 +229,9 @@ impl<'a> Calls<'a> {
                     open.close(at);
                     shown
                 }
-                Left::Nothing => named && (anywhere || root),
+                Left::Nothing => {
+                    named && chosen.polls.is_none() && (chosen.within.is_empty() || root)
+                }
             },
         };
         open.given = shown && part == Part::Inside;
@@ -239,10 +250,13 @@ enum Left {
 }
 
 impl Open {
-    fn enter(&mut self, frame: Frame, root: bool) {
+    fn enter(&mut self, frame: Frame, root: bool, poll: bool) {
         self.rule.entered(1);
         if root {
             self.root.get_or_insert(self.frames.len());
+        }
+        if poll {
+            self.poll.get_or_insert(self.frames.len());
         }
         self.frames.push(frame);
     }
@@ -261,6 +275,7 @@ impl Open {
     fn close(&mut self, at: usize) {
         self.frames.truncate(at);
         self.root = self.root.filter(|&root| root < at);
+        self.poll = self.poll.filter(|&poll| poll < at);
     }
 }
 

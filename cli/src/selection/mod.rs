@@ -1,6 +1,7 @@
-//! Which part of a trace a command looks at: the options `--thread`, `--function`, `--since`, `--until`, `--last` and
-//! `--filter`; and [`of_calls`], which calls of it are listed. They are the same in every command that reads a trace. A selected trace is a source around a source, so
-//! that no command knows of it. Must never stand between a trace and its reader where nothing is selected.
+//! Which part of a trace a command looks at: the options `--thread`, `--task`, `--function`, `--since`, `--until`, `--last`
+//! and `--filter`; and [`of_calls`], which calls of it are listed. They are the same in every command that reads a trace.
+//! A selected trace is a source around a source, so that no command knows of it. Must never stand between a trace and its
+//! reader where nothing is selected.
 //!
 //! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
 //! has a synthetic exit. So every command and every format shows such a call as clipped.
@@ -9,6 +10,7 @@ mod calls;
 pub(crate) mod moment;
 pub(crate) mod of_calls;
 mod source;
+mod tasks;
 #[cfg(test)]
 mod tests;
 
@@ -21,6 +23,7 @@ use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use self::moment::{Span, When};
 use self::source::Selected;
+use self::tasks::{Polls, TaskName};
 use crate::report::rows::name_of;
 use crate::tally::Tally;
 use crate::ui::Progress;
@@ -56,6 +59,9 @@ pub(crate) struct Selection {
     /// Only threads with this number or name (a glob); may be repeated
     #[arg(short, long, value_name = "THREAD", help_heading = HEADING)]
     thread: Vec<Glob>,
+    /// Only what happens inside this task: its number, or FIELD=VALUE of an event in it (a glob); may be repeated
+    #[arg(long, value_name = "TASK", help_heading = HEADING)]
+    task: Vec<TaskName>,
     /// Only what happens inside calls of these functions: globs, comma between
     #[arg(short = 'F', long, value_name = "GLOBS", allow_hyphen_values = true, value_parser = filter, help_heading = HEADING)]
     function: Vec<Filter>,
@@ -87,6 +93,8 @@ pub(crate) enum Filtering {
 struct Chosen {
     /// Sorted; `None`: all.
     threads: Option<Vec<ThreadId>>,
+    /// Only inside of these polls.
+    polls: Option<Polls>,
     /// Only inside of calls of one of them.
     within: Vec<Filter>,
     filter: Option<Filter>,
@@ -98,11 +106,17 @@ struct Chosen {
 impl Chosen {
     /// Whether only threads are chosen, each as a whole.
     fn is_threads(&self) -> bool {
-        self.within.is_empty() && self.filter.is_none() && self.from.is_none() && self.to.is_none()
+        let window = (self.from, self.to) != (None, None);
+        self.is_anywhere() && self.filter.is_none() && !window
     }
 
     fn is_everything(&self) -> bool {
         self.threads.is_none() && self.is_threads()
+    }
+
+    /// Whether calls are chosen wherever they are made.
+    fn is_anywhere(&self) -> bool {
+        self.within.is_empty() && self.polls.is_none()
     }
 
     fn has_thread(&self, id: ThreadId) -> bool {
@@ -161,12 +175,13 @@ impl Selection {
     /// Whether it is of whole threads at most.
     pub(crate) fn is_of_threads(&self) -> bool {
         let functions = !self.function.is_empty() || self.filter.is_some();
-        !functions && !self.has_window()
+        !functions && self.task.is_empty() && !self.has_window()
     }
 
     /// Whether nothing is left out but functions that are not shown.
     pub(crate) fn is_of_whole_trace(&self) -> bool {
-        self.thread.is_empty() && self.function.is_empty() && !self.has_window()
+        let anywhere = self.function.is_empty() && self.task.is_empty();
+        self.thread.is_empty() && anywhere && !self.has_window()
     }
 
     /// The functions that are shown.
@@ -268,8 +283,13 @@ impl Selection {
             complain_of(option, filter, info);
         }
         let (from, to) = self.window(source)?;
+        let polls = match self.task.is_empty() {
+            true => None,
+            false => Some(Polls::of(&self.task, source)?),
+        };
         Ok(Chosen {
             threads,
+            polls,
             within: self.function.clone(),
             filter,
             from,

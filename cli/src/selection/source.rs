@@ -117,6 +117,7 @@ impl Source for Selected {
         );
         // A record without a time has that of the record before it in its thread.
         let mut inside: HashMap<ThreadId, bool> = HashMap::new();
+        let mut times: HashMap<ThreadId, Ticks> = HashMap::new();
         let (from, to) = (self.chosen.from, self.chosen.to);
         let by_function = !filters.is_empty() || !self.chosen.within.is_empty();
         let (mut calls, mut functions) = (false, false);
@@ -133,7 +134,14 @@ impl Source for Selected {
             let is_function = |wanted: &mut Wanted<'_>| {
                 wanted.filters.is_empty() || record.function.is_some_and(|id| wanted.is(id))
             };
-            match *inside && is_function(&mut filter) && is_function(&mut within) {
+            let is_polled = self.chosen.polls.as_ref().is_none_or(|polls| {
+                let time = record.time.or(times.get(&thread).copied());
+                time.is_some_and(|time| polls.is_inside(thread, time))
+            });
+            if let Some(time) = record.time {
+                times.insert(thread, time);
+            }
+            match *inside && is_polled && is_function(&mut filter) && is_function(&mut within) {
                 true => visit(record),
                 false => ControlFlow::Continue(()),
             }

@@ -8,12 +8,13 @@ use std::io;
 use super::note_classes::NoteClass;
 use super::record::{TRACE_BITS, TRACE_NAMES, known};
 use super::schema::{Fact, Schema};
+use super::states::unhex;
 use super::stream::{Event, Reader};
 use crate::bytes::groups;
 use crate::facts::{self, Value};
 use crate::model::{
-    Account, Cause, Counts, CpuId, Function, FunctionId, Sample, State, Switch, Thread, ThreadId,
-    Ticks, TraceInfo, What,
+    Account, Cause, Counts, CpuId, Function, FunctionId, Module, Sample, State, Switch, Thread,
+    ThreadId, Ticks, TraceInfo, What,
 };
 use crate::notes::MOST_FIELDS;
 
@@ -89,6 +90,16 @@ impl Facts {
                     cause,
                     address: fields.number("address"),
                 }));
+            }
+            Fact::Module => {
+                let module = Module {
+                    start: fields.number("start"),
+                    end: fields.number("end"),
+                    bias: fields.number("bias"),
+                    build: unhex(&fields.text("build")?),
+                    path: fields.text("path")?,
+                };
+                info.schedule.modules.push(module);
             }
             Fact::Account => info.schedule.accounts.push(Account {
                 time: Ticks(event.time),

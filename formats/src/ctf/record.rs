@@ -252,7 +252,7 @@ fn length(count: usize) -> [u8; 4] {
     u32::try_from(count).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-fn text(text: &str, out: &mut Vec<u8>) {
+pub(super) fn text(text: &str, out: &mut Vec<u8>) {
     out.extend(length(text.len()));
     out.extend_from_slice(text.as_bytes());
 }

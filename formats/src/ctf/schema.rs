@@ -152,6 +152,7 @@ pub(super) enum Fact {
     Switch,
     Sample,
     Account,
+    Module,
     /// An entry of the table of functions that has no calls.
     Name,
 }
@@ -414,6 +415,7 @@ fn own(name: &str, fields: &Node) -> Option<Kind> {
         "switch" => Kind::Fact(Fact::Switch),
         "sample" => Kind::Fact(Fact::Sample),
         "account" => Kind::Fact(Fact::Account),
+        "module" => Kind::Fact(Fact::Module),
         "head" => Kind::Head,
         "trace" => Kind::Fact(Fact::Trace),
         "function" => Kind::Fact(Fact::Function),

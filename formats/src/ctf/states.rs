@@ -6,10 +6,11 @@
 //! | 0 | `fdr:switch` | u64 thread (0: all threads), u32 CPU, u8 the new state (3: not known) |
 //! | 1 | `fdr:sample` | u64 thread, u32 CPU, u8 cause, u64 address |
 //! | 2 | `fdr:account` | u64 thread, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 times that it got one |
+//! | 3 | `fdr:module` | u64 first address, u64 the address behind it, u64 bias, texts build id (hexadecimal digits) and path: a file that was loaded into the program |
 
 use super::packets::{Packets, Times};
-use super::record::NO_CPU;
-use crate::model::{Account, Sample, Schedule, Switch, Ticks};
+use super::record::{NO_CPU, text};
+use crate::model::{Account, Module, Sample, Schedule, Switch, Ticks};
 
 /// The stream class.
 pub(super) const STATES: u32 = 2;
@@ -19,6 +20,7 @@ pub(super) const FILE: &str = "states";
 const SWITCH: u8 = 0;
 const SAMPLE: u8 = 1;
 const ACCOUNT: u8 = 2;
+const MODULE: u8 = 3;
 /// The state that is not known.
 const NOT_KNOWN: u8 = 3;
 
@@ -65,6 +67,18 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
             "uint64_t times",
         ],
     ),
+    (
+        "fdr:module",
+        STATES,
+        MODULE,
+        &[
+            "value_t start",
+            "value_t end",
+            "value_t bias",
+            "?build",
+            "?path",
+        ],
+    ),
 ];
 
 /// One of a schedule.
@@ -73,6 +87,8 @@ enum One<'a> {
     Switch(&'a Switch),
     Sample(&'a Sample),
     Account(&'a Account),
+    /// With the time at which the list begins.
+    Module(&'a Module, Ticks),
 }
 
 impl One<'_> {
@@ -81,6 +97,7 @@ impl One<'_> {
             One::Switch(switch) => switch.time,
             One::Sample(sample) => sample.time,
             One::Account(account) => account.time,
+            One::Module(_, begin) => *begin,
         }
     }
 
@@ -89,6 +106,7 @@ impl One<'_> {
             One::Switch(_) => SWITCH,
             One::Sample(_) => SAMPLE,
             One::Account(_) => ACCOUNT,
+            One::Module(..) => MODULE,
         };
         out.push(class);
         out.extend(time.to_le_bytes());
@@ -113,8 +131,26 @@ impl One<'_> {
                 ];
                 out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
             }
+            One::Module(module, _) => {
+                let numbers = [module.start, module.end, module.bias];
+                out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+                text(&hex(&module.build), out);
+                text(&module.path, out);
+            }
         }
     }
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes of such digits. What is no pair of digits is left out.
+pub(super) fn unhex(text: &str) -> Vec<u8> {
+    let pairs = text.as_bytes().chunks_exact(2);
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    pairs.filter_map(byte).collect()
 }
 
 /// The bytes of the stream file, some at a time.
@@ -128,6 +164,13 @@ pub(super) fn write<E>(
     let samples = schedule.samples.iter().map(One::Sample);
     let accounts = schedule.accounts.iter().map(One::Account);
     let mut all: Vec<One<'_>> = switches.chain(samples).chain(accounts).collect();
+    let begin = all.iter().map(One::time).min().unwrap_or_default();
+    all.extend(
+        schedule
+            .modules
+            .iter()
+            .map(|module| One::Module(module, begin)),
+    );
     all.sort_by_key(One::time);
     let mut packets = Packets::new(uuid, STATES, 0);
     for one in all {

@@ -49,12 +49,15 @@ pub struct Switch {
     pub to: Option<State>,
 }
 
+/// How many page faults of a thread a sample of them stands for.
+pub const FAULTS_OF_SAMPLE: u64 = 64;
+
 /// Why a sample was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
     /// The thread had used another stretch of processor time.
     Time = 0,
-    /// The thread touched a page that was not mapped yet.
+    /// The thread had touched another [`FAULTS_OF_SAMPLE`] pages that were not mapped yet.
     PageFault = 1,
 }
 
@@ -85,6 +88,22 @@ pub struct Sample {
     pub address: u64,
 }
 
+/// A file that was loaded into the program: where its code lies. Addresses of samples are in one of these, or in none
+/// that is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Module {
+    /// Its first address.
+    pub start: u64,
+    /// The address behind it.
+    pub end: u64,
+    /// An address less this is the address that the file itself has for it.
+    pub bias: u64,
+    /// Its build id; empty: it has none.
+    pub build: Vec<u8>,
+    /// The path of the file.
+    pub path: String,
+}
+
 /// What the operating system had counted for a thread until a moment: `/proc/PID/task/TID/schedstat`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Account {
@@ -110,10 +129,12 @@ pub struct Schedule {
     pub samples: Vec<Sample>,
     /// The accounts.
     pub accounts: Vec<Account>,
+    /// What samples point into.
+    pub modules: Vec<Module>,
 }
 
 impl Schedule {
-    /// Whether the trace knows nothing.
+    /// Whether the trace knows nothing of its threads.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.switches.is_empty() && self.samples.is_empty() && self.accounts.is_empty()
@@ -124,5 +145,6 @@ impl Schedule {
         self.switches.append(&mut other.switches);
         self.samples.append(&mut other.samples);
         self.accounts.append(&mut other.accounts);
+        self.modules.append(&mut other.modules);
     }
 }

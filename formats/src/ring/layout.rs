@@ -26,6 +26,7 @@
 //! | | 248 | offset of the control block ([`super::control`]); 0 = none, as in older rings |
 //! | | 256, 264 | offset of the first thread's totals, bytes from one thread's to the next's; 0 = there are none, as in older rings |
 //! | | 272, 280 | offset and bytes of what is known of thread states ([`super::schedule`]); 0 = nothing, as in older rings |
+//! | | 288, 296 | offset and bytes of the files that were loaded into the program, as payloads of XRay files have them ([`crate::xray::payload`], kind 21); 0 = none, as in older rings |
 //! | counter, one at each 128 bytes | 4096, up to the slots, at most 128 | records of threads that have no region, one CPU's; none in rings whose slots begin there |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
 //! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
@@ -82,7 +83,7 @@ pub fn other_version(head: &[u8]) -> Option<String> {
 /// Bytes of a chunk.
 pub const CHUNK: usize = 64 * 1024;
 /// Bytes of the header that are looked at.
-pub const HEADER_SIZE: usize = 288;
+pub const HEADER_SIZE: usize = 304;
 /// Bytes of the place of the identity.
 pub const IDENTITY_SIZE: usize = 784;
 
@@ -104,9 +105,9 @@ pub const UNTIMED: u32 = 1;
 /// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
 pub const WHAT_BIT: u32 = 1;
 /// The places in the header that the recorder checks against its own structure.
-pub const HEADER_OFFSETS: [usize; 33] = [
+pub const HEADER_OFFSETS: [usize; 35] = [
     0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
-    148, 152, 160, 168, 232, 240, 248, 256, 264, 272, 280,
+    148, 152, 160, 168, 232, 240, 248, 256, 264, 272, 280, 288, 296,
 ];
 /// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
 /// owner, generation, name, chunks with space.
@@ -202,6 +203,10 @@ pub struct Header {
     pub schedule: u64,
     /// See `schedule`.
     pub schedule_size: u64,
+    /// Offset and bytes of the files that were loaded into the program; 0: none.
+    pub modules: u64,
+    /// See `modules`.
+    pub modules_size: u64,
 }
 
 impl Header {
@@ -302,6 +307,8 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         totals_size: fields.u64()?,
         schedule: fields.u64()?,
         schedule_size: fields.u64()?,
+        modules: fields.u64()?,
+        modules_size: fields.u64()?,
     })
 }
 

@@ -165,12 +165,7 @@ impl Ring {
             program: self.program(),
             identity: self.identity(),
             moments: moments::read(&*self.bytes, header.control),
-            schedule: schedule::read(
-                &*self.bytes,
-                header.schedule,
-                header.schedule_size,
-                &header.anchor(),
-            ),
+            schedule: schedule::read(&*self.bytes, header),
             process: Some(header.process.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {

@@ -12,13 +12,19 @@
 //! | | 16, 20, 22, 23 | u32 thread, u16 CPU, u8 kind, zero |
 //! | | 24 | u64: address of a sample, or value of an account |
 //!
+//! Files that were loaded into the program lie elsewhere, and never change. The header says where.
+//!
 //! One thread writes at a time. It makes an entry's number 0, writes the rest, and then the numbers. A
 //! *watermark* is an entry that says: all that happened before its time has been written. Entries before the first
 //! watermark and behind the last one are not used, because others of the same time may be missing.
 
 #[cfg(feature = "read")]
-use crate::bytes::ReadAt;
+use super::layout::Header;
+#[cfg(feature = "read")]
+use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::{Account, Cause, CpuId, Sample, Schedule, State, Switch, ThreadId, Ticks};
+#[cfg(feature = "read")]
+use crate::xray::payload::modules;
 
 /// Bytes of the head.
 pub const HEAD_SIZE: usize = 64;
@@ -26,6 +32,9 @@ pub const HEAD_SIZE: usize = 64;
 pub const ENTRY_SIZE: usize = 32;
 /// The largest part that is read.
 pub const MOST_BYTES: usize = 64 << 20;
+
+/// The most bytes of the files that were loaded into the program.
+pub const MODULES_BYTES: usize = 64 << 10;
 
 /// The state is not known from here on.
 const NOT_KNOWN: u8 = 3;
@@ -62,6 +71,12 @@ fn words(ns: u64, thread: u64, cpu: u32, kind: u8, value: u64) -> Words {
 pub fn switch(ns: u64, thread: u32, cpu: u32, to: Option<State>) -> Words {
     let kind = to.map_or(NOT_KNOWN, |state| state as u8);
     words(ns, thread.into(), cpu, kind, 0)
+}
+
+/// A sample. Async-signal-safe.
+#[must_use]
+pub fn sample(ns: u64, thread: u32, cpu: u32, cause: Cause, address: u64) -> Words {
+    words(ns, thread.into(), cpu, SAMPLES + cause as u8, address)
 }
 
 /// One of the three values of an account, from 0: running time and run delay in ns, and how often the thread got a CPU.
@@ -194,6 +209,14 @@ pub fn collect(entries: impl Iterator<Item = Entry>) -> Schedule {
     schedule
 }
 
+/// The samples among entries, in the order of their numbers. For a crash: it keeps nothing. Async-signal-safe.
+pub fn samples(entries: impl Iterator<Item = Entry>) -> impl Iterator<Item = Sample> {
+    entries.filter_map(|entry| match entry {
+        Entry::Sample(of) => Some(of),
+        _ => None,
+    })
+}
+
 /// The context switches among entries in the order of their numbers, from the first watermark to the last one. As
 /// [`collect`], for a crash: it keeps nothing. Async-signal-safe.
 pub fn switches(entries: impl Iterator<Item = Entry> + Clone) -> impl Iterator<Item = Switch> {
@@ -255,21 +278,29 @@ pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
 
 /// What the ring holds of states. Empty: nothing, or it can't be read.
 #[cfg(feature = "read")]
-pub(super) fn read(bytes: &dyn ReadAt, at: u64, size: u64, anchor: &Anchor) -> Schedule {
-    let size = usize::try_from(size.min(bytes.size().saturating_sub(at))).unwrap_or(0);
-    if at == 0 || !(HEAD_SIZE..=MOST_BYTES).contains(&size) {
-        return Schedule::default();
-    }
-    let read = || {
-        let mut part = vec![0; size];
+pub(super) fn read(bytes: &dyn ReadAt, header: &Header) -> Schedule {
+    let read = |at: u64, size: u64, fits: &dyn Fn(usize) -> bool| {
+        let size = usize::try_from(size.min(bytes.size().saturating_sub(at))).unwrap_or(0);
+        let mut part = vec![0; if at > 0 && fits(size) { size } else { 0 }];
         let count = bytes.read_at(at, &mut part).unwrap_or(0);
         part.truncate(count);
         part
     };
-    let once = read();
+    let log = || {
+        let fits = |size: usize| (HEAD_SIZE..=MOST_BYTES).contains(&size);
+        read(header.schedule, header.schedule_size, &fits)
+    };
+    let once = log();
     // The second reading comes after the first one.
     std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-    decode(&once, &read(), anchor)
+    let mut schedule = decode(&once, &log(), &header.anchor());
+    if !schedule.samples.is_empty() {
+        let loaded = read(header.modules, header.modules_size, &|size| {
+            size <= MODULES_BYTES
+        });
+        (schedule.modules, _) = modules(Fields::new(&loaded, ByteOrder::Little));
+    }
+    schedule
 }
 
 #[cfg(all(test, feature = "read"))]

@@ -155,7 +155,7 @@ fn what_is_cut_out_says_the_same_of_its_stretch_and_nothing_else() {
             switch(60, 0, None),
         ],
         samples: [19, 20, 40, 41].map(sample).to_vec(),
-        accounts: Vec::new(),
+        ..Schedule::default()
     };
     let whole = States::new(&schedule);
     let cut = whole.cut(&schedule, Ticks(20), Ticks(40));

@@ -359,10 +359,10 @@ fn describe(detail: &mut String, payload: &Payload) {
         }
         Payload::Schedule(part) => {
             let (switches, samples) = (part.switches.len(), part.samples.len());
-            let accounts = part.accounts.len();
+            let (accounts, modules) = (part.accounts.len(), part.modules.len());
             write!(
                 detail,
-                " {switches} switches, {samples} samples, {accounts} accounts"
+                " {switches} switches, {samples} samples, {accounts} accounts, {modules} modules"
             )
         }
         Payload::Totals {

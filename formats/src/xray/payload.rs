@@ -33,6 +33,7 @@
 //! | 18 switches | u32 count, u32 zero; count times: u64 tick, u32 thread (0 = all), u16 CPU, u8 state from here on: 0 running, 1 preempted, 2 waiting, 3 not known; u8 zero |
 //! | 19 samples | u32 count, u32 zero; count times: u64 tick, u32 thread, u16 CPU, u8 cause: 0 processor time, 1 page fault; u8 zero; u64 program counter |
 //! | 20 accounts | u32 count, u32 zero; count times: u64 tick, u32 thread, u32 zero, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 how often it got one |
+//! | 21 modules | u32 bytes, u32 zero; for each file that was loaded into the program: u64 first address, u64 the address behind it, u64 what is taken from an address to have the file's own, u32 bytes of its build id, u32 bytes of its path, build id, path (UTF-8), zeros up to a multiple of 8 |
 
 use crate::bytes::{ByteOrder, Fields};
 use crate::model::Schedule;
@@ -47,8 +48,11 @@ pub use draft::{
     encode_thread, encode_threshold, encode_totals,
 };
 
+#[cfg(feature = "read")]
+pub use schedule::modules;
 pub use schedule::{
-    SWITCHES, account_row, encode as encode_schedule, head as schedule_head, sample_row, switch_row,
+    MODULES, SAMPLES, SWITCHES, account_row, encode as encode_schedule, head as schedule_head,
+    put_module, sample_row, switch_row,
 };
 
 pub(super) use draft::{
@@ -260,7 +264,7 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
             ticks: fields.u64()?,
         },
         TOTALS => totals(fields)?,
-        schedule::SWITCHES..=schedule::ACCOUNTS => {
+        schedule::SWITCHES..=schedule::MODULES => {
             Payload::Schedule(schedule::decode(kind, fields)?)
         }
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,

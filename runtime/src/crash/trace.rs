@@ -5,7 +5,7 @@ use core::ffi::CStr;
 
 use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::ring::schedule::switches;
+use fdr_formats::ring::schedule::{samples, switches};
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
 use fdr_formats::xray::crash_totals::{CrashTotals, TotalsRow};
 
@@ -271,7 +271,15 @@ fn states_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
     schedule::drain(ring);
     let mut used = 0;
     if let Some(log) = ring.schedule() {
-        used = crash_dump::switches(&mut switches(log.all(ring.anchor())), start, place);
+        let all = log.all(ring.anchor());
+        used = crash_dump::switches(&mut switches(all.clone()), start, place);
+        let rest = place.get_mut(used..).unwrap_or(&mut []);
+        let more = crash_dump::samples(&mut samples(all), start, rest);
+        used += more;
+        if more > 0 {
+            let rest = place.get_mut(used..).unwrap_or(&mut []);
+            used += crash_dump::modules(ring.modules(), start, rest);
+        }
     }
     place.get(..used).unwrap_or(&[])
 }

@@ -3,20 +3,25 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::fs;
+use std::sync::OnceLock;
 
 use fdr_formats::ThreadId;
-use fdr_formats::model::{Account, Schedule, State};
-use fdr_formats::ring::schedule::{account, collect, switch, watermark};
+use fdr_formats::model::{Account, Cause, Module, Schedule, State};
+use fdr_formats::ring::schedule::{MODULES_BYTES, account, collect, sample, switch, watermark};
+use fdr_formats::xray::payload::put_module;
 
 use crate::clock::{self, CPU_MASK, Kind};
 use crate::ring::Ring;
 use crate::ring::layout::state;
 use crate::ring::schedule::SwitchLog;
-use crate::sys::perf::{self, Event, What};
-use crate::sys::{process, thread};
+use crate::sys::perf::{self, Buffer, Event, Watched, What};
+use crate::sys::{modules, process, thread};
 
 /// 1 while a thread empties the buffers.
 static HELD: AtomicU32 = AtomicU32::new(0);
+
+/// The files that were loaded into the program when the recorder began.
+static LOADED: OnceLock<Vec<Module>> = OnceLock::new();
 
 /// How often a thread tries to hold the buffers before it goes without.
 const TRIES: u32 = 1000;
@@ -37,20 +42,21 @@ pub(crate) enum Source {
 /// them. `None`: there is no space for them.
 pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     let log = ring.give_schedule()?;
-    let cpus = perf::cpus();
     let begin_ns = clock::monotonic_raw_ns();
-    let mut buffers = Vec::with_capacity(cpus);
-    for cpu in 0..cpus {
-        match perf::watch(cpu) {
-            Ok(buffer) => {
-                buffer.last_ns.store(begin_ns, Ordering::Relaxed);
-                buffers.push(buffer);
-            }
-            // The CPU is off.
-            Err(libc::ENODEV) => {}
-            // With some CPUs alone, a thread would seem to wait while it runs on another one.
-            Err(error) => return Some(Source::Sums(error)),
-        }
+    let mut buffers = match watch(Watched::Switches, begin_ns) {
+        Ok(buffers) => buffers,
+        Err(error) => return Some(Source::Sums(error)),
+    };
+    // Without them there are states all the same.
+    for watched in [Watched::Time, Watched::PageFaults] {
+        buffers.extend(watch(watched, begin_ns).into_iter().flatten());
+    }
+    if buffers
+        .iter()
+        .any(|buffer| buffer.watched != Watched::Switches)
+    {
+        let loaded = LOADED.get_or_init(modules::all);
+        ring.give_modules(&encoded(loaded));
     }
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;
@@ -63,6 +69,39 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     });
     perf::keep(buffers);
     Some(Source::Switches)
+}
+
+/// The buffers of all CPUs.
+///
+/// # Errors
+/// The errno of one of them: with some CPUs alone, a thread would seem to wait while it runs on another one.
+fn watch(watched: Watched, begin_ns: u64) -> Result<Vec<Buffer>, i32> {
+    let mut buffers = Vec::new();
+    for cpu in 0..perf::cpus() {
+        match perf::watch(cpu, watched) {
+            Ok(buffer) => {
+                buffer.last_ns.store(begin_ns, Ordering::Relaxed);
+                buffers.push(buffer);
+            }
+            // The CPU is off.
+            Err(libc::ENODEV) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(buffers)
+}
+
+/// Modules as a ring has them. If there are very many, some have no room.
+fn encoded(modules: &[Module]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for module in modules {
+        let before = bytes.len();
+        put_module(module, &mut bytes);
+        if bytes.len() > MODULES_BYTES {
+            bytes.truncate(before);
+        }
+    }
+    bytes
 }
 
 /// Whether context switches are recorded.
@@ -100,7 +139,11 @@ pub(crate) fn drain(ring: &Ring) {
         for buffer in buffers {
             buffer.drain(&mut |event| {
                 let last_ns = buffer.last_ns.swap(event.ns, Ordering::Relaxed);
-                if event.process == own || event.what == What::Lost {
+                if buffer.watched != Watched::Switches {
+                    if event.process == own && event.what == What::Was {
+                        add_sample(log, buffer.watched, &event);
+                    }
+                } else if event.process == own || event.what == What::Lost {
                     add(log, &event, last_ns);
                 }
             });
@@ -115,6 +158,8 @@ fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
         What::Preempted => Some(State::Preempted),
         What::Waits => Some(State::Waiting),
         What::Ended => None,
+        // Buffers of switches have none.
+        What::Was => return,
         What::Lost => {
             // No thread's state is known from the last event that is there to the first one that is there again.
             log.add(switch(last_ns, 0, 0, None));
@@ -125,6 +170,20 @@ fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
     log.add(switch(event.ns, event.thread, event.cpu, to));
 }
 
+fn add_sample(log: &SwitchLog, watched: Watched, event: &Event) {
+    let cause = match watched {
+        Watched::PageFaults => Cause::PageFault,
+        _ => Cause::Time,
+    };
+    log.add(sample(
+        event.ns,
+        event.thread,
+        event.cpu,
+        cause,
+        event.address,
+    ));
+}
+
 /// All that the ring knows of states, and the kernel's sums of the threads that live.
 pub(crate) fn of(ring: &Ring) -> Schedule {
     drain(ring);
@@ -132,6 +191,9 @@ pub(crate) fn of(ring: &Ring) -> Schedule {
         return Schedule::default();
     };
     let mut schedule = collect(log.all(ring.anchor()));
+    if !schedule.samples.is_empty() {
+        schedule.modules = LOADED.get().cloned().unwrap_or_default();
+    }
     schedule.accounts.extend(accounts(ring));
     schedule
 }

@@ -12,7 +12,7 @@ use fdr_formats::notes::NoteKind;
 
 use super::{CLOCK, host, note, process_ring, tls};
 use crate::clock::{self, Kind};
-use crate::primitive::{AtomicPtr, Ordering};
+use crate::primitive::{AtomicPtr, AtomicU64, Ordering};
 use crate::ring::layout::{Slot, state};
 use crate::ring::{self, Ring};
 use crate::site::unit::Text;
@@ -30,6 +30,35 @@ pub(crate) fn me() -> u64 {
         Some(host) => (host.wait_me)(),
         None => me_of_guest(),
     }
+}
+
+/// That thread ([`me`]) has the object of this word alone.
+#[inline]
+pub(crate) fn hold(owner: &AtomicU64, thread: u64) {
+    // Release: who sees the thread here sees the calls that it is in now, and none of those before.
+    owner.store(thread, Ordering::Release);
+}
+
+/// No thread has it alone.
+#[inline(always)]
+pub(crate) fn release(owner: &AtomicU64) {
+    // Relaxed: a thread that waits may see an older owner for some time. If it sees a later call of that owner, it sees
+    // this, too.
+    owner.store(0, Ordering::Relaxed);
+}
+
+/// A thread is one of those that share the object of this word: [`READERS`].
+#[inline]
+pub(crate) fn share(readers: &AtomicU64, reader: u64) {
+    // Release: as in `hold`.
+    readers.fetch_add(reader, Ordering::Release);
+}
+
+/// It is none of them any more.
+#[inline]
+pub(crate) fn leave(readers: &AtomicU64, reader: u64) {
+    // Relaxed: a word that this changes still has what `share` released.
+    readers.fetch_sub(reader, Ordering::Relaxed);
 }
 
 /// Begins a wait: its tick, its holder, and what that is in.
@@ -126,6 +155,7 @@ fn now() -> u64 {
 
 /// The one thread that holds an object: as [`me`], without the id if it is one of the readers. 0 = not known.
 fn holder(holders: &Holders<'_>) -> u64 {
+    // Relaxed, both: the Release in `hold` and `share` pairs with the Acquire fence in `innermost`, which comes later.
     let owner = holders.owner.map_or(0, |word| word.load(Ordering::Relaxed));
     if owner != 0 {
         return owner;
@@ -139,7 +169,7 @@ fn holder(holders: &Holders<'_>) -> u64 {
 }
 
 /// The thread that holds an object, and the function that it is in.
-fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
+pub(super) fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
     for _ in 0..TRIES {
         let word = holder(holders);
         let id = (word >> 32) as u32;
@@ -175,13 +205,11 @@ fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use core::sync::atomic::AtomicU64 as Word;
-
     use super::*;
 
     #[test]
     fn one_holder_is_known_and_several_are_not() {
-        let (owner, readers) = (Word::new(0), Word::new(0));
+        let (owner, readers) = (AtomicU64::new(0), AtomicU64::new(0));
         let holders = Holders {
             owner: Some(&owner),
             readers: Some(&readers),

@@ -13,12 +13,14 @@
 //! | regions: 64 KiB chunks, each a valid XRay buffer | `regions` | `region_size` each |
 //! | with `FDR_KEEP`: [`Totals`], each followed by its [`Row`]s; one for each slot, and one for ended threads | `totals` | `totals_size` each |
 //! | with `FDR_SCHED`: the states of threads (`ring::schedule`) | `schedule` | 4 MiB |
+//! | with `FDR_SCHED`: the files that are loaded into the program | `modules` | 64 KiB |
 //!
 //! Slot *i* controls region *i* and has the totals *i*. The parts before the function table have their space on
 //! the disk from the start. The table gets its space in steps, before anything touches it. A region gets its
 //! space chunk by chunk (`given` of its slot), and so do totals (their own `given`).
 
 use fdr_formats::moments::{MOST, MOST_BYTES};
+use fdr_formats::ring::schedule::MODULES_BYTES;
 use fdr_formats::ring::{control, layout as reader};
 
 use super::schedule;
@@ -110,6 +112,9 @@ pub(crate) struct Header {
     /// Offset and bytes of the states of threads (`ring::schedule`). 0 = there are none.
     pub(crate) schedule: AtomicU64,
     pub(crate) schedule_size: AtomicU64,
+    /// Offset and bytes of the files that are loaded into the program. 0 = there are none.
+    pub(crate) modules: AtomicU64,
+    pub(crate) modules_size: AtomicU64,
 }
 
 /// Whom the ring is of: texts, padded with NULs.
@@ -370,8 +375,9 @@ pub(crate) struct Layout {
     /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
     pub(crate) totals: usize,
     pub(crate) totals_size: usize,
-    /// Offset of the states of threads. 0 = there are none.
+    /// Offset of the states of threads, and of the files that are loaded. 0 = there are none.
     pub(crate) schedule: usize,
+    pub(crate) modules: usize,
     /// Bytes of the whole file, in addresses.
     pub(crate) length: usize,
 }
@@ -407,9 +413,12 @@ impl Layout {
         let totals = if keeps { behind } else { 0 };
         // One more, for ended threads.
         let end = behind + (capacity + usize::from(keeps)) * totals_size;
-        let (schedule, length) = match states {
-            true => (end, end + schedule::BYTES),
-            false => (0, end),
+        let (schedule, modules, length) = match states {
+            true => {
+                let modules = end + schedule::BYTES;
+                (end, modules, modules + MODULES_BYTES)
+            }
+            false => (0, 0, end),
         };
         Layout {
             region_size,
@@ -422,6 +431,7 @@ impl Layout {
             totals,
             totals_size,
             schedule,
+            modules,
             length,
         }
     }

@@ -1,7 +1,9 @@
 //! The states of threads in a ring (`fdr_formats::ring::schedule`): how they get in, and how the process reads them.
 //! Reading and writing are async-signal-safe. This file must never be used by a thread that records.
 
-use fdr_formats::ring::schedule::{Anchor, ENTRY_SIZE, Entry, HEAD_SIZE, Words, place, places};
+use fdr_formats::ring::schedule::{
+    Anchor, ENTRY_SIZE, Entry, HEAD_SIZE, MODULES_BYTES, Words, place, places,
+};
 
 use super::Ring;
 use crate::primitive::{AtomicU64, Ordering, fence};
@@ -74,6 +76,43 @@ impl Ring {
         // Release: pairs with the Acquire in `schedule`.
         header.schedule.store(at as u64, Ordering::Release);
         self.schedule()
+    }
+
+    /// Keeps the files that are loaded into the program, at most [`MODULES_BYTES`]. They are kept once, before anything
+    /// reads them. Without a place or space there are none.
+    pub(crate) fn give_modules(&self, bytes: &[u8]) {
+        let at = self.layout.modules;
+        if at == 0 || bytes.len() > MODULES_BYTES || !self.give_space(at, MODULES_BYTES) {
+            return;
+        }
+        // SAFETY: the part is inside the mapping and has its space. Nobody else writes or reads it before the stores
+        // below.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.base.add(at), bytes.len()) };
+        let header = self.header();
+        header
+            .modules_size
+            .store(bytes.len() as u64, Ordering::Relaxed);
+        // Release: pairs with the Acquire in `modules`.
+        header.modules.store(at as u64, Ordering::Release);
+    }
+
+    /// The files that are loaded into the program, as [`give_modules`](Ring::give_modules) got them.
+    /// Async-signal-safe.
+    pub(crate) fn modules(&self) -> &'static [u8] {
+        let header = self.header();
+        if self.layout.modules == 0 || header.modules.load(Ordering::Acquire) == 0 || self.is_lost()
+        {
+            return &[];
+        }
+        let length = header.modules_size.load(Ordering::Relaxed) as usize;
+        // SAFETY: the part is inside the mapping, has its space since `give_modules`, and does not change any more. A
+        // ring is never freed.
+        unsafe {
+            core::slice::from_raw_parts(
+                self.base.add(self.layout.modules),
+                length.min(MODULES_BYTES),
+            )
+        }
     }
 
     /// The start of the recording by both clocks. Async-signal-safe.

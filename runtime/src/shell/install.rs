@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::model::{Identity, Trouble};
+use fdr_formats::ring::schedule::MODULES_BYTES;
 use fdr_formats::text;
-use fdr_formats::xray::crash_dump::switches_bytes;
+use fdr_formats::xray::crash_dump::states_bytes;
 
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
@@ -287,7 +288,9 @@ fn prepare_for_crashes(state: &State) {
         _ => config.output.clone().with_extension("fdr"),
     };
     let ready = crash::prepare(crash::Setup {
-        states: ring.schedule().map_or(0, |_| switches_bytes(PLACES)),
+        states: ring
+            .schedule()
+            .map_or(0, |_| states_bytes(PLACES, MODULES_BYTES)),
         output,
         info: dumping::lasting_info(state),
         region_size: ring.region_size(),

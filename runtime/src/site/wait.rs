@@ -1,9 +1,8 @@
 //! What copies of the crate tell each other of a wait, and the switch of all waits. Plain numbers, because the waits of
 //! a guest are recorded by its host. This file must never look at a clock or a thread.
 
-use core::sync::atomic::AtomicU64;
-
 use super::CallSite;
+use crate::primitive::AtomicU64;
 
 /// On while recording is. One load tells `sync` that a lock needs no more than the lock of the standard library.
 #[used]

@@ -3,11 +3,12 @@
 //! file must never keep a thread waiting, but for the looks at a lock that may be free again at once.
 
 use core::panic::Location;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fdr_formats::notes::{reason, thread_state};
 
+use crate::primitive::AtomicU64;
 use crate::recorder::wait;
 use crate::site::CallSite;
 use crate::site::wait::{Holders, READERS, WAITS, Wait};
@@ -116,14 +117,13 @@ impl Watch {
     #[cold]
     #[inline(never)]
     pub(super) fn hold(&self) {
-        self.owner.store(wait::me(), Ordering::Relaxed);
+        wait::hold(&self.owner, wait::me());
     }
 
     /// No thread has the lock alone.
     #[inline(always)]
     pub(super) fn release(&self) {
-        // Relaxed: a thread that waits may see an older owner for some time. It looks at the owner's calls then.
-        self.owner.store(0, Ordering::Relaxed);
+        wait::release(&self.owner);
     }
 
     /// Whether no thread is known to have it alone.
@@ -219,13 +219,13 @@ impl SharedWatch {
     /// The calling thread is one of the readers, until it gives this word to [`SharedWatch::remove`].
     pub(super) fn add(&self) -> u64 {
         let reader = 1 << READERS | u64::from(wait::me() as u32);
-        self.readers.fetch_add(reader, Ordering::Relaxed);
+        wait::share(&self.readers, reader);
         reader
     }
 
     /// A reader goes: what [`SharedWatch::add`] gave it.
     pub(super) fn remove(&self, reader: u64) {
-        self.readers.fetch_sub(reader, Ordering::Relaxed);
+        wait::leave(&self.readers, reader);
     }
 
     /// Whether readers are known.

@@ -7,6 +7,7 @@ pub(crate) mod action;
 pub(crate) mod file;
 pub(crate) mod lock;
 pub(crate) mod memory;
+pub(crate) mod modules;
 pub(crate) mod notes;
 pub(crate) mod perf;
 pub(crate) mod process;

@@ -39,7 +39,6 @@ pub(crate) fn all() -> Vec<Note> {
 /// The build id of the executable, if its linker made one. Source: GNU binutils, "NT_GNU_BUILD_ID"; getauxval(3).
 /// It takes no lock, because another thread may have held the loader's when this process was forked.
 pub(crate) fn build_id() -> Option<&'static [u8]> {
-    const BUILD_ID: u32 = 3;
     // SAFETY: the function takes a number and touches no memory of ours.
     let value = |kind| unsafe { libc::getauxval(kind) } as usize;
     let (at, count) = (value(libc::AT_PHDR), value(libc::AT_PHNUM));
@@ -55,6 +54,12 @@ pub(crate) fn build_id() -> Option<&'static [u8]> {
     let mut notes = Vec::new();
     // SAFETY: the executable is loaded at that address.
     unsafe { of_object(headers, address, &mut notes) };
+    build_id_in(&notes)
+}
+
+/// The build id among the notes of an object.
+pub(super) fn build_id_in(notes: &[Note]) -> Option<&'static [u8]> {
+    const BUILD_ID: u32 = 3;
     let id = |note: &&Note| note.name == b"GNU\0" && note.kind == BUILD_ID;
     notes.iter().find(id).map(|note| note.descriptor)
 }
@@ -63,7 +68,11 @@ pub(crate) fn build_id() -> Option<&'static [u8]> {
 ///
 /// # Safety
 /// An object with these program headers is loaded at that address.
-unsafe fn of_object(headers: &[libc::Elf64_Phdr], address: usize, found: &mut Vec<Note>) {
+pub(super) unsafe fn of_object(
+    headers: &[libc::Elf64_Phdr],
+    address: usize,
+    found: &mut Vec<Note>,
+) {
     for header in headers
         .iter()
         .filter(|header| header.p_type == libc::PT_NOTE)

@@ -1,18 +1,24 @@
-//! Events of the kernel's performance counters: the context switches of this process's threads. The kernel writes them
-//! into a buffer for each CPU. This file must never hold a descriptor: the mapping of a buffer keeps its event open.
+//! Events of the kernel's performance counters: the context switches of this process's threads, and where the threads
+//! are from time to time. The kernel writes them into buffers, several for each CPU. This file must never hold a
+//! descriptor: the mapping of a buffer keeps its event open.
 //!
 //! Source: perf_event_open(2).
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// Pages of a buffer, without the one before it that holds its positions. If the user may lock no more memory, fewer.
-const PAGES: [usize; 3] = [64, 16, 4];
+use fdr_formats::model::FAULTS_OF_SAMPLE;
 
 const TYPE_SOFTWARE: u64 = 1;
+const COUNT_TASK_CLOCK: u64 = 1;
+const COUNT_PAGE_FAULTS: u64 = 2;
 const COUNT_DUMMY: u64 = 9;
-/// What a record carries behind its own fields: the thread, the time, and the CPU.
+/// Processor time from sample to sample: 99 a second, so that they are in step with nothing else.
+const SAMPLE_NS: u64 = 1_000_000_000 / 99;
+/// What a record carries behind its own fields: the thread, the time, and the CPU. In a sample they stand behind the
+/// address.
 const SAMPLE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
+const ADDRESS: u64 = 1;
 const INHERIT: u64 = 1 << 1;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HV: u64 = 1 << 6;
@@ -28,6 +34,7 @@ const CLOSE_ON_EXEC: usize = 1 << 3;
 
 const LOST: u32 = 2;
 const EXIT: u32 = 4;
+const SAMPLED: u32 = 9;
 const SWITCH: u32 = 14;
 const SWITCHED_OUT: u16 = 1 << 13;
 const PREEMPTED: u16 = 1 << 14;
@@ -51,8 +58,42 @@ pub(crate) enum What {
     Waits,
     /// The thread ended.
     Ended,
-    /// Events of this CPU were lost before.
+    /// Events of this buffer were lost before.
     Lost,
+    /// The thread was at an address.
+    Was,
+}
+
+/// What a buffer has the events of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watched {
+    /// Context switches.
+    Switches,
+    /// Where threads are, 99 times for each second of their processor time.
+    Time,
+    /// Where threads touch pages for the first time: one in `FAULTS_OF_SAMPLE`.
+    PageFaults,
+}
+
+impl Watched {
+    /// What is counted, and how many make a sample. 0: it has no samples.
+    fn counted(self) -> (u64, u64) {
+        match self {
+            Watched::Switches => (COUNT_DUMMY, 0),
+            Watched::Time => (COUNT_TASK_CLOCK, SAMPLE_NS),
+            Watched::PageFaults => (COUNT_PAGE_FAULTS, FAULTS_OF_SAMPLE),
+        }
+    }
+
+    /// Pages of a buffer, without the one before it that holds its positions. If the user may lock no more memory,
+    /// fewer.
+    fn pages(self) -> &'static [usize] {
+        match self {
+            Watched::Switches => &[64, 16, 4],
+            Watched::Time => &[1],
+            Watched::PageFaults => &[4, 1],
+        }
+    }
 }
 
 /// An event.
@@ -64,10 +105,13 @@ pub(crate) struct Event {
     /// CLOCK_MONOTONIC_RAW.
     pub(crate) ns: u64,
     pub(crate) cpu: u32,
+    /// Of a sample.
+    pub(crate) address: u64,
 }
 
-/// The buffer of a CPU.
+/// A buffer of a CPU.
 pub(crate) struct Buffer {
+    pub(crate) watched: Watched,
     positions: NonNull<u8>,
     /// Bytes of the mapping.
     length: usize,
@@ -108,19 +152,19 @@ pub(crate) fn cpus() -> usize {
     usize::try_from(cpus).unwrap_or(1).max(1)
 }
 
-/// Has the kernel note the switches of the calling thread, and of all threads that it makes from now on, on that CPU.
+/// Has the kernel note this of the calling thread, and of all threads that it makes from now on, on that CPU.
 ///
 /// # Errors
 /// The errno. ENODEV: there is no such CPU now.
-pub(crate) fn watch(cpu: usize) -> Result<Buffer, i32> {
-    let fd = open(cpu, INHERIT_THREAD).or_else(|error| match error {
+pub(crate) fn watch(cpu: usize, watched: Watched) -> Result<Buffer, i32> {
+    let fd = open(cpu, watched, INHERIT_THREAD).or_else(|error| match error {
         // An older kernel. `drain` tells whose events are of this process.
-        libc::EINVAL | libc::E2BIG => open(cpu, 0),
+        libc::EINVAL | libc::E2BIG => open(cpu, watched, 0),
         other => Err(other),
     })?;
     let mut mapped = Err(libc::EPERM);
-    for pages in PAGES {
-        mapped = map(fd, pages);
+    for &pages in watched.pages() {
+        mapped = map(fd, watched, pages);
         if mapped.is_ok() {
             break;
         }
@@ -130,20 +174,20 @@ pub(crate) fn watch(cpu: usize) -> Result<Buffer, i32> {
     mapped
 }
 
-fn open(cpu: usize, also: u64) -> Result<i32, i32> {
-    let flags = INHERIT
-        | EXCLUDE_KERNEL
-        | EXCLUDE_HV
-        | TASK
-        | SAMPLE_ID_ALL
-        | USE_CLOCKID
-        | CONTEXT_SWITCH
-        | also;
+fn open(cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
+    let (count, period) = watched.counted();
+    let (records, sample) = match watched {
+        Watched::Switches => (TASK | CONTEXT_SWITCH, SAMPLE),
+        _ => (0, SAMPLE | ADDRESS),
+    };
+    let flags =
+        INHERIT | EXCLUDE_KERNEL | EXCLUDE_HV | SAMPLE_ID_ALL | USE_CLOCKID | records | also;
     let clock = (libc::CLOCK_MONOTONIC_RAW as u64) << 32;
     let mut attributes = [0_u64; ATTRIBUTES / 8];
     attributes[0] = TYPE_SOFTWARE | (ATTRIBUTES as u64) << 32;
-    attributes[1] = COUNT_DUMMY;
-    attributes[3] = SAMPLE;
+    attributes[1] = count;
+    attributes[2] = period;
+    attributes[3] = sample;
     attributes[5] = flags;
     attributes[11] = clock;
     // SAFETY: the attributes say their size, and are valid for reading. The kernel keeps no pointer.
@@ -163,7 +207,7 @@ fn open(cpu: usize, also: u64) -> Result<i32, i32> {
     }
 }
 
-fn map(fd: i32, pages: usize) -> Result<Buffer, i32> {
+fn map(fd: i32, watched: Watched, pages: usize) -> Result<Buffer, i32> {
     // SAFETY: the call has no precondition.
     let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as usize;
     let length = (pages + 1) * page;
@@ -184,6 +228,7 @@ fn map(fd: i32, pages: usize) -> Result<Buffer, i32> {
     }
     NonNull::new(at.cast())
         .map(|positions| Buffer {
+            watched,
             positions,
             length,
             last_ns: AtomicU64::new(0),
@@ -258,11 +303,13 @@ fn decode(record: &[u8]) -> Option<Event> {
         SWITCH if flags & SWITCHED_OUT == 0 => What::Begins,
         SWITCH if flags & PREEMPTED != 0 => What::Preempted,
         SWITCH => What::Waits,
+        SAMPLED => What::Was,
         _ => return None,
     };
     // They stand at the end of each record.
     let behind = record.len().checked_sub(24)?;
-    let ns = u64::from(half(behind + 8)?) | u64::from(half(behind + 12)?) << 32;
+    let word = |at: usize| Some(u64::from(half(at)?) | u64::from(half(at + 4)?) << 32);
+    let ns = word(behind + 8)?;
     let (mut process, mut thread) = (half(behind)?, half(behind + 4)?);
     if kind == EXIT {
         // Process, its parent, thread, its parent.
@@ -274,6 +321,7 @@ fn decode(record: &[u8]) -> Option<Event> {
         thread,
         ns,
         cpu: half(behind + 16)?,
+        address: if what == What::Was { word(8)? } else { 0 },
     })
 }
 
@@ -299,6 +347,7 @@ mod tests {
                 thread,
                 ns: 0x2_0000_0010,
                 cpu: 3,
+                address: 0,
             })
         };
         assert_eq!(decode(&typed(14, 2, &[])), event(What::Begins, 7, 8));
@@ -308,7 +357,10 @@ mod tests {
         let exit = [70, 71, 80, 81, 1, 1];
         assert_eq!(decode(&typed(4, 0, &exit)), event(What::Ended, 70, 80));
         assert_eq!(decode(&typed(2, 0, &[1, 0, 5, 0])), event(What::Lost, 7, 8));
-        assert_eq!(decode(&typed(9, 0, &[])), None);
+        let sample = decode(&typed(9, 2, &[0x20, 1])).expect("a sample");
+        assert_eq!((sample.what, sample.address), (What::Was, 0x1_0000_0020));
+        assert_eq!((sample.thread, sample.cpu), (8, 3));
+        assert_eq!(decode(&typed(5, 0, &[])), None);
         assert_eq!(decode(&typed(14, 0, &[])[..20]), None);
         assert_eq!(decode(&[]), None);
     }

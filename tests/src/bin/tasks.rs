@@ -4,15 +4,19 @@
 //! tasks kinds
 //! tasks many TASKS THREADS [WORK]
 //! tasks kill
+//! tasks slow
 //! ```
 //! `many`: each task waits four times, and each third one is dropped after two polls. The program measures its tasks
 //! itself, and prints the sums. `WORK` is how long a poll is. `kill`: the program kills itself while a task waits.
+//! `slow`: two of 300 tasks are slow. One computes in its poll, the other waits for a task inside of it, which waits for a
+//! thread.
 #![forbid(unsafe_code)]
 
 use std::future::Future;
 use std::hint::black_box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
@@ -362,6 +366,78 @@ fn kill() {
         .status();
 }
 
+/// Is pending until the flag is set.
+struct Until<'a>(&'a AtomicBool);
+
+impl Future for Until<'_> {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        match self.0.load(Ordering::Acquire) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        }
+    }
+}
+
+#[fdr::traced]
+async fn serve(number: u32, flag: &AtomicBool) -> u32 {
+    fdr::event!(
+        "serve",
+        route = if number.is_multiple_of(2) {
+            "even"
+        } else {
+            "odd"
+        }
+    );
+    let work = if number == 100 { LONG } else { Duration::ZERO };
+    compute(work);
+    query(number, flag).await;
+    number
+}
+
+#[fdr::traced]
+async fn query(number: u32, flag: &AtomicBool) {
+    match number {
+        200 => Until(flag).await,
+        _ => Waits(1).await,
+    }
+}
+
+#[fdr::traced]
+fn compute(time: Duration) {
+    let begin = Instant::now();
+    while begin.elapsed() < time {
+        std::hint::spin_loop();
+    }
+}
+
+#[fdr::traced]
+fn compact(time: Duration, flag: &AtomicBool) {
+    std::thread::sleep(time);
+    flag.store(true, Ordering::Release);
+}
+
+/// Far above what a busy machine does to a task.
+const LONG: Duration = Duration::from_millis(400);
+
+fn two_slow() {
+    let flag = AtomicBool::new(false);
+    for number in 0..300 {
+        let mut task = pin!(serve(number, &flag));
+        if poll(task.as_mut()).is_ready() {
+            continue;
+        }
+        if number == 200 {
+            std::thread::scope(|scope| {
+                let thread = std::thread::Builder::new().name("compactor".into());
+                let _ = thread.spawn_scoped(scope, || compact(LONG, &flag));
+            });
+        }
+        finish(task);
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
@@ -371,6 +447,7 @@ fn main() {
             many(number(1).unwrap_or(1_000), number(2).unwrap_or(2), work);
         }
         Some("kill") => kill(),
+        Some("slow") => two_slow(),
         _ => kinds(),
     }
 }

@@ -7,6 +7,8 @@ use std::fs;
 
 use crate::faults_support::Row;
 use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, verify};
+use fdr_tests::support::wait::until;
 
 /// A call, and what it fails with.
 const FAILURES: [(&str, &[&str]); 15] = [
@@ -143,6 +145,46 @@ fn any_call_may_fail() {
             }
         }
         assert!(tried >= 20, "{how} {steps}: {tried} calls, of {calls:?}");
+    }
+}
+
+/// The rename of each trace takes as long as on a disk that hangs. Calls of all threads go on meanwhile, slow ones and
+/// short ones, whether they fill their rings or not.
+#[test]
+fn a_disk_that_hangs_holds_up_no_call() {
+    let Some(_) = fdr_tests::reader("strace", "a disk that hangs") else {
+        return;
+    };
+    for keep in ["10s", "0"] {
+        let folder = Folder::new("fault-hangs");
+        let hang =
+            ["rename", "renameat2"].map(|name| format!("inject={name}:delay_enter=10000000"));
+        let program = Program::new("strace", &folder)
+            .args(&["-f", "-qq", "-o", "calls", "-e", "trace=rename,renameat2"])
+            .args(&["-e", &hang[0], "-e", &hang[1]])
+            .args(&[env!("CARGO_BIN_EXE_triggered")])
+            .set("FDR=1 FDR_OUT=out/ FDR_DIR=rings/ FDR_BUFFER=128K")
+            .env("FDR_KEEP", keep)
+            .env("FDR_TRIGGER", "triggered::handle>50ms /0");
+        let mut program = program.start();
+        let traces = |named: bool| {
+            let names = fs::read_dir(folder.join("out")).into_iter().flatten();
+            let mut names = names.map(|entry| entry.expect("an entry").path());
+            names.any(|path| path.extension().is_some_and(|end| end == "fdr") == named)
+        };
+        program.tell("slow 100");
+        assert_eq!(program.line(), "done");
+        until("a trace without its name", || traces(false).then_some(()));
+        for line in ["quick 20000", "slow 60", "many 4 300"] {
+            program.tell(line);
+            assert_eq!(program.line(), "done");
+        }
+        assert!(!traces(true), "the disk did not hang");
+        let _ = program.end().ok();
+        assert!(traces(true) && !traces(false));
+        for entry in fs::read_dir(folder.join("out")).expect("a folder") {
+            verify(&entry.expect("an entry").path());
+        }
     }
 }
 

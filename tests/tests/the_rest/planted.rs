@@ -77,6 +77,30 @@ fn a_planted_cause_is_explained() {
     }
 }
 
+/// A call that computes, or touches new pages, in functions without the attribute: samples name these.
+#[test]
+fn samples_name_functions_without_the_attribute() {
+    for (cause, kind) in [("quadratic", "time_in"), ("faults", "page_faults_in")] {
+        let folder = Folder::new(&format!("planted-samples-{cause}"));
+        let program = Program::new(env!("CARGO_BIN_EXE_planted"), &folder).set(VARIABLES);
+        let _ = program.args(&[cause, "5"]).run().ok();
+        let trace = folder.join("t.fdr");
+        let words = ["slow", "--json", "--limit", "1", "--over", "40ms"];
+        let words = words.map(std::ffi::OsStr::new);
+        let said = fdr(&[&words[..], &[trace.as_os_str()]].concat());
+        let slow: Value = serde_json::from_str(&said).expect("JSON");
+        if slow["calls"][0]["states"].is_null() {
+            return;
+        }
+        let places = &slow["calls"][0]["samples"][kind];
+        let function = places[0]["function"].as_str().unwrap_or_default();
+        assert!(
+            function.starts_with("planted::causes::"),
+            "{cause}: {slow:#}"
+        );
+    }
+}
+
 /// All causes. The first sentence has to be right, and without a cause there must be none.
 fn trial(seeds: u64) {
     let drawn: Vec<u64> = (0..seeds)

@@ -32,10 +32,10 @@ many times wider as the one before: as fine as fits, from one row for a factor
 of ten to twenty. Rows without calls between others are one line, ⋮. A bar is as
 long as its part of the largest row. p50, p90, p99 stand beside their rows.
 
-A mode is a group of calls of about the same duration. Between two modes the
-density, by the logarithm of durations, has less than half of the lower one's,
-and chance does not explain that: four standard deviations. about: the p50 of
-the mode. Fewer than 20 calls have no modes.
+A mode is a group of calls of about the same duration: a peak. Two peaks are two
+modes if the density between them is below half of that of the lower one, by
+more than four standard deviations. The density is over the logarithm of the
+duration. about: the p50 of the mode. Fewer than 20 calls have no modes.
 
 The calls are those of the whole run if the trace counts them, else and with
 --window those with records. Clipped calls and calls that were only counted

@@ -62,8 +62,9 @@ impl Rule {
                 self.replaced.push((new.name.clone(), old.name.clone()));
             }
         }
-        // What they touched are addresses of the program.
+        // What they touched are addresses of the program, and its files have paths.
         schedule.samples.clear();
+        schedule.modules.clear();
         for switch in &mut schedule.switches {
             // Number 0 stands for all threads.
             if switch.thread.0 != 0 {

@@ -11,6 +11,7 @@ use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
 use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
+use crate::symbols;
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -31,7 +32,7 @@ struct Call {
     begin_unix_ns: Option<u64>,
     total_ns: u64,
     returned: bool,
-    slow_calls: u64,
+    slow_calls: Option<u64>,
     usual: Usual,
     excess_ns: u64,
     path: Vec<Part>,
@@ -40,6 +41,7 @@ struct Call {
     share: f64,
     wait: Option<Wait>,
     states: Option<States>,
+    samples: Option<AllSamples>,
     meanwhile: Option<Meanwhile>,
     sentence: String,
 }
@@ -80,6 +82,22 @@ struct States {
     excess: Option<&'static str>,
     preempted_by: Option<PreemptedBy>,
     page_faults: u64,
+}
+
+#[derive(Serialize)]
+struct AllSamples {
+    time: u64,
+    time_in: Vec<Place>,
+    page_faults: u64,
+    page_faults_in: Vec<Place>,
+}
+
+#[derive(Serialize)]
+struct Place {
+    function: String,
+    file: Option<String>,
+    line: Option<u32>,
+    samples: u64,
 }
 
 #[derive(Serialize)]
@@ -179,6 +197,12 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
             preempted_by: states.by.map(|by| preempted_by(info, by)),
             page_faults: states.page_faults,
         }),
+        samples: finding.samples.as_ref().map(|samples| AllSamples {
+            time: samples.time.count,
+            time_in: samples.time.places.iter().map(place).collect(),
+            page_faults: samples.faults.count,
+            page_faults_in: samples.faults.places.iter().map(place).collect(),
+        }),
         meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
             thread: meanwhile.thread.0,
             thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
@@ -188,6 +212,16 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
             usual_share: meanwhile.usual,
         }),
         sentence: sentence(info, finding),
+    }
+}
+
+fn place((place, samples): &(symbols::Place, u64)) -> Place {
+    let (file, line) = place.line.clone().unzip();
+    Place {
+        function: place.function.clone(),
+        file,
+        line,
+        samples: *samples,
     }
 }
 

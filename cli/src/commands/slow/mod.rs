@@ -5,6 +5,7 @@ pub(in crate::commands) mod document;
 mod json;
 mod noise;
 mod overlaps;
+mod samples;
 mod show;
 pub(in crate::commands) mod slowest;
 mod states;
@@ -28,16 +29,18 @@ use foldhash::{HashMap, HashMapExt};
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::noise::Noise;
 use self::overlaps::{OverlapPass, Stretch, Stretches};
+use self::samples::Samples;
 use self::slowest::{SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
-use self::words::{name_of_thread, percent, sentence, thread_name, wait_in_words};
+use self::words::{name_of_thread, percent, sentence, thread_name};
 use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
 use crate::place::{self, Shape};
 use crate::report::rows::{Report, Row};
 use crate::selection::of_calls::{ChosenCalls, OfCalls};
 use crate::selection::{self, Filtering, Selection};
+use crate::symbols::Symbols;
 use crate::ui;
 use crate::{away, memory, stacks, trace};
 
@@ -171,8 +174,8 @@ impl<'a> Asked<'a> {
 /// A slow call, and what was found of it.
 struct Finding {
     call: SlowCall,
-    /// Calls of the function that are as slow or slower than the threshold.
-    slow_calls: u64,
+    /// Calls of the function that are slow. `None`: the user said which calls are shown.
+    slow_calls: Option<u64>,
     usual: Usual,
     explained: Explained,
     meanwhile: Option<Meanwhile>,
@@ -180,6 +183,8 @@ struct Finding {
     wait: Option<Wait>,
     /// What the thread did, if the trace knows states.
     states: Option<CallStates>,
+    /// Where it was while it ran, if the trace has samples of that.
+    samples: Option<Samples>,
 }
 
 /// What was found in a trace.
@@ -305,8 +310,8 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
     };
     let chosen = slowest::choose(calls, asked.most, asked.of_each, p50);
     let mut list = explain(trace, source, chosen, &usual, report.duration_ns)?;
-    for finding in &mut list {
-        finding.slow_calls = counts.get(&finding.call.function).copied().unwrap_or(1);
+    for finding in list.iter_mut().filter(|_| !asked.is_chosen()) {
+        finding.slow_calls = counts.get(&finding.call.function).copied();
     }
     Ok(Findings {
         list,
@@ -376,6 +381,7 @@ fn explain(
         let place = stretches.place(&stretch(thread, start, end))?;
         Some((place, end.since(start).0))
     };
+    let mut symbols = Symbols::new(&source.info().schedule.modules);
     let mut list = Vec::new();
     for call in slow {
         let Some(trees) = trees.get(&call.function) else {
@@ -420,14 +426,16 @@ fn explain(
             };
             cause::meanwhile(&seen, &compared)
         });
+        let samples = Samples::of(&call, &source.info().schedule, &mut symbols);
         list.push(Finding {
             call,
-            slow_calls: 1,
+            slow_calls: None,
             usual,
             meanwhile,
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
             states,
             explained,
+            samples,
         });
     }
     Ok(list)

@@ -3,9 +3,11 @@
 use std::io::Write;
 
 use fdr_formats::TraceInfo;
+use fdr_formats::model::State;
 
 use super::cause::{Cause, Step};
-use super::{Finding, Findings, percent, sentence, thread_name, wait_in_words};
+use super::samples::Samples;
+use super::{Finding, Findings, percent, sentence, thread_name};
 use crate::report::rows::name_of;
 use crate::ui;
 
@@ -23,7 +25,29 @@ pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> 
         }
         call(out, info, found, at, finding)?;
     }
+    if let Some(words) = what_would_help(&found.list) {
+        let width = ui::columns().unwrap_or(usize::MAX);
+        writeln!(out, "\n{}", ui::wrap(words, width, 0))?;
+    }
     Ok(())
+}
+
+/// What to record next time, if that would say more of why one of the calls was slow.
+fn what_would_help(list: &[Finding]) -> Option<&'static str> {
+    let mut open = list.iter().filter(|finding| {
+        let is_itself = finding.explained.cause == Cause::Itself;
+        is_itself && finding.wait.is_none()
+    });
+    let waited = |finding: &Finding| {
+        let states = finding.states.as_ref();
+        states.is_some_and(|states| states.excess == Some(State::Waiting))
+    };
+    if open.clone().any(|finding| finding.states.is_none()) {
+        return Some("FDR_SCHED=1 also records whether threads run or wait: docs/thread-states.md");
+    }
+    open.any(waited).then_some(
+        "locks and channels of fdr::sync record what a thread waits for, and who holds it: docs/locks.md",
+    )
 }
 
 fn call(
@@ -66,11 +90,9 @@ fn call(
         ui::things(usual.calls, "call"),
         ui::duration(usual.p99),
     );
-    if finding.slow_calls > 1 {
-        usual.push_str(&format!(
-            "; one of {} that are slow",
-            ui::things(finding.slow_calls, "call")
-        ));
+    if let Some(calls) = finding.slow_calls.filter(|&calls| calls > 1) {
+        let calls = ui::things(calls, "call");
+        usual.push_str(&format!("; one of {calls} that are slow"));
     }
     writeln!(out, "    {}", ui::wrap(&usual, width.saturating_sub(4), 4))?;
     let explained = &finding.explained;
@@ -102,10 +124,8 @@ fn call(
     }
     let words = sentence(info, finding);
     writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 4))?;
-    if let Some(wait) = &finding.wait {
-        let waited = ui::duration(clock.nanos(fdr_formats::Ticks(wait.waited)).0);
-        let words = format!("waited {waited} for {}", wait_in_words(info, wait));
-        writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 6))?;
+    for line in finding.samples.iter().flat_map(Samples::lines) {
+        writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
     }
     if let Some(meanwhile) = &finding.meanwhile {
         let here = ui::duration(clock.nanos(fdr_formats::Ticks(meanwhile.ticks)).0);
@@ -147,7 +167,10 @@ impl Line {
         Line {
             name: format!("{branch}{name}{calls}"),
             total: ui::duration(step.total as u64),
-            usual: format!("usual {}", ui::duration(step.usual as u64)),
+            usual: match step.usual_calls {
+                0.0 => "usually not called".to_owned(),
+                _ => format!("usual {}", ui::duration(step.usual as u64)),
+            },
             note: String::new(),
         }
     }

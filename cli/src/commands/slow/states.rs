@@ -21,7 +21,7 @@ const MOST: f64 = 0.5;
 /// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
 /// Page faults from which a call's are told.
-const MANY_FAULTS: u64 = 32;
+const MANY_FAULTS: u64 = 1024;
 
 /// Who had the CPU of a call that was preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,7 @@ pub(super) struct CallStates {
     pub(super) excess: Option<State>,
     /// Who had the CPU while the thread was preempted, if it was.
     pub(super) by: Option<By>,
+    /// About: each sample stands for several.
     pub(super) page_faults: u64,
 }
 
@@ -74,7 +75,7 @@ impl CallStates {
             known,
             excess: state_of_excess(tree, explained, scale),
             by: (known.spent.preempted.0 > 0).then(|| preempted_by(call, around)),
-            page_faults: faults.count() as u64,
+            page_faults: faults.count() as u64 * model::FAULTS_OF_SAMPLE,
         }
     }
 
@@ -89,7 +90,7 @@ impl CallStates {
             (Some(State::Running), _) => {
                 let mut words = ": the thread computed".to_owned();
                 if self.page_faults >= MANY_FAULTS {
-                    words += &format!(", with {}", ui::things(self.page_faults, "page fault"));
+                    words += &format!(", with about {} page faults", ui::count(self.page_faults));
                 }
                 let spent = &self.known.spent;
                 if spent.preempted > spent.running {
@@ -114,7 +115,7 @@ impl CallStates {
             parts.push(format!("not known {}", time(self.known.unknown)));
         }
         if self.page_faults >= MANY_FAULTS {
-            parts.push(ui::things(self.page_faults, "page fault"));
+            parts.push(format!("about {} page faults", ui::count(self.page_faults)));
         }
         if let Some(by) = self.by.filter(|_| self.excess != Some(State::Preempted)) {
             let is_long = spent.preempted.0 as f64 >= 0.01 * spent.all().0 as f64;

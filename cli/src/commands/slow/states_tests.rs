@@ -148,7 +148,10 @@ fn a_call_that_computed_says_so_with_its_page_faults() {
         [format!("{computed}.")]
     );
     let faulty = sentences(&running(40, fault), &LONG);
-    assert_eq!(faulty, [format!("{computed}, with 40 page faults.")]);
+    assert_eq!(
+        faulty,
+        [format!("{computed}, with about 2,560 page faults.")]
+    );
     let timed = sentences(&running(40, model::Cause::Time), &LONG);
     assert_eq!(timed, [format!("{computed}.")]);
 }

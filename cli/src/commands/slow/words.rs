@@ -1,7 +1,7 @@
 //! What was found of a slow call, in words. Must never say more than was found.
 
 use fdr_formats::model::State;
-use fdr_formats::{FunctionId, ThreadId, TraceInfo, note_words};
+use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
 use super::Finding;
 use super::cause::Cause;
@@ -51,7 +51,8 @@ pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
     };
     if let Some(wait) = &finding.wait {
         words.push_str(&format!(
-            ", because the thread waited for {}",
+            ", because the thread waited {} for {}",
+            ui::duration(info.clock.nanos(Ticks(wait.waited)).0),
             wait_in_words(info, wait)
         ));
     }
@@ -76,7 +77,7 @@ pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
 }
 
 /// What was waited for, and who held it.
-pub(super) fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
+fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
     let object = wait.object.in_words(info);
     let reason = note_words::reason(wait.object.reason);
     let mut words = format!("{} ({reason})", ui::clean(&object));

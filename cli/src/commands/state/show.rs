@@ -142,7 +142,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
         if let (Place::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
             separate(out)?;
             let thread = thread_in_words(info, ThreadId(*id as u64));
-            writeln!(out, "CPU {}  {thread}", ui::clean(cpu))?;
+            writeln!(out, "last record on CPU {}: {thread}", ui::clean(cpu))?;
         }
     }
     let mut first = true;

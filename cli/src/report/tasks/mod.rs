@@ -2,10 +2,12 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
+//! | [`polls`] | the polls of chosen tasks |
 //! | [`seen`] | the tasks of a trace, each as its last note has it |
 //! | [`rows`] | figures per function, in nanoseconds, filtered and sorted |
 //! | [`show`] | the table and the JSON |
 
+pub(crate) mod polls;
 pub(crate) mod rows;
 pub(crate) mod seen;
 pub(crate) mod show;

@@ -113,6 +113,20 @@ impl Seen {
         }
     }
 
+    /// Whether one of the tasks around a task is an outer one that is meant.
+    pub(crate) fn is_inside(&self, task: u64, is_meant: impl Fn(u64) -> bool) -> bool {
+        let mut at = task;
+        // A trace may be damaged, and parents be a circle.
+        for _ in 0..64 {
+            match self.tasks.get(&at).map(|task| task.parent) {
+                None | Some(0) => return false,
+                Some(parent) if is_meant(parent) => return true,
+                Some(parent) => at = parent,
+            }
+        }
+        false
+    }
+
     fn add(&mut self, id: u64, task: Task) {
         match self.tasks.entry(id) {
             Entry::Vacant(place) => {

@@ -24,7 +24,7 @@ fn a_header_typed_by_hand() {
     let mut program = [0; 64];
     program[..4].copy_from_slice(b"demo");
     bytes.extend(program);
-    for number in 108..=114_u64 {
+    for number in 108..=116_u64 {
         bytes.extend(number.to_le_bytes());
     }
     assert_eq!(bytes.len(), HEADER_SIZE);
@@ -66,6 +66,8 @@ fn a_header_typed_by_hand() {
         totals_size: 112,
         schedule: 113,
         schedule_size: 114,
+        modules: 115,
+        modules_size: 116,
     };
     assert_eq!(header, wanted);
     for end in 0..bytes.len() {

@@ -3,7 +3,7 @@
 
 #[cfg(feature = "read")]
 use crate::bytes::Fields;
-use crate::model::{Account, Sample, Schedule, Switch};
+use crate::model::{Account, Module, Sample, Schedule, Switch};
 #[cfg(feature = "read")]
 use crate::model::{Cause, State};
 #[cfg(feature = "read")]
@@ -11,12 +11,17 @@ use crate::model::{CpuId, ThreadId, Ticks};
 
 /// The kind of a payload of switches.
 pub const SWITCHES: u8 = 18;
-pub(super) const SAMPLES: u8 = 19;
+/// That of samples.
+pub const SAMPLES: u8 = 19;
 pub(super) const ACCOUNTS: u8 = 20;
+/// That of modules.
+pub const MODULES: u8 = 21;
 /// The state that is not known.
 const NOT_KNOWN: u8 = 3;
 /// The most rows of a payload.
 const BATCH: usize = 2048;
+/// The most modules of a payload.
+const MODULES_BATCH: usize = 64;
 
 /// A row of a payload of switches. Threads and CPUs keep their lower bits. Async-signal-safe.
 #[must_use]
@@ -57,7 +62,56 @@ fn words<const WORDS: usize, const BYTES: usize>(words: [u64; WORDS]) -> [u8; BY
     bytes
 }
 
-/// The head of a payload of so many rows. `kind`: 18, 19 or 20. Async-signal-safe.
+/// The bytes of a module, in a payload and in a ring file.
+pub fn put_module(module: &Module, out: &mut Vec<u8>) {
+    out.extend(
+        [module.start, module.end, module.bias]
+            .map(u64::to_le_bytes)
+            .as_flattened(),
+    );
+    let lengths = [module.build.len(), module.path.len()];
+    out.extend(
+        lengths
+            .map(|length| (length as u32).to_le_bytes())
+            .as_flattened(),
+    );
+    out.extend_from_slice(&module.build);
+    out.extend_from_slice(module.path.as_bytes());
+    out.resize(out.len().next_multiple_of(8), 0);
+}
+
+/// The modules in such bytes, up to the first one that is damaged. Also whether none is.
+#[cfg(feature = "read")]
+#[must_use]
+pub fn modules(mut fields: Fields<'_>) -> (Vec<Module>, bool) {
+    let mut list = Vec::new();
+    while !fields.is_empty() {
+        let Some(module) = module(&mut fields) else {
+            return (list, false);
+        };
+        list.push(module);
+    }
+    (list, true)
+}
+
+#[cfg(feature = "read")]
+fn module(fields: &mut Fields<'_>) -> Option<Module> {
+    let (start, end, bias) = (fields.u64()?, fields.u64()?, fields.u64()?);
+    let (build, path) = (fields.u32()? as usize, fields.u32()? as usize);
+    let build = fields.bytes(build)?.to_vec();
+    let text = String::from_utf8_lossy(fields.bytes(path)?).into_owned();
+    let rest = (build.len() + path).wrapping_neg() % 8;
+    fields.bytes(rest)?;
+    Some(Module {
+        start,
+        end,
+        bias,
+        build,
+        path: text,
+    })
+}
+
+/// The head of a payload of so many rows, or bytes of modules. `kind`: 18 to 21. Async-signal-safe.
 #[must_use]
 pub fn head(kind: u8, rows: u32) -> [u8; 16] {
     let words = [super::head(kind), u64::from(rows).to_le_bytes()];
@@ -71,7 +125,14 @@ pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
     let switches = batches(SWITCHES, &schedule.switches, switch_row);
     let samples = batches(SAMPLES, &schedule.samples, sample_row);
     let accounts = batches(ACCOUNTS, &schedule.accounts, account_row);
-    switches.chain(samples).chain(accounts)
+    let modules = schedule.modules.chunks(MODULES_BATCH).map(|some| {
+        let mut rows = Vec::new();
+        some.iter().for_each(|module| put_module(module, &mut rows));
+        let mut payload = head(MODULES, rows.len() as u32).to_vec();
+        payload.append(&mut rows);
+        payload
+    });
+    switches.chain(samples).chain(accounts).chain(modules)
 }
 
 fn batches<T, const BYTES: usize>(
@@ -91,6 +152,11 @@ fn batches<T, const BYTES: usize>(
 pub(super) fn decode(kind: u8, mut fields: Fields<'_>) -> Option<Schedule> {
     let (count, _zero) = (fields.u32()?, fields.u32()?);
     let mut schedule = Schedule::default();
+    if kind == MODULES {
+        let (list, is_whole) = modules(fields.part(count as usize)?);
+        schedule.modules = list;
+        return is_whole.then_some(schedule);
+    }
     for _ in 0..count {
         let time = Ticks(fields.u64()?);
         let thread = ThreadId(fields.u32()?.into());
@@ -164,10 +230,18 @@ mod tests {
             run_delay_ns: u64::MAX,
             times: 3,
         };
+        let module = |bytes: usize| Module {
+            start: 4096,
+            end: u64::MAX,
+            bias: 1,
+            build: vec![7; bytes],
+            path: "/ü".repeat(bytes),
+        };
         let schedule = Schedule {
             switches,
             samples: samples.to_vec(),
             accounts: vec![account],
+            modules: vec![module(3), module(0)],
         };
         let mut read = Schedule::default();
         let mut payloads = 0;
@@ -183,6 +257,6 @@ mod tests {
                 assert!(decode(&payload[..end], ByteOrder::Little).is_none());
             }
         }
-        assert_eq!((read, payloads), (schedule, 4));
+        assert_eq!((read, payloads), (schedule, 5));
     }
 }

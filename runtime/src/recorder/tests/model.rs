@@ -7,6 +7,7 @@
 //! tests hold to the writer. A model must never be true for every mutant.
 
 mod checks;
+mod holder;
 mod mutants;
 mod open_calls;
 

@@ -22,6 +22,7 @@ const _: () = {
         made start_ticks start_monotonic start_realtime frequency missing_overwritten missing_threads
         missing_dropped clock_flags crash_signal crash_code crash_thread crash_address crash_ticks
         program open_calls identity control totals totals_size schedule schedule_size
+        modules modules_size
     );
     same!(Control, control::OFFSETS, asked answered taken listens moments command answer);
     same!(Moment, moments::OFFSETS, number ticks name);

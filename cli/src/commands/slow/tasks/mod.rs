@@ -1,7 +1,6 @@
 //! `fdr slow --tasks`: the slowest tasks. The excess of a task is divided among its polls and the time between them. Must
 //! never keep a poll of a task that is not shown.
 
-mod polls;
 pub(super) mod show;
 #[cfg(test)]
 mod tests;
@@ -11,7 +10,6 @@ use std::path::Path;
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
-use self::polls::{Poll, PollPass};
 use super::cause::{self, Compared, Meanwhile, Usual};
 use super::overlaps::{OverlapPass, Stretch, Stretches};
 use super::slowest::SlowCall;
@@ -19,6 +17,7 @@ use super::{
     Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
 };
 use crate::report::rows::{Report, name_of};
+use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::seen::{Seen, Task};
 use crate::ui::Progress;
 use crate::{selection, stacks, trace};
@@ -107,7 +106,7 @@ pub(super) fn find(
         slow.between = longest_between(&polls, slow, &seen);
         let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
         if let Some(poll) = poll.filter(|_| slow.is_busy == Some(true)) {
-            longest.insert(slow.id, poll.as_call());
+            longest.insert(slow.id, as_call(poll));
         }
     }
     let all = longest.values().copied().collect();
@@ -126,6 +125,17 @@ pub(super) fn find(
         list,
         begin: selection::begin(source)?,
     })
+}
+
+fn as_call(poll: &Poll) -> SlowCall {
+    SlowCall {
+        total: poll.end.since(poll.start).0,
+        function: poll.function,
+        thread: poll.thread,
+        start: poll.start,
+        end: poll.end,
+        is_open: false,
+    }
 }
 
 /// What is usual, of each function whose tasks finished.
@@ -227,20 +237,7 @@ fn choose(
 
 /// Whether one of two tasks is inside of the other.
 fn related(seen: &Seen, one: u64, other: u64) -> bool {
-    is_inside(seen, one, other) || is_inside(seen, other, one)
-}
-
-fn is_inside(seen: &Seen, task: u64, outer: u64) -> bool {
-    let mut at = task;
-    // A trace may be damaged: parents are no circle.
-    for _ in 0..64 {
-        match seen.tasks.get(&at) {
-            Some(task) if task.parent == outer => return true,
-            Some(task) if task.parent != 0 => at = task.parent,
-            _ => return false,
-        }
-    }
-    false
+    seen.is_inside(one, |task| task == other) || seen.is_inside(other, |task| task == one)
 }
 
 /// The longest time between two polls that have records, or before the end of a task that has not ended.

@@ -1,6 +1,7 @@
 //! Runs the models, and shows that they can fail. Each ordering, each fence, and each store that a reader looks for is
 //! removed once (`primitive::shadow`), and some model must then find an error. Those that no model needs are listed
-//! with a reason. In the models of open calls, only those of arguments are removed. A run must never pass if a model explores nothing.
+//! with a reason. In the models of open calls, only those of arguments and of waits are removed. A run must never pass
+//! if a model explores nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,6 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::checks::*;
+use super::holder::*;
 use super::open_calls::*;
 use super::{PREEMPTIONS, explore};
 use crate::primitive::shadow::{Action, Site, Weakening};
@@ -57,6 +59,8 @@ const MODELS_OF_OPEN_CALLS: &[Model] = &models! {
     a_copy_beside_a_summary
     a_copy_beside_a_kept_call_in_a_new_chunk
     a_copy_beside_a_note_of_arguments
+    a_wait_beside_its_owner
+    a_wait_beside_a_reader
 };
 
 /// `file: function: line`, and why nothing is found without it.
@@ -205,18 +209,32 @@ fn models_of_open_calls_find_nothing() {
     }
 }
 
-#[test]
-fn arguments_need_each_of_their_orderings() {
-    let model = super::open_calls::a_copy_beside_a_note_of_arguments;
-    let (_, sites) = explore(model, None, 1).expect("it finds nothing");
-    let sites = sites
-        .into_iter()
-        .filter(|site| site.file.ends_with("ring/arguments.rs"));
-    let weakenings: Vec<Weakening> = sites.flat_map(weakenings).collect();
-    assert!(weakenings.len() > 3, "{}", weakenings.len());
-    let survives = |&weakening: &Weakening| explore(model, Some(weakening), 1).is_some();
+/// Takes away each ordering and each store of a file, of which there are so many at least.
+fn need_all_of(models: &[fn()], file: &str, least: usize) {
+    let mut sites = BTreeSet::new();
+    for &model in models {
+        let (_, of_it) = explore(model, None, 1).expect("it finds nothing");
+        sites.extend(of_it.into_iter().filter(|site| site.file.ends_with(file)));
+    }
+    let weakenings: Vec<Weakening> = sites.into_iter().flat_map(weakenings).collect();
+    assert!(weakenings.len() >= least, "{}", weakenings.len());
+    let survives = |&weakening: &Weakening| {
+        let mut models = models.iter();
+        models.all(|model| explore(*model, Some(weakening), 1).is_some())
+    };
     let survivors = weakenings.into_iter().filter(survives).map(named);
     assert_eq!(survivors.collect::<Vec<_>>(), [] as [String; 0]);
+}
+
+#[test]
+fn arguments_need_each_of_their_orderings() {
+    need_all_of(&[a_copy_beside_a_note_of_arguments], "ring/arguments.rs", 4);
+}
+
+#[test]
+fn waits_need_each_of_their_orderings() {
+    let models = [a_wait_beside_its_owner as fn(), a_wait_beside_a_reader];
+    need_all_of(&models, "recorder/wait.rs", 4);
 }
 
 #[test]

@@ -1,48 +1,38 @@
 //! The polls of a few tasks: the call around each note of a task. Must never keep a poll of another task.
+//!
+//! A note stands at the end of a poll, so its call ends next. Two notes stand elsewhere: that of a task whose last poll
+//! left no records, and that of a dropped one. They stand in some call of another function, or in a poll that has a note
+//! of its own behind them.
 
 use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use crate::commands::slow::slowest::SlowCall;
 use crate::stacks::Pass;
 
 /// A poll of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Poll {
+pub(crate) struct Poll {
     /// From 1.
-    pub(super) number: u64,
-    pub(super) thread: ThreadId,
-    pub(super) function: FunctionId,
-    pub(super) start: Ticks,
-    pub(super) end: Ticks,
-}
-
-impl Poll {
-    pub(super) fn as_call(&self) -> SlowCall {
-        SlowCall {
-            total: self.end.since(self.start).0,
-            function: self.function,
-            thread: self.thread,
-            start: self.start,
-            end: self.end,
-            is_open: false,
-        }
-    }
+    pub(crate) number: u64,
+    pub(crate) thread: ThreadId,
+    pub(crate) function: FunctionId,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
 }
 
 /// The pass.
-pub(super) struct PollPass<'a> {
+pub(crate) struct PollPass<'a> {
     wanted: &'a HashSet<u64>,
     thread: ThreadId,
-    /// By thread: task and number of the poll whose note was the last one. Its call ends next.
-    noted: HashMap<ThreadId, (u64, u64)>,
+    /// By thread: task, its function and number of the poll whose note was the last one.
+    noted: HashMap<ThreadId, (u64, FunctionId, u64)>,
     polls: HashMap<u64, Vec<Poll>>,
 }
 
 impl<'a> PollPass<'a> {
-    pub(super) fn new(wanted: &'a HashSet<u64>) -> PollPass<'a> {
+    pub(crate) fn new(wanted: &'a HashSet<u64>) -> PollPass<'a> {
         PollPass {
             wanted,
             thread: ThreadId::default(),
@@ -52,7 +42,7 @@ impl<'a> PollPass<'a> {
     }
 
     /// The polls of each task, in their order.
-    pub(super) fn gather(passes: Vec<PollPass<'_>>) -> HashMap<u64, Vec<Poll>> {
+    pub(crate) fn gather(passes: Vec<PollPass<'_>>) -> HashMap<u64, Vec<Poll>> {
         let mut all: HashMap<u64, Vec<Poll>> = HashMap::new();
         for (task, polls) in passes.into_iter().flat_map(|pass| pass.polls) {
             all.entry(task).or_default().extend(polls);
@@ -73,13 +63,16 @@ impl Pass for PollPass<'_> {
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
     fn ended(&mut self, ended: &Ended<()>, _: bool) {
-        let Some((task, number)) = self.noted.remove(&self.thread) else {
+        let Some((task, function, number)) = self.noted.remove(&self.thread) else {
             return;
         };
+        if function != ended.call.function {
+            return;
+        }
         self.polls.entry(task).or_default().push(Poll {
             number,
             thread: self.thread,
-            function: ended.call.function,
+            function,
             start: ended.call.start,
             end: ended.end,
         });
@@ -89,11 +82,15 @@ impl Pass for PollPass<'_> {
         if kind != NoteKind::Task {
             return;
         }
-        if let Some(Note::Task { task, polls, .. }) = Note::decode(kind, body)
+        self.noted.remove(&self.thread);
+        if let Some(Note::Task {
+            task, name, polls, ..
+        }) = Note::decode(kind, body)
             && polls > 0
             && self.wanted.contains(&task)
         {
-            self.noted.insert(self.thread, (task, polls));
+            self.noted
+                .insert(self.thread, (task, FunctionId(name), polls));
         }
     }
 }

@@ -1,0 +1,170 @@
+//! Names of the program's own functions for addresses of its code, from the files that were loaded into it. A file is read
+//! when its first address is asked for. Must never name an address by a file that is another one now.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+
+use addr2line::Loader;
+use fdr_formats::model::Module;
+use object::Object;
+use object::read::elf::ElfFile64;
+
+/// Where an address is in the program.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// The function; or, if that is not known, the file and the address that the file has for it: `libc.so.6+0x1d2f0`.
+    pub(crate) function: String,
+    /// Its source file and line.
+    pub(crate) line: Option<(String, u32)>,
+}
+
+/// The files of a trace.
+pub(crate) struct Symbols<'a> {
+    modules: &'a [Module],
+    /// By the file's place in the list. `None`: it can't be used.
+    open: HashMap<usize, Option<Loader>>,
+}
+
+impl<'a> Symbols<'a> {
+    pub(crate) fn new(modules: &'a [Module]) -> Symbols<'a> {
+        Symbols {
+            modules,
+            open: HashMap::new(),
+        }
+    }
+
+    /// Where an address is.
+    pub(crate) fn place(&mut self, address: u64) -> Place {
+        let is_in = |module: &Module| (module.start..module.end).contains(&address);
+        let Some(at) = self.modules.iter().position(is_in) else {
+            return Place {
+                function: format!("{address:#x}"),
+                line: None,
+            };
+        };
+        let module = &self.modules[at];
+        let own = address.wrapping_sub(module.bias);
+        let loader = self.open.entry(at).or_insert_with(|| open(module));
+        let found = loader.as_ref().and_then(|loader| frame(loader, own));
+        found.unwrap_or_else(|| {
+            let name = Path::new(&module.path).file_name();
+            let name = name.map_or(module.path.as_str().into(), |name| name.to_string_lossy());
+            Place {
+                function: format!("{name}+{own:#x}"),
+                line: None,
+            }
+        })
+    }
+}
+
+/// The file, if it is still the one that was loaded.
+fn open(module: &Module) -> Option<Loader> {
+    let bytes = fs::read(&module.path).ok()?;
+    let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
+    let build = file.build_id().ok()?;
+    if build.unwrap_or_default() != module.build {
+        return None;
+    }
+    Loader::new(&module.path).ok()
+}
+
+/// The innermost function of the program's own code that was inlined there, or else the function that is there: one of the
+/// standard library says little of where the program was.
+fn frame(loader: &Loader, address: u64) -> Option<Place> {
+    let mut last = None;
+    if let Ok(mut frames) = loader.find_frames(address) {
+        while let Ok(Some(frame)) = frames.next() {
+            let line = frame
+                .location
+                .and_then(|location| Some((location.file?.to_owned(), location.line?)));
+            let Some(function) = frame.function else {
+                continue;
+            };
+            let raw = function.raw_name().ok()?.into_owned();
+            let is_own = line
+                .as_ref()
+                .is_some_and(|(file, _)| !is_of_the_library(file));
+            last = Some(Place {
+                function: demangled(&raw),
+                line,
+            });
+            if is_own {
+                return last;
+            }
+        }
+    }
+    last.or_else(|| {
+        let symbol = loader.find_symbol(address)?;
+        Some(Place {
+            function: demangled(symbol),
+            line: None,
+        })
+    })
+}
+
+fn is_of_the_library(file: &str) -> bool {
+    file.starts_with("/rustc/") || file.contains("/lib/rustlib/src/rust/library/")
+}
+
+fn demangled(name: &str) -> String {
+    format!("{:#}", rustc_demangle::demangle(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[inline(never)]
+    fn here() -> u64 {
+        here as fn() -> u64 as usize as u64
+    }
+
+    /// The test program itself, as it is loaded.
+    fn own() -> Module {
+        let maps = fs::read_to_string("/proc/self/maps").unwrap();
+        let path = fs::read_link("/proc/self/exe").unwrap();
+        let path = path.to_string_lossy().into_owned();
+        let first = maps.lines().find(|line| line.ends_with(&path)).unwrap();
+        let (bias, _) = first.split_once('-').unwrap();
+        let bytes = fs::read(&path).unwrap();
+        let file = ElfFile64::<object::Endianness>::parse(&*bytes).unwrap();
+        let build = file.build_id().unwrap().unwrap_or_default().to_vec();
+        Module {
+            start: 1,
+            end: u64::MAX,
+            bias: u64::from_str_radix(bias, 16).unwrap(),
+            build,
+            path,
+        }
+    }
+
+    #[test]
+    fn a_function_of_this_program_is_found() {
+        let modules = [own()];
+        let place = Symbols::new(&modules).place(here());
+        assert!(
+            place.function.ends_with("symbols::tests::here"),
+            "{place:?}"
+        );
+    }
+
+    #[test]
+    fn another_build_of_a_file_names_nothing() {
+        let mut module = own();
+        module.build = vec![1, 2, 3];
+        let own = here().wrapping_sub(module.bias);
+        let name = Path::new(&module.path).file_name().unwrap();
+        let wanted = format!("{}+{own:#x}", name.to_string_lossy());
+        let modules = [module];
+        let place = Symbols::new(&modules).place(here());
+        assert_eq!((place.function, place.line), (wanted, None));
+        let missing = [Module {
+            path: "/no/such/file".to_owned(),
+            ..modules[0].clone()
+        }];
+        let place = Symbols::new(&missing).place(here());
+        assert_eq!(place.function, format!("file+{own:#x}"));
+        assert_eq!(Symbols::new(&[]).place(16).function, "0x10");
+    }
+}

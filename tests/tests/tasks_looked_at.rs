@@ -1,0 +1,128 @@
+//! Tasks as the tool shows them: `--task`, which leaves what happens inside of one, and `fdr slow --tasks`.
+
+use std::collections::BTreeMap;
+
+use fdr_formats::notes::Note;
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::{Program, fdr, verify};
+use fdr_tests::support::trace::Trace;
+use serde_json::Value;
+
+/// Runs the program, with each call in the trace.
+fn run(folder: &Folder, mode: &str) -> Trace {
+    let program = Program::new(env!("CARGO_BIN_EXE_tasks"), folder);
+    let _ = program.set("FDR=* FDR_KEEP=0").args(&[mode]).run().ok();
+    let path = folder.only_trace();
+    verify(&path);
+    Trace::read(&path)
+}
+
+fn json(folder: &Folder, words: &[&str]) -> Value {
+    let trace = folder.only_trace();
+    let words = words.iter().map(|word| std::ffi::OsStr::new(*word));
+    let words: Vec<_> = words.chain([trace.as_os_str()]).collect();
+    serde_json::from_str(&fdr(&words)).expect("JSON")
+}
+
+/// Calls by function, of what is inside of a task.
+fn calls(folder: &Folder, task: &str, more: &[&str]) -> BTreeMap<String, u64> {
+    let words = [&["report", "--json", "--task", task], more].concat();
+    let found = json(folder, &words);
+    let rows = found["functions"].as_array().expect("rows");
+    rows.iter()
+        .map(|row| {
+            let name = row["name"].as_str().expect("a name");
+            let name = name.strip_prefix("tasks::").unwrap_or(name).to_owned();
+            (name, row["calls"].as_u64().expect("a count"))
+        })
+        .collect()
+}
+
+fn counts(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
+    let all = all.iter();
+    all.map(|(name, calls)| ((*name).to_owned(), *calls))
+        .collect()
+}
+
+#[test]
+fn what_is_inside_of_a_task_is_shown_alone() {
+    let folder = Folder::new("tasks-inside");
+    let trace = run(&folder, "kinds");
+    let numbers: BTreeMap<String, String> = trace
+        .threads
+        .iter()
+        .flat_map(|lane| &lane.notes)
+        .filter_map(|(_, _, kind, body)| match Note::decode(*kind, body)? {
+            Note::Task { task, name, .. } => Some((trace.name_of(name << 1), task.to_string())),
+            _ => None,
+        })
+        .collect();
+    let of = |name: &str, more: &[&str]| calls(&folder, &numbers[&format!("tasks::{name}")], more);
+    // `waits` was polled thrice for a task outside, too.
+    assert_eq!(of("outer", &[]), counts(&[("outer", 4), ("waits", 5)]));
+    assert_eq!(
+        of("outer", &["--filter", "*waits"]),
+        counts(&[("waits", 5)])
+    );
+    let nested = of("outer", &["--function", "*waits"]);
+    assert_eq!(nested, counts(&[("waits", 5)]));
+    assert_eq!(of("moves", &[]), counts(&[("moves", 4)]));
+    assert_eq!(
+        of("selects", &[]),
+        counts(&[("quick", 2), ("selects", 2), ("slow", 2)])
+    );
+    assert_eq!(of("panics", &[]), counts(&[("panics", 2)]));
+    // The child was polled outside of its parent. Nobody is the orphan's parent.
+    assert_eq!(of("spawns", &[]), counts(&[("child", 2), ("spawns", 2)]));
+    // Records are those of the polls, too.
+    let trace = folder.only_trace();
+    let words = ["records", "--task", &numbers["tasks::outer"]];
+    let words = words.map(std::ffi::OsStr::new);
+    let records = fdr(&[&words[..], &[trace.as_os_str()]].concat());
+    let is_edge = |line: &&str| line.contains(" Entry ") || line.contains(" Exit ");
+    let of_outer = |line: &&str| line.contains("tasks::outer");
+    let edges = records.lines().filter(is_edge).filter(of_outer);
+    assert_eq!(edges.count(), 8, "{records}");
+    assert!(!records.contains("tasks::moves"), "{records}");
+}
+
+#[test]
+fn slow_tasks_are_explained() {
+    let folder = Folder::new("tasks-slow");
+    let _ = run(&folder, "slow");
+    let found = json(
+        &folder,
+        &["slow", "--tasks", "--by", "route", "--json", "-n", "2"],
+    );
+    let tasks = found["tasks"].as_array().expect("tasks");
+    assert_eq!(tasks.len(), 2, "{found}");
+    for task in tasks {
+        assert_eq!(task["by"], "even");
+        let sentence = task["sentence"].as_str().expect("a sentence");
+        if task["busy_ns"].as_u64() > task["waiting_ns"].as_u64() {
+            assert!(sentence.contains("tasks::compute"), "{sentence}");
+        } else {
+            assert_eq!(task["between"]["awaited"], "tasks::query", "{task}");
+            assert_eq!(
+                task["between"]["meanwhile"]["function"], "tasks::compact",
+                "{task}"
+            );
+            assert_eq!(task["between"]["meanwhile"]["thread_name"], "compactor");
+        }
+    }
+    let busy = |task: &&Value| task["busy_ns"].as_u64() > task["waiting_ns"].as_u64();
+    assert_eq!(tasks.iter().filter(busy).count(), 1, "{found}");
+    // A task by what an event inside of it says, and what is inside of it.
+    let number = tasks[0]["id"].to_string();
+    let of_one = calls(&folder, &number, &[]);
+    assert_eq!(
+        of_one["serve"],
+        tasks[0]["polls"].as_u64().expect("a count")
+    );
+    let odd = calls(&folder, "route=odd", &[]);
+    assert_eq!(
+        odd,
+        counts(&[("compute", 150), ("query", 300), ("serve", 300)])
+    );
+    assert_eq!(calls(&folder, "route=*", &[])["compute"], 300);
+}
