@@ -1,7 +1,7 @@
 //! The atomics of the protocol between a recording thread, its signal handlers and the readers. `recorder`,
-//! `ring` and `dump` take them from this file only, so a model checker can replace them. An ordinary build gets
-//! the atomics of core, under their own names. This file must never put any instruction between them and the
-//! hot path.
+//! `ring` and `dump` take them from this file only, and so do the words in which locks keep their holders. So a
+//! model checker can replace them. An ordinary build gets the atomics of core, under their own names. This file
+//! must never put any instruction between them and the hot path.
 //!
 //! Under `--cfg loom` (`cargo xtask model`) they come from `shadow`. Memory looks as always, but loom keeps the
 //! words that a model names, and tries every order that the memory model allows.

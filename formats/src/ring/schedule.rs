@@ -24,7 +24,7 @@ use super::layout::Header;
 use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::{Account, Cause, CpuId, Sample, Schedule, State, Switch, ThreadId, Ticks};
 #[cfg(feature = "read")]
-use crate::xray::payload::modules;
+use crate::xray::payload::schedule::modules;
 
 /// Bytes of the head.
 pub const HEAD_SIZE: usize = 64;

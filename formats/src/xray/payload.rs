@@ -36,7 +36,6 @@
 //! | 21 modules | u32 bytes, u32 zero; for each file that was loaded into the program: u64 first address, u64 the address behind it, u64 what is taken from an address to have the file's own, u32 bytes of its build id, u32 bytes of its path, build id, path (UTF-8), zeros up to a multiple of 8 |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::Schedule;
 use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
 #[cfg(feature = "read")]
 use crate::model::{FunctionId, What};
@@ -48,8 +47,6 @@ pub use draft::{
     encode_thread, encode_threshold, encode_totals,
 };
 
-#[cfg(feature = "read")]
-pub use schedule::modules;
 pub use schedule::{
     MODULES, SAMPLES, SWITCHES, account_row, encode as encode_schedule, head as schedule_head,
     put_module, sample_row, switch_row,
@@ -61,7 +58,7 @@ pub(super) use draft::{
 };
 
 mod draft;
-mod schedule;
+pub(crate) mod schedule;
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
@@ -196,7 +193,7 @@ pub enum Payload {
         rows: Vec<FunctionTotals>,
     },
     /// What is known of threads' states.
-    Schedule(Schedule),
+    Schedule(crate::model::Schedule),
     /// A payload of an unknown version or kind.
     Unknown,
 }
@@ -264,9 +261,7 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
             ticks: fields.u64()?,
         },
         TOTALS => totals(fields)?,
-        schedule::SWITCHES..=schedule::MODULES => {
-            Payload::Schedule(schedule::decode(kind, fields)?)
-        }
+        SWITCHES..=MODULES => Payload::Schedule(schedule::decode(kind, fields)?),
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
         kind => match NoteKind::of(kind) {
             Some(kind) => {

@@ -287,10 +287,9 @@ fn prepare_for_crashes(state: &State) {
         // A crash writes the recorder's own format, whatever the format of other traces is.
         _ => config.output.clone().with_extension("fdr"),
     };
+    let states = |_| states_bytes(PLACES, MODULES_BYTES);
     let ready = crash::prepare(crash::Setup {
-        states: ring
-            .schedule()
-            .map_or(0, |_| states_bytes(PLACES, MODULES_BYTES)),
+        states: ring.schedule().map_or(0, states),
         output,
         info: dumping::lasting_info(state),
         region_size: ring.region_size(),

@@ -20,11 +20,11 @@ const RUNTIME: [Row; 19] = [
     ("messages", &["config", "sys"]),
     ("clock", &["config", "primitive"]),
     ("ring", &["clock", "primitive", "sys"]),
-    ("site", &["ring", "sys"]),
+    ("site", &["primitive", "ring", "sys"]),
     ("recorder", &["clock", "primitive", "ring", "site", "sys"]),
     ("events", &["recorder", "site"]),
     ("private", &["events", "recorder", "site"]),
-    ("sync", &["recorder", "site"]),
+    ("sync", &["primitive", "recorder", "site"]),
     ("dump", &["clock", "primitive", "ring", "sys"]),
     (
         "crash",

@@ -83,7 +83,7 @@ pub fn put_module(module: &Module, out: &mut Vec<u8>) {
 /// The modules in such bytes, up to the first one that is damaged. Also whether none is.
 #[cfg(feature = "read")]
 #[must_use]
-pub fn modules(mut fields: Fields<'_>) -> (Vec<Module>, bool) {
+pub(crate) fn modules(mut fields: Fields<'_>) -> (Vec<Module>, bool) {
     let mut list = Vec::new();
     while !fields.is_empty() {
         let Some(module) = module(&mut fields) else {
