@@ -41,7 +41,7 @@ thread 8 worker
 ";
     let shown = answer(&["state", "--at", "1550", &trace]);
     // The writer knew of no CPU, so each thread is said to be on the first one.
-    let (stacks, cpus) = shown.split_once("\nCPU").expect("a line for the CPU");
+    let (stacks, cpus) = shown.split_once("\nthe last record on\nCPU").expect("a line for the CPU");
     assert_eq!(stacks, wanted);
     assert_eq!(cpus, " 0  thread 8 worker\n");
     assert_eq!(answer(&["state", "--at", "+550", &trace]), shown);
@@ -149,8 +149,9 @@ thread 390
 thread 1823
   1  Größe \"x\"\\n  for 20 ns
 
-last record on CPU 0: thread 1823
-last record on CPU 1: thread 390
+the last record on
+CPU 0  thread 1823
+CPU 1  thread 390
 
 Threads/390/Exec_name  lttng-sessiond
 Threads/390/Prio  -17
@@ -165,7 +166,8 @@ Up  true
 thread 1823
   1  Größe \"x\"\\n  for 20 ns
 
-last record on CPU 0: thread 1823
+the last record on
+CPU 0  thread 1823
 ";
     let shown = answer(&["state", "--at", "+70", "--thread", "1823", &by_hand()]);
     assert_eq!(shown, wanted);

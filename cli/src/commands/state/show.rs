@@ -135,14 +135,14 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     }
     let mut first = true;
     let mut separate = |out: &mut dyn Write| match std::mem::take(&mut first) {
-        true => writeln!(out),
+        true => writeln!(out, "\nthe last record on"),
         false => Ok(()),
     };
     for attribute in shown() {
         if let (Place::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
             separate(out)?;
             let thread = thread_in_words(info, ThreadId(*id as u64));
-            writeln!(out, "last record on CPU {}: {thread}", ui::clean(cpu))?;
+            writeln!(out, "CPU {}  {thread}", ui::clean(cpu))?;
         }
     }
     let mut first = true;
