@@ -41,7 +41,9 @@ thread 8 worker
 ";
     let shown = answer(&["state", "--at", "1550", &trace]);
     // The writer knew of no CPU, so each thread is said to be on the first one.
-    let (stacks, cpus) = shown.split_once("\nthe last record on\nCPU").expect("a line for the CPU");
+    let (stacks, cpus) = shown
+        .split_once("\nthe last record on\nCPU")
+        .expect("a line for the CPU");
     assert_eq!(stacks, wanted);
     assert_eq!(cpus, " 0  thread 8 worker\n");
     assert_eq!(answer(&["state", "--at", "+550", &trace]), shown);
