@@ -2,12 +2,13 @@
 //! when its first address is asked for. Must never name an address by a file that is another one now.
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::File;
 use std::path::Path;
 
 use addr2line::Loader;
 use fdr_formats::model::Module;
 use object::Object;
+use object::read::ReadCache;
 use object::read::elf::ElfFile64;
 
 /// Where an address is in the program.
@@ -60,8 +61,9 @@ impl<'a> Symbols<'a> {
 
 /// The file, if it is still the one that was loaded.
 fn open(module: &Module) -> Option<Loader> {
-    let bytes = fs::read(&module.path).ok()?;
-    let file = ElfFile64::<object::Endianness>::parse(&*bytes).ok()?;
+    // Only what is needed is read: with debug information a program may be larger than the memory that is allowed.
+    let bytes = ReadCache::new(File::open(&module.path).ok()?);
+    let file = ElfFile64::<object::Endianness, _>::parse(&bytes).ok()?;
     let build = file.build_id().ok()?;
     if build.unwrap_or_default() != module.build {
         return None;
@@ -113,6 +115,8 @@ fn demangled(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[inline(never)]

@@ -114,9 +114,17 @@ fn date_and_name(path: &str) -> Option<(&str, &str)> {
 /// # Errors
 /// If it can't be listed. A commit or manifest that can't be read is a problem of its day.
 pub(crate) fn read(store: &Store) -> anyhow::Result<Days> {
+    until_whole(store, || read_once(store))
+}
+
+/// Reads until no file goes away meanwhile: until there is a value.
+fn until_whole<T>(
+    store: &Store,
+    mut read: impl FnMut() -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<T> {
     for _ in 0..TRIES {
-        if let Some(days) = read_once(store)? {
-            return Ok(days);
+        if let Some(whole) = read()? {
+            return Ok(whole);
         }
     }
     bail!(
@@ -225,15 +233,7 @@ pub(crate) fn has<const N: usize>(
     date: &str,
     names: [&str; N],
 ) -> anyhow::Result<[bool; N]> {
-    for _ in 0..TRIES {
-        if let Some(found) = has_once(store, date, names)? {
-            return Ok(found);
-        }
-    }
-    bail!(
-        "{}: it changes faster than it can be read: try again",
-        store.name
-    )
+    until_whole(store, || has_once(store, date, names))
 }
 
 /// `None`: the manifest went away meanwhile.

@@ -2,7 +2,7 @@
 //! read once before. Must never take the poll of a task that is not meant.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::{Display, Formatter};
 use std::str::FromStr;
 
@@ -22,6 +22,15 @@ use crate::ui::{self, Progress};
 pub(super) enum TaskName {
     Number(u64),
     Field(String, Glob),
+}
+
+impl TaskName {
+    fn field(&self) -> Option<&str> {
+        match self {
+            TaskName::Number(_) => None,
+            TaskName::Field(field, _) => Some(field),
+        }
+    }
 }
 
 impl FromStr for TaskName {
@@ -62,19 +71,22 @@ impl Polls {
     /// # Errors
     /// Where the trace can't be read, or has no such task.
     pub(super) fn of(names: &[TaskName], source: &dyn Source) -> anyhow::Result<Polls> {
-        let mut wanted = HashSet::default();
+        // The trace is read once for each field, and once for all numbers.
+        let mut by_field: BTreeMap<Option<&str>, Vec<&TaskName>> = BTreeMap::new();
         for name in names {
-            let field = match name {
-                TaskName::Number(_) => None,
-                TaskName::Field(field, _) => Some(field.as_str()),
-            };
+            by_field.entry(name.field()).or_default().push(name);
+        }
+        let mut wanted = HashSet::default();
+        for (field, names) in by_field {
             let progress = Progress::new(source);
             let seen = Seen::of(source, field, &|bytes| progress.add(bytes))?;
             drop(progress);
-            let before = wanted.len();
-            add(name, &seen, &mut wanted);
-            if wanted.len() == before {
-                bail!("no task {name} in the trace{}", others(name, &seen));
+            for name in names {
+                let found = tasks_of(name, &seen);
+                if found.is_empty() {
+                    bail!("no task {name} in the trace{}", others(name, &seen));
+                }
+                wanted.extend(found);
             }
         }
         let passes = stacks::run(source, || PollPass::new(&wanted))?;
@@ -118,8 +130,8 @@ fn keep_outermost(polls: &mut Vec<Poll>) {
     });
 }
 
-/// Adds the tasks of that name, and those inside of them.
-fn add(name: &TaskName, seen: &Seen, wanted: &mut HashSet<u64>) {
+/// The tasks of that name, and those inside of them.
+fn tasks_of(name: &TaskName, seen: &Seen) -> Vec<u64> {
     let is_named = |id: u64| match name {
         TaskName::Number(number) => id == *number,
         TaskName::Field(_, glob) => {
@@ -128,7 +140,8 @@ fn add(name: &TaskName, seen: &Seen, wanted: &mut HashSet<u64>) {
         }
     };
     let ids = seen.tasks.keys().copied();
-    wanted.extend(ids.filter(|&id| is_named(id) || seen.is_inside(id, is_named)));
+    ids.filter(|&id| is_named(id) || seen.is_inside(id, is_named))
+        .collect()
 }
 
 /// What there is instead.

@@ -6,7 +6,6 @@ use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Call, Edge, Mark, Sink, Ticks};
 use serde::Serialize;
 
-use super::tasks::Noted;
 use super::viewed::Viewed;
 use crate::trace;
 
@@ -124,11 +123,13 @@ impl Sink for Follower<'_> {
                     self.calls_inside = self.calls_inside.saturating_add(calls);
                 }
             }
-            Mark::Note { time, kind, body } if self.is_innermost() && kind == NoteKind::Task => {
+            Mark::Note { kind, body, .. } if self.is_innermost() && kind == NoteKind::Task => {
                 let note = Note::decode(kind, body);
-                let noted = note.and_then(|note| Noted::of(&note, time.0));
-                let noted = noted.filter(|noted| noted.function == self.meant.function);
-                self.task = noted.map(|noted| noted.task).or(self.task);
+                let of_it = note.and_then(|note| match note {
+                    Note::Task { task, name, .. } if name == self.meant.function => Some(task),
+                    _ => None,
+                });
+                self.task = of_it.or(self.task);
             }
             Mark::Argument { value } if self.is_innermost() => self.say(value.to_string()),
             Mark::Note { kind, body, .. }

@@ -9,8 +9,10 @@ use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, 
 
 use super::index::{Frame, Index, Line, Place, Sign};
 use super::pyramid::{CLIPPED, Item, OPEN};
-use super::tasks::{Noted, Poll};
+use super::tasks::Poll;
 use crate::damage::KEPT;
+use crate::report::tasks::polls::LastNote;
+use crate::report::tasks::seen::Task;
 use crate::trace;
 
 /// Events and gaps of a thread that are kept.
@@ -38,8 +40,7 @@ struct Reading {
     cpu: Option<u32>,
     /// The records that are missing before the next one.
     gap: Option<(u64, u64)>,
-    /// The note of a task inside the innermost open call: that call is a poll.
-    noted: Option<Noted>,
+    last_note: LastNote,
 }
 
 impl<'a> Filler<'a> {
@@ -107,7 +108,9 @@ impl<'a> Filler<'a> {
         let end = self.end;
         let line = &mut *line;
         // A call that is open at the end has had no note yet.
-        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| keep(line, &ended, end, None);
+        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+            keep(line, &ended, end, &mut LastNote::default());
+        };
         reading.stack.finish(end, &mut keep);
         line.open = Vec::new();
         line.pyramid.finish();
@@ -133,11 +136,12 @@ impl<'a> Filler<'a> {
         let Some(note) = Note::decode(kind, body) else {
             return;
         };
-        if let Some(noted) = Noted::of(&note, time.0) {
-            line.tasks.note(noted);
+        if let Some((id, task)) = Task::of(&note, time, ThreadId::default()) {
+            let (function, polls) = (task.function, task.polls);
+            line.tasks.note(id, task);
             drop(line);
             if let Some(reading) = self.reading() {
-                reading.noted = Some(noted).filter(|noted| noted.polls > 0);
+                reading.last_note.take(id, function, polls);
             }
             return;
         }
@@ -198,15 +202,15 @@ pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
     )
 }
 
-/// Keeps a call that has ended. `noted`: the task whose note stood in it last.
-fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>, noted: Option<Noted>) {
+/// Keeps a call that has ended.
+fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>, last_note: &mut LastNote) {
     line.calls += 1;
     let item = item_of(ended, end);
     line.pyramid.add(ended.depth, item);
-    if let Some(noted) = noted.filter(|noted| noted.function == item.function) {
+    if let Some((task, number)) = last_note.ended(ended.call.function) {
         line.tasks.poll(Poll {
-            task: noted.task,
-            number: noted.polls,
+            task,
+            number,
             depth: ended.depth,
             item,
         });
@@ -233,7 +237,7 @@ impl Sink for Filler<'_> {
                 stack: CallStack::new().with_untimed(self.untimed.clone()),
                 cpu: None,
                 gap: None,
-                noted: None,
+                last_note: LastNote::default(),
             });
             self.by_id.insert(thread.id, self.threads.len() - 1);
             Some(self.threads.len() - 1)
@@ -253,13 +257,13 @@ impl Sink for Filler<'_> {
             let until = next.time.0.max(from);
             line.put_sign(from, Sign::Gap { until, records });
         }
-        let noted = &mut reading.noted;
+        let last_note = &mut reading.last_note;
         for call in calls {
             if call.edge == Edge::Entry {
                 reading.stack.enter(call, ());
             } else {
                 let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
-                    keep(line, &ended, end, noted.take());
+                    keep(line, &ended, end, last_note);
                 };
                 reading.stack.exit(call, &mut keep);
             }

@@ -2,15 +2,17 @@
 //! so the call that ends next on that thread is the poll. Tasks are packed into as few lanes as they need. Must never
 //! show a poll of which no note says whose it is.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
-use fdr_formats::notes::{Note, task_state};
+use fdr_formats::notes::task_state;
 use serde::Serialize;
 
 use super::index::Index;
 use super::picture::{Asked, Picture, Rows};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::viewed::Viewed;
+use crate::report::tasks::seen::Task;
 
 /// Polls that a page keeps of all threads together, and those that it keeps of a thread in any case.
 const MOST_POLLS: usize = 1_000_000;
@@ -32,59 +34,10 @@ pub(super) struct Poll {
     pub(super) item: Item,
 }
 
-/// A task, as a note has it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Noted {
-    pub(super) task: u64,
-    pub(super) function: u32,
-    parent: u64,
-    state: u8,
-    time: u64,
-    elapsed: u64,
-    busy: u64,
-    pub(super) polls: u64,
-}
-
-impl Noted {
-    /// What a note at that time says. `None`: it is of something else.
-    pub(super) fn of(note: &Note<'_>, time: u64) -> Option<Noted> {
-        match *note {
-            Note::Task {
-                task,
-                parent,
-                name,
-                state,
-                elapsed,
-                busy,
-                polls,
-                ..
-            } => Some(Noted {
-                task,
-                function: name,
-                parent,
-                state,
-                time,
-                elapsed,
-                busy,
-                polls,
-            }),
-            _ => None,
-        }
-    }
-
-    fn has_ended(&self) -> bool {
-        matches!(self.state, task_state::FINISHED | task_state::DROPPED)
-    }
-
-    fn order(&self) -> (bool, u64, u64) {
-        (self.has_ended(), self.polls, self.time)
-    }
-}
-
 /// What a thread says of tasks.
 #[derive(Debug)]
 pub(super) struct OfThread {
-    tasks: HashMap<u64, Noted>,
+    tasks: HashMap<u64, Task>,
     polls: Vec<Poll>,
     most: usize,
     /// Tasks and polls that were too many to keep.
@@ -102,15 +55,12 @@ impl OfThread {
         }
     }
 
-    pub(super) fn note(&mut self, noted: Noted) {
-        if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&noted.task) {
+    pub(super) fn note(&mut self, id: u64, task: Task) {
+        if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&id) {
             self.more += 1;
             return;
         }
-        let known = self.tasks.entry(noted.task).or_insert(noted);
-        if known.order() < noted.order() {
-            *known = noted;
-        }
+        join(&mut self.tasks, id, task);
     }
 
     /// The call of the note before has ended.
@@ -122,10 +72,19 @@ impl OfThread {
     }
 }
 
+/// Adds what a note says of a task.
+fn join(tasks: &mut HashMap<u64, Task>, id: u64, task: Task) {
+    match tasks.entry(id) {
+        Entry::Vacant(place) => drop(place.insert(task)),
+        Entry::Occupied(mut known) => known.get_mut().join(task),
+    }
+}
+
 /// A task with its place on the screen.
 #[derive(Clone, Debug)]
-struct Task {
-    noted: Noted,
+struct Placed {
+    id: u64,
+    task: Task,
     start: u64,
     end: u64,
     lane: usize,
@@ -137,7 +96,7 @@ struct Task {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// In order of their first polls.
-    tasks: Vec<Task>,
+    tasks: Vec<Placed>,
     /// By task, in order; each with the place of its thread.
     polls: Vec<(usize, Poll)>,
     /// By lane: places of tasks, in order.
@@ -197,17 +156,15 @@ impl Tasks {
     /// The tasks of a trace that was read.
     pub(super) fn of(index: &Index) -> Tasks {
         let end = index.span().map_or(0, |(_, end)| end);
-        let mut noted: HashMap<u64, Noted> = HashMap::new();
+        let mut all: HashMap<u64, Task> = HashMap::new();
         let mut polls: Vec<(usize, Poll)> = Vec::new();
         for nth in 0..index.len() {
             let Some(line) = index.line(nth) else {
                 continue;
             };
-            for task in line.tasks.tasks.values().filter(|task| task.polls > 0) {
-                let known = noted.entry(task.task).or_insert(*task);
-                if known.order() < task.order() {
-                    *known = *task;
-                }
+            let tasks = line.tasks.tasks.iter();
+            for (id, task) in tasks.filter(|(_, task)| task.polls > 0) {
+                join(&mut all, *id, task.clone());
             }
             polls.extend(line.tasks.polls.iter().map(|poll| (nth, *poll)));
         }
@@ -219,32 +176,32 @@ impl Tasks {
             let to = polls.partition_point(|(_, poll)| poll.task <= id);
             (from, to)
         };
-        let task = |noted: Noted| {
-            let range = of_task(noted.task);
+        let place = |(id, task): (u64, Task)| {
+            let range = of_task(id);
             let known = polls.get(range.0..range.1).unwrap_or(&[]);
-            let first = noted.time.saturating_sub(noted.elapsed);
+            let first = task.time.0.saturating_sub(task.elapsed);
             let start = known
                 .first()
                 .map_or(first, |(_, poll)| first.min(poll.item.start));
-            let last = known.last().map_or(noted.time, |(_, poll)| poll.item.end);
-            let last = last.max(noted.time);
-            Task {
-                noted,
+            let last = known.last().map_or(0, |(_, poll)| poll.item.end);
+            let last = last.max(task.time.0);
+            Placed {
+                id,
                 start,
-                end: if noted.has_ended() {
-                    last
-                } else {
-                    last.max(end)
+                end: match task.has_ended() {
+                    true => last,
+                    false => last.max(end),
                 },
+                task,
                 lane: 0,
                 polls: range,
             }
         };
-        let mut tasks: Vec<Task> = noted.into_values().map(task).collect();
-        tasks.sort_by_key(|task| (task.start, task.noted.task));
+        let mut tasks: Vec<Placed> = all.into_iter().map(place).collect();
+        tasks.sort_by_key(|task| (task.start, task.id));
         let lanes = pack(&mut tasks);
         let ids = tasks.iter().enumerate();
-        let by_id = ids.map(|(nth, task)| (task.noted.task, nth)).collect();
+        let by_id = ids.map(|(nth, task)| (task.id, nth)).collect();
         Tasks {
             tasks,
             polls,
@@ -260,7 +217,7 @@ impl Tasks {
         }
     }
 
-    fn polls_of(&self, task: &Task) -> &[(usize, Poll)] {
+    fn polls_of(&self, task: &Placed) -> &[(usize, Poll)] {
         self.polls.get(task.polls.0..task.polls.1).unwrap_or(&[])
     }
 
@@ -285,7 +242,7 @@ impl Tasks {
         }
     }
 
-    fn find(&self, wanted: Wanted) -> Option<&Task> {
+    fn find(&self, wanted: Wanted) -> Option<&Placed> {
         match wanted {
             Wanted::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
             Wanted::At(lane, tick) => {
@@ -323,7 +280,7 @@ impl Tasks {
         ticks.sort_unstable();
         let least = ticks.len().checked_sub(MOST_IN_FILE + 1);
         let least = least.map_or(0, |place| ticks[place].saturating_add(1));
-        let whole = |task: &Task| {
+        let whole = |task: &Placed| {
             let polls = self.polls_of(task);
             let kept = polls.iter().filter(|(_, poll)| poll.item.ticks() >= least);
             let list = kept.map(|(thread, poll)| poll_of(viewed, *thread, poll));
@@ -340,7 +297,7 @@ impl Tasks {
 }
 
 /// Gives each task the lowest lane that is free when the task begins. Returns the lanes.
-fn pack(tasks: &mut [Task]) -> Vec<Vec<usize>> {
+fn pack(tasks: &mut [Placed]) -> Vec<Vec<usize>> {
     let mut lanes: Vec<Vec<usize>> = Vec::new();
     let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut free: BTreeSet<usize> = BTreeSet::new();
@@ -363,38 +320,32 @@ fn pack(tasks: &mut [Task]) -> Vec<Vec<usize>> {
 }
 
 /// A task as a bar.
-fn item_of(task: &Task, polls: &[(usize, Poll)]) -> Item {
+fn item_of(task: &Placed, polls: &[(usize, Poll)]) -> Item {
     let is_begun_before = polls.first().is_none_or(|(_, poll)| poll.number > 1);
     let mut flags = if is_begun_before { CLIPPED } else { 0 };
-    flags |= if task.noted.has_ended() { 0 } else { OPEN };
-    Item::call(task.start, task.end, task.noted.function, flags)
+    flags |= if task.task.has_ended() { 0 } else { OPEN };
+    Item::call(task.start, task.end, task.task.function.0, flags)
 }
 
-fn task_of(viewed: &Viewed, task: &Task) -> TaskOf {
+fn task_of(viewed: &Viewed, placed: &Placed) -> TaskOf {
     let clock = &viewed.info().clock;
     let nanos = |ticks| clock.nanos(fdr_formats::Ticks(ticks)).0;
-    let Noted {
-        parent,
-        state,
-        busy,
-        polls,
-        ..
-    } = task.noted;
+    let task = &placed.task;
     TaskOf {
-        task: task.noted.task.to_string(),
-        function: task.noted.function,
-        parent: (parent != 0).then(|| parent.to_string()),
-        state: match state {
+        task: placed.id.to_string(),
+        function: task.function.0,
+        parent: (task.parent != 0).then(|| task.parent.to_string()),
+        state: match task.state {
             task_state::FINISHED => "finished",
             task_state::DROPPED => "dropped",
             _ => "not ended",
         },
-        lane: task.lane,
-        start: viewed.relative(task.start),
-        end: viewed.relative(task.end),
-        elapsed_ns: nanos(task.noted.elapsed),
-        busy_ns: nanos(busy),
-        polls,
+        lane: placed.lane,
+        start: viewed.relative(placed.start),
+        end: viewed.relative(placed.end),
+        elapsed_ns: nanos(task.elapsed),
+        busy_ns: nanos(task.busy),
+        polls: task.polls,
         list: Vec::new(),
         known: 0,
         before: 0,
@@ -415,22 +366,29 @@ fn poll_of(viewed: &Viewed, thread: usize, poll: &Poll) -> PollOf {
 
 #[cfg(test)]
 mod tests {
+    use fdr_formats::{FunctionId, ThreadId, Ticks};
+
     use super::*;
 
-    fn task(id: u64, start: u64, end: u64) -> Task {
-        let note = Note::Task {
-            task: id,
+    fn task(start: u64, end: u64) -> Task {
+        Task {
+            function: FunctionId(1),
             parent: 0,
-            by: 0,
-            name: 1,
             state: task_state::FINISHED,
             counted: 0,
+            time: Ticks(end),
+            thread: ThreadId(1),
             elapsed: end - start,
             busy: 1,
             polls: 1,
-        };
-        Task {
-            noted: Noted::of(&note, end).expect("a task"),
+            value: None,
+        }
+    }
+
+    fn placed(id: u64, start: u64, end: u64) -> Placed {
+        Placed {
+            id,
+            task: task(start, end),
             start,
             end,
             lane: 0,
@@ -441,10 +399,10 @@ mod tests {
     #[test]
     fn tasks_take_as_few_lanes_as_they_need() {
         let spans = [(0, 10), (2, 5), (3, 30), (6, 9), (11, 20), (11, 12)];
-        let mut tasks: Vec<Task> = spans
+        let mut tasks: Vec<Placed> = spans
             .iter()
             .zip(1..)
-            .map(|((from, to), id)| task(id, *from, *to))
+            .map(|((from, to), id)| placed(id, *from, *to))
             .collect();
         let lanes = pack(&mut tasks);
         assert_eq!(lanes, [vec![0, 4], vec![1, 3, 5], vec![2]]);
@@ -457,9 +415,9 @@ mod tests {
     #[test]
     fn a_later_note_counts() {
         let mut thread = OfThread::new(1);
-        let (first, last) = (task(1, 0, 10).noted, task(1, 0, 20).noted);
-        thread.note(last);
-        thread.note(first);
+        let (first, last) = (task(0, 10), task(0, 20));
+        thread.note(1, last.clone());
+        thread.note(1, first);
         assert_eq!(thread.tasks[&1], last);
     }
 }

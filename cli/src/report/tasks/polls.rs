@@ -1,4 +1,4 @@
-//! The polls of a few tasks: the call around each note of a task. Must never keep a poll of another task.
+//! Which calls are polls of tasks, and the polls of a few tasks. Must never keep a poll of another task.
 //!
 //! A note stands at the end of a poll, so its call ends next. Two notes stand elsewhere: that of a task whose last poll
 //! left no records, and that of a dropped one. They stand in some call of another function, or in a poll that has a note
@@ -22,12 +22,28 @@ pub(crate) struct Poll {
     pub(crate) end: Ticks,
 }
 
+/// The last note of a task on a thread, until a call has ended behind it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LastNote(Option<(u64, FunctionId, u64)>);
+
+impl LastNote {
+    /// Another note of a task.
+    pub(crate) fn take(&mut self, task: u64, function: FunctionId, polls: u64) {
+        self.0 = (polls > 0).then_some((task, function, polls));
+    }
+
+    /// A call of that function has ended. If it is a poll: its task, and its number from 1.
+    pub(crate) fn ended(&mut self, function: FunctionId) -> Option<(u64, u64)> {
+        let (task, polled, number) = self.0.take()?;
+        (polled == function).then_some((task, number))
+    }
+}
+
 /// The pass.
 pub(crate) struct PollPass<'a> {
     wanted: &'a HashSet<u64>,
     thread: ThreadId,
-    /// By thread: task, its function and number of the poll whose note was the last one.
-    noted: HashMap<ThreadId, (u64, FunctionId, u64)>,
+    last: HashMap<ThreadId, LastNote>,
     polls: HashMap<u64, Vec<Poll>>,
 }
 
@@ -36,7 +52,7 @@ impl<'a> PollPass<'a> {
         PollPass {
             wanted,
             thread: ThreadId::default(),
-            noted: HashMap::new(),
+            last: HashMap::new(),
             polls: HashMap::new(),
         }
     }
@@ -63,12 +79,12 @@ impl Pass for PollPass<'_> {
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
     fn ended(&mut self, ended: &Ended<()>, _: bool) {
-        let Some((task, function, number)) = self.noted.remove(&self.thread) else {
+        let function = ended.call.function;
+        let last = self.last.get_mut(&self.thread);
+        let poll = last.and_then(|last| last.ended(function));
+        let Some((task, number)) = poll.filter(|(task, _)| self.wanted.contains(task)) else {
             return;
         };
-        if function != ended.call.function {
-            return;
-        }
         self.polls.entry(task).or_default().push(Poll {
             number,
             thread: self.thread,
@@ -82,15 +98,12 @@ impl Pass for PollPass<'_> {
         if kind != NoteKind::Task {
             return;
         }
-        self.noted.remove(&self.thread);
         if let Some(Note::Task {
             task, name, polls, ..
         }) = Note::decode(kind, body)
-            && polls > 0
-            && self.wanted.contains(&task)
         {
-            self.noted
-                .insert(self.thread, (task, FunctionId(name), polls));
+            let last = self.last.entry(self.thread).or_default();
+            last.take(task, FunctionId(name), polls);
         }
     }
 }

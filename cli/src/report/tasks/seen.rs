@@ -36,13 +36,45 @@ pub(crate) struct Task {
 }
 
 impl Task {
+    /// What a note says, which was written at that time on that thread: the id of the task, and the task. `None`: the note
+    /// is of something else.
+    pub(crate) fn of(note: &Note<'_>, time: Ticks, thread: ThreadId) -> Option<(u64, Task)> {
+        let Note::Task {
+            task,
+            parent,
+            name,
+            state,
+            counted,
+            elapsed,
+            busy,
+            polls,
+            ..
+        } = *note
+        else {
+            return None;
+        };
+        let seen = Task {
+            function: FunctionId(name),
+            parent,
+            state,
+            counted,
+            time,
+            thread,
+            elapsed,
+            busy,
+            polls,
+            value: None,
+        };
+        Some((task, seen))
+    }
+
     /// Whether its end is known.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state, task_state::FINISHED | task_state::DROPPED)
     }
 
     /// Takes what a later note, or one of another thread, says.
-    fn join(&mut self, mut other: Task) {
+    pub(crate) fn join(&mut self, mut other: Task) {
         let order = |task: &Task| (task.has_ended(), task.polls, task.time);
         if order(self) < order(&other) {
             std::mem::swap(self, &mut other);
@@ -238,33 +270,15 @@ impl Sink for Seen {
             Some(Note::Event { fields, .. } | Note::Arguments { fields, .. }) => {
                 fields.iter().for_each(|field| self.by.take(field));
             }
-            Some(Note::Task {
-                task,
-                parent,
-                name,
-                state,
-                counted,
-                elapsed,
-                busy,
-                polls,
-                ..
-            }) => {
-                self.last = self.last.max(*time);
-                let seen = Task {
-                    function: FunctionId(name),
-                    parent,
-                    state,
-                    counted,
-                    time: *time,
-                    thread: self.thread,
-                    elapsed,
-                    busy,
-                    polls,
-                    value: self.by.of_task(),
+            Some(note) => {
+                let Some((id, task)) = Task::of(&note, *time, self.thread) else {
+                    return;
                 };
-                self.add(task, seen);
+                self.last = self.last.max(*time);
+                let value = self.by.of_task();
+                self.add(id, Task { value, ..task });
             }
-            _ => {}
+            None => {}
         }
     }
 

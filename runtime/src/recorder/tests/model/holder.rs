@@ -3,13 +3,12 @@
 
 use super::super::super::wait;
 use super::checks::FORMER;
+use super::open_calls::{owned, watch_counts};
 use super::*;
 use crate::primitive::AtomicU64;
-use crate::ring::model::SmallRing;
-use crate::ring::{self, open_calls};
+use crate::ring;
 use crate::site::wait::{Holders, READERS};
 
-const FN_3: u32 = 3 << 4;
 const FN_4: u32 = 4 << 4;
 
 /// A thread that is in function 1 enters function 2, takes the object, gives it back, and enters another function.
@@ -19,27 +18,17 @@ fn a_wait_beside(
     begin: fn(&AtomicU64, u64),
     end: fn(&AtomicU64, u64),
 ) {
-    let (small, memory) = (SmallRing::keeping(1), Rig::new(1, false));
-    let slot = small.ring.claim().expect("the first");
-    let calls = small.ring.open_calls_of(slot).expect("open calls");
-    calls.totals.store(memory.totals.addr() as u64, Relaxed);
-    open_calls::begin(slot, calls);
-    slot.tid.store(FORMER, Relaxed);
-    let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
-    write((FN_3, 1));
-    calls.threshold.store(100, Relaxed);
+    let (small, _memory, slot, calls) = owned();
+    let write = move |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
     write((FN_1, 1000));
     let word: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
     word.watch();
     slot.cursor.watch();
-    for of_calls in [&calls.open, &calls.publishing, &calls.next] {
-        of_calls.watch();
-    }
+    watch_counts(calls);
     let [_, _, inner, ..] = &calls.frames;
     inner.word.watch();
     let me = u64::from(ring::place_of(slot));
     let holder = loom::thread::spawn(move || {
-        let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
         write((FN_1 | EXIT, 1001));
         write((FN_2, 1002));
         begin(word, me);

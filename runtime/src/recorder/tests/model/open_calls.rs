@@ -72,7 +72,7 @@ fn rig(scene: Scene) -> Rig {
 }
 
 /// Loom keeps what a count of the open calls looks at.
-fn watch_counts(calls: &OpenCalls) {
+pub(super) fn watch_counts(calls: &OpenCalls) {
     for word in [&calls.open, &calls.publishing, &calls.next] {
         word.watch();
     }
@@ -351,17 +351,23 @@ pub(super) fn rows_beside_their_owner() {
     owner.join().expect("the owner");
 }
 
-/// A ring of one slot, whose owner ended with two calls open, and the memory of its totals.
-fn ended(watch: fn(&OpenCalls)) -> (SmallRing, Rig, &'static Slot) {
+/// A ring of one slot, whose owner is in function 3 and makes short calls from now on, and the memory of its totals.
+pub(super) fn owned() -> (SmallRing, Rig, &'static Slot, &'static OpenCalls) {
     let (small, memory) = (SmallRing::keeping(1), Rig::new(1, false));
     let slot = small.ring.claim().expect("the first");
     let calls = small.ring.open_calls_of(slot).expect("open calls");
     calls.totals.store(memory.totals.addr() as u64, Relaxed);
     open_calls::begin(slot, calls);
     slot.tid.store(FORMER, Relaxed);
-    let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
-    write((FN_3, 1));
+    writer::write(slot, FN_3, Stamp { ticks: 1, cpu: 0 });
     calls.threshold.store(100, Relaxed);
+    (small, memory, slot, calls)
+}
+
+/// The same, whose owner ended with two more calls open.
+fn ended(watch: fn(&OpenCalls)) -> (SmallRing, Rig, &'static Slot) {
+    let (small, memory, slot, calls) = owned();
+    let write = |(word, ticks)| writer::write(slot, word, Stamp { ticks, cpu: 0 });
     [(FN_1, 1000), (FN_2, 1010)].into_iter().for_each(write);
     small.ring.end(slot);
     for word in [
