@@ -150,6 +150,19 @@ pub fn on_path(program: &str) -> Option<PathBuf> {
     places.find(|path| path.is_file())
 }
 
+/// A file of a Python package, of an environment whose programs are on `PATH`, or of the one that pip made for us.
+pub(crate) fn in_python_package(file: &str) -> Option<PathBuf> {
+    let libraries = path().into_iter().filter_map(|programs| {
+        let libraries = programs.parent()?.join("lib");
+        std::fs::read_dir(libraries).ok()
+    });
+    let mut places = libraries.flatten().map_while(std::result::Result::ok);
+    places.find_map(|library| {
+        let file = library.path().join("site-packages").join(file);
+        file.is_file().then_some(file)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,19 +4,19 @@
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Result;
-use crate::process::{cargo, command, on_path, work_folder};
+use crate::process::{cargo, command, in_python_package, on_path, work_folder};
 
 struct Reader {
     /// What people know it by.
     name: &'static str,
     sign: Sign,
     origin: Origin,
-    /// The first command whose tests need it.
-    suite: Suite,
+    /// The commands whose tests need it.
+    suites: &'static [Suite],
     what_for: &'static str,
 }
 
@@ -37,6 +37,8 @@ enum Sign {
     Program(&'static [&'static str]),
     /// This shell command succeeds.
     Shell(&'static str),
+    /// This file is among the packages of a Python environment.
+    Package(&'static str),
 }
 
 /// Where it comes from.
@@ -54,14 +56,14 @@ const READERS: &[Reader] = &[
         name: "llvm-xray",
         sign: Sign::Program(&["llvm-xray-14", "llvm-xray"]),
         origin: Origin::Debian(&["llvm"]),
-        suite: Suite::Usual,
+        suites: &[Suite::Usual],
         what_for: "XRay traces read by Debian's default llvm-xray",
     },
     Reader {
         name: "llvm-xray-19",
         sign: Sign::Program(&["llvm-xray-19"]),
         origin: Origin::Debian(&["llvm-19"]),
-        suite: Suite::Usual,
+        suites: &[Suite::Usual],
         what_for: "XRay traces read by a newer llvm-xray",
     },
     Reader {
@@ -70,14 +72,14 @@ const READERS: &[Reader] = &[
             "test -e \"$(clang++-19 -print-resource-dir)/lib/linux/libclang_rt.xray-fdr-$(uname -m).a\"",
         ),
         origin: Origin::Debian(&["clang-19", "libclang-rt-19-dev"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "XRay traces of clang's own runtime, read",
     },
     Reader {
         name: "babeltrace2",
         sign: Sign::Program(&["babeltrace2"]),
         origin: Origin::Debian(&["babeltrace2"]),
-        suite: Suite::Usual,
+        suites: &[Suite::Usual],
         what_for: "CTF traces read by babeltrace2",
     },
     Reader {
@@ -85,35 +87,35 @@ const READERS: &[Reader] = &[
         // Debian's module is seen by Debian's Python alone.
         sign: Sign::Shell("/usr/bin/python3 -c 'import bt2'"),
         origin: Origin::Debian(&["python3-bt2"]),
-        suite: Suite::Usual,
+        suites: &[Suite::Usual],
         what_for: "CTF traces looked at event by event",
     },
     Reader {
         name: "hawktracer-converter-rs",
         sign: Sign::Program(&["hawktracer-converter-rs"]),
         origin: Origin::Crate("hawktracer-converter", "0.2.0"),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "HTDUMP traces and streams read by HawkTracer's converter",
     },
     Reader {
         name: "CMake and a C++ compiler",
         sign: Sign::Shell("command -v cmake && command -v c++"),
         origin: Origin::Debian(&["cmake", "g++"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "HTDUMP files of HawkTracer's own library, and its converter in C++",
     },
     Reader {
         name: "strace",
         sign: Sign::Program(&["strace"]),
         origin: Origin::Debian(&["strace"]),
-        suite: Suite::Usual,
+        suites: &[Suite::Usual],
         what_for: "off means off: no file, thread, handler or mapping",
     },
     Reader {
         name: "qemu-aarch64",
         sign: Sign::Program(&["qemu-aarch64"]),
         origin: Origin::Debian(&["qemu-user"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "the recorder on aarch64",
     },
     Reader {
@@ -122,71 +124,78 @@ const READERS: &[Reader] = &[
             "command -v aarch64-linux-gnu-gcc && test -e /usr/aarch64-linux-gnu/lib/libc.a",
         ),
         origin: Origin::Debian(&["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "the recorder on aarch64",
     },
     Reader {
         name: "node and npm",
         sign: Sign::Shell("command -v node && command -v npm"),
         origin: Origin::Debian(&["nodejs", "npm"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "the page of fdr view, built again and compared, and used in a browser",
     },
     Reader {
         name: "chromium",
         sign: Sign::Program(&["chromium", "chromium-browser", "google-chrome"]),
         origin: Origin::Debian(&["chromium"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "the page of fdr view in a browser",
     },
     Reader {
         name: "firefox",
         sign: Sign::Program(&["firefox-esr", "firefox"]),
         origin: Origin::Debian(&["firefox-esr"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "the page of fdr view in another browser",
     },
     Reader {
         name: "valgrind",
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "instructions of calls, readers and writers, counted; exports read by callgrind_annotate",
     },
     Reader {
         name: "Go",
         sign: Sign::Program(&["go"]),
         origin: Origin::Debian(&["golang-go"]),
-        suite: Suite::Rest,
+        suites: &[Suite::Rest],
         what_for: "exports read by Go's pprof",
+    },
+    Reader {
+        name: "rotel",
+        sign: Sign::Package(COLLECTOR),
+        origin: Origin::Python("rotel", "0.0.1a15"),
+        suites: &[Suite::Rest],
+        what_for: "exports received by a collector of OpenTelemetry",
     },
     Reader {
         name: "Java",
         sign: Sign::Program(&["java"]),
         // Java 17 in Debian 12.
         origin: Origin::Debian(&["default-jre-headless"]),
-        suite: Suite::Fleet,
+        suites: &[Suite::Fleet],
         what_for: "reports of fdr-fleet on Spark",
     },
     Reader {
         name: "Python's environments",
         sign: Sign::Shell("python3 -c 'import venv, ensurepip'"),
         origin: Origin::Debian(&["python3-venv"]),
-        suite: Suite::Fleet,
-        what_for: "reports of fdr-fleet on Spark, and its files in a bucket",
+        suites: &[Suite::Rest, Suite::Fleet],
+        what_for: "exports read by a collector of OpenTelemetry; fdr-fleet's reports on Spark, and its files in a bucket",
     },
     Reader {
         name: "spark-submit",
         sign: Sign::Program(&["spark-submit"]),
         origin: Origin::Python("pyspark", "3.5.6"),
-        suite: Suite::Fleet,
+        suites: &[Suite::Fleet],
         what_for: "reports of fdr-fleet on Spark",
     },
     Reader {
         name: "moto_server",
         sign: Sign::Program(&["moto_server"]),
         origin: Origin::Python("moto[server]", "5.2.1"),
-        suite: Suite::Fleet,
+        suites: &[Suite::Fleet],
         what_for: "files of fdr-fleet in a bucket",
     },
 ];
@@ -201,6 +210,7 @@ impl Reader {
                 shell.stdout(Stdio::null()).stderr(Stdio::null());
                 shell.status().is_ok_and(|status| status.success())
             }
+            Sign::Package(path) => in_python_package(path).is_some(),
         }
     }
 
@@ -219,8 +229,16 @@ impl Reader {
 }
 
 fn missing(suite: Suite) -> Vec<&'static Reader> {
-    let absent = |reader: &&Reader| reader.suite == suite && !reader.is_installed();
+    let absent = |reader: &&Reader| reader.suites.contains(&suite) && !reader.is_installed();
     READERS.iter().filter(absent).collect()
+}
+
+/// The collector of OpenTelemetry: a program within a Python package.
+const COLLECTOR: &str = "rotel/rotel-agent";
+
+/// Where the collector of OpenTelemetry is, if it is installed.
+pub fn collector() -> Option<PathBuf> {
+    in_python_package(COLLECTOR)
 }
 
 /// Whether this process belongs to root, who owns its folder in /proc.
@@ -367,7 +385,7 @@ mod tests {
             name: "a reader",
             sign,
             origin,
-            suite: Suite::Usual,
+            suites: &[Suite::Usual],
             what_for: "this test",
         }
     }

@@ -15,7 +15,7 @@ use fdr_tests::support::program::{Program, Running};
 use super::page_traces::{changed, hostile, noted, usual};
 
 /// A copy of the page's sources with what they need; where that can't be had, the check is skipped aloud.
-fn sources(check: &str) -> Option<PathBuf> {
+pub(super) fn sources(check: &str) -> Option<PathBuf> {
     // Made once: `npm ci` of one test would remove what another one uses.
     static MADE: OnceLock<Result<PathBuf, String>> = OnceLock::new();
     let made = MADE.get_or_init(make_sources).clone();
@@ -46,6 +46,18 @@ fn make_sources() -> Result<PathBuf, String> {
     };
     let last = failure.lines().find(|line| !line.is_empty());
     Err(last.unwrap_or_default().to_owned())
+}
+
+/// The browser; where it is missing, the check is skipped aloud.
+pub(super) fn chromium(check: &str) -> Option<PathBuf> {
+    let names = ["chromium", "chromium-browser", "google-chrome"];
+    let found = names.into_iter().find_map(xtask::process::on_path);
+    if found.is_none() {
+        skip(&format!(
+            "{check}: chromium is not installed: apt-get install chromium"
+        ));
+    }
+    found
 }
 
 /// Lets a program make calls, until it is told that nobody looks any more.
@@ -79,11 +91,8 @@ fn what_is_committed_is_what_the_sources_make() {
 #[test]
 fn a_person_can_use_it_and_names_stay_text() {
     let check = "the page in a browser";
-    let names = ["chromium", "chromium-browser", "google-chrome"];
-    let Some(browser) = names.into_iter().find_map(xtask::process::on_path) else {
-        return skip(&format!(
-            "{check}: chromium is not installed: apt-get install chromium"
-        ));
+    let Some(browser) = chromium(check) else {
+        return;
     };
     let Some(page) = sources(check) else { return };
     let folder = Folder::new("page");
