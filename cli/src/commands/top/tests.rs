@@ -29,6 +29,7 @@ fn function(name: &str, calls: u64, own: u64) -> Row {
             p50_ns: Some(1_100),
             p99_ns: Some(123_456),
             per_second: 1.0,
+            ..Interval::default()
         },
         ..Row::default()
     }
@@ -326,7 +327,11 @@ fn look(at: Instant, ended: Vec<FunctionTotals>, threads: Vec<LiveThread>, now: 
     };
     Look {
         at,
-        rings: vec![OneRing { info, reading }],
+        rings: vec![OneRing {
+            info,
+            reading,
+            states: None,
+        }],
         spent: BTreeMap::from([(
             7,
             Spent {
