@@ -1,11 +1,16 @@
 //! The states of threads in state histories: there and back, what the tree and the intervals have, and nothing in
 //! histories of traces without them.
 
+use std::collections::BTreeMap;
+use std::fs;
+
 use crate::common::tcstate::{Folder, History, read_folder, write};
-use crate::common::{Event, Random, enter, exit, thread};
+use crate::common::{Event, Random, enter, exit, push, thread};
 use fdr_formats::model::{Account, Cause, Clock, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::states::{States, Stay};
-use fdr_formats::{Thread, ThreadId, Ticks, TraceInfo};
+use fdr_formats::tcstate::TcstateSource;
+use fdr_formats::tcstate::state::{At, State as Whole, Value};
+use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 const RUNNING: Option<State> = Some(State::Running);
 const PREEMPTED: Option<State> = Some(State::Preempted);
@@ -85,6 +90,42 @@ fn there_and_back(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> Folder {
         assert_eq!(&read.kept.events(thread.id.0), events);
     }
     folder
+}
+
+/// By path: since when it has which value.
+fn by_path(state: &Whole) -> BTreeMap<String, (Option<i64>, Value)> {
+    let attributes = state.attributes.iter();
+    let line = attributes.map(|attribute| {
+        // A CPU's previous thread is forgotten.
+        let is_known = !attribute.path.ends_with(&["Current_thread".to_owned()]);
+        let since = attribute.since.filter(|_| is_known);
+        (attribute.path.join("/"), (since, attribute.value.clone()))
+    });
+    line.collect()
+}
+
+/// The state of the history at a time is that of the trace.
+fn is_the_same_at(folder: &Folder, info: &TraceInfo, pieces: &[(Thread, Vec<Event>)], time: i64) {
+    let source = TcstateSource::open(folder.path()).expect("our own folder");
+    let of_history = by_path(&source.state(time).expect("readable"));
+    let mut at = At::new(time, info);
+    for (thread, events) in pieces {
+        at.thread(thread);
+        events.iter().for_each(|event| push(&mut at, event));
+    }
+    let of_trace = at.finish(info);
+    let mut known: Vec<&[String]> = vec![&[]];
+    for attribute in &of_trace.attributes {
+        let (_, parent) = attribute.path.split_last().expect("a name");
+        assert!(known.contains(&parent), "{parent:?} comes later");
+        known.push(&attribute.path);
+    }
+    assert_eq!(
+        of_history,
+        by_path(&of_trace),
+        "at {time}: {:?}",
+        info.schedule.switches
+    );
 }
 
 #[test]
@@ -168,8 +209,12 @@ fn states_come_back() {
     ];
     for list in lists {
         let info = info(1_000_000_000, schedule(list));
-        let folder = there_and_back(&info, &[(thread(7), calls(1000)), (thread(9), calls(1020))]);
-        History::read(folder.path());
+        let pieces = [(thread(7), calls(1000)), (thread(9), calls(1020))];
+        let folder = there_and_back(&info, &pieces);
+        let history = History::read(folder.path());
+        for time in history.start..=history.end {
+            is_the_same_at(&folder, &info, &pieces, time);
+        }
         there_and_back(&info, &[]);
     }
 }
@@ -177,7 +222,7 @@ fn states_come_back() {
 #[test]
 fn any_list_comes_back() {
     let mut random = Random(7);
-    for round in 0..3000 {
+    for round in 0..1000 {
         // Few ticks and CPUs, so that much happens at once. With 3 GHz, several ticks are one ns.
         let frequency = if round % 2 == 0 {
             1_000_000_000
@@ -202,6 +247,120 @@ fn any_list_comes_back() {
         if random.below(3) > 0 {
             list.insert(0, (3000, 0, 0, None));
         }
-        there_and_back(&info(frequency, schedule(&list)), &[]);
+        let info = info(frequency, schedule(&list));
+        let folder = there_and_back(&info, &[]);
+        let history = History::read(folder.path());
+        let time = history.start + random.below(history.end.abs_diff(history.start) + 1) as i64;
+        is_the_same_at(&folder, &info, &[], time);
     }
+}
+
+#[test]
+fn a_history_has_the_names_and_numbers_of_trace_compass() {
+    let list = [
+        (1000, 0, 0, None),
+        (1010, 7, 1, WAITING),
+        (1030, 7, 1, RUNNING),
+        (1035, 7, 1, PREEMPTED),
+        (1035, 8, 1, RUNNING),
+        (1050, 0, 0, None),
+    ];
+    let info = info(1_000_000_000, schedule(&list));
+    let mut events = calls(1000);
+    events.insert(0, Event::Cpu(1000, 1));
+    let (folder, losses) = write(&info, &[(thread(7), events)]);
+    assert_eq!(losses.to_string(), "");
+    let history = History::read(folder.path());
+    let line = |path: &str| -> Vec<(i64, i64, &str)> {
+        let line = history.lines[path].iter();
+        line.map(|(start, end, value)| (*start, *end, &**value))
+            .collect()
+    };
+    let of_7 = [
+        (1000, 1009, "Integer:2"),
+        (1010, 1029, "Integer:1"),
+        (1030, 1034, "Integer:2"),
+        (1035, 1049, "Integer:5"),
+        (1050, 1050, "null"),
+    ];
+    assert_eq!(line("Threads/7"), of_7);
+    assert_eq!(
+        line("Threads/7/Current_cpu_rq"),
+        [(1000, 1050, "Integer:1")]
+    );
+    let of_8 = [
+        (1000, 1034, "null"),
+        (1035, 1049, "Integer:2"),
+        (1050, 1050, "null"),
+    ];
+    assert_eq!(line("Threads/8"), of_8);
+    assert_eq!(
+        line("Threads/8/Current_cpu_rq"),
+        [(1000, 1034, "null"), (1035, 1050, "Integer:1")]
+    );
+    // The CPU goes from one thread to the other without a break. Nobody knows what it does while thread 7 waits.
+    let of_cpu = [
+        (1000, 1009, "Integer:1"),
+        (1010, 1029, "null"),
+        (1030, 1049, "Integer:1"),
+        (1050, 1050, "null"),
+    ];
+    assert_eq!(line("CPUs/1"), of_cpu);
+    assert_eq!(line("CPUs/1/Current_thread"), [(1000, 1050, "Integer:7")]);
+    assert!(
+        !history.lines.contains_key("Threads/8/CallStack"),
+        "it has no calls"
+    );
+}
+
+#[test]
+fn what_is_no_state_is_counted_and_traces_without_states_have_no_word_of_them() {
+    let mut known = schedule(&[(1000, 7, 1, RUNNING)]);
+    let sample = Sample {
+        time: Ticks(1001),
+        thread: ThreadId(7),
+        cpu: CpuId(1),
+        cause: Cause::Time,
+        address: 9,
+    };
+    let account = Account {
+        time: Ticks(1002),
+        thread: ThreadId(7),
+        running_ns: 1,
+        run_delay_ns: 2,
+        times: 3,
+    };
+    (known.samples, known.accounts, known.modules) =
+        (vec![sample; 3], vec![account; 2], vec![Module::default()]);
+    let without = Schedule {
+        switches: Vec::new(),
+        ..known.clone()
+    };
+    let wanted = "3 samples of where threads were: left out; 2 accounts (the system's sums of a thread's times): left \
+                  out; 1 files that samples point into: left out";
+    let pieces = [(thread(7), calls(1000))];
+    let (folder, losses) = write(&info(1_000_000_000, known), &pieces);
+    assert_eq!(losses.to_string(), wanted);
+    assert!(
+        String::from_utf8(folder.bytes("tree.json"))
+            .expect("UTF-8")
+            .contains("Current_cpu_rq")
+    );
+    let (folder, losses) = write(&info(1_000_000_000, without), &pieces);
+    assert_eq!(losses.to_string(), wanted);
+    let (plain, _) = write(&info(1_000_000_000, Schedule::default()), &pieces);
+    for file in [
+        "types.json",
+        "tree.json",
+        "state.json",
+        "meta.json",
+        "history.bin",
+    ] {
+        assert_eq!(folder.bytes(file), plain.bytes(file), "{file}");
+    }
+    assert!(
+        !String::from_utf8(plain.bytes("meta.json"))
+            .expect("UTF-8")
+            .contains("states_anew")
+    );
 }

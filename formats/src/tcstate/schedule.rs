@@ -13,6 +13,8 @@
 //! user mode* (2) and *wait for CPU* (5). A program does not see its system calls and interrupts.
 
 use std::cmp::Reverse;
+#[cfg(feature = "read")]
+use std::collections::{BTreeMap, HashMap};
 use std::collections::{BinaryHeap, HashSet};
 use std::io::{self, Write};
 
@@ -23,7 +25,7 @@ use crate::model::{Clock, State, Switch, ThreadId, Ticks, TraceInfo};
 use crate::states::{States, Stay};
 
 /// A CPU runs a thread in user mode.
-pub(super) const CPU_RUNS: i64 = 1;
+const CPU_RUNS: i64 = 1;
 
 /// The status of a thread.
 pub(super) fn status(state: Option<State>) -> Value {
@@ -191,8 +193,7 @@ impl Builder {
                 thread.run_queue = self.engine.create(thread.own, word, Kind::Int);
             }
             self.engine.set(thread.own, status(change.state));
-            let run_queue = change.cpu.map_or(Value::Null, |cpu| Value::Int(cpu.into()));
-            self.engine.set(thread.run_queue, run_queue);
+            self.engine.set(thread.run_queue, cpu_value(change.cpu));
             let before = std::mem::replace(&mut thread.runs_on, cpu);
             if before == cpu {
                 continue;
@@ -208,12 +209,92 @@ impl Builder {
         }
         for place in touched {
             let cpu = &self.cpus[place];
-            let value = match cpu.running {
-                0 => Value::Null,
-                _ => Value::Int(CPU_RUNS),
-            };
-            self.engine.set(cpu.own, value);
+            self.engine.set(cpu.own, cpu_status(cpu.running));
         }
+    }
+}
+
+/// A value, and since when it is that: `None`: since the start.
+#[cfg(feature = "read")]
+pub(super) type Since = (Option<i64>, Value);
+
+/// The attributes of states at a time: all that the trace ever has.
+#[cfg(feature = "read")]
+#[derive(Debug, Default)]
+pub(super) struct StatesAt {
+    /// The first time at which a state is known.
+    pub(super) first: Option<i64>,
+    /// By thread: its status, and its CPU.
+    pub(super) threads: BTreeMap<ThreadId, [Since; 2]>,
+    /// By number: a CPU's status.
+    pub(super) cpus: BTreeMap<u32, Since>,
+}
+
+#[cfg(feature = "read")]
+impl StatesAt {
+    /// The state of a trace at a time in ns.
+    pub(super) fn of(info: &TraceInfo, time: i64) -> StatesAt {
+        let states = States::new(&info.schedule);
+        let threads = states.threads();
+        let (extent, cpus) = extent(&states, &info.clock, &threads);
+        let null = (None, Value::Null);
+        let mut moment = StatesAt {
+            first: extent.map(|(first, _)| first),
+            threads: BTreeMap::new(),
+            cpus: cpus.into_iter().map(|cpu| (cpu, null)).collect(),
+        };
+        let set = |known: &mut Since, now: i64, value: Value| {
+            if known.1 != value {
+                *known = (Some(now), value);
+            }
+        };
+        let mut running: HashMap<u32, u32> = HashMap::new();
+        let mut runs_on: HashMap<usize, u32> = HashMap::new();
+        let mut timelines = Timelines::new(&states, &info.clock, &threads);
+        while let Some((now, changes)) = timelines.until(i64::MAX) {
+            let mut touched = Vec::new();
+            for change in changes {
+                let id = threads[change.thread];
+                let [own, run_queue] = moment.threads.entry(id).or_insert([null; 2]);
+                if now > time {
+                    continue;
+                }
+                set(own, now, status(change.state));
+                set(run_queue, now, cpu_value(change.cpu));
+                let runs = change.state == Some(State::Running);
+                let cpu = change.cpu.filter(|_| runs);
+                let before = match cpu {
+                    Some(cpu) => runs_on.insert(change.thread, cpu),
+                    None => runs_on.remove(&change.thread),
+                };
+                if let Some(cpu) = cpu {
+                    *running.entry(cpu).or_default() += 1;
+                }
+                if let Some(cpu) = before {
+                    *running.entry(cpu).or_default() -= 1;
+                }
+                touched.extend(cpu.into_iter().chain(before));
+            }
+            for cpu in touched {
+                let count = running.get(&cpu).copied().unwrap_or(0);
+                let known = moment.cpus.entry(cpu).or_insert(null);
+                set(known, now, cpu_status(count));
+            }
+        }
+        moment
+    }
+}
+
+/// The CPU of a thread.
+fn cpu_value(cpu: Option<u32>) -> Value {
+    cpu.map_or(Value::Null, |cpu| Value::Int(cpu.into()))
+}
+
+/// The status of a CPU on which so many threads of the program run.
+fn cpu_status(running: u32) -> Value {
+    match running {
+        0 => Value::Null,
+        _ => Value::Int(CPU_RUNS),
     }
 }
 
