@@ -51,6 +51,7 @@ mod tcstate_damage;
 mod tcstate_golden;
 mod tcstate_losses;
 mod tcstate_states;
+mod tcstate_states_damage;
 mod tcstate_vectors;
 mod tcstate_writer;
 mod xray_arguments;

@@ -62,13 +62,18 @@ pub(super) struct Collector<'a> {
     threads: &'a [u64],
     /// By the place of the thread.
     lines: HashMap<u32, Lines>,
+    /// A CPU was none.
+    has_bad_cpu: bool,
 }
 
 impl<'a> Collector<'a> {
     /// For the threads of a tree.
     pub(super) fn new(threads: &'a [u64]) -> Collector<'a> {
-        let lines = HashMap::new();
-        Collector { threads, lines }
+        Collector {
+            threads,
+            lines: HashMap::new(),
+            has_bad_cpu: false,
+        }
     }
 
     /// The next interval of the history. What is wrong with it.
@@ -105,6 +110,7 @@ impl<'a> Collector<'a> {
         let lines = self.lines.entry(thread).or_default();
         if matches!(role, Role::RunQueue(_)) {
             let Ok(value) = u32::try_from(number) else {
+                self.has_bad_cpu = true;
                 return wrong(&format!("CPU {number}"));
             };
             lines.cpus.push(Span { start, end, value });
@@ -122,8 +128,11 @@ impl<'a> Collector<'a> {
         None
     }
 
-    /// The first thread with a state at a time at which its CPU is not known.
+    /// Where a thread has a state at a time at which its CPU is not known, and nothing was said of that.
     pub(super) fn without_cpu(&self) -> Option<u64> {
+        if self.has_bad_cpu {
+            return None;
+        }
         let lacks = |lines: &&Lines| {
             let mut cpus = lines.cpus.iter().peekable();
             lines.states.iter().any(|state| {
