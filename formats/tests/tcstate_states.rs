@@ -15,9 +15,12 @@ pub(crate) const RUNNING: Option<State> = Some(State::Running);
 pub(crate) const PREEMPTED: Option<State> = Some(State::Preempted);
 pub(crate) const WAITING: Option<State> = Some(State::Waiting);
 
-/// Time, thread, CPU and new state of each.
-pub(crate) fn schedule(list: &[(u64, u64, u32, Option<State>)]) -> Schedule {
-    let switch = |&(time, thread, cpu, to): &(u64, u64, u32, Option<State>)| Switch {
+/// Time, thread, CPU and new state.
+type Line = (u64, u64, u32, Option<State>);
+
+/// Of these switches.
+pub(crate) fn schedule(list: &[Line]) -> Schedule {
+    let switch = |&(time, thread, cpu, to): &Line| Switch {
         time: Ticks(time),
         thread: ThreadId(thread),
         cpu: CpuId(cpu),
@@ -129,7 +132,7 @@ fn is_the_same_at(folder: &Folder, info: &TraceInfo, pieces: &[(Thread, Vec<Even
 
 #[test]
 fn states_come_back() {
-    let lists: &[&[(u64, u64, u32, Option<State>)]] = &[
+    let lists: &[&[Line]] = &[
         // A list with its beginning, a hole and its end. Thread 8 has no calls, thread 7 changes its CPU.
         &[
             (1000, 0, 0, None),

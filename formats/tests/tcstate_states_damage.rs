@@ -62,12 +62,12 @@ fn numbers_that_are_none_are_said_and_not_believed() {
         (
             status,
             99,
-            "thread 7 has status 99, which is none of 0 to 6; its state is not known then",
+            "thread 7 has status 99, which is none of 0 to 6; that is left out",
         ),
         (
             status,
             -1,
-            "thread 7 has status -1, which is none of 0 to 6; its state is not known then",
+            "thread 7 has status -1, which is none of 0 to 6; that is left out",
         ),
         (
             status,
@@ -77,9 +77,9 @@ fn numbers_that_are_none_are_said_and_not_believed() {
         (
             cpu,
             1 << 40,
-            "thread 9 has CPU 1099511627776; its state is not known then",
+            "thread 9 has CPU 1099511627776; that is left out",
         ),
-        (cpu, -1, "thread 9 has CPU -1; its state is not known then"),
+        (cpu, -1, "thread 9 has CPU -1; that is left out"),
     ] {
         let mut bytes = whole.clone();
         bytes[place + 20..place + 28].copy_from_slice(&value.to_le_bytes());
@@ -133,6 +133,11 @@ fn threads_and_times_that_are_none_are_not_believed() {
         fs::write(folder.path().join("tree.json"), tree.replace(from, to)).expect("space");
         read_folder(folder.path()).expect("readable")
     };
+    // Two attributes of one thread.
+    let two = read("\"8\":", "\"07\":");
+    let told: Vec<String> = two.diagnostics.iter().map(ToString::to_string).collect();
+    let wanted = "history.bin: thread 7 has two states at once; that is left out";
+    assert!(told.iter().any(|told| told.contains(wanted)), "{told:?}");
     // Thread 0 stands for all threads.
     let none = read("\"9\":", "\"0\":");
     let told: Vec<String> = none.diagnostics.iter().map(ToString::to_string).collect();

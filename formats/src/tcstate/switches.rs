@@ -9,7 +9,7 @@
 //! - A thread that leaves a CPU had it since its state was not known. If the history does not say so, the thread gets a
 //!   CPU at the moment at which it leaves it.
 //! - A thread that gets a CPU takes it from the thread that has it. If the history says that both have it, one of them
-//!   leaves it next, and had it therefore. The other one is the one that gets it.
+//!   says with its next change that it had the CPU until then. A wait of no length says so if the change does not.
 
 use std::collections::{HashMap, HashSet};
 
@@ -96,11 +96,7 @@ impl<'a> Collector<'a> {
     ) -> Option<String> {
         let &id = self.threads.get(thread as usize)?;
         let (start, end) = (interval.start, interval.end);
-        let wrong = |what: &str| {
-            Some(format!(
-                "thread {id} has {what}; its state is not known then"
-            ))
-        };
+        let wrong = |what: &str| Some(format!("thread {id} has {what}; that is left out"));
         if id == 0 {
             return Some("thread 0 is no thread of a program; its state is left out".into());
         }
@@ -113,6 +109,9 @@ impl<'a> Collector<'a> {
                 self.has_bad_cpu = true;
                 return wrong(&format!("CPU {number}"));
             };
+            if lines.cpus.last().is_some_and(|last| last.end >= start) {
+                return wrong("two CPUs at once");
+            }
             lines.cpus.push(Span { start, end, value });
             return None;
         }
@@ -120,6 +119,9 @@ impl<'a> Collector<'a> {
             return wrong(&format!("status {number}, which is none of 0 to 6"));
         };
         if let Some(value) = state {
+            if lines.states.last().is_some_and(|last| last.end >= start) {
+                return wrong("two states at once");
+            }
             if lines.states.is_empty() {
                 lines.offset = offset;
             }
