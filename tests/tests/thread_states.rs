@@ -10,7 +10,7 @@ use fdr_tests::support::trace::Trace;
 use serde_json::Value;
 
 const VARIABLES: &str = "FDR_SCHED=1 FDR_OUT=out/";
-const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
+pub(super) const REFUSED: &str = "FDR_SCHED: the kernel tells no context switches";
 
 fn states(folder: &Folder, arguments: &[&str], variables: &str) -> Outcome {
     let program = Program::new(env!("CARGO_BIN_EXE_states"), folder).set(VARIABLES);

@@ -64,7 +64,7 @@ pub(crate) struct RowStates {
 }
 
 impl RowStates {
-    fn new(clock: &Clock, stats: &Stats) -> RowStates {
+    pub(crate) fn new(clock: &Clock, stats: &Stats) -> RowStates {
         RowStates {
             total: InStates::new(clock, stats.total, &stats.total_away),
             own: InStates::new(clock, stats.own, &stats.own_away),

@@ -1,14 +1,14 @@
 //! What the threads of a running process have done until now: their totals and their open calls, without their records.
 //! Two readings give what happened between them. Must never stop the process, nor count a thread twice.
 
-use std::{io, mem};
+use std::io;
 
 use super::layout::{ENDED, LIVE};
 use super::open_calls::{OpenCall, OpenCalls};
 use super::place::Place;
 use super::reader::{Ring, padded};
 use super::totals;
-use crate::model::{FunctionTotals, ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionTotals, ThreadId, Ticks};
 
 /// How often the ring is read until no slot changed its owner meanwhile, and a slot until its long calls stayed open.
 const TRIES: u32 = 8;
@@ -39,6 +39,8 @@ pub struct LiveThread {
     pub name: String,
     /// It has ended.
     pub has_ended: bool,
+    /// The number of its newest chunk, from 1; 0: none yet.
+    pub chunk: u64,
     /// What its calls took that have ended.
     pub totals: Vec<FunctionTotals>,
     /// Its calls that have not, the outermost first.
@@ -46,19 +48,6 @@ pub struct LiveThread {
 }
 
 impl Ring {
-    /// The names and the clock alone: no record is looked at. The functions are moved out of the ring.
-    #[must_use]
-    pub fn take_names(&mut self) -> TraceInfo {
-        TraceInfo {
-            clock: self.clock(),
-            functions: mem::take(&mut self.functions),
-            program: self.program(),
-            process: Some(self.header.process.into()),
-            start: Some(Ticks(self.header.start_ticks)),
-            ..TraceInfo::default()
-        }
-    }
-
     /// Reads what the threads have done. [`Ring::lasts_until`] says what time it is.
     ///
     /// # Errors
@@ -96,6 +85,7 @@ impl Ring {
                 id: ThreadId(slot.thread.into()),
                 name: padded(&slot.name),
                 has_ended: slot.state == ENDED,
+                chunk: slot.chunk,
                 totals,
                 open,
             });

@@ -37,7 +37,7 @@ pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str, now: Option<u64>) -> Op
     let mut ring = Ring::open(bytes)?;
     ring.now = now;
     let info = ring.take_info(reason);
-    let (file, mut copied) = ring.to_file(&info)?;
+    let (file, mut copied) = ring.to_file(&info, &|_| u64::MAX)?;
     // The copy has it, too.
     drop(info);
     let mut copy = XraySource::open(Box::new(FileBytes::new(file)?))?;
@@ -211,12 +211,23 @@ impl Ring {
         version: Version,
         info: &TraceInfo,
     ) -> Result<Copied, Error> {
+        self.write_newest(out, version, info, &|_| u64::MAX)
+    }
+
+    /// Of each slot, at most that many of its newest chunks.
+    fn write_newest<W: Read + Write + Seek>(
+        &self,
+        out: W,
+        version: Version,
+        info: &TraceInfo,
+        most: &dyn Fn(u32) -> u64,
+    ) -> Result<Copied, Error> {
         let mut copied = Copied::default();
         let mut writer = DumpWriter::new(out, version, info)?;
         let mut copy = Copy::default();
         let mut moved = Moved::new(self)?;
         for index in 0..self.made()? {
-            let found = copy.take(&*self.bytes, &self.header, index, u64::MAX)?;
+            let found = copy.take(&*self.bytes, &self.header, index, most(index))?;
             moved.look(index, found, &copy.slot);
             match found {
                 Found::Thread => {
@@ -269,15 +280,31 @@ impl Ring {
     /// # Errors
     /// As [`Ring::write`].
     pub fn to_trace(&self, info: &TraceInfo) -> Result<(XraySource, Copied), Error> {
-        let (file, copied) = self.to_file(info)?;
+        self.newest_to_trace(info, &|_| u64::MAX)
+    }
+
+    /// The same of what was recorded last: of each slot, at most that many of its newest chunks.
+    ///
+    /// # Errors
+    /// As [`Ring::write`].
+    pub fn newest_to_trace(
+        &self,
+        info: &TraceInfo,
+        most: &dyn Fn(u32) -> u64,
+    ) -> Result<(XraySource, Copied), Error> {
+        let (file, copied) = self.to_file(info, most)?;
         let source = XraySource::open(Box::new(FileBytes::new(file)?))?;
         Ok((source, copied))
     }
 
     /// The same, not opened.
-    fn to_file(&self, info: &TraceInfo) -> Result<(File, Copied), Error> {
+    fn to_file(
+        &self,
+        info: &TraceInfo,
+        most: &dyn Fn(u32) -> u64,
+    ) -> Result<(File, Copied), Error> {
         let file = temporary::unlinked()?;
-        let copied = self.write(&file, Version::V3, info);
+        let copied = self.write_newest(&file, Version::V3, info, most);
         let copied = copied.map_err(|error| match error {
             // The ring is only read.
             Error::Io(full) if full.kind() == io::ErrorKind::StorageFull => {

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! states [kill|abort|fork|wait]
+//! states endless                 (one thread spins and one sleeps, until the input ends)
 //! states refused ARGUMENT…       (runs itself with the arguments, where the system refuses to tell of switches)
 //! ```
 //! Each thread prints a line: name, id, ns of CPU time, ns in all, voluntary and involuntary switches.
@@ -126,6 +127,20 @@ fn main() {
         let own = std::env::current_exe().expect("a path");
         let error = Command::new(own).args(rest).env("FDR", "1").exec();
         panic!("{error}");
+    }
+    if words == ["endless"] {
+        for (name, body) in [("spinner", spin as fn()), ("sleeper", sleep)] {
+            let body = move || loop {
+                body();
+            };
+            Builder::new()
+                .name(name.into())
+                .spawn(body)
+                .expect("a thread");
+        }
+        println!("ready");
+        let _ = stdin().read_line(&mut String::new());
+        return;
     }
     let threads: Vec<_> = (0..PAIRS)
         .flat_map(|pair| {

@@ -14,7 +14,9 @@ use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::reading::{Look, OneRing, Spent};
+use super::states::OfFunctions;
 use crate::report::rows::name_of;
+use crate::report::states::RowStates;
 
 /// What a process did in an interval, and the sums of its whole run.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -26,6 +28,8 @@ pub(super) struct Picture {
     pub(super) over: Option<String>,
     /// Calls of all functions that ended in the interval, in a second.
     pub(super) calls_per_s: f64,
+    /// The time that the functions' states are of. `None`: they are not known.
+    pub(super) states_over_ns: Option<u64>,
     pub(super) functions: Vec<Row>,
     pub(super) threads: Vec<ThreadRow>,
 }
@@ -58,9 +62,32 @@ pub(super) struct Interval {
     /// Of the calls that ended.
     pub(super) p50_ns: Option<u64>,
     pub(super) p99_ns: Option<u64>,
+    /// Of the calls with records, in the time that states are known of.
+    pub(super) states: Option<RowStates>,
+    /// What a time in states is multiplied with to be that of a second.
+    #[serde(skip)]
+    pub(super) states_per_second: f64,
     /// What a figure is multiplied with to be that of a second.
     #[serde(skip)]
     pub(super) per_second: f64,
+}
+
+impl Interval {
+    /// Self time on a CPU, in a second.
+    pub(super) fn running_a_second(&self) -> Option<u64> {
+        self.states
+            .map(|states| self.a_second(states.own.running_ns))
+    }
+
+    /// Self time of waiting, in a second.
+    pub(super) fn waiting_a_second(&self) -> Option<u64> {
+        self.states
+            .map(|states| self.a_second(states.own.waiting_ns))
+    }
+
+    fn a_second(&self, in_state_ns: u64) -> u64 {
+        (in_state_ns as f64 * self.states_per_second).round() as u64
+    }
 }
 
 /// A thread.
@@ -87,6 +114,10 @@ pub(super) enum Sort {
     #[default]
     #[value(name = "self")]
     Own,
+    /// Self time on a CPU
+    Running,
+    /// Self time of waiting
+    Waiting,
     /// Total time
     Total,
     /// Calls
@@ -98,27 +129,41 @@ pub(super) enum Sort {
 }
 
 impl Sort {
-    const ALL: [Sort; 5] = [Sort::Own, Sort::Total, Sort::Calls, Sort::P99, Sort::Name];
+    const ALL: [Sort; 7] = [
+        Sort::Own,
+        Sort::Running,
+        Sort::Waiting,
+        Sort::Total,
+        Sort::Calls,
+        Sort::P99,
+        Sort::Name,
+    ];
 
-    pub(super) fn next(self) -> Sort {
-        let all = Sort::ALL.iter().copied().cycle();
-        all.skip_while(|sort| *sort != self)
-            .nth(1)
-            .unwrap_or_default()
+    fn is_of_states(self) -> bool {
+        matches!(self, Sort::Running | Sort::Waiting)
     }
 
-    pub(super) fn previous(self) -> Sort {
-        let mut all = Sort::ALL;
-        all.reverse();
-        let all = all.into_iter().cycle();
-        all.skip_while(|sort| *sort != self)
-            .nth(1)
-            .unwrap_or_default()
+    /// The next key that these figures have.
+    pub(super) fn next(self, picture: &Picture) -> Sort {
+        self.neighbour(Sort::ALL.into_iter(), picture)
+    }
+
+    pub(super) fn previous(self, picture: &Picture) -> Sort {
+        self.neighbour(Sort::ALL.into_iter().rev(), picture)
+    }
+
+    fn neighbour(self, all: impl Iterator<Item = Sort> + Clone, picture: &Picture) -> Sort {
+        let has_states = picture.states_over_ns.is_some();
+        let after = all.cycle().skip_while(|sort| *sort != self).skip(1);
+        let mut known = after.filter(|sort| has_states || !sort.is_of_states());
+        known.next().unwrap_or_default()
     }
 
     pub(super) fn in_words(self) -> &'static str {
         match self {
             Sort::Own => "self",
+            Sort::Running => "running",
+            Sort::Waiting => "waiting",
             Sort::Total => "total",
             Sort::Calls => "calls",
             Sort::P99 => "p99",
@@ -130,6 +175,8 @@ impl Sort {
     pub(super) fn compare(self, one: &Row, other: &Row) -> Ordering {
         let key = |row: &Row| match self {
             Sort::Own => row.interval.self_ns,
+            Sort::Running => row.interval.running_a_second(),
+            Sort::Waiting => row.interval.waiting_a_second(),
             Sort::Total => row.interval.total_ns,
             Sort::Calls => Some(row.interval.calls),
             Sort::P99 => row.interval.p99_ns,
@@ -140,7 +187,7 @@ impl Sort {
             Sort::Name => 0,
             Sort::Calls => row.calls,
             Sort::Total => row.total_ns,
-            Sort::Own | Sort::P99 => row.self_ns,
+            Sort::Own | Sort::Running | Sort::Waiting | Sort::P99 => row.self_ns,
         };
         let by_key = key(other).cmp(&key(one));
         let by_run = run(other).cmp(&run(one));
@@ -243,8 +290,17 @@ fn since(now: &FunctionTotals, before: &FunctionTotals) -> FunctionTotals {
     }
 }
 
+/// The states of functions, and the time that they are of.
+type States<'a> = Option<(&'a OfFunctions, u64)>;
+
 /// The rows of some sums, and how many calls ended.
-fn rows(info: &TraceInfo, now: &Sums, before: &Sums, passed: Duration) -> (Vec<Row>, u64) {
+fn rows(
+    info: &TraceInfo,
+    now: &Sums,
+    before: &Sums,
+    states: States<'_>,
+    passed: Duration,
+) -> (Vec<Row>, u64) {
     let (mut rows, mut calls) = (Vec::new(), 0_u64);
     let nothing = Sum::default();
     for (id, sum) in now {
@@ -254,7 +310,11 @@ fn rows(info: &TraceInfo, now: &Sums, before: &Sums, passed: Duration) -> (Vec<R
             continue;
         }
         let was = before.get(id).unwrap_or(&nothing);
-        let row = row(info, name, sum, was, passed);
+        let mut row = row(info, name, sum, was, passed);
+        if let Some((states, over_ns)) = states.filter(|_| !row.untimed) {
+            row.interval.states = Some(states.get(id).copied().unwrap_or_default());
+            row.interval.states_per_second = rate(1, Duration::from_nanos(over_ns));
+        }
         calls = calls.saturating_add(row.interval.calls);
         rows.push(row);
     }
@@ -295,6 +355,7 @@ fn row(info: &TraceInfo, name: String, now: &Sum, before: &Sum, passed: Duration
             p50_ns: timed(new.quantile(50)),
             p99_ns: timed(new.quantile(99)),
             per_second: rate(1, passed),
+            ..Interval::default()
         },
     }
 }
@@ -324,10 +385,11 @@ fn thread_row(
     info: &TraceInfo,
     (thread, now): (&LiveThread, Option<Ticks>),
     before: &Sums,
-    states: Option<[u64; 3]>,
+    (states, of_functions): (Option<[u64; 3]>, States<'_>),
     passed: Duration,
 ) -> ThreadRow {
-    let (functions, calls) = rows(info, &of_thread(thread, now), before, passed);
+    let now_sums = of_thread(thread, now);
+    let (functions, calls) = rows(info, &now_sums, before, of_functions, passed);
     let innermost = thread.open.last().filter(|_| !thread.has_ended);
     let open = innermost.zip(now);
     ThreadRow {
@@ -355,7 +417,15 @@ pub(super) fn between(process: u32, before: &Look, now: &Look) -> Picture {
         ..Picture::default()
     };
     for (at, ring) in now.rings.iter().enumerate() {
-        let OneRing { info, reading } = ring;
+        let OneRing {
+            info,
+            reading,
+            states: known_states,
+        } = ring;
+        let known_states = known_states.as_ref();
+        picture.states_over_ns = picture
+            .states_over_ns
+            .max(known_states.map(|known| known.over_ns));
         if picture.program.is_empty() {
             picture.program.clone_from(&info.program);
         }
@@ -364,7 +434,8 @@ pub(super) fn between(process: u32, before: &Look, now: &Look) -> Picture {
         let was = known
             .map(|known| of_all(&known.reading))
             .unwrap_or_default();
-        let (rows, calls) = rows(info, &of_all(reading), &was, passed);
+        let of_functions = known_states.map(|known| (&known.all, known.over_ns));
+        let (rows, calls) = rows(info, &of_all(reading), &was, of_functions, passed);
         picture.functions.extend(rows);
         picture.calls_per_s += rate(calls, passed);
         let threads = known.into_iter().flat_map(|known| {
@@ -378,6 +449,12 @@ pub(super) fn between(process: u32, before: &Look, now: &Look) -> Picture {
             let was = was.map_or_else(Sums::new, |(thread, now)| of_thread(thread, *now));
             let [one, other] = [now, before].map(|look| look.spent.get(&thread.id.0));
             let states = states(one, other, passed_ns).filter(|_| !thread.has_ended);
+            let none = OfFunctions::new();
+            let of_functions = known_states.map(|known| {
+                let of_thread = known.threads.get(&thread.id);
+                (of_thread.unwrap_or(&none), known.over_ns)
+            });
+            let states = (states, of_functions);
             let row = thread_row(info, (thread, reading.now), &was, states, passed);
             // A thread that has ended stays for one interval.
             if !row.has_ended || row.calls_per_s > 0.0 {

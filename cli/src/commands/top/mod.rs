@@ -4,6 +4,7 @@
 mod figures;
 mod reading;
 mod screen;
+mod states;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -46,6 +47,9 @@ looks:
   total/s  with the calls inside
   p99      the length that 99 % of the calls did not exceed
 
+Of a process that was started with FDR_SCHED=1 also, of self/s of the calls
+with records: running (on a CPU) and waiting, up to 50 ms ago.
+
 Of threads: running, ready (waiting for a CPU), waiting, as the system counts
 them, and the call that each is in.
 
@@ -69,7 +73,7 @@ pub(crate) struct Options {
     /// Look every TIME, as 2 (seconds) or 500ms
     #[arg(long, value_name = "TIME", value_parser = pause, default_value = "1")]
     every: Duration,
-    /// Sort by self, total, calls, p99 or name
+    /// Sort by self, running, waiting, total, calls, p99 or name
     #[arg(
         long,
         value_name = "KEY",
@@ -171,7 +175,7 @@ fn write(out: &mut dyn Write, view: &View, picture: &Picture) -> anyhow::Result<
     }
     match view.page {
         Page::Threads => write_table(out, table::THREADS, &view.threads(picture)),
-        _ => write_table(out, table::FUNCTIONS, &view.rows(picture)),
+        _ => write_table(out, table::of_functions(picture), &view.rows(picture)),
     }
 }
 

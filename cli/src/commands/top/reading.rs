@@ -9,6 +9,7 @@ use std::time::Instant;
 use fdr_formats::TraceInfo;
 use fdr_formats::ring::{Reading, Ring};
 
+use super::states::{self, Known, Reached};
 use crate::clock;
 use crate::ring::find::{self, For};
 use crate::ring::{self, mapped};
@@ -18,6 +19,8 @@ pub(super) struct Watched {
     pub(super) process: u32,
     /// The rings as they were opened, which outlive their process.
     files: Vec<(PathBuf, File)>,
+    /// Up to where the last look knew the states of the threads, ring by ring.
+    reached: Vec<Reached>,
 }
 
 /// What the rings held at one moment.
@@ -34,6 +37,8 @@ pub(super) struct OneRing {
     /// Its functions, its clock, its program.
     pub(super) info: TraceInfo,
     pub(super) reading: Reading,
+    /// The functions' states since the look before. `None`: the process does not tell them, or not yet.
+    pub(super) states: Option<Known>,
 }
 
 /// What the system counted of a thread, since it began.
@@ -49,6 +54,7 @@ impl Watched {
         Watched {
             process,
             files: Vec::new(),
+            reached: Vec::new(),
         }
     }
 
@@ -66,7 +72,7 @@ impl Watched {
                     rings.push(mapped.ring);
                 }
                 let spent = spent(self.process);
-                look_at(rings, spent, None)
+                self.look_at(rings, spent, None)
             }
             Err(error) if self.files.is_empty() => Err(error),
             Err(error) => {
@@ -78,33 +84,46 @@ impl Watched {
                 for (path, file) in &self.files {
                     rings.push(ring::open(path, file.try_clone()?)?);
                 }
-                look_at(rings, BTreeMap::new(), Some(over))
+                self.look_at(rings, BTreeMap::new(), Some(over))
             }
         }
     }
-}
 
-fn look_at(
-    rings: Vec<Ring>,
-    spent: BTreeMap<u64, Spent>,
-    over: Option<String>,
-) -> anyhow::Result<Look> {
-    let at = Instant::now();
-    let mut all = Vec::new();
-    for mut ring in rings {
-        if let Some(now) = clock::monotonic_raw_ns() {
-            ring.lasts_until(now);
+    fn look_at(
+        &mut self,
+        rings: Vec<Ring>,
+        spent: BTreeMap<u64, Spent>,
+        over: Option<String>,
+    ) -> anyhow::Result<Look> {
+        let at = Instant::now();
+        let before = std::mem::take(&mut self.reached);
+        let mut before = before.into_iter();
+        let mut all = Vec::new();
+        for mut ring in rings {
+            if let Some(now) = clock::monotonic_raw_ns() {
+                ring.lasts_until(now);
+            }
+            let reading = ring.reading()?;
+            let info = ring.take_info("");
+            let reached = Reached::new(&info, &reading);
+            let states = match before.next() {
+                Some(before) => states::between(&ring, &info, &before, &reached)?,
+                None => None,
+            };
+            self.reached.push(reached);
+            all.push(OneRing {
+                info,
+                reading,
+                states,
+            });
         }
-        let reading = ring.reading()?;
-        let info = ring.take_names();
-        all.push(OneRing { info, reading });
+        Ok(Look {
+            at,
+            rings: all,
+            spent,
+            over,
+        })
     }
-    Ok(Look {
-        at,
-        rings: all,
-        spent,
-        over,
-    })
 }
 
 /// What the system counted of the threads, by the numbers that they have in their own container.

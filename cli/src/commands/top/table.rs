@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use super::figures::{Row, ThreadRow};
+use super::figures::{Picture, Row, ThreadRow};
 use crate::ui;
 
 /// A column.
@@ -16,57 +16,103 @@ pub(super) struct Column<T> {
     pub(super) cell: fn(&T) -> String,
 }
 
+const CALLS_A_SECOND: Column<Row> = Column {
+    head: "calls/s",
+    width: 9,
+    from: 0,
+    cell: |row| rate(row.interval.calls_per_s),
+};
+const OWN: Column<Row> = Column {
+    head: "self/s",
+    width: 8,
+    from: 0,
+    cell: |row| time(per_second(row, row.interval.self_ns)),
+};
+const RUNNING: Column<Row> = Column {
+    head: "running/s",
+    width: 9,
+    from: 0,
+    cell: |row| time(row.interval.running_a_second()),
+};
+const WAITING: Column<Row> = Column {
+    head: "waiting/s",
+    width: 9,
+    from: 0,
+    cell: |row| time(row.interval.waiting_a_second()),
+};
+const TOTAL: Column<Row> = Column {
+    head: "total/s",
+    width: 8,
+    from: 0,
+    cell: |row| time(per_second(row, row.interval.total_ns)),
+};
+const P50: Column<Row> = Column {
+    head: "p50",
+    width: 8,
+    from: 100,
+    cell: |row| time(row.interval.p50_ns),
+};
+const P99: Column<Row> = Column {
+    head: "p99",
+    width: 8,
+    from: 0,
+    cell: |row| time(row.interval.p99_ns),
+};
+const LONGEST: Column<Row> = Column {
+    head: "longest",
+    width: 8,
+    from: 120,
+    cell: |row| time(row.longest_ns),
+};
+const CALLS: Column<Row> = Column {
+    head: "calls",
+    width: 13,
+    from: 120,
+    cell: |row| ui::count(row.calls),
+};
+const FUNCTION: Column<Row> = Column {
+    head: "function",
+    width: 0,
+    from: 0,
+    cell: |row| ui::clean(&row.name).into_owned(),
+};
+
 /// The columns of functions.
-pub(super) const FUNCTIONS: &[Column<Row>] = &[
-    Column {
-        head: "calls/s",
-        width: 9,
-        from: 0,
-        cell: |row| rate(row.interval.calls_per_s),
-    },
-    Column {
-        head: "self/s",
-        width: 8,
-        from: 0,
-        cell: |row| time(per_second(row, row.interval.self_ns)),
-    },
-    Column {
-        head: "total/s",
-        width: 8,
-        from: 0,
-        cell: |row| time(per_second(row, row.interval.total_ns)),
-    },
-    Column {
-        head: "p50",
-        width: 8,
-        from: 100,
-        cell: |row| time(row.interval.p50_ns),
-    },
-    Column {
-        head: "p99",
-        width: 8,
-        from: 0,
-        cell: |row| time(row.interval.p99_ns),
-    },
-    Column {
-        head: "longest",
-        width: 8,
-        from: 120,
-        cell: |row| time(row.longest_ns),
-    },
-    Column {
-        head: "calls",
-        width: 13,
-        from: 120,
-        cell: |row| ui::count(row.calls),
-    },
-    Column {
-        head: "function",
-        width: 0,
-        from: 0,
-        cell: |row| ui::clean(&row.name).into_owned(),
-    },
+const FUNCTIONS: &[Column<Row>] = &[
+    CALLS_A_SECOND,
+    OWN,
+    TOTAL,
+    P50,
+    P99,
+    LONGEST,
+    CALLS,
+    FUNCTION,
 ];
+
+/// Those where states are known.
+const WITH_STATES: &[Column<Row>] = &[
+    CALLS_A_SECOND,
+    Column { from: 100, ..OWN },
+    RUNNING,
+    WAITING,
+    Column { from: 100, ..TOTAL },
+    Column { from: 120, ..P50 },
+    P99,
+    Column {
+        from: 140,
+        ..LONGEST
+    },
+    Column { from: 140, ..CALLS },
+    FUNCTION,
+];
+
+/// The columns of functions for these figures.
+pub(super) fn of_functions(picture: &Picture) -> &'static [Column<Row>] {
+    match picture.states_over_ns {
+        Some(_) => WITH_STATES,
+        None => FUNCTIONS,
+    }
+}
 
 /// The columns of threads.
 pub(super) const THREADS: &[Column<ThreadRow>] = &[

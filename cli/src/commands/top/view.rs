@@ -153,8 +153,8 @@ impl View {
         match key.code {
             KeyCode::Char('q') => return Wish::Quit,
             KeyCode::Char('d') => return Wish::Dump,
-            KeyCode::Char('s') => self.sort = self.sort.next(),
-            KeyCode::Char('S') => self.sort = self.sort.previous(),
+            KeyCode::Char('s') => self.sort = self.sort.next(picture),
+            KeyCode::Char('S') => self.sort = self.sort.previous(picture),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('?' | 'h') | KeyCode::F(1) => self.has_help = true,
             KeyCode::Char('/') => {
@@ -244,7 +244,7 @@ impl View {
             Page::Functions | Page::OfThread(_) => {
                 let rows = self.rows(shown);
                 let mut state = self.functions;
-                self.draw_table(frame, middle, table::FUNCTIONS, &rows, &mut state);
+                self.draw_table(frame, middle, table::of_functions(shown), &rows, &mut state);
                 self.functions = state;
             }
         }

@@ -1,0 +1,111 @@
+//! How long the functions ran and were off their CPUs between two looks: by the records of the threads, and by the context
+//! switches that the ring keeps. Only what was recorded since the look before is copied. Must never guess: it ends where
+//! the switches are known to.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use fdr_formats::model::Schedule;
+use fdr_formats::pieces::{self, Division};
+use fdr_formats::ring::{Reading, Ring};
+use fdr_formats::states::States;
+use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
+
+use crate::report::engine::{Engine, gather};
+use crate::report::states::RowStates;
+use crate::selection;
+
+/// Copied before what is new, so that a call which began before it has its entry.
+const CHUNKS_BEFORE: u64 = 2;
+
+/// The times of functions in states.
+pub(super) type OfFunctions = BTreeMap<FunctionId, RowStates>;
+
+/// Those between two looks, of all threads and of each.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    /// How long that was.
+    pub(super) over_ns: u64,
+    pub(super) all: OfFunctions,
+    pub(super) threads: HashMap<ThreadId, OfFunctions>,
+}
+
+/// Up to where a look knew the states (the start of the recording, if it knew none), and each slot's newest chunk then.
+#[derive(Clone, Debug)]
+pub(super) struct Reached {
+    start: Ticks,
+    until: Ticks,
+    chunks: HashMap<u32, u64>,
+}
+
+impl Reached {
+    pub(super) fn new(info: &TraceInfo, reading: &Reading) -> Reached {
+        let start = info.start.unwrap_or_default();
+        let threads = reading.threads.iter();
+        Reached {
+            start,
+            until: known_until(&info.schedule).unwrap_or(start),
+            chunks: threads.map(|thread| (thread.slot, thread.chunk)).collect(),
+        }
+    }
+
+    /// How many chunks of a slot are needed for what is new.
+    fn chunks(&self, slot: u32, now: &Reached) -> u64 {
+        let before = self.chunks.get(&slot).copied().unwrap_or(0);
+        let now = now.chunks.get(&slot).copied().unwrap_or(0);
+        now.saturating_sub(before).saturating_add(CHUNKS_BEFORE)
+    }
+}
+
+/// The last moment at which something is known.
+fn known_until(schedule: &Schedule) -> Option<Ticks> {
+    let switches = schedule.switches.iter();
+    let of_all = switches.filter(|switch| switch.thread == ThreadId(0));
+    of_all.map(|switch| switch.time).max()
+}
+
+/// The states from one look to the next one. `None`: the process does not tell them, nothing is new, or it is another
+/// recording.
+///
+/// # Errors
+/// Where the ring can't be copied.
+pub(super) fn between(
+    ring: &Ring,
+    info: &TraceInfo,
+    before: &Reached,
+    now: &Reached,
+) -> anyhow::Result<Option<Known>> {
+    if before.start != now.start || before.until >= now.until {
+        return Ok(None);
+    }
+    let most = |slot| before.chunks(slot, now);
+    let (source, _) = ring.newest_to_trace(info, &most)?;
+    let source = selection::between(Box::new(source), before.until, now.until);
+    known(&*source, before.until, now.until).map(Some)
+}
+
+fn known(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<Known> {
+    let info = source.info();
+    let states = Some(Arc::new(States::new(&info.schedule)));
+    let make = |share| Engine::new(source, true, share).with_states(states.clone());
+    // What a call takes from the time of earlier ones is known to who has seen those.
+    let whole = Division {
+        piece: u64::MAX,
+        ..Division::of(source, 1)
+    };
+    let engines = pieces::drive_pieces(source, whole, make, &|_| {})?;
+    let figures = gather(engines, true)?;
+    let of = |functions: &BTreeMap<FunctionId, Box<_>>| {
+        let each = functions.iter();
+        let each = each.map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)));
+        each.collect::<OfFunctions>()
+    };
+    let threads = figures.threads.iter();
+    Ok(Known {
+        over_ns: info.clock.nanos(until.since(from)).0,
+        all: of(&figures.functions),
+        threads: threads
+            .map(|part| (part.thread.id, of(&part.functions)))
+            .collect(),
+    })
+}
