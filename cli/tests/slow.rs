@@ -49,7 +49,7 @@ fn held_up(trace: &str) {
     ]);
     let usual =
         |at: u64| [(0, 3), (100, -3)].map(|(after, id)| Item::Call(at * 10_000 + after, id));
-    let mut other: Vec<Item> = (0..USUAL).flat_map(usual).collect();
+    let mut other: Vec<Item<'_>> = (0..USUAL).flat_map(usual).collect();
     other.extend([Item::Call(slow - 500, 3), Item::Call(slow + 900_000, -3)]);
     let info = TraceInfo {
         functions: functions(NAMES),
