@@ -320,3 +320,14 @@ fn a_copy_is_built_and_run() {
     );
     assert!(!ws.0.join("ws/target/fdr/src/app/src/never.rs").exists());
 }
+
+#[test]
+fn the_help_of_cargos_commands_copies_nothing() {
+    let workspace = Workspace::new("help");
+    let output = workspace.fdr("ws", &["run", "--help"]);
+    let text = stdout(&output);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text.starts_with("cargo fdr [OPTIONS] run"), "{text}");
+    assert!(text.contains("--release"), "{text}");
+    assert_eq!(stderr(&output), "");
+}

@@ -28,10 +28,8 @@ fn state(state: u8, waited: u64) -> Note<'static> {
     }
 }
 
-#[test]
-fn a_slow_call_names_the_lock_and_its_holder() {
-    let folder = Folder::new("slow-lock");
-    let trace = folder.file("t.fdr");
+/// A worker waits for a lock that the janitor holds in one long call, after some usual ones.
+fn held_up(trace: &str) {
     let mut worker = Vec::new();
     for at in 0..USUAL {
         let start = at * 10_000;
@@ -49,7 +47,10 @@ fn a_slow_call_names_the_lock_and_its_holder() {
         Item::Call(slow + 900_200, -2),
         Item::Call(slow + 901_000, -1),
     ]);
-    let other = vec![Item::Call(slow - 500, 3), Item::Call(slow + 900_000, -3)];
+    let usual =
+        |at: u64| [(0, 3), (100, -3)].map(|(after, id)| Item::Call(at * 10_000 + after, id));
+    let mut other: Vec<Item<'_>> = (0..USUAL).flat_map(usual).collect();
+    other.extend([Item::Call(slow - 500, 3), Item::Call(slow + 900_000, -3)]);
     let info = TraceInfo {
         functions: functions(NAMES),
         clock: Clock {
@@ -59,10 +60,17 @@ fn a_slow_call_names_the_lock_and_its_holder() {
         ..TraceInfo::default()
     };
     write_noted(
-        &trace,
+        trace,
         &info,
         &[(thread(7, "worker"), worker), (thread(8, "janitor"), other)],
     );
+}
+
+#[test]
+fn a_slow_call_names_the_lock_and_its_holder() {
+    let folder = Folder::new("slow-lock");
+    let trace = folder.file("t.fdr");
+    held_up(&trace);
     let said = answer(&["slow", &trace]);
     let words = "% of the excess is in app::lock itself, because the thread waited 900.0 µs for queue (lock), held by janitor (8) \
                  in app::compact.";
@@ -71,7 +79,7 @@ fn a_slow_call_names_the_lock_and_its_holder() {
         said.contains("meanwhile  janitor (8) was in app::compact for 900.0 µs"),
         "{said}"
     );
-    let found = json(&["slow", "--json", &trace]);
+    let found = json(&["slow", "--json", "--filter", "app::handle", &trace]);
     let wait = &found["calls"][0]["wait"];
     assert_eq!(wait["waited_for"], "queue");
     assert_eq!(
@@ -83,4 +91,17 @@ fn a_slow_call_names_the_lock_and_its_holder() {
     for field in wait.as_object().expect("an object").keys() {
         assert!(documented.contains(&format!("`{field}`")), "{field}");
     }
+}
+
+#[test]
+fn a_thread_that_waited_for_the_slow_call_is_not_its_cause() {
+    let folder = Folder::new("slow-holder");
+    let trace = folder.file("t.fdr");
+    held_up(&trace);
+    let found = json(&["slow", "--json", "--filter", "app::compact", &trace]);
+    let call = &found["calls"][0];
+    assert_eq!(call["thread_name"], "janitor", "{found:#}");
+    let sentence = "100.0 % of the excess is in app::compact itself.";
+    assert_eq!(call["sentence"], sentence);
+    assert!(call["meanwhile"].is_null(), "{call:#}");
 }

@@ -279,6 +279,31 @@ fn states_are_the_same_in_another_format_or_told_as_lost() {
     assert_eq!(functions(&back), functions(&path));
     let lines = |path: &str| answer(&["records", path]).matches("fdr:switch").count();
     assert_eq!(lines(&made), 8);
+    // A state history has the states, and counts what is none.
+    let history = folder.file("t.tcstate");
+    let said = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
+    let words = stderr(&said);
+    assert!(words.contains("2 accounts (the system's sums"), "{words}");
+    assert!(!words.contains("context switches"), "{words}");
+    assert_eq!(functions(&history), functions(&path));
+    let slow = |path: &str| json(&["slow", "--json", "--over", "1ms", path])["calls"].clone();
+    assert_eq!(slow(&history), slow(&path));
+    let calls = slow(&path);
+    let waits = |call: &serde_json::Value| call["states"]["waiting_ns"] == 80 * MS;
+    assert!(
+        calls.as_array().expect("an array").iter().any(waits),
+        "{calls}"
+    );
+    answer(&["verify", &history]);
+    answer(&[
+        "convert",
+        &history,
+        "--to",
+        "xray",
+        "-o",
+        &folder.file("v.fdr"),
+    ]);
+    assert_eq!(functions(&folder.file("v.fdr")), functions(&path));
     let lost = fdr(&[
         "convert",
         &path,
@@ -335,4 +360,78 @@ fn the_slowest_call_is_saved_with_all_threads_and_their_states() {
             .len(),
         2
     );
+}
+
+#[test]
+fn the_state_at_a_moment_says_whether_threads_ran() {
+    let folder = Folder::new("states-at");
+    let (path, history) = (folder.file("t.fdr"), folder.file("t.tcstate"));
+    let mut known = schedule();
+    // A thread that makes no call.
+    known
+        .switches
+        .extend(switches(&[(60 * MS, 9, Some(State::Running))]));
+    trace(&path, known);
+    answer(&["convert", &path, "--to", "tcstate", "-o", &history]);
+    let at = |time: &str, path: &str| answer(&["state", "--at", time, path]);
+    let start = at("1000000", &path);
+    assert!(
+        start.contains("main\n     running on CPU 0 for at least 1.000 ms\n  1  app::serve"),
+        "{start}"
+    );
+    // Nobody said when thread 8 came to its CPU.
+    assert!(
+        start.contains("worker\n     running on CPU 1 for at least 1.000 ms\n"),
+        "{start}"
+    );
+    assert!(!start.contains("thread 9"), "{start}");
+    let wait = at("70000000", &path);
+    assert!(
+        wait.contains("main\n     waiting for 68.00 ms, last on CPU 0\n"),
+        "{wait}"
+    );
+    assert!(wait.contains("worker\n     state not known\n"), "{wait}");
+    let silent =
+        "\nthread 9\n     running on CPU 2 for 10.00 ms\n     no calls of it are recorded\n";
+    assert!(wait.contains(silent), "{wait}");
+    assert!(
+        !wait.contains("Current_cpu_rq") && !wait.contains("Threads/"),
+        "{wait}"
+    );
+    let taken = at("93000000", &path);
+    assert!(
+        taken.contains("main\n     preempted for 1.000 ms, last on CPU 0\n"),
+        "{taken}"
+    );
+    let one = answer(&["state", "--at", "70000000", "--thread", "8", &path]);
+    assert!(
+        !one.contains("waiting") && !one.contains("thread 9"),
+        "{one}"
+    );
+    for time in ["1000000", "70000000", "93000000", "end"] {
+        assert_eq!(at(time, &history), at(time, &path));
+    }
+    let found = json(&["state", "--json", "--at", "70000000", &path]);
+    let wanted = serde_json::json!({
+        "thread": 7, "state": "waiting", "cpu": 0, "since_ns": 2 * MS, "at_least": false,
+    });
+    assert_eq!(found["states"][0], wanted);
+    assert!(found["states"][1]["state"].is_null(), "{found}");
+    assert_eq!(found["states"].as_array().expect("an array").len(), 3);
+    let attributes = found["attributes"].as_array().expect("an array");
+    let value = |path: &[&str]| {
+        let found = attributes
+            .iter()
+            .find(|attribute| attribute["path"] == serde_json::json!(path));
+        found.expect("an attribute")["value"].clone()
+    };
+    assert_eq!(value(&["Threads", "7"]), 1);
+    assert_eq!(value(&["Threads", "9", "Current_cpu_rq"]), 2);
+    assert_eq!(value(&["CPUs", "2"]), 1);
+    assert!(value(&["CPUs", "0"]).is_null());
+    let snapshot = folder.file("kernel.snapshot.json");
+    answer(&["state", "--at", "70000000", "--snapshot", &snapshot, &path]);
+    let text = std::fs::read_to_string(&snapshot).expect("a file");
+    let status = r#"{"Path":["Threads","7"],"Value":{"start":70000000,"end":-9223372036854775808,"quark":1,"type":"java.lang.Integer","value":1}}"#;
+    assert!(text.contains(status), "{text}");
 }

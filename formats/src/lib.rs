@@ -102,7 +102,7 @@ pub mod source;
 mod spans;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
 mod spool;
-#[cfg(feature = "read")]
+#[cfg(any(feature = "read", feature = "tcstate"))]
 pub mod states;
 pub mod tasks;
 #[cfg(feature = "tcstate")]

@@ -65,10 +65,10 @@ pub fn target(name: &str) -> Option<&'static Target> {
     targets().find(|target| target.name == name)
 }
 
-/// Whether a target holds the states of threads.
+/// Whether a target takes the states of threads. A writer counts the part of them that it leaves out.
 #[must_use]
 pub fn holds_states(target: &Target) -> bool {
-    ["xray", "xray1", "ctf"].contains(&target.name)
+    ["xray", "xray1", "ctf", "tcstate"].contains(&target.name)
 }
 
 /// Features that bring formats, and the names of their targets.

@@ -97,6 +97,17 @@ impl Losses {
         );
     }
 
+    /// Counts all that a schedule has beside context switches.
+    #[cfg(feature = "tcstate")]
+    pub(crate) fn add_all_but_switches(&mut self, schedule: &Schedule) {
+        let what = "samples of where threads were: left out";
+        self.add(what, schedule.samples.len() as u64);
+        let what = "accounts (the system's sums of a thread's times): left out";
+        self.add(what, schedule.accounts.len() as u64);
+        let what = "files that samples point into: left out";
+        self.add(what, schedule.modules.len() as u64);
+    }
+
     /// Counts the untimed functions that the target can't mark as untimed.
     pub(crate) fn add_untimed(&mut self, functions: &[Function]) {
         let untimed = functions.iter().filter(|function| function.untimed);

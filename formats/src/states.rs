@@ -189,8 +189,13 @@ impl States {
 
     /// The states of a thread in order of time, each until the next one begins.
     pub fn stays(&self, thread: ThreadId) -> impl Iterator<Item = &Stay> {
+        self.all(thread).iter()
+    }
+
+    /// The same as a slice.
+    pub(crate) fn all(&self, thread: ThreadId) -> &[Stay] {
         let line = self.threads.get(&thread);
-        line.into_iter().flat_map(|line| &line.stays)
+        line.map_or(&[], |line| &line.stays)
     }
 
     /// The states of a thread from its first moment on. Of a thread without switches, nothing is known.

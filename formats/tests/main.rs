@@ -50,6 +50,8 @@ mod tcstate_counters;
 mod tcstate_damage;
 mod tcstate_golden;
 mod tcstate_losses;
+mod tcstate_states;
+mod tcstate_states_damage;
 mod tcstate_vectors;
 mod tcstate_writer;
 mod xray_arguments;

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use fdr_formats::dense::Encoder;
-use fdr_formats::model::{Counts, FunctionTotals, Identity, NoteKind};
+use fdr_formats::model::{Counts, FunctionTotals, Identity, NoteKind, Schedule, State, Switch};
 use fdr_formats::registry::{FORMATS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{
@@ -27,7 +27,14 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         let folder = folder.join(format.name);
         fs::create_dir_all(&folder)?;
         for target in format.targets {
-            fs::write(folder.join(target.name), seed(target)?)?;
+            fs::write(folder.join(target.name), seed(target, &info())?)?;
+            if target.name == "tcstate" {
+                let info = TraceInfo {
+                    schedule: schedule(),
+                    ..info()
+                };
+                fs::write(folder.join("states"), seed(target, &info)?)?;
+            }
         }
         if matches!(format.opener, Opener::Folder { .. }) || format.targets.is_empty() {
             golden(format.name, &folder)?;
@@ -81,7 +88,7 @@ fn golden(format: &str, out: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn seed(target: &Target) -> Result<Vec<u8>, Error> {
+fn seed(target: &Target, info: &TraceInfo) -> Result<Vec<u8>, Error> {
     let folder = Folder::new()?;
     let path = folder.path().join("seed");
     let output = if target.kind == Kind::Folder {
@@ -92,8 +99,7 @@ fn seed(target: &Target) -> Result<Vec<u8>, Error> {
         let options = options.read(true).write(true).create_new(true);
         Output::File(options.open(&path)?)
     };
-    let info = info();
-    let mut writer = (target.create)(output, &info)?;
+    let mut writer = (target.create)(output, info)?;
     for thread in &info.threads {
         writer.thread(thread);
         events(&mut *writer, 1_000_000 + thread.id.0);
@@ -104,6 +110,30 @@ fn seed(target: &Target) -> Result<Vec<u8>, Error> {
     } else {
         fs::read(&path)?
     })
+}
+
+/// States with a hole, of a thread with calls and of one without.
+fn schedule() -> Schedule {
+    let switch = |(after, thread, cpu, to): (u64, u64, u32, Option<State>)| Switch {
+        time: Ticks(1_000_000 + after),
+        thread: ThreadId(thread),
+        cpu: CpuId(cpu),
+        to,
+    };
+    let switches = [
+        (0, 0, 0, None),
+        (100, 7, 3, Some(State::Waiting)),
+        (200, 9, 3, Some(State::Running)),
+        (300, 9, 3, Some(State::Preempted)),
+        (300, 7, 3, Some(State::Running)),
+        (350, 0, 0, None),
+        (380, 7, 4, Some(State::Running)),
+        (400, 0, 0, None),
+    ];
+    Schedule {
+        switches: switches.map(switch).to_vec(),
+        ..Schedule::default()
+    }
 }
 
 fn info() -> TraceInfo {

@@ -257,21 +257,23 @@ fn measure(
     })
 }
 
-/// Self times of both kinds of runs, in turn.
+/// Self times of both kinds of runs, and of the first kind once more, in turn.
 fn compare_self_times(
     workload: &Workload,
     built: &Built,
     rounds: u64,
-) -> Result<Vec<self_times::Pair>> {
+) -> Result<self_times::Compared> {
     let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
     let input = workload.input.make(place.path())?;
     let said = place.path().join("said");
-    let mut reports = [Vec::new(), Vec::new()];
+    let mut reports = [Vec::new(), Vec::new(), Vec::new()];
+    let kinds = [
+        &self_times::EVERY[..],
+        &self_times::KEPT,
+        &self_times::EVERY,
+    ];
     for _ in 0..rounds {
-        for (reports, variables) in reports
-            .iter_mut()
-            .zip([&self_times::EVERY[..], &self_times::KEPT])
-        {
+        for (reports, variables) in reports.iter_mut().zip(kinds) {
             let traces = tempfile::Builder::new().tempdir_in(&place)?;
             let (program, mode) = (&built.programs[1], Mode::With(variables));
             once(workload, program, &input, mode, &traces, &said)?;
@@ -279,11 +281,15 @@ fn compare_self_times(
             reports.push(Report::parse(&report)?);
         }
     }
-    let [every, kept] = reports;
-    if every.iter().any(|report| report.overwritten() > 0) {
+    let [every, kept, again] = reports;
+    let mut complete = every.iter().chain(&again);
+    if complete.any(|report| report.overwritten() > 0) {
         return Err(format!("{}: the rings do not hold the whole run", workload.name).into());
     }
-    Ok(self_times::compare(&every, &kept))
+    Ok(self_times::Compared {
+        kept: self_times::compare(&every, &kept),
+        again: self_times::compare(&every, &again),
+    })
 }
 
 /// Runs the workload once. What it prints goes to a file.

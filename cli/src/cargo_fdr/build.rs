@@ -34,6 +34,18 @@ pub(crate) fn run(words: &[OsString], selection: &Selection) -> anyhow::Result<(
             "{name}: no command of cargo fdr: instrument, or run, test, bench, build, check, clippy, doc, rustc"
         );
     }
+    let options = arguments
+        .split(|word| word == "--")
+        .next()
+        .unwrap_or_default();
+    if options.iter().any(|word| word == "--help" || word == "-h") {
+        let name = name.display();
+        println!(
+            "cargo fdr [OPTIONS] {name} …: cargo {name} on a marked copy of the workspace. Below are cargo's options.\n\
+             Those of cargo fdr stand before `{name}`: see cargo fdr --help.\n"
+        );
+        return Err(Command::new(cargo()).args(words).exec()).context("cargo cannot be run");
+    }
     let (given, arguments) = manifest_argument(arguments)?;
     let manifest = manifest_of(given.as_deref().unwrap_or(Path::new(".")))?;
     let workspace = Workspace::of(&manifest)?;

@@ -11,12 +11,13 @@ use super::names::{self, Names};
 use super::order::{Item, Plan, Planner, What};
 use super::record::{HEADER_SIZE, Header, Interval, LEAST_SIZE, SORTED, Value};
 use super::scan::{Bounds, Scanner};
+use super::switches::Collector;
 use super::tree::{self, Role, Told, Tree};
 use super::{FILES, META};
 use crate::bytes::{FileBytes, ReadAt};
 use crate::error::{Diagnostic, Error};
 use crate::json;
-use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionId, Switch, Thread, ThreadId, Ticks, TraceInfo};
 
 /// The most bytes of a table that are read. No table of ours is longer.
 const LARGEST_TABLE: u64 = 256 << 20;
@@ -38,6 +39,8 @@ pub(super) struct Index {
     /// The function of each string; `None` if no call stack has the string.
     pub(super) function_of: Vec<Option<FunctionId>>,
     pub(super) strings: names::Place,
+    /// The states of threads, until the index is settled.
+    switches: Vec<Switch>,
     /// An earlier end of the history, which the folder states as well.
     other_end: Option<i64>,
     pub(super) diagnostics: Vec<Diagnostic>,
@@ -117,13 +120,17 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         plan: Plan::default(),
         function_of: Vec::new(),
         strings: names::Place::default(),
+        switches: Vec::new(),
         other_end: None,
         diagnostics: Vec::new(),
     };
     index.threads(&meta);
     index.bounds(bytes, header, &meta, &mut told)?;
     let state = tree::read_state(&state, index.tree.keys(), &mut told);
-    let (texts, is_whole) = index.intervals(bytes, header, (&state, meta.timestamp), &mut told)?;
+    let (texts, is_whole) = {
+        let (state, anew) = ((&state[..], meta.timestamp), &meta.anew);
+        index.intervals(bytes, header, state, anew, &mut told)?
+    };
     index.functions(bytes, &meta, (&state, &texts), &mut told)?;
     // Our writers describe each thread.
     let is_foreign = is_meta_whole && meta.threads.is_empty();
@@ -178,8 +185,13 @@ impl Index {
                 self.threads.push(known.clone());
             }
         }
-        for &id in &self.tree.threads {
+        for (&id, is_alone) in self.tree.threads.iter().zip(&self.tree.has_states_alone) {
             let next = self.threads.len() as u32;
+            // A thread of which there are states alone is none of the trace's.
+            if *is_alone && !self.thread_of_id.contains_key(&id) {
+                self.thread_of_tree.push(u32::MAX);
+                continue;
+            }
             let place = *self.thread_of_id.entry(id).or_insert(next);
             if place == next {
                 self.threads.push(ThreadMeta {
@@ -271,12 +283,14 @@ impl Index {
         bytes: &dyn ReadAt,
         header: &Header,
         (state, timestamp): (&[Option<json::Value>], Option<i64>),
+        anew: &[u64],
         told: &mut Told,
     ) -> Result<(Vec<(u32, u32)>, bool), Error> {
         let mut planner = Planner::new(self.tree.keys());
         let timestamp = timestamp.unwrap_or(self.bounds.end);
         let (mut used, mut texts) = (Vec::new(), Vec::new());
         let (mut count, mut latest) = (0u64, i64::MIN);
+        let mut known = Collector::new(&self.tree.threads);
         let mut scanner = Scanner::new(bytes, &self.tree.kinds, self.bounds);
         while let Some(piece) = scanner.next()? {
             if let Some(what) = piece.told {
@@ -297,6 +311,10 @@ impl Index {
                     }
                     _ => {}
                 }
+            }
+            let role = self.tree.roles.get(interval.key as usize).copied();
+            if let Some(what) = known.add(role.unwrap_or_default(), &interval, piece.offset) {
+                told.add(HISTORY, piece.offset, &what);
             }
             let Some(item) = self.item(&interval) else {
                 continue;
@@ -326,6 +344,12 @@ impl Index {
         }
         self.plan = planner.finish();
         self.function_of = used;
+        if let (Some(offset), false) = (known.without_cpu(), scanner.damaged()) {
+            let what =
+                "a status without a CPU (Current_cpu_rq); it is taken as not known, as each such";
+            told.add(HISTORY, offset, what);
+        }
+        self.switches = known.switches(self.bounds.end, anew);
         texts.sort_unstable();
         Ok((texts, whole && unfinished == 0))
     }
@@ -375,6 +399,7 @@ impl Index {
         let functions = std::mem::take(&mut self.info.functions);
         self.info = meta.info;
         self.info.functions = functions;
+        self.info.schedule.switches = std::mem::take(&mut self.switches);
         self.info.format = "Trace Compass state history, version 1".into();
         self.info.threads = self
             .threads

@@ -154,7 +154,12 @@ impl Lister<'_> {
     ) -> Result<(), Stop> {
         let role = place.and_then(|(_, key)| self.index.tree.roles.get(key as usize));
         let thread = match role {
-            Some(Role::Depth(thread) | Role::Level(thread, _)) => self
+            Some(
+                Role::Depth(thread)
+                | Role::Level(thread, _)
+                | Role::Status(thread)
+                | Role::RunQueue(thread),
+            ) => self
                 .index
                 .tree
                 .threads

@@ -9,6 +9,8 @@
 //! program, process, reason, dump, begin, dump_time, host, boot_id, build_id, program_version, tags, missing {…}, clock {name, error_ppm, constant, nonstop,
 //!                                  skew_ns, steps_back, ahead_ns, wall_step_ns,
 //!                                  anchor {time, unix}}
+//! states_anew [time, …]            times from which nothing was known of any thread's state: where the list of context
+//!                                  switches begins, lost some, or ends; left out without any
 //! threads [{id, process, name, counts {…}, wall [seconds, micros],
 //!           first, last            times of its entries and exits; left out without any
 //!           before                 frames that were open before `first`, entered 1 ns earlier
@@ -48,7 +50,12 @@ pub(super) struct Meta {
     pub(super) threads: Vec<ThreadMeta>,
     /// The string of each function that has calls.
     pub(super) strings: Vec<(u32, FunctionId)>,
+    /// The times from which nothing was known of any thread's state, in order.
+    pub(super) anew: Vec<u64>,
 }
+
+/// The most of these times that are read. The recorder's ring holds fewer context switches.
+const MOST_ANEW: usize = 1 << 18;
 
 /// Members about the trace, in their order.
 const TRACE_NAMES: &Names = &[
@@ -188,6 +195,14 @@ impl Meta {
         let mut text = Vec::new();
         self.head(&mut text);
         text.pop();
+        if !self.anew.is_empty() {
+            text.extend_from_slice(b",\n\"states_anew\":[");
+            for (nth, time) in self.anew.iter().enumerate() {
+                let comma = if nth == 0 { "" } else { "," };
+                text.extend(format!("{comma}{time}").bytes());
+            }
+            text.push(b']');
+        }
         text.extend_from_slice(b",\n\"threads\":[");
         for (nth, thread) in self.threads.iter().enumerate() {
             text.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
@@ -281,6 +296,8 @@ impl Meta {
         let functions = &mut meta.info.functions;
         functions.sort_by_key(|function| function.id);
         functions.dedup_by_key(|function| function.id);
+        meta.anew.sort_unstable();
+        meta.anew.dedup();
         (meta, damage)
     }
 
@@ -295,18 +312,22 @@ impl Meta {
                 Token::Close => return reader.next().map(|_| ()),
                 _ => continue,
             };
-            if !matches!(&*name, "threads" | "functions") {
+            if !matches!(&*name, "threads" | "functions" | "states_anew") {
                 if let Some(value) = reader.value()? {
                     self.member(&name, &value);
                 }
                 continue;
             }
             if reader.next()? != Token::List {
-                let (offset, what) = (reader.offset(), "threads and functions are lists");
+                let what = "threads, functions and states_anew are lists";
+                let offset = reader.offset();
                 return Err(Bad { offset, what });
             }
             while let Some(value) = reader.value()? {
-                if &*name == "threads" {
+                if &*name == "states_anew" {
+                    let time = value.int().filter(|_: &u64| self.anew.len() < MOST_ANEW);
+                    self.anew.extend(time);
+                } else if &*name == "threads" {
                     self.threads.extend(ThreadMeta::read(&value));
                 } else if let Some(function) = function(&value) {
                     let string = member(&value, "string");

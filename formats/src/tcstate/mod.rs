@@ -8,11 +8,14 @@
 //! | `meta` | meta.json, written and read |
 //! | `thread_encoder` | a thread's calls as pushes and pops of a call stack |
 //! | `merge` | the threads in one order of time |
-//! | `state_system` | changes to intervals; the attributes and strings of a program |
+//! | `state_system` | changes to intervals; the attributes of a program |
+//! | `schedule` | the states of threads as attributes |
+//! | `strings` | the names of functions, numbered |
 //! | `writer` | events of any format to a folder; types.json, tree.json and state.json |
 //! | `tree`, `names` | types.json, tree.json, state.json and the strings, read |
 //! | `scan` | the intervals, checked one after the other |
 //! | `order` | intervals in the order of their ends to entries and exits in order of time |
+//! | `switches` | the states of threads, read |
 //! | `index` | the first pass over a folder |
 //! | `reader` | [`TcstateSource`], and the second pass |
 //! | `list` | intervals to lines, for people |
@@ -42,9 +45,13 @@ mod reader;
 mod record;
 #[cfg(feature = "read")]
 mod scan;
+mod schedule;
 #[cfg(feature = "read")]
 pub mod state;
 mod state_system;
+mod strings;
+#[cfg(feature = "read")]
+mod switches;
 mod thread_encoder;
 mod tree;
 mod writer;

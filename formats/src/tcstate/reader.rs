@@ -46,6 +46,14 @@ impl TcstateSource {
         (self.index.bounds.start, self.index.bounds.end)
     }
 
+    /// First and last entry or exit, in ns, as meta.json states them. A history with the states of threads goes on beyond
+    /// these.
+    #[must_use]
+    pub fn calls(&self) -> Option<(i64, i64)> {
+        let spans = self.index.threads.iter().filter_map(|known| known.span);
+        spans.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+    }
+
     /// The values of all attributes at a time in ns, in the order of their keys.
     ///
     /// # Errors

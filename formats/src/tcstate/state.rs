@@ -2,11 +2,12 @@
 //! its events. Both give the same attributes, in a different order. Memory is the call stacks. It must
 //! never grow with the events.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use super::names::{self, label};
 use super::reader::TcstateSource;
 use super::record;
+use super::schedule::StatesAt;
 use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
@@ -196,7 +197,8 @@ impl At {
             .filter_map(|known| Some(known.encoder.first? - i64::from(known.encoder.before > 0)));
         let threads = self.threads.iter();
         let counted = threads.filter_map(|known| Some(known.encoder.counted?.0));
-        let start = first.chain(counted).chain(begin).min();
+        let moment = StatesAt::of(info, self.time);
+        let start = first.chain(counted).chain(begin).chain(moment.first).min();
         let mut attributes = Vec::new();
         let mut push = |path: &[&str], since: Option<i64>, value: Value| {
             let path = path.iter().map(|&name| name.to_owned()).collect();
@@ -205,12 +207,19 @@ impl At {
         for known in &mut self.threads {
             note(&mut self.cpus, known);
         }
-        for (nth, known) in self.threads.iter().filter(|known| known.seen).enumerate() {
-            if nth == 0 {
-                push(&["Threads"], start, Value::Null);
-            }
+        let seen = || self.threads.iter().filter(|known| known.seen);
+        if seen().next().is_some() || !moment.threads.is_empty() {
+            push(&["Threads"], start, Value::Null);
+        }
+        for known in seen() {
             let id = known.id.to_string();
-            push(&["Threads", &id], start, Value::Null);
+            let states = moment.threads.get(&known.id);
+            let (since, status) = states.map_or((None, record::Value::Null), |[own, _]| *own);
+            push(&["Threads", &id], since.or(start), plain(status));
+            if let Some([_, (since, cpu)]) = states {
+                let path = ["Threads", &id, "Current_cpu_rq"];
+                push(&path, since.or(start), plain(*cpu));
+            }
             let depth = match known.depth {
                 0 => Value::Null,
                 depth => Value::Int(depth as i64),
@@ -240,22 +249,38 @@ impl At {
                 push(&path, since.or(start), value);
             }
         }
-        for (nth, (cpu, last)) in self.cpus.iter().enumerate() {
-            if nth == 0 {
-                push(&["CPUs"], start, Value::Null);
-            }
-            let cpu = cpu.to_string();
-            push(&["CPUs", &cpu], start, Value::Null);
+        let with_calls: HashSet<ThreadId> = seen().map(|known| known.id).collect();
+        let others = moment.threads.iter();
+        for (id, [own, cpu]) in others.filter(|(id, _)| !with_calls.contains(id)) {
+            let id = id.to_string();
+            push(&["Threads", &id], own.0.or(start), plain(own.1));
+            let path = ["Threads", &id, "Current_cpu_rq"];
+            push(&path, cpu.0.or(start), plain(cpu.1));
+        }
+        let cpus: BTreeSet<u32> = self
+            .cpus
+            .keys()
+            .chain(moment.cpus.keys())
+            .copied()
+            .collect();
+        if !cpus.is_empty() {
+            push(&["CPUs"], start, Value::Null);
+        }
+        for number in cpus {
+            let cpu = number.to_string();
+            let status = moment.cpus.get(&number).copied();
+            let (since, status) = status.unwrap_or((None, record::Value::Null));
+            push(&["CPUs", &cpu], since.or(start), plain(status));
+            let Some(last) = self.cpus.get(&number) else {
+                continue;
+            };
             let thread = match last {
                 Some((_, thread)) => Value::Int(thread.0 as i64),
                 None => Value::Null,
             };
             // The CPU's previous thread is forgotten.
-            push(
-                &["CPUs", &cpu, "Current_thread"],
-                start.filter(|_| last.is_none()),
-                thread,
-            );
+            let since = start.filter(|_| last.is_none());
+            push(&["CPUs", &cpu, "Current_thread"], since, thread);
         }
         let time = self.time;
         State { time, attributes }

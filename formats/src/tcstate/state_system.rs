@@ -12,12 +12,15 @@
 //!
 //! The attributes of a program: `Threads/<tid>/CallStack` is the depth (null if nothing is open).
 //! `Threads/<tid>/CallStack/<n>` is the function that is open at depth n. `Threads/<tid>/Counters/<name>` is the last
-//! value of a counter. `CPUs/<n>/Current_thread` is the thread that was last seen on the CPU.
+//! value of a counter. `CPUs/<n>/Current_thread` is the thread that was last seen on the CPU. `schedule` has the
+//! attributes of a program whose context switches are known.
 
 use std::collections::{HashMap, HashSet};
 
 use super::names::label;
 use super::record::{Interval, Kind, Value, push_interval};
+use super::schedule::{kind, own};
+use super::strings::Strings;
 use super::thread_encoder::{Number, Op};
 use crate::model::{FunctionId, ThreadId, TraceInfo};
 
@@ -154,58 +157,18 @@ impl Engine {
     }
 }
 
-/// Function ids below this find their string by index.
-const LISTED: u32 = 1 << 20;
-
-/// The names of functions, each once, numbered in the order of their use.
-#[derive(Debug, Default)]
-pub(super) struct Strings {
-    /// The names, with the first function that had it.
-    pub(super) names: Vec<(String, FunctionId)>,
-    number_of: HashMap<String, u32>,
-    listed: Vec<Option<u32>>,
-    others: HashMap<u32, u32>,
-    /// Calls of functions whose name another function had first.
-    pub(super) shared: u64,
-}
-
-impl Strings {
-    #[inline]
-    fn of(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
-        let known = match self.listed.get(id.0 as usize) {
-            Some(&known) => known,
-            None => self.others.get(&id.0).copied(),
-        };
-        let number = known.unwrap_or_else(|| self.learn(id, info));
-        self.shared += u64::from(self.names[number as usize].1 != id);
-        number
-    }
-
-    #[cold]
-    fn learn(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
-        let name = info.function(id).map_or_else(|| id.to_string(), label);
-        let next = self.names.len() as u32;
-        let number = *self.number_of.entry(name.clone()).or_insert(next);
-        if number == next {
-            self.names.push((name, id));
-        }
-        if id.0 < LISTED {
-            let least = (id.0 as usize + 1).max(self.listed.len());
-            self.listed.resize(least, None);
-            self.listed[id.0 as usize] = Some(number);
-        } else {
-            self.others.insert(id.0, number);
-        }
-        number
-    }
-}
-
 /// A thread that has attributes.
 #[derive(Debug, Default)]
-struct Thread {
-    id: ThreadId,
-    /// Its key.
-    own: u32,
+pub(super) struct Thread {
+    pub(super) id: ThreadId,
+    /// Its states are known: its own value is its status.
+    pub(super) has_status: bool,
+    /// Its key (0: none yet).
+    pub(super) own: u32,
+    /// Key of `Current_cpu_rq` (0: none yet).
+    pub(super) run_queue: u32,
+    /// The place of the CPU on which it runs, by its states.
+    pub(super) runs_on: Option<usize>,
     /// Keys of `CallStack` (0: none yet) and of its levels, from 1.
     stack: u32,
     levels: Vec<u32>,
@@ -223,8 +186,12 @@ struct Thread {
 
 /// A CPU that has attributes.
 #[derive(Debug)]
-struct Cpu {
-    /// Key of `Current_thread`.
+pub(super) struct Cpu {
+    /// Its key.
+    pub(super) own: u32,
+    /// The threads that run there, by their states.
+    pub(super) running: u32,
+    /// Key of `Current_thread` (0: none yet).
     current: u32,
     /// The value means that a thread came to this CPU.
     arrival: bool,
@@ -233,16 +200,18 @@ struct Cpu {
 /// The state system of a program.
 #[derive(Debug)]
 pub(super) struct Builder {
-    engine: Engine,
-    threads: Vec<Thread>,
-    threads_key: u32,
-    cpus: Vec<Cpu>,
+    pub(super) engine: Engine,
+    pub(super) threads: Vec<Thread>,
+    pub(super) threads_key: u32,
+    pub(super) cpus: Vec<Cpu>,
     cpu_of: HashMap<u32, usize>,
     cpus_key: u32,
     pub(super) strings: Strings,
     /// The names of counters.
     pub(super) counters: Vec<String>,
     counter_of: HashMap<String, u32>,
+    /// The CPUs whose own values say whether a thread runs there.
+    status_cpus: HashSet<u32>,
     /// Keys whose values say their types themselves.
     any: HashSet<u32>,
     /// Changes of CPU that the state does not have, or has too late.
@@ -254,10 +223,16 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// A state whose history begins at `start`, with these threads.
-    pub(super) fn new(start: i64, threads: impl Iterator<Item = ThreadId>) -> Builder {
-        let thread = |id| Thread {
+    /// A state whose history begins at `start`, with these threads, whose states are known or not, and with these
+    /// CPUs on which a thread with known states runs at some time.
+    pub(super) fn new(
+        start: i64,
+        threads: impl Iterator<Item = (ThreadId, bool)>,
+        status_cpus: HashSet<u32>,
+    ) -> Builder {
+        let thread = |(id, has_status)| Thread {
             id,
+            has_status,
             ..Thread::default()
         };
         Builder {
@@ -270,6 +245,7 @@ impl Builder {
             strings: Strings::default(),
             counters: Vec::new(),
             counter_of: HashMap::new(),
+            status_cpus,
             any: HashSet::new(),
             untold_cpus: 0,
             bytes: Vec::new(),
@@ -281,17 +257,19 @@ impl Builder {
         &self.engine
     }
 
+    /// The next changes happen at `time`.
+    #[inline]
+    pub(super) fn advance(&mut self, time: i64) {
+        let (bytes, intervals, any) = (&mut self.bytes, &mut self.intervals, &self.any);
+        let mut out = |interval: &Interval| write(bytes, intervals, any, interval);
+        self.engine.advance(time, &mut out);
+    }
+
     /// A change of a thread, not before an earlier one.
     #[inline]
     pub(super) fn change(&mut self, thread: usize, time: i64, op: Op, info: &TraceInfo) {
-        let Builder {
-            engine,
-            bytes,
-            intervals,
-            any,
-            ..
-        } = self;
-        engine.advance(time, &mut |interval| write(bytes, intervals, any, interval));
+        self.advance(time);
+        let engine = &mut self.engine;
         match op {
             Op::Cpu(cpu) => {
                 let thread = &mut self.threads[thread];
@@ -371,24 +349,39 @@ impl Builder {
     }
 
     /// A CPU's place in the list.
-    fn cpu(&mut self, number: u32) -> usize {
+    pub(super) fn cpu(&mut self, number: u32) -> usize {
         let Builder {
             engine,
             cpus,
             cpus_key,
+            status_cpus,
             ..
         } = self;
         *self.cpu_of.entry(number).or_insert_with(|| {
             if *cpus_key == 0 {
                 *cpus_key = engine.create(0, Name::Word("CPUs"), Kind::None);
             }
-            let cpu = engine.create(*cpus_key, Name::Number(number.into()), Kind::None);
+            let name = Name::Number(number.into());
             cpus.push(Cpu {
-                current: engine.create(cpu, Name::Word("Current_thread"), Kind::Int),
+                own: engine.create(*cpus_key, name, kind(status_cpus.contains(&number))),
+                running: 0,
+                current: 0,
                 arrival: false,
             });
             cpus.len() - 1
         })
+    }
+
+    /// The place of a CPU that has a current thread.
+    #[cold]
+    fn current(&mut self, number: u32) -> usize {
+        let place = self.cpu(number);
+        let cpu = &mut self.cpus[place];
+        if cpu.current == 0 {
+            let word = Name::Word("Current_thread");
+            cpu.current = self.engine.create(cpu.own, word, Kind::Int);
+        }
+        place
     }
 
     /// The thread runs on its CPU now.
@@ -397,7 +390,7 @@ impl Builder {
         let known = &self.threads[thread];
         let place = match (known.place, known.cpu) {
             (Some(place), _) => place,
-            (None, Some(cpu)) => self.cpu(cpu),
+            (None, Some(cpu)) => self.current(cpu),
             (None, None) => return,
         };
         let thread = &mut self.threads[thread];
@@ -451,12 +444,8 @@ fn grow(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
 /// The attributes of a thread that is seen for the first time.
 #[cold]
 fn begin(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
-    if *threads == 0 {
-        *threads = engine.create(0, Name::Word("Threads"), Kind::None);
-    }
-    let own = engine.create(*threads, Name::Number(thread.id.0), Kind::None);
-    thread.own = own;
-    thread.stack = engine.create(own, Name::Word("CallStack"), Kind::Int);
+    own(thread, engine, threads);
+    thread.stack = engine.create(thread.own, Name::Word("CallStack"), Kind::Int);
 }
 
 #[cfg(test)]

@@ -50,15 +50,30 @@ pub(super) enum Role {
     Level(u32, u32),
     /// The thread that runs on a CPU.
     Cpu(u32),
+    /// The status of a thread, by its place in [`Tree::threads`].
+    Status(u32),
+    /// The CPU on which it runs or ran last.
+    RunQueue(u32),
+    /// The status of a CPU, which those of the threads say as well.
+    CpuStatus,
 }
 
 impl Role {
     /// The type that its values must have.
     fn kind(self) -> Option<Kind> {
         match self {
-            Role::Other => None,
-            Role::Depth(_) | Role::Cpu(_) => Some(Kind::Int),
+            // Without known states it is null, and another program may have any value there.
+            Role::Other | Role::Status(_) | Role::CpuStatus => None,
+            Role::Depth(_) | Role::Cpu(_) | Role::RunQueue(_) => Some(Kind::Int),
             Role::Level(..) => Some(Kind::Text),
+        }
+    }
+
+    /// The type that its values have where no file says so.
+    fn guess(self) -> Option<Kind> {
+        match self {
+            Role::Status(_) | Role::CpuStatus => Some(Kind::Int),
+            other => other.kind(),
         }
     }
 }
@@ -80,8 +95,10 @@ pub(super) struct Tree {
     node_of: Vec<Option<u32>>,
     pub(super) kinds: Vec<Kind>,
     pub(super) roles: Vec<Role>,
-    /// Numbers of the threads that have a call stack.
+    /// Numbers of the threads.
     pub(super) threads: Vec<u64>,
+    /// Of each, whether its states are all that there is of it.
+    pub(super) has_states_alone: Vec<bool>,
 }
 
 impl Tree {
@@ -233,6 +250,20 @@ impl Tree {
             }
             (node_of[key], roles[key]) = (Some(at as u32), role);
         }
+        let mut alone = vec![false; self.threads.len()];
+        let in_order = places.iter().filter_map(|place| match place {
+            Place::RunQueue(thread) => Some((*thread, true)),
+            _ => None,
+        });
+        // A call stack says more.
+        let stacks = places.iter().filter_map(|place| match place {
+            Place::Stack(thread) => Some((*thread, false)),
+            _ => None,
+        });
+        for (thread, is_alone) in in_order.chain(stacks) {
+            alone[thread as usize] = is_alone;
+        }
+        self.has_states_alone = alone;
         foreign.tell(
             told,
             "tree.json",
@@ -242,7 +273,7 @@ impl Tree {
         let named = |key: usize| node_of.get(key).is_some_and(Option::is_some);
         let (mut guessed, mut unfit) = (0, 0);
         for (key, (kind, role)) in kinds.iter_mut().zip(&mut roles).enumerate() {
-            let wanted = role.kind();
+            let (wanted, guess) = (role.kind(), role.guess());
             match *kind {
                 None => guessed += u64::from(named(key)),
                 Some(kind) if wanted.is_none_or(|wanted| wanted == kind || kind == Kind::Any) => {}
@@ -253,7 +284,12 @@ impl Tree {
                     *role = Role::Other;
                 }
             }
-            *kind = kind.or(wanted);
+            if matches!(role, Role::Status(_))
+                && !matches!(kind, None | Some(Kind::Int | Kind::Any))
+            {
+                *role = Role::Other;
+            }
+            *kind = kind.or(guess);
         }
         if guessed > 0 {
             let what = format!("{guessed} keys of the tree have no type; guessed from the tree");
@@ -279,6 +315,7 @@ enum Place {
     Cpus,
     Cpu(u32),
     Current(u32),
+    RunQueue(u32),
     Other,
 }
 
@@ -301,6 +338,7 @@ impl Place {
                 Err(_) => Place::Other,
             },
             (Some(Place::Thread(thread)), "CallStack") => Place::Stack(thread),
+            (Some(Place::Thread(thread)), "Current_cpu_rq") => Place::RunQueue(thread),
             (Some(Place::Stack(thread)), level) => match level.parse() {
                 Ok(level) if level > 0 => Place::Level(thread, level),
                 _ => Place::Other,
@@ -316,6 +354,9 @@ impl Place {
             Place::Stack(thread) => Role::Depth(thread),
             Place::Level(thread, level) => Role::Level(thread, level),
             Place::Current(cpu) => Role::Cpu(cpu),
+            Place::Thread(thread) => Role::Status(thread),
+            Place::RunQueue(thread) => Role::RunQueue(thread),
+            Place::Cpu(_) => Role::CpuStatus,
             _ => Role::Other,
         }
     }

@@ -20,6 +20,7 @@ use super::FILES;
 use super::merge::Changes;
 use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
+use super::schedule::{self, Timelines};
 use super::state_system::{Attribute, Builder, Name};
 use super::thread_encoder::{Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
@@ -27,10 +28,11 @@ use crate::json::push_text;
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
+use crate::states::States;
 use crate::writer::{Writer, tell_kept};
 
 /// Bytes of intervals that are collected before they are written.
-const CHUNK: usize = 256 * 1024;
+pub(super) const CHUNK: usize = 256 * 1024;
 
 /// The state of a thread beside its changes.
 #[derive(Debug, Default)]
@@ -52,36 +54,44 @@ pub(super) struct TcstateWriter {
     untold: Untold,
     losses: Losses,
     failed: Option<io::Error>,
+    states: States,
+    /// From these times on, nothing was known of any thread.
+    anew: Vec<u64>,
 }
 
 impl TcstateWriter {
     /// `folder` exists and is empty.
     pub(super) fn new(folder: PathBuf, info: &TraceInfo) -> TcstateWriter {
+        let mut losses = Losses::default();
+        losses.add_all_but_switches(&info.schedule);
         TcstateWriter {
             folder,
             scale: Scale::new(info.clock.frequency),
+            states: States::new(&info.schedule),
+            anew: schedule::anew(info),
             info: TraceInfo {
-                threads: Vec::new(),
-                ..info.clone()
+                functions: info.functions.clone(),
+                ..info.without_lists()
             },
             threads: Vec::new(),
             thread_of: HashMap::new(),
             now: 0,
             changes: Changes::default(),
             untold: Untold::default(),
-            losses: Losses::default(),
+            losses,
             failed: None,
         }
     }
 
-    /// Start and end of the history.
-    fn range(&self) -> (i64, i64) {
+    /// Start and end of the history. `states` are the first and last change of a state.
+    fn range(&self, states: Option<(i64, i64)>) -> (i64, i64) {
         let begin = self.info.start.map(|start| self.nanos(start));
         let encoders = || self.threads.iter().map(|known| &known.encoder);
         let first =
             encoders().filter_map(|encoder| Some(encoder.first? - i64::from(encoder.before > 0)));
         let counted = || encoders().filter_map(|encoder| encoder.counted);
         let first = first.chain(counted().map(|(first, _)| first));
+        let first = first.chain(states.map(|(first, _)| first));
         let start = first.chain(begin).min().unwrap_or(0);
         let last = encoders()
             .filter(|encoder| encoder.first.is_some())
@@ -91,6 +101,7 @@ impl TcstateWriter {
         let end = self.info.end.filter(|_| is_open);
         let end = end.map(|end| self.nanos(end));
         let last = last.chain(counted().map(|(_, last)| last));
+        let last = last.chain(states.map(|(_, last)| last));
         (start, last.chain(end).max().unwrap_or(start))
     }
 
@@ -125,22 +136,31 @@ impl TcstateWriter {
             known.encoder.finish(&mut self.untold);
         }
         self.info.functions.sort_by_key(|function| function.id);
-        let (start, end) = self.range();
+        let mut threads: Vec<ThreadId> = self.threads.iter().map(|known| known.thread.id).collect();
+        let with_states = self.states.threads();
+        let is_other = |thread: &&ThreadId| !self.thread_of.contains_key(*thread);
+        threads.extend(with_states.iter().filter(is_other));
+        let clock = &self.info.clock;
+        let (extent, cpus) = schedule::extent(&self.states, clock, &threads);
+        let (start, end) = self.range(extent);
         let changes = std::mem::take(&mut self.changes);
-        let threads = self.threads.iter().map(|known| known.thread.id);
-        let mut builder = Builder::new(start, threads);
+        let mut timelines = Timelines::new(&self.states, clock, &threads);
+        let has_status = |id: &ThreadId| (*id, !self.states.all(*id).is_empty());
+        let mut builder = Builder::new(start, threads.iter().map(has_status), cpus);
         let info = &self.info;
         let (types, tree, state, history) = (FILES[0].1, FILES[1].1, FILES[2].1, FILES[3].1);
         save(&self.folder, history, |out| {
             // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
             changes.merge(|thread, time, op, &number| {
+                timelines.write_until(time, &mut builder, out)?;
                 match op {
                     Op::Counter(name) => builder.counter(thread, time, name, number, info),
                     op => builder.change(thread, time, op, info),
                 }
                 hand_over(&mut builder, out, CHUNK)
             })?;
+            timelines.write_until(end, &mut builder, out)?;
             builder.finish(end);
             hand_over(&mut builder, out, 1)?;
             let header = Header {
@@ -207,13 +227,18 @@ impl TcstateWriter {
             timestamp: Some(end),
             threads: threads.collect(),
             strings: strings.map(|((_, id), number)| (number, *id)).collect(),
+            anew: self.anew.clone(),
             info: self.info.clone(),
         }
     }
 }
 
 /// Writes intervals if at least this many bytes of them wait.
-fn hand_over(builder: &mut Builder, out: &mut dyn Write, least: usize) -> io::Result<()> {
+pub(super) fn hand_over(
+    builder: &mut Builder,
+    out: &mut dyn Write,
+    least: usize,
+) -> io::Result<()> {
     if builder.bytes.len() < least {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::package::{Package, said};
 use fdr_tests::support::folder::Folder;
-use fdr_tests::support::program::{Outcome, Program};
+use fdr_tests::support::program::{Outcome, Program, fdr};
 use object::{Object, ObjectSymbol};
 
 /// Parts of names that only readers have.
@@ -130,4 +130,23 @@ fn a_program_has_the_formats_of_its_features() {
     assert_eq!(text.lines().count(), 1, "the dump's line alone: {text}");
     assert_eq!(extensions(&folder), ["ctf"]);
     assert_eq!(readers(&with_ctf), [""; 0]);
+
+    let with_notes = build(&["--features", "notes"], "debug");
+    for format in ["heph", "htdump", "htdump-be", "et", "iet", "ctf"] {
+        let folder = Folder::new("features-notes");
+        let outcome = run(&with_notes, &folder, &[("FDR_FORMAT", format)]);
+        assert!(!outcome.stderr.contains("left out"), "{outcome:?}");
+        let trace = fs::read_dir(folder.path()).expect("the folder").next();
+        let trace = trace.expect("a trace").expect("a file").path();
+        let to = ["convert", "--to", "jsonl", "-o", "-"].map(AsRef::as_ref);
+        let lines = fdr(&[&to[..], &[trace.as_os_str()]].concat());
+        let mut lines = lines.lines();
+        let is_event = |line: &&str| line.contains("\"type\":\"event\"");
+        let event = lines.find(is_event).expect("the event");
+        assert!(
+            event.contains("\"name\":\"fdr_tests_lean::lean\""),
+            "{format}: {event}"
+        );
+        assert!(event.contains("\"number\":1"), "{format}: {event}");
+    }
 }

@@ -32,14 +32,23 @@ const LEAST_CALLS: u64 = 10_000;
 pub(super) struct Pair {
     name: String,
     every: f64,
-    kept: f64,
+    other: f64,
 }
 
 impl Pair {
-    /// By how much the time with short calls differs, as a part of the other one.
+    /// By how much the second time differs, as a part of the first one.
     fn difference(&self) -> f64 {
-        self.kept / self.every - 1.0
+        self.other / self.every - 1.0
     }
+}
+
+/// A program's functions in runs with records of each call, beside other runs.
+#[derive(Debug)]
+pub(super) struct Compared {
+    /// The runs with short calls.
+    pub(super) kept: Vec<Pair>,
+    /// As many runs more with records of each call: by how much two equal runs differ.
+    pub(super) again: Vec<Pair>,
 }
 
 /// Self time a call in each run, by function.
@@ -57,13 +66,13 @@ fn times<'a>(reports: &'a [Report]) -> BTreeMap<&'a str, Vec<f64>> {
 }
 
 /// The functions that all runs called often enough, the one that differs most first.
-pub(super) fn compare(every: &[Report], kept: &[Report]) -> Vec<Pair> {
-    let others = times(kept);
+pub(super) fn compare(every: &[Report], other: &[Report]) -> Vec<Pair> {
+    let others = times(other);
     let pairs = times(every).into_iter().filter_map(|(name, every)| {
         Some(Pair {
             name: name.to_owned(),
             every: median(every),
-            kept: median(others.get(name)?.iter().copied()),
+            other: median(others.get(name)?.iter().copied()),
         })
     });
     let mut pairs: Vec<Pair> = pairs.collect();
@@ -72,26 +81,29 @@ pub(super) fn compare(every: &[Report], kept: &[Report]) -> Vec<Pair> {
     pairs
 }
 
-/// How well the times of all programs agree.
-pub(super) fn table(programs: &[(&str, Vec<Pair>)]) -> Table {
-    let heads = "program | functions | within 2 % | within 5 % | the most | self, ns: FDR_KEEP=0 | FDR_KEEP=10s | function";
+/// How well the times of all programs agree. `again`: those of two equal runs.
+pub(super) fn table(programs: &[(&str, Compared)]) -> Table {
+    let heads = "program | functions | within 2 % | again | within 5 % | again | the most | self, ns: FDR_KEEP=0 | FDR_KEEP=10s | function";
     let mut table = Table::new(heads);
-    for (name, pairs) in programs {
-        let within = |most: f64| {
+    for (name, compared) in programs {
+        let within = |pairs: &[Pair], most: f64| {
             let found = pairs.iter().filter(|pair| pair.difference().abs() <= most);
             found.count().to_string()
         };
+        let Compared { kept, again } = compared;
         let mut first = vec![
             (*name).to_owned(),
-            pairs.len().to_string(),
-            within(0.02),
-            within(0.05),
+            kept.len().to_string(),
+            within(kept, 0.02),
+            within(again, 0.02),
+            within(kept, 0.05),
+            within(again, 0.05),
         ];
-        for pair in pairs.iter().take(3) {
+        for pair in kept.iter().take(3) {
             table.add(first.iter().cloned().chain([
                 format!("{:+.1} %", pair.difference() * 100.0),
                 format!("{:.1}", pair.every),
-                format!("{:.1}", pair.kept),
+                format!("{:.1}", pair.other),
                 pair.name.clone(),
             ]));
             first = vec![String::new(); first.len()];
@@ -143,13 +155,21 @@ mod tests {
             report("totals", &functions)
         });
         let pairs = compare(&every, &kept);
-        let of = |name: &str, every, kept| Pair {
+        let of = |name: &str, every, other| Pair {
             name: name.to_owned(),
             every,
-            kept,
+            other,
         };
         assert_eq!(pairs, [of("b", 21.0, 23.0), of("c", 30.0, 30.3)]);
-        let text = table(&[("p", pairs)]).text();
+        let again = compare(&every, &every);
+        let compared = Compared { kept: pairs, again };
+        let text = table(&[("p", compared)]).text();
         assert!(text.contains("+9.5 %") && text.contains("+1.0 %"), "{text}");
+        let row = text
+            .lines()
+            .find(|line| line.starts_with("p "))
+            .expect(&text);
+        let words: Vec<&str> = row.split_whitespace().take(6).collect();
+        assert_eq!(words, ["p", "2", "1", "2", "1", "2"], "{text}");
     }
 }

@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::HashMap;
 
-use super::overlaps::Seen;
+use super::overlaps::{HeldUp, Seen};
 use super::tree::Tree;
 
 /// The part of the excess that a cause has at least.
@@ -219,6 +219,8 @@ pub(super) struct Compared<'a> {
     pub(super) own: &'a [Step],
     /// The part of all time during which a function is open on some thread.
     pub(super) always: &'a dyn Fn(FunctionId) -> f64,
+    /// A thread that waited for this one explains nothing, either.
+    pub(super) held_up: &'a HeldUp,
 }
 
 /// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
@@ -249,7 +251,9 @@ pub(super) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
     for (&(_, thread, function), presence) in here {
         let present = part(slow, length, thread, function);
         let is_own = compared.own.iter().any(|step| step.function == function);
-        if present < PRESENT || is_own {
+        let held_up = compared.held_up.get(&(slow, thread)).copied();
+        let is_held_up = held_up.is_some_and(|ticks| ticks as f64 >= MOST * length as f64);
+        if present < PRESENT || is_own || is_held_up {
             continue;
         }
         let usual = usual(function);

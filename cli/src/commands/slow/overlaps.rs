@@ -2,6 +2,8 @@
 //! function was open on each thread during each of a few stretches of time.
 
 use fdr_formats::calls::Ended;
+use fdr_formats::model::NoteKind;
+use fdr_formats::notes::Note;
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
@@ -75,12 +77,16 @@ pub(super) struct Presence {
 /// By place of the stretch, thread and function.
 pub(super) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
 
+/// By place of the stretch and thread, the ticks that the thread waited for something which that stretch's thread held.
+pub(super) type HeldUp = HashMap<(usize, ThreadId), u64>;
+
 /// The pass.
 pub(super) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     states: Option<&'a States>,
     thread: ThreadId,
     seen: Seen,
+    held_up: HeldUp,
 }
 
 impl<'a> OverlapPass<'a> {
@@ -90,19 +96,25 @@ impl<'a> OverlapPass<'a> {
             states,
             thread: ThreadId::default(),
             seen: HashMap::new(),
+            held_up: HashMap::new(),
         }
     }
 
     /// Adds up what several workers saw.
-    pub(super) fn gather(passes: Vec<OverlapPass<'_>>) -> Seen {
-        let mut seen = Seen::new();
-        for (key, more) in passes.into_iter().flat_map(|pass| pass.seen) {
-            let sum = seen.entry(key).or_default();
-            sum.ticks = sum.ticks.saturating_add(more.ticks);
-            sum.running = sum.running.saturating_add(more.running);
-            sum.depth = sum.depth.max(more.depth);
+    pub(super) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, HeldUp) {
+        let (mut seen, mut held_up) = (Seen::new(), HeldUp::new());
+        for pass in passes {
+            for (key, more) in pass.seen {
+                let sum = seen.entry(key).or_default();
+                sum.ticks = sum.ticks.saturating_add(more.ticks);
+                sum.running = sum.running.saturating_add(more.running);
+                sum.depth = sum.depth.max(more.depth);
+            }
+            for (key, ticks) in pass.held_up {
+                *held_up.entry(key).or_default() += ticks;
+            }
         }
-        seen
+        (seen, held_up)
     }
 }
 
@@ -114,6 +126,22 @@ impl Pass for OverlapPass<'_> {
     }
 
     fn entered(&mut self, _: FunctionId, (): ()) {}
+
+    fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {
+        let Some(Note::ThreadState { holder, waited, .. }) = Note::decode(kind, body) else {
+            return;
+        };
+        if holder == 0 || waited == 0 {
+            return;
+        }
+        let begin = Ticks(time.0.saturating_sub(waited));
+        for (place, from, until) in self.stretches.overlaps(self.thread, begin, time) {
+            let is_by = |stretch: &Stretch| stretch.thread.0 == holder;
+            if self.stretches.list.get(place).is_some_and(is_by) {
+                *self.held_up.entry((place, self.thread)).or_default() += until.since(from).0;
+            }
+        }
+    }
 
     fn ended(&mut self, ended: &Ended<()>, _: bool) {
         if ended.untimed {

@@ -20,6 +20,8 @@ use crate::ui;
 const MOST: f64 = 0.5;
 /// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
+/// It is told that the thread was preempted, too, from that part of the time on.
+const TOLD: f64 = 0.2;
 /// Page faults from which a call's are told.
 const MANY_FAULTS: u64 = 1024;
 
@@ -88,15 +90,19 @@ impl CallStates {
             }
             (Some(State::Preempted), None) => ": the thread was preempted".to_owned(),
             (Some(State::Running), _) => {
+                let spent = &self.known.spent;
+                let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
+                let is_told = spent.preempted.0 as f64 >= TOLD * spent.all().0 as f64;
                 let mut words = ": the thread computed".to_owned();
+                if is_told {
+                    words += &format!(" for {}", time(spent.running));
+                }
                 if self.page_faults >= MANY_FAULTS {
                     words += &format!(", with about {} page faults", ui::count(self.page_faults));
                 }
-                let spent = &self.known.spent;
-                if spent.preempted > spent.running {
-                    let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
-                    let (ran, preempted) = (time(spent.running), time(spent.preempted));
-                    words += &format!(" for {ran}, and was preempted for {preempted}");
+                if let Some(by) = self.by.filter(|_| is_told) {
+                    let (preempted, by) = (time(spent.preempted), by.in_words(info));
+                    words += &format!(", and was preempted for {preempted} by {by}");
                 }
                 words
             }

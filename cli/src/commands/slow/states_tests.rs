@@ -140,7 +140,9 @@ fn a_call_that_computed_says_so_with_its_page_faults() {
         ])
     });
     let both = sentences(&both, &LONG);
-    let wanted = format!("{computed} for 400.9 \u{b5}s, and was preempted for 600.0 \u{b5}s.");
+    let wanted = format!(
+        "{computed} for 400.9 \u{b5}s, and was preempted for 600.0 \u{b5}s by another process."
+    );
     assert_eq!(both, [wanted]);
     let fault = model::Cause::PageFault;
     assert_eq!(

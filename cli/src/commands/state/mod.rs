@@ -3,6 +3,7 @@
 //! A state history is looked up; of any other trace all events are read, in constant memory.
 
 mod show;
+mod states;
 mod waiting;
 
 use std::collections::BTreeMap;
@@ -25,6 +26,7 @@ use crate::trace;
 use crate::ui::{self, Progress};
 use crate::windows::is_cut;
 use crate::{clock, input};
+use states::ThreadState;
 use waiting::Both;
 
 const HELP: &str = "\
@@ -36,6 +38,8 @@ thread's records of that moment are overwritten, fdr says so.
 Of each CPU you see the thread that ran there last. A call that the recorder
 had to close at the end of the trace is still open there. If a thread waited
 for a lock of fdr::sync, you see the lock, and who held it when the wait began.
+If the trace has the states of threads (FDR_SCHED=1), you see whether each
+thread ran, was preempted or waited, and since when.
 Of a state history you see all other attributes, too.
 
 --snapshot writes Trace Compass's own format. Trace Compass starts its analysis
@@ -81,6 +85,8 @@ struct Answer<'a> {
     threads: Option<Vec<ThreadId>>,
     /// The threads that waited for a lock, a condition or a channel.
     waiting: Vec<OpenWait>,
+    /// Whether threads ran or waited.
+    states: Vec<ThreadState>,
     /// Threads whose older records are overwritten, and where their records begin, in ns.
     begins: BTreeMap<u64, i64>,
 }
@@ -107,7 +113,10 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
     if options.selection.is_of_threads() && path.is_dir() && tcstate::is_history(path) {
         let source = TcstateSource::open(path).map_err(|error| trace::about(path, error))?;
         trace::warn_of_damage(path, source.diagnostics(), 0);
-        let (start, end) = source.range();
+        // As of any other trace: beyond the calls, most states are not known.
+        let calls = source.calls();
+        let calls = calls.filter(|_| !source.info().schedule.is_empty());
+        let (start, end) = calls.unwrap_or_else(|| source.range());
         let span = Span { start, end };
         let time = span.find(&options.at, &source.info().clock)?;
         let state = source.state(time);
@@ -204,6 +213,7 @@ fn answer(
         trace,
         info,
         span,
+        states: states::at(info, state.time),
         state,
         threads,
         waiting,

@@ -1,6 +1,6 @@
 //! A state, printed for people and as JSON. What a trace says is cleaned before people see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::Write;
 
 use fdr_formats::tcstate::state::{Attribute, Value};
@@ -8,6 +8,7 @@ use fdr_formats::{ThreadId, TraceInfo};
 use serde::Serialize;
 
 use super::Answer;
+use super::states::ThreadState;
 use crate::report::json;
 use crate::report::wait_table::waited_for;
 use crate::report::waits::OpenWait;
@@ -20,7 +21,11 @@ enum Place<'a> {
     Stack(u64, Option<u64>),
     /// The thread on a CPU.
     Cpu(&'a str),
-    /// Something of a thread.
+    /// The status or the CPU of a thread, which are told in words.
+    Status(u64),
+    /// Whether a thread of the program runs on a CPU.
+    CpuStatus,
+    /// Something else of a thread.
     Thread(u64),
     Other,
 }
@@ -30,12 +35,14 @@ fn place(attribute: &Attribute) -> Place<'_> {
     let number = |text: &str| text.parse::<u64>().ok();
     match path[..] {
         ["Threads", id, ref rest @ ..] => match (number(id), rest) {
+            (Some(id), [] | ["Current_cpu_rq"]) => Place::Status(id),
             (Some(id), ["CallStack"]) => Place::Stack(id, None),
             (Some(id), ["CallStack", level]) => Place::Stack(id, number(level)),
             (Some(id), _) => Place::Thread(id),
             (None, _) => Place::Other,
         },
         ["CPUs", cpu, "Current_thread"] => Place::Cpu(cpu),
+        ["CPUs", _] => Place::CpuStatus,
         _ => Place::Other,
     }
 }
@@ -51,13 +58,21 @@ impl Answer<'_> {
     fn shows(&self, attribute: &Attribute) -> bool {
         match place(attribute) {
             _ if self.threads.is_none() => true,
-            Place::Stack(id, _) | Place::Thread(id) => self.wanted(ThreadId(id)),
+            Place::Stack(id, _) | Place::Thread(id) | Place::Status(id) => {
+                self.wanted(ThreadId(id))
+            }
             Place::Cpu(_) => match attribute.value {
                 Value::Int(id) => self.wanted(ThreadId(id as u64)),
                 _ => false,
             },
-            Place::Other => false,
+            Place::CpuStatus | Place::Other => false,
         }
+    }
+
+    /// The states of the threads that were asked for.
+    fn states(&self) -> impl Iterator<Item = &ThreadState> {
+        let all = self.states.iter();
+        all.filter(|state| self.wanted(ThreadId(state.thread)))
     }
 }
 
@@ -94,8 +109,24 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     let listed = info.threads.iter().map(|thread| thread.id.0);
     let threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();
     let others = frames.keys().copied().filter(|id| !threads.contains(id));
-    for id in threads.iter().copied().chain(others) {
+    let threads: Vec<u64> = threads.iter().copied().chain(others).collect();
+    // Then those that made no call.
+    let listed: HashSet<u64> = threads.iter().copied().collect();
+    let known = answer.states().filter(|state| state.state.is_some());
+    let silent = known
+        .map(|state| state.thread)
+        .filter(|id| !listed.contains(id));
+    let states: HashMap<u64, &ThreadState> =
+        answer.states().map(|state| (state.thread, state)).collect();
+    for id in threads.into_iter().chain(silent) {
         writeln!(out, "\n{}", thread_in_words(info, ThreadId(id)))?;
+        if let Some(known) = states.get(&id) {
+            writeln!(out, "     {}", known.in_words(state.time))?;
+        }
+        if !listed.contains(&id) {
+            writeln!(out, "     no calls of it are recorded")?;
+            continue;
+        }
         let mut stack = frames.get(&id).cloned().unwrap_or_default();
         stack.sort_by_key(|(level, _)| *level);
         if stack.is_empty() {
@@ -147,7 +178,13 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     }
     let mut first = true;
     for attribute in shown().filter(|attribute| attribute.value != Value::Null) {
-        if let Place::Other | Place::Thread(_) = place(attribute) {
+        let is_told = match place(attribute) {
+            Place::Other | Place::Thread(_) => false,
+            // Another program may have other values there.
+            Place::Status(_) | Place::CpuStatus => !answer.states.is_empty(),
+            Place::Stack(..) | Place::Cpu(_) => true,
+        };
+        if !is_told {
             if std::mem::take(&mut first) {
                 writeln!(out)?;
             }
@@ -204,6 +241,7 @@ struct Json<'a> {
     end_ns: i64,
     unix_ns: Option<u64>,
     waiting: Vec<&'a OpenWait>,
+    states: Vec<&'a ThreadState>,
     overwritten: Vec<JsonOverwritten>,
     attributes: Vec<JsonAttribute<'a>>,
 }
@@ -244,6 +282,7 @@ pub(super) fn json(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     let waiting = waiting.filter(|wait| answer.wanted(ThreadId(wait.thread)));
     let document = Json {
         waiting: waiting.collect(),
+        states: answer.states().collect(),
         file: answer.trace.to_string_lossy().into_owned(),
         format: &answer.info.format,
         time_ns: answer.state.time,

@@ -92,7 +92,7 @@ const FUNCTIONS: &[Column<Row>] = &[
 /// Those where states are known.
 const WITH_STATES: &[Column<Row>] = &[
     CALLS_A_SECOND,
-    OWN,
+    Column { from: 100, ..OWN },
     RUNNING,
     WAITING,
     Column { from: 100, ..TOTAL },

@@ -13,6 +13,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::figures::{Interval, Picture, Row, Sort, ThreadRow, between};
 use super::reading::{Look, OneRing, Spent};
 use super::view::{Page, View, Wish};
+use crate::report::states::{InStates, RowStates};
 
 fn function(name: &str, calls: u64, own: u64) -> Row {
     Row {
@@ -142,6 +143,48 @@ fn the_end_of_the_process_is_told_first() {
         lines[1],
         "process 4711 has ended: the last figures · functions of all threads · by self"
     );
+}
+
+#[test]
+fn functions_with_states_at_80_and_at_120_columns() {
+    let mut view = view(Page::Functions, Sort::Waiting);
+    let mut shown = picture();
+    shown.states_over_ns = Some(500_000_000);
+    let states = |waiting_ns| {
+        let own = InStates {
+            running_ns: 1_000_000,
+            waiting_ns,
+            ..InStates::default()
+        };
+        Some(RowStates { total: own, own })
+    };
+    for (row, waiting) in shown.functions.iter_mut().zip([5_000_000, 400_000_000]) {
+        row.interval.states = states(waiting);
+        row.interval.states_per_second = 2.0;
+    }
+    let lines = screen(&mut view, Some(&shown), 80, 8);
+    let wanted = [
+        "functions of all threads · by waiting",
+        "  calls/s  running/s  waiting/s       p99  function",
+        "     1.00   2.000 ms   800.0 ms  123.5 µs  <my_app::toke…y_to_all_of_the_words",
+        "1,234,567   2.000 ms   10.00 ms  123.5 µs  my_app::handle",
+    ];
+    assert_eq!(lines[1..5], wanted);
+    let wide = screen(&mut view, Some(&shown), 120, 8);
+    let head = "  calls/s    self/s  running/s  waiting/s   total/s       p50       p99  function";
+    assert_eq!(wide[2], head);
+    // Keys that these figures do not have are passed over.
+    let press_s = |view: &mut View, picture: &Picture| {
+        let _ = view.key(
+            KeyEvent::new(KeyCode::Char('s'), KeyModifiers::NONE),
+            picture,
+        );
+        view.sort.in_words()
+    };
+    view.sort = Sort::Own;
+    assert_eq!(press_s(&mut view, &shown), "running");
+    view.sort = Sort::Own;
+    assert_eq!(press_s(&mut view, &picture()), "total");
 }
 
 #[test]

@@ -196,8 +196,12 @@ pub(super) fn of_call(viewed: &Viewed, meant: Meant) -> anyhow::Result<Details> 
         .threads
         .get(meant.thread)
         .map(|thread| thread.id);
+    let total = follower.found.map(|(total, _)| total);
+    let total = total.unwrap_or(meant.end.saturating_sub(meant.start));
     let known = viewed.states.as_ref().zip(id).map(|(states, id)| {
-        let known = states.known(id, Ticks(meant.start), Ticks(meant.end));
+        // What is asked for may end elsewhere: it is a picture's, of some pixels.
+        let end = meant.start.saturating_add(total);
+        let known = states.known(id, Ticks(meant.start), Ticks(end));
         States {
             running_ns: nanos(known.spent.running.0),
             preempted_ns: nanos(known.spent.preempted.0),
@@ -206,11 +210,7 @@ pub(super) fn of_call(viewed: &Viewed, meant: Meant) -> anyhow::Result<Details> 
         }
     });
     Ok(Details {
-        total_ns: nanos(
-            follower
-                .found
-                .map_or(meant.end.saturating_sub(meant.start), |found| found.0),
-        ),
+        total_ns: nanos(total),
         self_ns: follower.found.map(|(_, own)| nanos(own)),
         calls_inside: follower.calls_inside,
         states: known,

@@ -2,6 +2,8 @@
 
 #[fdr::traced]
 fn work(number: usize) -> usize {
+    #[cfg(feature = "notes")]
+    fdr::event!("lean", number);
     number + 1
 }
 

@@ -1,0 +1,318 @@
+//! The states of threads as attributes, with the names and numbers of Trace Compass's kernel analysis. A trace that
+//! knows no context switch has none of these attributes. This file must never state more than [`States`] knows.
+//!
+//! | attribute | its value |
+//! | --- | --- |
+//! | `Threads/<tid>` | its status: 1 it waits, 2 it runs, 5 it was preempted; null: not known |
+//! | `Threads/<tid>/Current_cpu_rq` | the CPU on which it runs, or ran last |
+//! | `CPUs/<n>` | 1: a thread of the program runs there; null: not known, because others may |
+//!
+//! A stay of less than 1 ns is in no history: of several states in one ns, the last counts.
+//!
+//! Source of the numbers: `StateValues` of Trace Compass's kernel analysis. It calls them *wait blocked* (1), *run in
+//! user mode* (2) and *wait for CPU* (5). A program does not see its system calls and interrupts.
+
+use std::cmp::Reverse;
+#[cfg(feature = "read")]
+use std::collections::{BTreeMap, HashMap};
+use std::collections::{BinaryHeap, HashSet};
+use std::io::{self, Write};
+
+use super::record::{Kind, Value};
+use super::state_system::{Builder, Engine, Name, Thread};
+use super::writer::{CHUNK, hand_over};
+use crate::model::{Clock, State, Switch, ThreadId, Ticks, TraceInfo};
+use crate::states::{States, Stay};
+
+/// A CPU runs a thread in user mode.
+const CPU_RUNS: i64 = 1;
+
+/// The status of a thread.
+pub(super) fn status(state: Option<State>) -> Value {
+    match state {
+        Some(State::Waiting) => Value::Int(1),
+        Some(State::Running) => Value::Int(2),
+        Some(State::Preempted) => Value::Int(5),
+        None => Value::Null,
+    }
+}
+
+/// A thread is in this state from here on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Change {
+    pub(super) time: i64,
+    /// The thread's place in the list.
+    pub(super) thread: usize,
+    pub(super) state: Option<State>,
+    pub(super) cpu: Option<u32>,
+}
+
+/// One thread's changes.
+struct Line<'a> {
+    thread: usize,
+    stays: &'a [Stay],
+    clock: &'a Clock,
+}
+
+impl Iterator for Line<'_> {
+    type Item = Change;
+
+    fn next(&mut self) -> Option<Change> {
+        loop {
+            let (stay, rest) = self.stays.split_first()?;
+            self.stays = rest;
+            let time = nanos(self.clock, stay.from);
+            let is_last = |next: &Stay| nanos(self.clock, next.from) > time;
+            if stay.from < stay.until && rest.first().is_none_or(is_last) {
+                return Some(Change {
+                    time,
+                    thread: self.thread,
+                    state: stay.state,
+                    cpu: stay.cpu.map(|cpu| cpu.0),
+                });
+            }
+        }
+    }
+}
+
+fn nanos(clock: &Clock, ticks: Ticks) -> i64 {
+    i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX)
+}
+
+/// The changes of all threads in order of time. Memory is one change for each thread.
+pub(super) struct Timelines<'a> {
+    lines: Vec<(Line<'a>, Option<Change>)>,
+    /// Time and place of each thread that has more.
+    heap: BinaryHeap<Reverse<(i64, usize)>>,
+    taken: Vec<Change>,
+}
+
+impl<'a> Timelines<'a> {
+    /// Of these threads.
+    pub(super) fn new(states: &'a States, clock: &'a Clock, threads: &[ThreadId]) -> Timelines<'a> {
+        let (mut lines, mut heap) = (Vec::with_capacity(threads.len()), BinaryHeap::new());
+        for (place, thread) in threads.iter().enumerate() {
+            let mut line = Line {
+                thread: place,
+                stays: states.all(*thread),
+                clock,
+            };
+            let first = line.next();
+            heap.extend(first.map(|first| Reverse((first.time, place))));
+            lines.push((line, first));
+        }
+        Timelines {
+            lines,
+            heap,
+            taken: Vec::new(),
+        }
+    }
+
+    /// All changes of the earliest time that still has some, at or before this one.
+    pub(super) fn until(&mut self, time: i64) -> Option<(i64, &[Change])> {
+        let Reverse((now, _)) = *self.heap.peek().filter(|next| next.0.0 <= time)?;
+        self.taken.clear();
+        while let Some(Reverse((_, place))) = self.heap.peek().filter(|next| next.0.0 == now) {
+            let place = *place;
+            self.heap.pop();
+            let (line, next) = &mut self.lines[place];
+            self.taken.extend(*next);
+            *next = line.next();
+            self.heap
+                .extend(next.map(|next| Reverse((next.time, place))));
+        }
+        Some((now, &self.taken))
+    }
+
+    /// Writes all changes up to that time.
+    pub(super) fn write_until(
+        &mut self,
+        time: i64,
+        builder: &mut Builder,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        while let Some((now, changes)) = self.until(time) {
+            builder.states(now, changes);
+            hand_over(builder, out, CHUNK)?;
+        }
+        Ok(())
+    }
+}
+
+/// The times from which nothing is known of any thread, in ns.
+pub(super) fn anew(info: &TraceInfo) -> Vec<u64> {
+    let switches = info.schedule.switches.iter();
+    let of_all = switches.filter(|switch| switch.thread == ThreadId(0));
+    let in_ns = |switch: &Switch| info.clock.nanos(switch.time).0;
+    let mut times: Vec<u64> = of_all.map(in_ns).collect();
+    times.sort_unstable();
+    times.dedup();
+    times
+}
+
+/// The first and the last time of a change, and the CPUs on which a thread runs at some time.
+pub(super) fn extent(
+    states: &States,
+    clock: &Clock,
+    threads: &[ThreadId],
+) -> (Option<(i64, i64)>, HashSet<u32>) {
+    let mut times: Option<(i64, i64)> = None;
+    let mut cpus = HashSet::new();
+    for thread in threads {
+        let stays = states.all(*thread);
+        for change in (Line {
+            thread: 0,
+            stays,
+            clock,
+        }) {
+            let (first, last) = times.unwrap_or((change.time, change.time));
+            times = Some((first.min(change.time), last.max(change.time)));
+            if change.state == Some(State::Running) {
+                cpus.extend(change.cpu);
+            }
+        }
+    }
+    (times, cpus)
+}
+
+impl Builder {
+    /// What threads do from `time` on, which is not before an earlier change.
+    pub(super) fn states(&mut self, time: i64, changes: &[Change]) {
+        self.advance(time);
+        // The CPUs that a thread comes to or leaves. Their values are known when all threads have moved.
+        let mut touched = Vec::new();
+        for change in changes {
+            let runs = change.state == Some(State::Running);
+            let cpu = change.cpu.filter(|_| runs).map(|cpu| self.cpu(cpu));
+            let Some(thread) = self.threads.get_mut(change.thread) else {
+                continue;
+            };
+            own(thread, &mut self.engine, &mut self.threads_key);
+            if thread.run_queue == 0 {
+                let word = Name::Word("Current_cpu_rq");
+                thread.run_queue = self.engine.create(thread.own, word, Kind::Int);
+            }
+            self.engine.set(thread.own, status(change.state));
+            self.engine.set(thread.run_queue, cpu_value(change.cpu));
+            let before = std::mem::replace(&mut thread.runs_on, cpu);
+            if before == cpu {
+                continue;
+            }
+            if let Some(place) = before {
+                self.cpus[place].running -= 1;
+                touched.push(place);
+            }
+            if let Some(place) = cpu {
+                self.cpus[place].running += 1;
+                touched.push(place);
+            }
+        }
+        for place in touched {
+            let cpu = &self.cpus[place];
+            self.engine.set(cpu.own, cpu_status(cpu.running));
+        }
+    }
+}
+
+/// A value, and since when it is that: `None`: since the start.
+#[cfg(feature = "read")]
+pub(super) type Since = (Option<i64>, Value);
+
+/// The attributes of states at a time: all that the trace ever has.
+#[cfg(feature = "read")]
+#[derive(Debug, Default)]
+pub(super) struct StatesAt {
+    /// The first time at which a state is known.
+    pub(super) first: Option<i64>,
+    /// By thread: its status, and its CPU.
+    pub(super) threads: BTreeMap<ThreadId, [Since; 2]>,
+    /// By number: a CPU's status.
+    pub(super) cpus: BTreeMap<u32, Since>,
+}
+
+#[cfg(feature = "read")]
+impl StatesAt {
+    /// The state of a trace at a time in ns.
+    pub(super) fn of(info: &TraceInfo, time: i64) -> StatesAt {
+        let states = States::new(&info.schedule);
+        let threads = states.threads();
+        let (extent, cpus) = extent(&states, &info.clock, &threads);
+        let null = (None, Value::Null);
+        let mut moment = StatesAt {
+            first: extent.map(|(first, _)| first),
+            threads: BTreeMap::new(),
+            cpus: cpus.into_iter().map(|cpu| (cpu, null)).collect(),
+        };
+        let set = |known: &mut Since, now: i64, value: Value| {
+            if known.1 != value {
+                *known = (Some(now), value);
+            }
+        };
+        let mut running: HashMap<u32, u32> = HashMap::new();
+        let mut runs_on: HashMap<usize, u32> = HashMap::new();
+        let mut timelines = Timelines::new(&states, &info.clock, &threads);
+        while let Some((now, changes)) = timelines.until(i64::MAX) {
+            let mut touched = Vec::new();
+            for change in changes {
+                let id = threads[change.thread];
+                let [own, run_queue] = moment.threads.entry(id).or_insert([null; 2]);
+                if now > time {
+                    continue;
+                }
+                set(own, now, status(change.state));
+                set(run_queue, now, cpu_value(change.cpu));
+                let runs = change.state == Some(State::Running);
+                let cpu = change.cpu.filter(|_| runs);
+                let before = match cpu {
+                    Some(cpu) => runs_on.insert(change.thread, cpu),
+                    None => runs_on.remove(&change.thread),
+                };
+                if let Some(cpu) = cpu {
+                    *running.entry(cpu).or_default() += 1;
+                }
+                if let Some(cpu) = before {
+                    *running.entry(cpu).or_default() -= 1;
+                }
+                touched.extend(cpu.into_iter().chain(before));
+            }
+            for cpu in touched {
+                let count = running.get(&cpu).copied().unwrap_or(0);
+                let known = moment.cpus.entry(cpu).or_insert(null);
+                set(known, now, cpu_status(count));
+            }
+        }
+        moment
+    }
+}
+
+/// The CPU of a thread.
+fn cpu_value(cpu: Option<u32>) -> Value {
+    cpu.map_or(Value::Null, |cpu| Value::Int(cpu.into()))
+}
+
+/// The status of a CPU on which so many threads of the program run.
+fn cpu_status(running: u32) -> Value {
+    match running {
+        0 => Value::Null,
+        _ => Value::Int(CPU_RUNS),
+    }
+}
+
+/// Makes sure that a thread has a key.
+pub(super) fn own(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
+    if *threads == 0 {
+        *threads = engine.create(0, Name::Word("Threads"), Kind::None);
+    }
+    if thread.own == 0 {
+        let (name, kind) = (Name::Number(thread.id.0), kind(thread.has_status));
+        thread.own = engine.create(*threads, name, kind);
+    }
+}
+
+/// The type of the own value of a thread or a CPU.
+pub(super) fn kind(has_status: bool) -> Kind {
+    match has_status {
+        true => Kind::Int,
+        false => Kind::None,
+    }
+}

@@ -1,0 +1,251 @@
+//! States of threads in histories that are damaged or made up: what is wrong is said, and never believed.
+
+use std::fs;
+use std::ops::ControlFlow;
+use std::os::unix::fs::FileExt;
+
+use crate::common::tcstate::{Folder, read_folder, write};
+use crate::common::thread;
+use crate::tcstate_states::{PREEMPTED, RUNNING, WAITING, calls, info, schedule, stays};
+use fdr_formats::states::States;
+use fdr_formats::{ThreadId, Ticks, TraceInfo};
+
+/// Two threads with states, and one that has states alone.
+fn small() -> (TraceInfo, Folder) {
+    let list = [
+        (1000, 0, 0, None),
+        (1010, 7, 1, WAITING),
+        (1030, 7, 1, RUNNING),
+        (1035, 7, 1, PREEMPTED),
+        (1035, 8, 1, RUNNING),
+        (1040, 9, 2, RUNNING),
+        (1050, 0, 0, None),
+    ];
+    let info = info(1_000_000_000, schedule(&list));
+    let (folder, _) = write(&info, &[(thread(7), calls(1000)), (thread(8), calls(1000))]);
+    (info, folder)
+}
+
+/// Where each interval with a value is in history.bin, with its attribute and its value.
+fn intervals(folder: &Folder) -> Vec<(usize, String)> {
+    let source = fdr_formats::open(folder.path()).expect("a folder");
+    let mut list = Vec::new();
+    let visit = &mut |record: &fdr_formats::source::Record<'_>| {
+        if record.kind == "Interval" && !record.detail.ends_with("null") {
+            list.push((record.offset as usize, record.detail.to_owned()));
+        }
+        ControlFlow::Continue(())
+    };
+    source.records(visit).expect("a readable file");
+    list
+}
+
+fn told(folder: &Folder) -> Vec<String> {
+    let read = read_folder(folder.path()).expect("readable");
+    read.diagnostics.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn numbers_that_are_none_are_said_and_not_believed() {
+    let (info, folder) = small();
+    let whole = folder.bytes("history.bin");
+    let at = |attribute: &str| {
+        let found = intervals(&folder);
+        let found = found
+            .into_iter()
+            .find(|(_, detail)| detail.contains(attribute));
+        found.expect("an interval").0
+    };
+    let status = at("Threads/7 to 1029 ns: 1");
+    let cpu = at("Threads/9/Current_cpu_rq to 1050 ns: 2");
+    for (place, value, wanted) in [
+        (
+            status,
+            99,
+            "thread 7 has status 99, which is none of 0 to 6; that is left out",
+        ),
+        (
+            status,
+            -1,
+            "thread 7 has status -1, which is none of 0 to 6; that is left out",
+        ),
+        (
+            status,
+            i64::MIN,
+            "thread 7 has status -9223372036854775808, which is none",
+        ),
+        (
+            cpu,
+            1 << 40,
+            "thread 9 has CPU 1099511627776; that is left out",
+        ),
+        (cpu, -1, "thread 9 has CPU -1; that is left out"),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[place + 20..place + 28].copy_from_slice(&value.to_le_bytes());
+        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        let told = told(&folder);
+        let wanted = format!("at byte {place}: history.bin: {wanted}");
+        // The state at the end is another, too.
+        let is_expected = |told: &String| told.starts_with(&wanted) || told.contains("state.json");
+        assert!(told.iter().all(is_expected), "{told:?}");
+        assert!(
+            told.iter().any(|told| told.starts_with(&wanted)),
+            "{told:?}"
+        );
+        let read = read_folder(folder.path()).expect("readable");
+        let states = States::new(&read.info.schedule);
+        let (thread, time) = if place == cpu { (9, 1045) } else { (7, 1020) };
+        let state = states
+            .at(ThreadId(thread), Ticks(time))
+            .and_then(|stay| stay.state);
+        assert_eq!(state, None, "{told:?}");
+        // What another thread did is known.
+        assert_eq!(stays(&read.info, ThreadId(8)), stays(&info, ThreadId(8)));
+    }
+    // What Trace Compass's own analysis knows beside.
+    for (value, wanted) in [
+        (0, None),
+        (3, RUNNING),
+        (4, RUNNING),
+        (5, PREEMPTED),
+        (6, WAITING),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[status + 20..status + 28].copy_from_slice(&i64::to_le_bytes(value));
+        fs::write(folder.path().join("history.bin"), &bytes).expect("space");
+        assert_eq!(told(&folder), [""; 0]);
+        let read = read_folder(folder.path()).expect("readable");
+        let states = States::new(&read.info.schedule);
+        let state = states
+            .at(ThreadId(7), Ticks(1020))
+            .and_then(|stay| stay.state);
+        assert_eq!(state, wanted, "{value}");
+    }
+}
+
+#[test]
+fn threads_and_times_that_are_none_are_not_believed() {
+    let (info, folder) = small();
+    let tree = String::from_utf8(folder.bytes("tree.json")).expect("UTF-8");
+    let read = |from: &str, to: &str| {
+        assert!(tree.contains(from), "{tree}");
+        fs::write(folder.path().join("tree.json"), tree.replace(from, to)).expect("space");
+        read_folder(folder.path()).expect("readable")
+    };
+    // Two attributes of one thread.
+    let two = read("\"8\":", "\"07\":");
+    let told: Vec<String> = two.diagnostics.iter().map(ToString::to_string).collect();
+    let wanted = "history.bin: thread 7 has two states at once; that is left out";
+    assert!(told.iter().any(|told| told.contains(wanted)), "{told:?}");
+    // Thread 0 stands for all threads.
+    let none = read("\"9\":", "\"0\":");
+    let told: Vec<String> = none.diagnostics.iter().map(ToString::to_string).collect();
+    let wanted = "history.bin: thread 0 is no thread of a program; its state is left out";
+    assert!(
+        !told.is_empty() && told.iter().all(|told| told.contains(wanted)),
+        "{told:?}"
+    );
+    assert_eq!(stays(&none.info, ThreadId(7)), stays(&info, ThreadId(7)));
+    let far = read("\"9\":", &format!("\"{}\":", u64::MAX));
+    assert_eq!(far.diagnostics, []);
+    assert_eq!(
+        stays(&far.info, ThreadId(u64::MAX)),
+        stays(&info, ThreadId(9))
+    );
+    let lone = read("\"Current_cpu_rq\"", "\"Prio\"");
+    let told: Vec<String> = lone.diagnostics.iter().map(ToString::to_string).collect();
+    assert!(
+        told.len() == 1 && told[0].contains("a status without a CPU (Current_cpu_rq)"),
+        "{told:?}"
+    );
+    assert!(lone.info.schedule.switches.is_empty());
+    fs::write(folder.path().join("tree.json"), &tree).expect("space");
+
+    let meta = String::from_utf8(folder.bytes("meta.json")).expect("UTF-8");
+    assert!(meta.contains("\"states_anew\":[1000,1050],"), "{meta}");
+    let many = format!("[{}1]", "0,".repeat(1 << 19));
+    for times in [
+        "[-1,1e9,\"x\",{},99999999999999999999999]",
+        "[[[]]]",
+        "[18446744073709551615]",
+        &many,
+        "[]",
+    ] {
+        let hostile = meta.replace("[1000,1050]", times);
+        fs::write(folder.path().join("meta.json"), hostile).expect("space");
+        let read = read_folder(folder.path()).expect("readable");
+        for thread in [7, 8, 9].map(ThreadId) {
+            assert_eq!(
+                stays(&read.info, thread),
+                stays(&info, thread),
+                "{times:.40}"
+            );
+        }
+    }
+    fs::write(
+        folder.path().join("meta.json"),
+        meta.replace("[1000,1050]", "7"),
+    )
+    .expect("space");
+    assert!(
+        read_folder(folder.path()).expect("readable").diagnostics[0]
+            .what
+            .contains("states_anew are lists")
+    );
+    fs::remove_file(folder.path().join("meta.json")).expect("a file");
+    let read = read_folder(folder.path()).expect("readable");
+    assert_eq!(stays(&read.info, ThreadId(7)), stays(&info, ThreadId(7)));
+}
+
+#[test]
+fn damage_takes_states_away_and_makes_none() {
+    let (info, folder) = small();
+    let threads = [7, 8, 9].map(ThreadId);
+    let whole = States::new(&info.schedule);
+    let is_part = |folder: &Folder, is_flipped: bool, what: &str| {
+        let Ok(read) = read_folder(folder.path()) else {
+            return;
+        };
+        let states = States::new(&read.info.schedule);
+        // Another end of an interval can be anything.
+        let is_said = is_flipped && !read.diagnostics.is_empty();
+        for thread in threads {
+            for time in 1000..1050 {
+                let state =
+                    |states: &States| states.at(thread, Ticks(time)).and_then(|stay| stay.state);
+                let (found, wanted) = (state(&states), state(&whole));
+                assert!(
+                    found.is_none() || found == wanted || is_said,
+                    "{what}: thread {thread} at {time}: {found:?}"
+                );
+            }
+        }
+    };
+    let bytes = folder.bytes("history.bin");
+    let values = intervals(&folder);
+    let is_value = |at: usize| {
+        let mut from = values.iter().map(|(from, _)| from + 20);
+        from.any(|from| (from..from + 8).contains(&at))
+    };
+    // Changed where it is: a file that is written anew may go to the disk.
+    let mut options = fs::OpenOptions::new();
+    let path = folder.path().join("history.bin");
+    let file = options.write(true).open(path).expect("a file");
+    for at in 64..bytes.len() {
+        for mask in [1, 8, 0xff] {
+            file.write_at(&[bytes[at] ^ mask], at as u64)
+                .expect("a file");
+            match is_value(at) {
+                // Another value is no damage that can be seen.
+                true => drop(read_folder(folder.path())),
+                false => is_part(&folder, true, &format!("byte {at} ^ {mask:#x}")),
+            }
+        }
+        file.write_at(&bytes[at..=at], at as u64).expect("a file");
+    }
+    for end in (0..bytes.len()).rev() {
+        file.set_len(end as u64).expect("a file");
+        is_part(&folder, false, &format!("cut at byte {end}"));
+    }
+}
