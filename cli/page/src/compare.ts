@@ -75,12 +75,13 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
     return [cell(figure, was), cell(figure, value(pair.after, figure)), el("td", { class: by ? (by > 0 ? "more" : "less") : "soft", title }, by === null ? "-" : `${sign}${text(figure, by)}`)];
   };
   const row = (pair: Pair): HTMLElement =>
-    el("tr", { "data-compared": true }, ...FIGURES.flatMap(([figure]) => cells(pair, figure)),
-      el("td", { class: "name" }, el("button", { class: "link", title: clean(pair.name).slice(0, 2000), onclick: () => host.search(pair.name) }, clean(pair.name).slice(0, 500))));
+    el("tr", { "data-compared": true },
+      el("td", { class: "name" }, el("button", { class: "link", title: clean(pair.name).slice(0, 2000), onclick: () => host.search(pair.name) }, clean(pair.name).slice(0, 500))),
+      ...FIGURES.flatMap(([figure]) => cells(pair, figure)));
   return el(
     "table", { class: "compared" },
     el("caption", {}, `before: ${clean(names[0])} · after: ${clean(names[1])} · functions are the same if their names are`),
-    el("thead", {}, el("tr", {}, ...FIGURES.flatMap(head), el("th", { scope: "col", class: "name" }, "function"))),
+    el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "name" }, "function"), ...FIGURES.flatMap(head))),
     el("tbody", {}, ...pairs.slice(0, MOST).map(row), pairs.length > MOST && el("tr", {}, el("td", { colspan: 13, class: "soft" }, `${pairs.length - MOST} more functions: fdr diff has them`))),
   );
 }

@@ -56,7 +56,7 @@ export async function call(host: Host): Promise<Node[]> {
   const list = el("dl", {}, ...facts.filter(([, value]) => value !== null).flatMap(([name, value]) => [el("dt", {}, name), el("dd", {}, value ?? "")]));
   const rank = el("div", {}, el("p", { class: "soft" }, "counting all calls of the function…"));
   const why = el("div", { class: "why" });
-  void source.survey(selected.trace, [selected.function], selected).then(
+  void source.survey(selected.trace, [selected.function], selected, {}, host.signal).then(
     (survey) => {
       if (!host.is_current()) return;
       fill(rank, ...ranked(host, selected.trace, selected, survey, details.total_ns));

@@ -5,7 +5,7 @@ import { draw as band } from "./band";
 import { Bars, colour } from "./bars";
 import { draw as curve, Pen } from "./curves";
 import { CALLS, CLIPPED, Picture, place, Row, SHORT } from "./model";
-import { clean, duration, last, shorten, tail } from "./format";
+import { clean, duration, last, short, shorten, tail } from "./format";
 import { heading, lane as tasks } from "./task_lanes";
 import { AXIS, GUTTER, has_band, Lane, ROW, Stage } from "./stage";
 import { tone } from "./tones";
@@ -177,14 +177,14 @@ export class Drawing implements Pen {
     context.fillText(shorten(clean(thread.name), 60) || `thread ${thread.id}`, 8, top + 12);
     context.fillStyle = this.colour("soft");
     context.font = "11px system-ui, sans-serif";
-    const facts = [thread.name ? `thread ${thread.id}` : ""];
+    const file = stage.info.traces.length > 1 ? shorten(clean(short(trace.file)), 40) : "";
+    const facts = [[thread.name && (file ? String(thread.id) : `thread ${thread.id}`), file].filter((fact) => fact).join(", ")];
     if (thread.has_failed) facts.push("named by the trace's reason");
-    if (stage.info.traces.length > 1) facts.push(shorten(clean(trace.file.split("/").at(-1) ?? ""), 40));
     if (lane.rows < thread.depth) facts.push(`+ ${thread.depth - lane.rows} deeper rows (click)`);
     facts
       .filter((fact) => fact)
       .forEach((fact, nth) => {
-        if (top + 26 + nth * 13 < top + lane.height) context.fillText(fact, 8, top + 27 + nth * 13);
+        if (33 + nth * 13 <= lane.height) context.fillText(fact, 8, top + 27 + nth * 13);
       });
     context.restore();
   }

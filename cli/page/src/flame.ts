@@ -30,7 +30,7 @@ export async function flame(host: Host): Promise<Node[]> {
   for (const [nth, trace] of stage.info.traces.entries()) {
     const wanted = marked(stage, nth);
     if (!wanted || (by !== "time" && !trace.has_states)) continue;
-    const graph = await source.flame(nth, wanted, by);
+    const graph = await source.flame(nth, wanted, by, host.signal);
     const { words, options } = stretch(wanted, "");
     const state = by === "time" ? "" : `--by ${by} `;
     const left_out = graph.left_out > 0 ? ` · ${duration(graph.left_out)} in paths too small to see` : "";

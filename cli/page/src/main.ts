@@ -40,7 +40,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   const tip = el("div", { id: "tip", hidden: true });
   const notes = el("ul", { id: "notes", "aria-label": "what to know of this trace" });
   const title = el("h1");
-  const find = el("input", { type: "search", placeholder: "search functions ( / )", "aria-label": "search functions by text or glob" });
+  const find = el("input", { type: "search", placeholder: "search ( / )", "aria-label": "search functions by text or glob" });
   const unseen = el("p", { class: "unseen", "aria-live": "polite" });
   const aligned = el("select", { "aria-label": "how the traces are aligned", onchange: () => align(aligned.value as Alignment) },
     ...ALIGNMENTS.map(([by, text]) => el("option", { value: by }, text)));
@@ -373,7 +373,10 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
 
   /** Says how many calls are slow. At the start they are shown, unless the address says what is. */
   async function count_slow(): Promise<void> {
-    const count = await causes.count();
+    const { snapshot } = stage.info;
+    // Of a snapshot that is replaced meanwhile, nobody wants to know.
+    const count = await causes.count().catch(() => null);
+    if (snapshot !== stage.info.snapshot) return;
     fill(slow_button, count === null ? "Slow calls" : count === 0 ? "No slow calls" : things(count, "slow call"));
     const is_fresh = is_first && Object.keys(read_view).length === 0 && !panel.is_shown && !view.selected && !view.mark;
     is_first = false;

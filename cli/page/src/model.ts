@@ -265,12 +265,12 @@ export interface Source {
   tasks(trace: number, lanes: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]>;
   /** A task: one with that number, or the one in a lane at a tick. Its list has the polls around the tick. */
   task(trace: number, wanted: string | number, at: number): Promise<Task>;
-  table(trace: number, marked: Marked): Promise<Report>;
-  flame(trace: number, marked: Marked, by: string): Promise<Flame>;
-  slow(trace: number, marked: Marked): Promise<Slow>;
+  table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report>;
+  flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame>;
+  slow(trace: number, marked: Marked, signal?: AbortSignal): Promise<Slow>;
   details(trace: number, call: Call): Promise<Details>;
   /** The slowest are those within what is marked. */
-  survey(trace: number, functions: number[], at: Call | null, marked?: Marked): Promise<Survey>;
+  survey(trace: number, functions: number[], at: Call | null, marked?: Marked, signal?: AbortSignal): Promise<Survey>;
   why(trace: number, call: Call): Promise<Slow>;
 }
 

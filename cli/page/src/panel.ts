@@ -29,6 +29,8 @@ export interface Host {
   show_task(trace: number, task: string, at: number): void;
   /** Shows the tab anew. */
   refresh(): void;
+  /** Gives up what is asked for content that nobody wants any more. */
+  readonly signal: AbortSignal;
   /** Whether the content that is being made is still wanted. */
   is_current(): boolean;
 }
@@ -46,6 +48,7 @@ export class Panel {
   private readonly tables: Tables;
   private tab: Tab = "table";
   private serial = 0;
+  private control = new AbortController();
   /** The control that had the focus before the content was made anew. */
   private lost: string | null = null;
 
@@ -167,8 +170,10 @@ export class Panel {
   async refresh(): Promise<void> {
     if (!this.is_shown) return;
     const serial = ++this.serial;
+    this.control.abort();
+    this.control = new AbortController();
     const is_current = (): boolean => serial === this.serial;
-    const host: Host = { ...this.actions, stage: this.stage, source: this.source, causes: this.causes, refresh: () => void this.refresh(), is_current };
+    const host: Host = { ...this.actions, stage: this.stage, source: this.source, causes: this.causes, refresh: () => void this.refresh(), is_current, signal: this.control.signal };
     this.mark_tabs();
     const { activeElement: focused } = document;
     if (focused && focused !== this.body && this.body.contains(focused) && focused.matches(":focus-visible")) this.lost = focused.getAttribute("data-key") ?? "";

@@ -41,8 +41,8 @@ export class Served implements Source {
     }
   }
 
-  async json<T>(path: string, values: Values = {}): Promise<T> {
-    return (await (await this.ask(path, values)).json()) as T;
+  async json<T>(path: string, values: Values = {}, signal?: AbortSignal): Promise<T> {
+    return (await (await this.ask(path, values, signal)).json()) as T;
   }
 
   async info(): Promise<Info> {
@@ -77,24 +77,24 @@ export class Served implements Source {
     return this.json("task", { trace, at, ...(typeof wanted === "string" ? { task: wanted } : { lane: wanted }) });
   }
 
-  table(trace: number, marked: Marked): Promise<Report> {
-    return this.json("table", { trace, ...of(marked) });
+  table(trace: number, marked: Marked, signal?: AbortSignal): Promise<Report> {
+    return this.json("table", { trace, ...of(marked) }, signal);
   }
 
-  flame(trace: number, marked: Marked, by: string): Promise<Flame> {
-    return this.json("flame", { trace, by, ...of(marked) });
+  flame(trace: number, marked: Marked, by: string, signal?: AbortSignal): Promise<Flame> {
+    return this.json("flame", { trace, by, ...of(marked) }, signal);
   }
 
-  slow(trace: number, marked: Marked): Promise<Slow> {
-    return this.json("slow", { trace, ...of(marked) });
+  slow(trace: number, marked: Marked, signal?: AbortSignal): Promise<Slow> {
+    return this.json("slow", { trace, ...of(marked) }, signal);
   }
 
   details(trace: number, call: Call): Promise<Details> {
     return this.json("call", { trace, ...of_call(call) });
   }
 
-  survey(trace: number, functions: number[], at: Call | null, marked: Marked = {}): Promise<Survey> {
-    return this.json("survey", { trace, functions: functions.join(","), ...(at ? of_call(at) : {}), ...of(marked) });
+  survey(trace: number, functions: number[], at: Call | null, marked: Marked = {}, signal?: AbortSignal): Promise<Survey> {
+    return this.json("survey", { trace, functions: functions.join(","), ...(at ? of_call(at) : {}), ...of(marked) }, signal);
   }
 
   why(trace: number, call: Call): Promise<Slow> {

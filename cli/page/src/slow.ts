@@ -13,7 +13,7 @@ export async function slow(host: Host): Promise<Node[]> {
     const wanted = marked(stage, nth);
     if (!wanted) continue;
     if (!trace.has_times) continue;
-    const answer = await (wanted.from_ns === undefined ? host.causes.of_trace(nth) : source.slow(nth, wanted));
+    const answer = await (wanted.from_ns === undefined ? host.causes.of_trace(nth) : source.slow(nth, wanted, host.signal));
     const { words } = stretch(wanted, "");
     const head = answer.calls.length === 0 ? "no call stands out" : "calls far above the usual of their function";
     found.push(el("h2", { tabindex: -1, class: "soft" }, `${clean(trace.file)}: ${words}: ${head}`));

@@ -30,7 +30,7 @@ export class Tables {
       const wanted = marked(stage, nth);
       if (!wanted) continue;
       const key = JSON.stringify([nth, wanted]);
-      const report = this.reports.get(key) ?? (await source.table(nth, wanted));
+      const report = this.reports.get(key) ?? (await source.table(nth, wanted, host.signal));
       if (this.reports.size > 50) this.reports.clear();
       this.reports.set(key, report);
       reports.push(report);

@@ -8,6 +8,8 @@ import { createInterface } from "node:readline";
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { fragment, number, panel, settled, sought, told } from "./helpers.mjs";
+import { slow_call } from "./slow_call.mjs";
 
 const [executablePath, fdr, folder, pid, trace, hostile, noted, changed] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
@@ -43,26 +45,10 @@ async function open(url, options = {}) {
   return { page, bad, context };
 }
 
-/** Until nothing more is drawn. */
-async function settled(page) {
-  const picture = () => page.evaluate(() => document.querySelector("canvas").toDataURL().length + document.querySelector("#panel").textContent);
-  for (let last = "", same = 0; same < 3; ) {
-    await page.waitForTimeout(80);
-    const now = await picture();
-    same = now === last && !/reading…|counting|comparing/.test(now) ? same + 1 : 0;
-    last = now;
-  }
-}
-
-const fragment = (page) => page.evaluate(() => location.hash);
-const panel = (page) => page.textContent("#panel .body");
-
 /** The rows of the table: function and the ns of each cell. */
 const table = (page) =>
   page.$$eval("#panel tbody tr[data-function]", (rows) =>
     rows.map((row) => ({ id: Number(row.dataset.function), cells: [...row.querySelectorAll("td")].map((cell) => (cell.title.endsWith(" ns") ? cell.title : cell.textContent)) })));
-
-const number = (text) => (text === "-" ? null : Number(text.replace(/[^0-9]/g, "")));
 
 /** The table says what the report says, to the nanosecond. */
 function same(rows, report) {
@@ -113,73 +99,6 @@ async function keys(page) {
   assert.match(await panel(page), /of [\d,]+ calls|longest|shortest/);
   await page.keyboard.press("f");
   await settled(page);
-}
-
-const focused = (page) => page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.textContent}`);
-
-/** The slow call: it is shown at once, leads to the calls that are meant, and is explained without asking. */
-async function slow_call(page, is_file) {
-  await page.waitForFunction(() => document.querySelector("header").textContent.includes("1 slow call"));
-  await settled(page);
-  assert.match(await panel(page), /app::step 60\.\d+ µs, usually 1\d\d ns · at .* on worker-1 \(thread 8\)/);
-  assert.match(await page.title(), /^\S+\.fdr/);
-  // The first Tab is seen; then with keys alone.
-  await page.keyboard.press("Tab");
-  assert.ok(await page.evaluate(() => document.activeElement.matches(":focus-visible")));
-  await page.focus("#panel article button");
-  await page.keyboard.press("Enter");
-  await settled(page);
-  assert.match(await focused(page), /^H2 app::step · 60\.\d+ µs/);
-  assert.match(await page.textContent("#panel .sentence"), /app::leaf/);
-  assert.ok(await page.isDisabled("#panel button:has-text('slowest call')"));
-  const outer = await fragment(page);
-  // The call inside, which is no slow call by itself.
-  await page.click("#panel .why td button:has-text('app::leaf')");
-  await settled(page);
-  assert.match(await page.textContent("#panel h2"), /^app::leaf/);
-  assert.equal(await page.$$eval("#panel .sentence", (found) => found.length), is_file ? 0 : 1);
-  // The call around, and again the longest one inside.
-  const inner = await fragment(page);
-  await page.focus("canvas");
-  await page.keyboard.press("ArrowUp");
-  await page.waitForFunction((call) => location.hash.includes(call), outer.match(/call=[\d,]+/)[0]);
-  await page.keyboard.press("Shift+ArrowDown");
-  await page.waitForFunction((call) => location.hash.includes(call), inner.match(/call=[\d,]+/)[0]);
-  // Tabs by their numbers and by arrows; a tab without content is not there.
-  await page.keyboard.press("1");
-  assert.equal(await page.textContent("[role=tab][aria-selected=true]"), "Functions");
-  await page.focus("[role=tab][aria-selected=true]");
-  await page.keyboard.press("ArrowRight");
-  assert.match(await focused(page), /^BUTTON Flame graph/);
-  assert.equal(await page.isVisible("[role=tab]:has-text('Task')"), false);
-  await page.keyboard.press("c");
-  assert.equal(await page.textContent("[role=tab][aria-selected=true]"), "Slow calls");
-  // A function leads to its slowest call.
-  await page.keyboard.press("1");
-  await settled(page);
-  await page.click("#panel tr[data-function='3'] td:nth-child(7) button");
-  await settled(page);
-  assert.ok((await fragment(page)).includes(inner.match(/call=[\d,]+/)[0]));
-  // The panel's height.
-  const height = () => page.$eval("#panel", (panel) => panel.offsetHeight);
-  const before = await height();
-  await page.focus("#panel [role=separator]");
-  await page.keyboard.press("ArrowUp");
-  assert.ok((await height()) > before + 20);
-  await page.keyboard.press("ArrowDown");
-  // A click where nothing is takes the selection back.
-  await page.focus("canvas");
-  await page.keyboard.press("f");
-  await settled(page);
-  const box = await (await page.$("canvas")).boundingBox();
-  await page.mouse.click(box.x + 300, box.y + 66);
-  await settled(page);
-  assert.match(await panel(page), /No call is selected/);
-  await page.keyboard.press("e");
-  assert.match(await page.textContent("#status"), /nothing is selected/);
-  await page.keyboard.press("?");
-  assert.match(await page.textContent("dialog"), /Colours and signs/);
-  await page.keyboard.press("Escape");
 }
 
 await served(trace, async (url) => {
@@ -244,22 +163,6 @@ assert.ok(statSync(file).size < 20e6);
   await context.close();
   console.log("from a file: ok");
 }
-
-/** The height at which the page tells something below the pointer; without `is_there`, it has to tell it nowhere. */
-async function sought(page, x, text, is_there = true) {
-  const box = await (await page.$("canvas")).boundingBox();
-  for (let y = box.y + 66; y < box.y + box.height; y += 3) {
-    await page.mouse.move(x, y);
-    if (await told(page).then((found) => text.test(found))) {
-      assert.ok(is_there, `${text} at ${y}`);
-      return y;
-    }
-  }
-  assert.ok(!is_there, `${text} is nowhere at ${x}`);
-  return null;
-}
-
-const told = (page) => page.$eval("#tip", (tip) => (tip.hidden ? "" : tip.textContent));
 
 /** Shows a stretch of time. */
 async function look(page, from, to) {
@@ -367,7 +270,7 @@ for (const is_file of [false, true]) {
 /** The rows of the comparison: by function, the ns or the numbers of its cells. */
 const compared = (page) =>
   page.$$eval("#panel tr[data-compared]", (rows) =>
-    rows.map((row) => [row.querySelector(".name").textContent, [...row.querySelectorAll("td")].slice(0, 12).map((cell) => (cell.title || cell.textContent).replace(/, .*%$/, ""))]));
+    rows.map((row) => [row.querySelector(".name").textContent, [...row.querySelectorAll("td:not(.name)")].map((cell) => (cell.title || cell.textContent).replace(/, .*%$/, ""))]));
 
 /** The comparison says what the reports of both say. */
 async function same_change(page, options) {

@@ -16,7 +16,7 @@ use super::page;
 use super::paths::Flame;
 use super::picture::Asked;
 use super::pyramid::OPEN;
-use super::server::Pages;
+use super::server::{Asker, Pages};
 use super::survey;
 use super::tasks::{self, Tasks, Wanted};
 use super::viewed::{Marked, Viewed};
@@ -303,19 +303,19 @@ impl Api {
         to_json(&found.ok_or_else(|| Answer::text(404, "no such task\n"))?)
     }
 
-    fn table(&self, request: &Request) -> Result<Answer, Answer> {
-        let report = self.trace(request)?.report(&marked(request)?);
+    fn table(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+        let report = self.trace(request)?.report(&marked(request)?, asker);
         report.map(Answer::json).map_err(failed)
     }
 
-    fn slow(&self, request: &Request) -> Result<Answer, Answer> {
-        let slow = self.trace(request)?.slow(&marked(request)?);
+    fn slow(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+        let slow = self.trace(request)?.slow(&marked(request)?, asker);
         slow.map(Answer::json).map_err(failed)
     }
 
-    fn why(&self, request: &Request) -> Result<Answer, Answer> {
+    fn why(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
-        let why = viewed.why(meant(&viewed, request)?);
+        let why = viewed.why(meant(&viewed, request)?, asker);
         why.map(Answer::json).map_err(failed)
     }
 
@@ -325,7 +325,7 @@ impl Api {
         to_json(&details.map_err(failed)?)
     }
 
-    fn survey(&self, request: &Request) -> Result<Answer, Answer> {
+    fn survey(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
         let functions: Vec<u32> = numbers(request, "functions")?;
         let functions = functions.into_iter().map(FunctionId).collect();
@@ -333,19 +333,22 @@ impl Api {
             true => Some(meant(&viewed, request)?),
             false => None,
         };
-        to_json(&survey::of_functions(&viewed, &functions, at, &marked(request)?).map_err(failed)?)
+        to_json(
+            &survey::of_functions(&viewed, &functions, at, &marked(request)?, asker)
+                .map_err(failed)?,
+        )
     }
 
-    fn flame(&self, request: &Request) -> Result<Answer, Answer> {
+    fn flame(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
         let by = request.query.get("by").map_or("time", String::as_str);
         let state = State::ALL.into_iter().find(|state| state.name() == by);
-        let paths = self.trace(request)?.paths(&marked(request)?, state);
+        let paths = self.trace(request)?.paths(&marked(request)?, state, asker);
         to_json(&Flame::new(&paths.map_err(failed)?))
     }
 }
 
 impl Pages for Api {
-    fn answer(&self, path: &str, request: &Request) -> Answer {
+    fn answer(&self, path: &str, request: &Request, asker: Asker<'_>) -> Answer {
         let answer = match path {
             "" => Ok(Answer::page(page::served())),
             "api/info" => self.info(),
@@ -354,12 +357,12 @@ impl Pages for Api {
             "api/tasks" => self.tasks(request),
             "api/task" => self.task(request),
             "api/curves" => self.curves(request),
-            "api/table" => self.table(request),
-            "api/flame" => self.flame(request),
-            "api/slow" => self.slow(request),
+            "api/table" => self.table(request, asker),
+            "api/flame" => self.flame(request, asker),
+            "api/slow" => self.slow(request, asker),
             "api/call" => self.call(request),
-            "api/survey" => self.survey(request),
-            "api/why" => self.why(request),
+            "api/survey" => self.survey(request, asker),
+            "api/why" => self.why(request, asker),
             _ => Err(Answer::text(404, "not here\n")),
         };
         answer.unwrap_or_else(|answer| answer)

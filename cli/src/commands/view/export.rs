@@ -1,7 +1,6 @@
 //! The page as one file that needs no server: the data stand in it, compressed. Short calls are joined until the file is
 //! small enough, and the page says so. Must never write a file that is larger than that.
 
-use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -11,6 +10,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
+use foldhash::HashSet;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -19,6 +19,7 @@ use super::counters;
 use super::index::Line;
 use super::page;
 use super::picture::Asked;
+use super::server::Asker;
 use super::tasks::TaskOf;
 use super::viewed::{Marked, Viewed};
 use super::wire;
@@ -62,11 +63,11 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
     let mut answers = Answers::default();
     for viewed in traces {
         viewed.index.build(&*viewed.source);
-        let report = viewed.report(&Marked::default())?;
+        let report = viewed.report(&Marked::default(), Asker::OURSELVES)?;
         answers.reports.push(raw(report)?);
         let slow = match trace::is_timeless(viewed.info()) {
             true => None,
-            false => Some(raw(viewed.slow(&Marked::default())?)?),
+            false => Some(raw(viewed.slow(&Marked::default(), Asker::OURSELVES)?)?),
         };
         answers.slow.push(slow);
     }
@@ -162,7 +163,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
             pixel,
         };
         for thread in 0..viewed.index.len() {
-            let picture = viewed.picture(thread, asked, &HashSet::new())?;
+            let picture = viewed.picture(thread, asked, &HashSet::default())?;
             let mut bytes = Vec::new();
             wire::put(&mut bytes, viewed, thread, &picture);
             out.write_all(&bytes)?;

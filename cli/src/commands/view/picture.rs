@@ -1,12 +1,12 @@
 //! What of a thread is seen in a stretch of time at a number of pixels: calls, joined where they are shorter than a
 //! pixel; states; gaps and events. Must never leave a call out without counting it.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::{Call, Edge, Error, Mark, Sink, Source, ThreadId, Ticks};
+use foldhash::HashSet;
 
 use super::cpus::CpuStay;
 use super::filler::{frames, item_of};
@@ -42,7 +42,7 @@ pub(super) struct Rows {
 
 impl Rows {
     pub(super) fn new(pixel: u64) -> Rows {
-        Rows::with_found(pixel, &HashSet::new())
+        Rows::with_found(pixel, &HashSet::default())
     }
 
     fn with_found(pixel: u64, found: &HashSet<u32>) -> Rows {

@@ -21,7 +21,21 @@ const BEAT: Duration = Duration::from_secs(2);
 
 /// Answers the requests of the page: the path behind the token, and the values.
 pub(super) trait Pages: Send + Sync + 'static {
-    fn answer(&self, path: &str, request: &Request) -> Answer;
+    fn answer(&self, path: &str, request: &Request, asker: Asker<'_>) -> Answer;
+}
+
+/// Who waits for an answer.
+#[derive(Clone, Copy)]
+pub(super) struct Asker<'a>(Option<&'a TcpStream>);
+
+impl Asker<'_> {
+    /// Ourselves, who do not go away.
+    pub(super) const OURSELVES: Asker<'static> = Asker(None);
+
+    /// Whether the page has given the request up.
+    pub(super) fn is_gone(self) -> bool {
+        self.0.is_some_and(is_closed)
+    }
 }
 
 /// The server, which listens.
@@ -144,7 +158,7 @@ fn serve(mut stream: TcpStream, shared: &Shared, pages: &dyn Pages) {
     };
     let answer = match admit(&request, shared) {
         Ok("api/alive") => return stay(stream, shared),
-        Ok(path) => pages.answer(path, &request),
+        Ok(path) => pages.answer(path, &request, Asker(Some(&stream))),
         Err(answer) => answer,
     };
     let _ = http::send(&mut stream, &answer);
@@ -224,16 +238,52 @@ mod tests {
     struct Echo;
 
     impl Pages for Echo {
-        fn answer(&self, path: &str, _: &Request) -> Answer {
+        fn answer(&self, path: &str, _: &Request, _: Asker<'_>) -> Answer {
             Answer::text(200, path)
         }
     }
 
     fn begin() -> Arc<Shared> {
+        serve_with(Arc::new(Echo))
+    }
+
+    fn serve_with(pages: Arc<dyn Pages>) -> Arc<Shared> {
         let server = Server::new(0).expect("a port");
         let shared = server.shared.clone();
-        std::thread::spawn(move || server.run(Arc::new(Echo)));
+        std::thread::spawn(move || server.run(pages));
         shared
+    }
+
+    /// Works until nobody waits for the answer.
+    struct Endless(Mutex<std::sync::mpsc::Sender<&'static str>>);
+
+    impl Pages for Endless {
+        fn answer(&self, path: &str, _: &Request, asker: Asker<'_>) -> Answer {
+            let tell = |what| self.0.lock().expect("a sender").send(what);
+            tell("begun").expect("a test that listens");
+            while !asker.is_gone() {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            tell("given up").expect("a test that listens");
+            Answer::text(200, path)
+        }
+    }
+
+    #[test]
+    fn an_answer_for_which_nobody_waits_is_given_up() {
+        let (sender, told) = std::sync::mpsc::channel();
+        let shared = serve_with(Arc::new(Endless(Mutex::new(sender))));
+        let mut stream = TcpStream::connect(("127.0.0.1", shared.port)).expect("a server");
+        let request = format!(
+            "GET /{}/x HTTP/1.1\r\nHost: localhost:{}\r\n\r\n",
+            shared.token, shared.port
+        );
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let next = || told.recv_timeout(Duration::from_secs(60));
+        assert_eq!(next(), Ok("begun"));
+        assert!(told.try_recv().is_err(), "who asked is still there");
+        drop(stream);
+        assert_eq!(next(), Ok("given up"));
     }
 
     fn ask(shared: &Shared, request: &str) -> String {

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::details::Meant;
 use super::filler::item_of;
+use super::server::Asker;
 use super::viewed::{Marked, Viewed};
 use crate::stacks::{self, Pass};
 use crate::trace;
@@ -164,9 +165,10 @@ pub(super) fn of_functions(
     functions: &HashSet<FunctionId>,
     at: Option<Meant>,
     marked: &Marked,
+    asker: Asker<'_>,
 ) -> anyhow::Result<Survey> {
     viewed.wait();
-    let _alone = viewed.alone();
+    let _alone = viewed.alone(asker)?;
     let info = viewed.info();
     let id = |meant: Meant| info.threads.get(meant.thread).map(|thread| thread.id);
     let place = at.and_then(|meant| Some((meant.start, id(meant)?, meant.depth)));

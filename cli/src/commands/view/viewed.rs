@@ -2,20 +2,21 @@
 //! distances from a tick near the trace's beginning, because a number of the page holds 53 bits. Must never compute a
 //! figure that `fdr report` has in another way than it.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use fdr_formats::calls::{Untimed, untimed};
 use fdr_formats::model::State;
 use fdr_formats::states::States;
 use fdr_formats::{Sink, Source, ThreadId, Ticks, TraceInfo};
+use foldhash::HashSet;
 
 use super::details::Meant;
 use super::index::Index;
 use super::picture::{self, Asked, Picture};
+use super::server::Asker;
 use super::stretch::{self, Stretch};
 use super::tasks::Tasks;
 use crate::commands::flame::{Folding, Paths};
@@ -226,9 +227,9 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn slow(&self, marked: &Marked) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn slow(&self, marked: &Marked, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
         self.wait();
-        let _alone = self.alone();
+        let _alone = self.alone(asker)?;
         let is_whole = marked.threads.is_empty() && self.ticks_of(marked) == (None, None);
         slow::document::of_source(&self.path, &*self.part(marked), is_whole)
     }
@@ -237,9 +238,9 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn why(&self, meant: Meant) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn why(&self, meant: Meant, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
         self.wait();
-        let _alone = self.alone();
+        let _alone = self.alone(asker)?;
         let thread = self.info().threads.get(meant.thread);
         let call = slow::slowest::SlowCall {
             total: meant.end.saturating_sub(meant.start),
@@ -256,9 +257,14 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn paths(&self, marked: &Marked, by: Option<State>) -> anyhow::Result<Paths> {
+    pub(super) fn paths(
+        &self,
+        marked: &Marked,
+        by: Option<State>,
+        asker: Asker<'_>,
+    ) -> anyhow::Result<Paths> {
         self.wait();
-        let _alone = self.alone();
+        let _alone = self.alone(asker)?;
         let ends_early = self.ticks_of(marked).1.is_some();
         let folding = Folding::of_source(&self.path, self.part(marked), by, ends_early)?;
         let mut paths = Paths::default();
@@ -276,17 +282,33 @@ impl Viewed {
     }
 
     /// One heavy answer at a time.
-    pub(super) fn alone(&self) -> std::sync::MutexGuard<'_, ()> {
-        self.heavy.lock().unwrap_or_else(PoisonError::into_inner)
+    ///
+    /// # Errors
+    /// If whoever asked is gone before it is their turn.
+    pub(super) fn alone(&self, asker: Asker<'_>) -> anyhow::Result<MutexGuard<'_, ()>> {
+        loop {
+            let guard = match self.heavy.try_lock() {
+                Ok(guard) => Some(guard),
+                Err(TryLockError::Poisoned(error)) => Some(error.into_inner()),
+                Err(TryLockError::WouldBlock) => None,
+            };
+            if asker.is_gone() {
+                bail!("nobody waits for this answer any more");
+            }
+            match guard {
+                Some(guard) => return Ok(guard),
+                None => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
     }
 
     /// The figures of what is marked: the document of `fdr report --json`.
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn report(&self, marked: &Marked) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn report(&self, marked: &Marked, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
         self.wait();
-        let _alone = self.alone();
+        let _alone = self.alone(asker)?;
         let source = self.part(marked);
         let figures = Figures::of(&self.path, &*source, false)?;
         let all = Selection {
