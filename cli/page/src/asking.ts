@@ -69,11 +69,11 @@ export class Asking {
     const pixel = Math.max((pixel_ns * trace.frequency) / 1e9, 0);
     const [from, to] = [stage.tick(nth, view.from), stage.tick(nth, view.to)];
     const margin = (to - from) / 2;
-    const part: Part = { from: from - margin, to: to + margin, pixel, progress: trace.progress };
+    const part: Part = { from: from - margin, to: to + margin, pixel, progress: trace.progress, found: stage.looked_for(nth) };
     const is_there = (known: Part | undefined): boolean => known !== undefined && covers(known, from, to, pixel, trace);
-    const wanted = stage.visible().filter((lane) => lane.trace === nth && !(lane.picture && is_there(lane)));
+    const wanted = stage.visible().filter((lane) => lane.trace === nth && !(lane.picture && lane.found === part.found && is_there(lane)));
     if (wanted.length > 0) {
-      const found = await this.source.lanes(nth, wanted.map((lane) => lane.thread), part.from, part.to, pixel, signal);
+      const found = await this.source.lanes(nth, wanted.map((lane) => lane.thread), part.from, part.to, pixel, signal, part.found);
       const by_thread = new Map(found.map((picture) => [picture.thread, picture]));
       for (const lane of wanted) {
         const picture = by_thread.get(lane.thread);
@@ -108,7 +108,7 @@ export class Asking {
     for (const [nth, trace] of stage.info.traces.entries()) {
       const threads = trace.threads.map((_, thread) => thread).slice(0, 64);
       const pixel = (trace.end - trace.begin) / 1000;
-      const found = await this.source.lanes(nth, threads, trace.begin, trace.end, pixel);
+      const found = await this.source.lanes(nth, threads, trace.begin, trace.end, pixel, undefined, stage.looked_for(nth));
       for (const picture of found) stage.overview.set(`${nth}/${picture.thread}`, picture);
     }
     stage.surveys += 1;

@@ -1,5 +1,6 @@
 // The band above a thread's calls: its states, and a thin tick where it came to another CPU.
 
+import { moment } from "./draw";
 import { duration, things } from "./format";
 import { Pen } from "./curves";
 import { Picture, place, Spans } from "./model";
@@ -47,13 +48,29 @@ export function words(stage: Stage, lane: Lane, x: number, y: number): string | 
   const at = (spans: Spans): number => place(spans.to, tick);
   const time = (spans: Spans, nth: number): number => stage.ns(trace, (spans.to[nth] ?? 0) - (spans.from[nth] ?? 0));
   const found: string[] = [];
-  const state = at(picture.states);
-  if ((picture.states.from[state] ?? Infinity) <= tick) found.push(`${WORDS[picture.states.kind[state] ?? 3]} for ${duration(time(picture.states, state))}`);
+  const state = state_at(stage, lane, tick);
+  if (state) found.push(state);
+  const is_off = /waiting|preempted/.test(state ?? "");
   const cpu = at(picture.cpus);
   if ((picture.cpus.from[cpu] ?? Infinity) <= tick) {
     const changes = picture.cpus.kind[cpu] ?? 0;
     const ns = time(picture.cpus, cpu);
-    found.push(`CPU ${picture.cpus.what[cpu]}${Number.isFinite(ns) ? ` for ${duration(ns)}` : ""}${changes > 1 ? `, after ${things(changes, "change")} near to each other` : ""}`);
+    found.push(is_off ? `last on CPU ${picture.cpus.what[cpu]}` : `CPU ${picture.cpus.what[cpu]}${Number.isFinite(ns) ? ` for ${duration(ns)}` : ""}${changes > 1 ? `, after ${things(changes, "change")} near to each other` : ""}`);
   }
   return found.length > 0 ? found.join("\n") : null;
+}
+
+/** The state of a thread at a tick, in words: for how long, and since when. */
+export function state_at(stage: Stage, lane: Lane, tick: number): string | null {
+  const states = lane.picture?.states;
+  if (!states) return null;
+  const nth = place(states.to, tick);
+  const from = states.from[nth] ?? Infinity;
+  if (from > tick) return null;
+  const trace = stage.trace(lane.trace);
+  const ticks = (states.to[nth] ?? from) - from;
+  const since = stage.ns(trace, from - trace.begin);
+  // States that are shorter than a pixel are joined, and the longest gives its name.
+  const is_joined = ticks < lane.pixel;
+  return `${is_joined ? "mostly " : ""}${WORDS[states.kind[nth] ?? 3]} for ${duration(stage.ns(trace, ticks))}, since ${moment(since, since / 1e4)}`;
 }

@@ -1,5 +1,5 @@
-// Two traces side by side: for each function its calls, total and self time in the first trace and in the second one, and
-// the change. Functions are the same if their names are.
+// Two traces side by side: for each function its calls, total and self time and its slowest call, in the first trace and
+// in the second one, and the change. Functions are the same if their names are.
 
 import { el } from "./dom";
 import { clean, count, duration, exact } from "./format";
@@ -8,8 +8,8 @@ import { Host } from "./panel";
 
 const MOST = 500;
 
-type Figure = "calls" | "total_ns" | "self_ns";
-const FIGURES: [Figure, string][] = [["calls", "calls"], ["total_ns", "total"], ["self_ns", "self"]];
+type Figure = "calls" | "total_ns" | "self_ns" | "max_ns";
+const FIGURES: [Figure, string][] = [["calls", "calls"], ["total_ns", "total"], ["self_ns", "self"], ["max_ns", "max"]];
 
 type Figures = Record<Figure, number | null>;
 
@@ -22,21 +22,24 @@ interface Pair {
 
 let sort: Figure = "self_ns";
 
-/** By name: of several functions of a name, the sum. */
+/** By name: of several functions of a name, the sum, or the largest. */
 function by_name(report: Report): Map<string, Figures> {
   const found = new Map<string, Figures>();
-  const sum = (one: number | null, other: number | null): number | null => (one === null && other === null ? null : (one ?? 0) + (other ?? 0));
+  const join = (figure: Figure, one: number | null, other: number | null): number | null => {
+    if (one === null && other === null) return null;
+    return figure === "max_ns" ? Math.max(one ?? 0, other ?? 0) : (one ?? 0) + (other ?? 0);
+  };
   for (const row of report.functions) {
     const known = found.get(row.name);
-    const figures: Figures = { calls: row.calls, total_ns: row.total_ns, self_ns: row.self_ns };
-    if (known) for (const [figure] of FIGURES) figures[figure] = sum(known[figure], figures[figure]);
+    const figures: Figures = { calls: row.calls, total_ns: row.total_ns, self_ns: row.self_ns, max_ns: row.max_ns };
+    if (known) for (const [figure] of FIGURES) figures[figure] = join(figure, known[figure], figures[figure]);
     found.set(row.name, figures);
   }
   return found;
 }
 
-/** A function that a trace does not have was not called there. */
-const value = (figures: Figures | null, figure: Figure): number | null => (figures ? figures[figure] : 0);
+/** A function that a trace does not have was not called there: its times are 0, and there is no slowest call. */
+const value = (figures: Figures | null, figure: Figure): number | null => (figures ? figures[figure] : figure === "max_ns" ? null : 0);
 
 function change(pair: Pair, figure: Figure): number | null {
   const [before, after] = [value(pair.before, figure), value(pair.after, figure)];
@@ -55,8 +58,8 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
     };
     const is_sorted = sort === figure;
     return [
-      el("th", { scope: "col" }, `${text} before`), el("th", { scope: "col" }, "after"),
-      el("th", { scope: "col", "aria-sort": is_sorted ? "descending" : "none" }, el("button", { onclick: by }, is_sorted ? "change ▾" : "change")),
+      el("th", { scope: "col", class: "first" }, `${text} before`), el("th", { scope: "col" }, "after"),
+      el("th", { scope: "col", "aria-sort": is_sorted ? "descending" : "none" }, el("button", { onclick: by, "data-key": figure }, is_sorted ? "change ▾" : "change")),
     ];
   };
   const text = (figure: Figure, number: number): string => (figure === "calls" ? (number < 0 ? `-${count(-number)}` : count(number)) : duration(number));
@@ -78,6 +81,6 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
     "table", { class: "compared" },
     el("caption", {}, `before: ${clean(names[0])} · after: ${clean(names[1])} · functions are the same if their names are`),
     el("thead", {}, el("tr", {}, ...FIGURES.flatMap(head), el("th", { scope: "col", class: "name" }, "function"))),
-    el("tbody", {}, ...pairs.slice(0, MOST).map(row), pairs.length > MOST && el("tr", {}, el("td", { colspan: 10, class: "soft" }, `${pairs.length - MOST} more functions: fdr diff has them`))),
+    el("tbody", {}, ...pairs.slice(0, MOST).map(row), pairs.length > MOST && el("tr", {}, el("td", { colspan: 13, class: "soft" }, `${pairs.length - MOST} more functions: fdr diff has them`))),
   );
 }

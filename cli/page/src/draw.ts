@@ -8,6 +8,7 @@ import { CALLS, CLIPPED, Picture, place, Row, SHORT } from "./model";
 import { clean, duration, last, shorten, tail } from "./format";
 import { heading, lane as tasks } from "./task_lanes";
 import { AXIS, GUTTER, has_band, Lane, ROW, Stage } from "./stage";
+import { tone } from "./tones";
 
 const MAP = 34;
 
@@ -65,7 +66,7 @@ export class Drawing implements Pen {
     return this.colours[name] ?? "#888";
   }
 
-  /** The colour of a function: numbers that follow each other are far apart on the circle of hues. */
+  /** The colour of a function. */
   fill(of: number): string {
     let fill = this.fills.get(of);
     if (!fill) {
@@ -77,8 +78,8 @@ export class Drawing implements Pen {
   }
 
   private tone(of: number): { hue: number; chroma: number; lightness: number } {
-    const lightness = parseFloat(this.colour("lightness")) + ((of >> 3) % 3) * 4 - 4;
-    return { hue: (of * 137.508) % 360, chroma: parseFloat(this.colour("chroma")), lightness };
+    const { hue, lighter } = tone(of);
+    return { hue, chroma: parseFloat(this.colour("chroma")), lightness: parseFloat(this.colour("lightness")) + lighter };
   }
 
   /** The same as a number of an image. */
@@ -279,8 +280,9 @@ export class Drawing implements Pen {
   private over_bars(lane: Lane, row: Row, depth: number, first: number, x: (tick: number) => number, y: number): void {
     const { context, stage } = this;
     const found = stage.found[lane.trace];
-    const selected = stage.view.selected;
-    const is_lane = selected && selected.trace === lane.trace && selected.thread === lane.thread && selected.depth === depth;
+    // Of several traces, the call that each is aligned by is outlined.
+    const selected = stage.view.selected?.trace === lane.trace ? stage.view.selected : stage.chosen[lane.trace];
+    const is_lane = selected && selected.thread === lane.thread && selected.depth === depth;
     // Most bars are narrower, and need no place on the screen.
     const least = 6 / (x(1) - x(0));
     const { start, end } = row;
@@ -358,6 +360,16 @@ export class Drawing implements Pen {
     context.fillRect(Math.max(from, GUTTER), AXIS, Math.min(to, stage.width) - Math.max(from, GUTTER), stage.height);
     context.fillStyle = this.colour("accent");
     for (const edge of [from, to]) if (edge >= GUTTER) context.fillRect(edge - 0.5, AXIS, 1, stage.height);
+    const [begin, end] = stage.view.mark;
+    const text = duration(end - begin);
+    context.font = "600 11px system-ui, sans-serif";
+    const width = context.measureText(text).width + 8;
+    const middle = (Math.max(from, GUTTER) + Math.min(to, stage.width)) / 2;
+    if (to < GUTTER || from > stage.width) return;
+    const left = Math.min(Math.max(middle - width / 2, GUTTER), stage.width - width);
+    context.fillRect(left, AXIS, width, 15);
+    context.fillStyle = this.colour("back");
+    context.fillText(text, left + 4, AXIS + 8);
   }
 
   /** The overview as an image, which is drawn anew only when the overview has changed. */
@@ -378,12 +390,17 @@ export class Drawing implements Pen {
     stage.lanes.slice(0, 16).forEach((lane, nth) => {
       const picture = stage.overview.get(`${lane.trace}/${lane.thread}`);
       const y = 3 + nth * height;
-      // Two depths say where a thread is at work, and at what.
-      for (const row of [picture?.rows[0], picture?.rows[1]]) {
+      const found = stage.found[lane.trace];
+      // Two depths say where a thread is at work, and at what. What is searched for is seen at any depth.
+      for (const [depth, row] of (picture?.rows.slice(0, found ? undefined : 2) ?? []).entries()) {
         for (let at = 0; row && at < row.length; at++) {
           const from = (stage.at(lane.trace, row.start[at] ?? 0) / stage.end) * width;
           const to = (stage.at(lane.trace, row.end[at] ?? 0) / stage.end) * width;
-          context.fillStyle = this.fill(row.function[at] ?? 0);
+          const of = row.function[at] ?? 0;
+          const is_found = found?.has(of) !== false;
+          if (depth > 1 && !is_found) continue;
+          context.fillStyle = this.fill(of);
+          context.globalAlpha = is_found ? 1 : 0.2;
           context.fillRect(from, y, Math.max(to - from, 1), Math.max(height - 1, 1));
         }
       }
@@ -441,6 +458,7 @@ export class Drawing implements Pen {
 /** A place of the axis, with as many digits as its neighbours differ in. */
 export function moment(ns: number, step: number): string {
   const [unit, name] = Math.abs(ns) >= 1e9 || step >= 1e8 ? [1e9, "s"] : Math.abs(ns) >= 1e6 || step >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
+  if (ns === 0) return `0 ${name}`;
   const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
   return `${(ns / unit).toFixed(Math.min(digits, 12))} ${name}`;
 }

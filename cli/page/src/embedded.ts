@@ -11,6 +11,8 @@ const MOST_LISTED = 200;
 interface Head {
   info: Info;
   reports: Report[];
+  /** Null: the calls have no times. */
+  slow: (Slow | null)[];
   /** By trace: calls of fewer ticks are joined. */
   joined: number[];
   tasks: Task[][];
@@ -49,6 +51,7 @@ interface Visit {
 
 export class Embedded implements Source {
   readonly is_served = false;
+  private readonly levels = new WeakMap<Row, Row[]>();
 
   constructor(
     private readonly head: Head,
@@ -71,15 +74,28 @@ export class Embedded implements Source {
     return this.info();
   }
 
-  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number): Promise<Picture[]> {
+  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number, _?: AbortSignal, found?: number[]): Promise<Picture[]> {
+    const wanted = found && new Set(found);
     const all = this.traces[trace] ?? [];
     return threads.flatMap((thread) => {
       const whole = all.find((picture) => picture.thread === thread);
       if (!whole) return [];
-      const rows = whole.rows.map((row) => cut(row, from, to, pixel));
+      const rows = whole.rows.map((row) => cut(wanted ? row : this.level(row, pixel), from, to, pixel, wanted));
       const span = (spans: Spans): Spans => part(spans, Math.max(place(spans.from, from) - 1, 0), place(spans.from, to));
-      return [{ ...whole, rows, states: span(whole.states), signs: span(whole.signs), cpus: joined(span(whole.cpus), pixel) }];
+      return [{ ...whole, rows, states: joined_states(span(whole.states), from, to, pixel), signs: span(whole.signs), cpus: joined(span(whole.cpus), pixel) }];
     });
+  }
+
+  /** The calls of a row, short ones joined from level to level, as the server's `pyramid.rs` does. */
+  private level(row: Row, pixel: number): Row {
+    const levels = this.levels.get(row) ?? [row];
+    this.levels.set(row, levels);
+    let nth = 0;
+    for (let least = 64; least <= pixel && nth < 26; least *= 4) {
+      nth += 1;
+      levels[nth] ??= cut(levels[nth - 1] ?? row, -Infinity, Infinity, least);
+    }
+    return levels[nth] ?? row;
   }
 
   async curves(trace: number, from: number, to: number, pixel: number): Promise<Curve[]> {
@@ -218,12 +234,18 @@ export class Embedded implements Source {
     return { paths, left_out: 0 };
   }
 
-  slow(): Promise<Slow> {
-    return Promise.reject(new Error("this file does not have what explains slow calls: fdr slow does, and fdr view with the trace"));
+  /** The slow calls of the whole trace, or those of them that are in a stretch. */
+  async slow(nth: number, marked: Marked): Promise<Slow> {
+    const calls = this.head.slow[nth]?.calls ?? [];
+    const { from_ns, to_ns } = marked;
+    if (from_ns === undefined || to_ns === undefined) return { calls };
+    const is_in = (since: number | null, total: number): boolean => since !== null && since >= from_ns && since + total <= to_ns;
+    const note = "This file has the slow calls of the whole trace alone: those of them that are in the stretch.";
+    return { calls: calls.filter((call) => is_in(call.since_first_ns, call.total_ns)), note };
   }
 
-  why(): Promise<Slow> {
-    return this.slow();
+  async why(): Promise<Slow> {
+    return { calls: [] };
   }
 
   async details(nth: number, call: Call): Promise<Details> {
@@ -255,7 +277,8 @@ export class Embedded implements Source {
     };
   }
 
-  async survey(nth: number, functions: number[], at: Call | null): Promise<Survey> {
+  async survey(nth: number, functions: number[], at: Call | null, marked: Marked = {}): Promise<Survey> {
+    const [from, to] = this.span(nth, marked);
     const trace = this.trace(nth);
     const wanted = new Set(functions);
     const all: Call[] = [];
@@ -286,9 +309,11 @@ export class Embedded implements Source {
       calls: all.length, measured: measured.length, before: earlier.length,
       longer: at ? measured.filter((call) => ticks(call) > ticks(at)).length : 0,
       equal: at ? measured.filter((call) => ticks(call) === ticks(at)).length : 0,
+      shortest_ns: measured.length > 0 ? nanos(measured.reduce((least, call) => Math.min(least, ticks(call)), Infinity), trace.frequency) : null,
+      longest_ns: measured.length > 0 ? nanos(measured.reduce((most, call) => Math.max(most, ticks(call)), 0), trace.frequency) : null,
       buckets: list, previous: earlier.at(-1) ?? null,
       next: (at ? all.find((call) => order(call, at) > 0) : all[0]) ?? null,
-      slowest: measured.slice().sort((one, other) => ticks(other) - ticks(one)).slice(0, 10),
+      slowest: measured.filter((call) => call.start >= from && call.end <= to).sort((one, other) => ticks(other) - ticks(one)).slice(0, 10),
     };
   }
 }
@@ -316,6 +341,28 @@ function nanos(ticks: number, frequency: number): number {
 function part(spans: Spans, from: number, to: number): Spans {
   const of = <T extends Float64Array | Uint32Array>(list: T): T => list.subarray(from, to) as T;
   return { length: Math.max(to - from, 0), from: of(spans.from), to: of(spans.to), kind: of(spans.kind), what: of(spans.what) };
+}
+
+/** The states of a stretch, where those shorter than a pixel are joined to the longest among them, as the server does. */
+function joined_states(spans: Spans, from: number, to: number, pixel: number): Spans {
+  const kept: [number, number, number, number][] = [];
+  let longest = 0;
+  for (let nth = 0; nth < spans.length; nth++) {
+    const [begin, end] = [Math.max(spans.from[nth] ?? 0, from), Math.min(spans.to[nth] ?? 0, to)];
+    if (begin >= end) continue;
+    const [kind, what] = [spans.kind[nth] ?? 3, spans.what[nth] ?? 0];
+    const last = kept.at(-1);
+    if (!last || !((last[2] === kind && last[3] === what) || end - last[0] < pixel)) {
+      kept.push([begin, end, kind, what]);
+      longest = end - begin;
+      continue;
+    }
+    if (end - begin > longest) [last[2], last[3], longest] = [kind, what, end - begin];
+    last[1] = end;
+  }
+  const list = (place: 0 | 1): Float64Array => Float64Array.from(kept, (stay) => stay[place]);
+  const numbers = (place: 2 | 3): Uint32Array => Uint32Array.from(kept, (stay) => stay[place]);
+  return { length: kept.length, from: list(0), to: list(1), kind: numbers(2), what: numbers(3) };
 }
 
 /** Stays on CPUs, where those that begin within a pixel are joined: the last one counts. */
@@ -354,8 +401,8 @@ function thin(curve: Curve, from: number, to: number, pixel: number): Curve {
   return { id: curve.id, coarse: curve.coarse, length: rows.length, from: list(0), until: list(1), least: list(2), greatest: list(3), last: list(4), count: list(5) };
 }
 
-/** The calls of a stretch; those shorter than a pixel are joined. */
-function cut(row: Row, from: number, to: number, pixel: number): Row {
+/** The calls of a stretch; those shorter than a pixel are joined. One that is looked for gives its colour. */
+function cut(row: Row, from: number, to: number, pixel: number, wanted?: Set<number>): Row {
   const [start, end, of, count]: [number[], number[], number[], number[]] = [[], [], [], []];
   let longest = 0;
   let is_run = false;
@@ -369,7 +416,9 @@ function cut(row: Row, from: number, to: number, pixel: number): Row {
       const calls = Math.min((many & CALLS) + ((count[last] ?? 0) & CALLS), CALLS);
       count[last] = ((((count[last] ?? 0) | many) & ~CALLS) | calls) >>> 0;
       end[last] = Math.max(end[last] ?? 0, ends);
-      if (ends - begin > longest) [longest, of[last]] = [ends - begin, row.function[nth] ?? 0];
+      const [before, next] = [of[last] ?? 0, row.function[nth] ?? 0];
+      if (ends - begin > longest) [longest, of[last]] = [ends - begin, next];
+      if (wanted) of[last] = [before, next].find((of) => wanted.has(of)) ?? of[last] ?? 0;
       continue;
     }
     start.push(begin);

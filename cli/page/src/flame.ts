@@ -1,11 +1,14 @@
 // The flame graph of the stretch that is marked: what every path of calls took, outermost on top.
 
 import { el, fill } from "./dom";
-import { clean, duration, tail } from "./format";
-import { Flame } from "./model";
+import { clean, duration, last } from "./format";
+import { Flame, SHORT } from "./model";
 import { Host, marked, stretch } from "./panel";
+import { css } from "./tones";
 
 const ROW = 19;
+/** Pixels below which a bar has no name. */
+const NAMED = 25;
 
 let by = "time";
 
@@ -32,19 +35,39 @@ export async function flame(host: Host): Promise<Node[]> {
     const state = by === "time" ? "" : `--by ${by} `;
     const left_out = graph.left_out > 0 ? ` · ${duration(graph.left_out)} in paths too small to see` : "";
     const same = source.is_served && trace.word ? ["the same as ", el("code", {}, clean(`fdr flame ${state}${options}${trace.word}`))] : [];
-    found.push(el("p", { class: "soft" }, `${clean(trace.file)}: ${words}${left_out} · `, ...same));
-    found.push(picture(graph, host));
+    found.push(el("h2", { class: "soft", tabindex: -1 }, `${clean(trace.file)}: ${words}${left_out} · `, ...same));
+    found.push(picture(graph, host, new Map(trace.functions.map((of) => [of.name || `#${of.id}`, of.id]))));
   }
   return found;
 }
 
-function picture(graph: Flame, host: Host): HTMLElement {
+function picture(graph: Flame, host: Host, ids: Map<string, number>): HTMLElement {
   const box = el("div", { class: "flame" });
+  const tip = el("div", { class: "tip", hidden: true });
+  const texts = new Map<Element, string>();
+  /** Tells of a bar beside the pointer, or below the bar that has the focus. */
+  const tell = (bar: Element | null, x: number, y: number): void => {
+    const text = bar && texts.get(bar);
+    tip.hidden = !text;
+    if (!text) return;
+    fill(tip, text);
+    tip.style.left = `${Math.max(Math.min(x + 12, window.innerWidth - tip.offsetWidth - 8), 0)}px`;
+    tip.style.top = `${y + 16 + tip.offsetHeight > window.innerHeight ? y - tip.offsetHeight - 8 : y + 16}px`;
+  };
+  box.addEventListener("pointermove", (event) => tell((event.target as Element).closest("button"), event.clientX, event.clientY));
+  box.addEventListener("pointerleave", () => tell(null, 0, 0));
+  box.addEventListener("focusin", (event) => {
+    const bar = event.target as Element;
+    const { left, bottom } = bar.getBoundingClientRect();
+    if (bar.matches(":focus-visible")) tell(bar, left, bottom - 10);
+  });
+  box.addEventListener("focusout", () => tell(null, 0, 0));
   const below: number[][] = graph.paths.map(() => []);
   graph.paths.forEach((path, nth) => nth > 0 && below[path.caller]?.push(nth));
   for (const list of below) list.sort((one, other) => (graph.paths[other]?.total ?? 0) - (graph.paths[one]?.total ?? 0));
   const show = (root: number): void => {
     const bars: Node[] = [];
+    texts.clear();
     const all = graph.paths[root]?.total || 1;
     // The path to the root stands on top; a click on it goes back.
     const above: number[] = [];
@@ -55,13 +78,15 @@ function picture(graph: Flame, host: Host): HTMLElement {
       if (!path) return;
       deepest = Math.max(deepest, depth);
       const name = nth === 0 ? "all" : clean(path.name);
-      const title = `${name.slice(0, 1000)}\n${duration(path.total)} in all, ${duration(path.own)} by itself (${((path.total / (graph.paths[0]?.total || 1)) * 100).toFixed(1)} %)`;
-      const button = el("button", { title, onclick: () => show(nth), ondblclick: () => nth > 0 && host.search(path.name) }, tail(name).slice(0, 200));
-      const hue = nth === 0 ? 0 : hash(path.name);
+      const share = ((path.total / (graph.paths[0]?.total || 1)) * 100).toFixed(1);
+      const text = `${name.slice(0, 1000)}\n${duration(path.total)}, ${share} %; ${duration(path.own)} by itself`;
+      const label = width * (host.stage.width - 24) < NAMED ? "" : last(name).slice(0, 200);
+      const button = el("button", { "aria-label": text, onclick: () => show(nth), ondblclick: () => nth > 0 && host.search(path.name) }, label);
+      texts.set(button, text);
       button.style.left = `${left * 100}%`;
       button.style.width = `calc(${width * 100}% - 1px)`;
       button.style.top = `${depth * ROW}px`;
-      button.style.background = nth === 0 ? "var(--raised)" : `hsl(${hue} var(--chroma) var(--lightness))`;
+      button.style.background = nth === 0 ? "var(--raised)" : css(ids.get(path.name.replace(/ \[joined\]$/, "")) ?? SHORT);
       bars.push(button);
     };
     above.forEach((nth, depth) => bar(nth, depth, 0, 1));
@@ -77,16 +102,12 @@ function picture(graph: Flame, host: Host): HTMLElement {
         at += (graph.paths[child]?.total ?? 0) / all;
       }
     }
-    fill(box, ...bars);
+    const had_focus = box.contains(document.activeElement);
+    fill(box, ...bars, tip);
+    tip.hidden = true;
+    if (had_focus) (bars[above.length] as HTMLElement | undefined)?.focus({ preventScroll: true });
     box.style.height = `${(deepest + 1) * ROW + 4}px`;
   };
   show(0);
   return box;
-}
-
-/** A hue by name. */
-function hash(name: string): number {
-  let sum = 7;
-  for (let at = 0; at < Math.min(name.length, 200); at++) sum = (Math.imul(sum, 31) + name.charCodeAt(at)) >>> 0;
-  return (sum * 137.508) % 360;
 }

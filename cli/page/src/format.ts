@@ -45,6 +45,9 @@ export function tail(name: string): string {
   return name.split("::").slice(-2).join("::");
 }
 
+/** The last part of a path. */
+export const short = (path: string): string => path.split("/").at(-1) || path;
+
 /** The name itself: `step_3` of `demo::module_1::Worker::step_3`. */
 export const last = (name: string): string => (name.includes("<") || name.includes(" ") ? name : (name.split("::").at(-1) ?? name));
 

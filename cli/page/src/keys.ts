@@ -11,6 +11,9 @@ export interface Actions {
   mark(): void;
   clear(): void;
   step(direction: "left" | "right" | "up" | "down"): void;
+  longest_inside(): void;
+  slow(): void;
+  tab(nth: number): void;
   tasks(): void;
   align(): void;
   help(): void;
@@ -18,26 +21,40 @@ export interface Actions {
   renew(): void | Promise<void>;
 }
 
-/** Keys and what they do, for the help. */
-export const KEYS: [string, string][] = [
-  ["W S", "zoom in, zoom out"],
-  ["A D", "move left, move right"],
-  ["Page Up, Page Down", "threads above, threads below"],
-  ["F", "show everything"],
-  ["E", "show the selected call, or the marked time"],
-  ["← →", "previous, next call of the same depth"],
-  ["↑ ↓", "the call around, the first call inside"],
-  ["/", "search functions: text, or a glob with * and ?"],
-  ["N, Shift N", "next, previous call that was found"],
-  ["M", "mark the time of the selected call, or what is shown"],
-  ["O", "show or hide the lanes of tasks"],
-  ["L", "of several traces: align the calls that were selected last in each"],
-  ["R", "a new snapshot, if the page shows a running process"],
-  ["T", "light or dark"],
-  ["Esc", "take back: search, mark, selection"],
-  ["wheel", "zoom at the pointer; with Shift: move; on the names: threads"],
-  ["drag", "move; with Shift: mark a stretch of time"],
-  ["click", "select a call or a task; on a name: all rows of the thread; on the heading of tasks: their lanes"],
+/** Keys and what they do, for the help, in groups. */
+export const KEYS: [string, [string, string][]][] = [
+  ["Look around", [
+    ["W or S", "zoom in, zoom out"],
+    ["A or D", "move left, move right"],
+    ["Page Up or Page Down", "threads above, threads below"],
+    ["F", "show everything"],
+    ["E", "show the selected call, or the marked time"],
+    ["wheel", "zoom at the pointer; with Shift: move; on the names: threads"],
+    ["drag", "move; with Shift: mark a stretch of time"],
+    ["click", "select a call or a task; on a name: all rows of the thread; on the heading of tasks: their lanes"],
+  ]],
+  ["Calls", [
+    ["← or →", "previous, next call of the same depth"],
+    ["↑ or ↓", "the call around, the first call inside"],
+    ["Shift ↓", "the longest call inside"],
+    ["M", "mark the time of the selected call, or what is shown: the tables are then of that time"],
+    ["Esc", "take back: search, mark, selection"],
+  ]],
+  ["Search", [
+    ["/", "search functions: text, or a glob with * and ?. Enter goes to the first call shown"],
+    ["N or P", "next, previous call that was found"],
+  ]],
+  ["Details", [
+    ["C", "the slow calls"],
+    ["1 … 5", "the tabs of the details, from the first to the last; arrows go from tab to tab"],
+  ]],
+  ["More", [
+    ["O", "show or hide the lanes of tasks"],
+    ["L", "of several traces: align the calls that were selected last in each"],
+    ["R", "a new snapshot, if the page shows a running process"],
+    ["T", "light or dark"],
+    ["?", "this help"],
+  ]],
 ];
 
 export function on_key(event: KeyboardEvent, actions: Actions): void {
@@ -61,6 +78,9 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
     t: actions.theme,
     r: () => void actions.renew(),
     n: () => void actions.next(event.shiftKey ? -1 : 1),
+    p: () => void actions.next(-1),
+    c: actions.slow,
+    ...Object.fromEntries([1, 2, 3, 4, 5].map((nth) => [String(nth), () => actions.tab(nth)])),
     "/": actions.search,
     "?": actions.help,
     escape: actions.clear,
@@ -70,7 +90,7 @@ export function on_key(event: KeyboardEvent, actions: Actions): void {
           arrowleft: () => actions.step("left"),
           arrowright: () => actions.step("right"),
           arrowup: () => actions.step("up"),
-          arrowdown: () => actions.step("down"),
+          arrowdown: () => (event.shiftKey ? actions.longest_inside() : actions.step("down")),
           pageup: () => actions.scroll(-300),
           pagedown: () => actions.scroll(300),
         }),

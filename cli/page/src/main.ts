@@ -2,23 +2,28 @@
 
 import { Alignment, alignment, ALIGNMENTS, shifts } from "./align";
 import { Asking } from "./asking";
-import { words as words_of_band } from "./band";
-import { words } from "./curves";
+import { Causes } from "./causes";
 import { el, fill } from "./dom";
 import { Drawing } from "./draw";
 import { open } from "./embedded";
-import { clean, duration, matcher, things } from "./format";
-import { Actions, KEYS, on_key } from "./keys";
-import { CALLS, Info, SHORT, Source } from "./model";
+import { clean, duration, short, things } from "./format";
+import { help as make_help } from "./help";
+import { Actions, on_key } from "./keys";
+import { Info, SHORT, Source } from "./model";
 import { Panel } from "./panel";
+import { beginning, filling, longest_inside } from "./places";
+import { pointer } from "./pointer";
+import { Search } from "./search";
 import { Served } from "./served";
 import { GUTTER, Lane, Stage } from "./stage";
-import { words as words_of_task } from "./task_lanes";
 import { empty, read, Selected, write } from "./view";
 
 async function main(): Promise<void> {
   const status = el("output", { id: "status", "aria-live": "polite" });
-  const say = (text: string): void => fill(status, clean(text));
+  const say = (text: string): void => {
+    fill(status, clean(text));
+    status.dispatchEvent(new Event("said"));
+  };
   const data = document.getElementById("data")?.textContent?.trim() ?? "";
   document.body.replaceChildren(el("p", {}, "reading the trace…"));
   const served = new Served(() => say("fdr view has ended: what is not here already can't be read any more"));
@@ -37,21 +42,23 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   const title = el("h1");
   const find = el("input", { type: "search", placeholder: "search functions ( / )", "aria-label": "search functions by text or glob" });
   const unseen = el("p", { class: "unseen", "aria-live": "polite" });
-  /** By trace: the call that was selected last. */
-  const chosen: (Selected | undefined)[] = [];
   const aligned = el("select", { "aria-label": "how the traces are aligned", onchange: () => align(aligned.value as Alignment) },
     ...ALIGNMENTS.map(([by, text]) => el("option", { value: by }, text)));
   let is_dirty = false;
   let wanted = 0;
 
   const stage = new Stage(info, view, changed);
+  const { chosen } = stage;
   const asking = new Asking(stage, source, changed, (error) => say(String(error instanceof Error ? error.message : error)));
   const drawing = new Drawing(canvas, stage);
-  const panel = new Panel(stage, source, { search, select: (trace, call) => select({ trace, ...call }), locate, show_task }, () => {
+  const causes = new Causes(stage, source);
+  const panel = new Panel(stage, source, causes, { search, select: (trace, call) => select({ trace, ...call }), locate, go, show_task }, () => {
     panel.hide();
     resized();
     canvas.focus();
-  });
+  }, resized);
+  const searching = new Search(stage, source, causes, { say, told, select, changed, survey: () => void asking.survey().catch(() => undefined) });
+  const slow_button = el("button", { title: "C", onclick: () => panel.show("slow") }, "Slow calls");
 
   function changed(): void {
     if (is_dirty) return;
@@ -72,14 +79,18 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   }
 
   function told(): void {
-    const names = stage.info.traces.map((trace) => trace.program || trace.file.split("/").at(-1) || trace.file);
+    const names = stage.info.traces.map((trace) => [short(trace.file), trace.program].filter((name) => name).join(" · "));
+    const files = stage.info.traces.map((trace) => short(trace.file));
+    const programs = new Set(stage.info.traces.map((trace) => trace.program));
+    // Of several traces of one program, its name stands once.
+    const heading = names.length > 1 && programs.size === 1 ? [...files, [...programs][0]].filter((name) => name).join(" · ") : names.join(" · ");
     const facts = stage.info.traces.map((trace) => `${things(trace.threads.length, "thread")}, ${duration(stage.ns(trace, trace.end - trace.begin))}`);
-    fill(title, clean(names.join(" · ")).slice(0, 200));
+    fill(title, clean(heading).slice(0, 200));
     title.title = clean(stage.info.traces.map((trace) => `${trace.file}: ${trace.format}; ${trace.reason}`).join("\n")).slice(0, 2000);
-    document.title = `${clean(names.join(" · ")).slice(0, 100)} - fdr`;
+    document.title = `${clean(heading).slice(0, 100)} - fdr`;
     fill(notes, ...stage.info.traces.flatMap((trace) => trace.notes.map((note) => el("li", {}, clean(note).slice(0, 2000)))));
     const progress = Math.min(...stage.info.traces.map((trace) => trace.progress));
-    say(progress < 1 ? `reading: ${Math.floor(progress * 100)} %` : facts.join(" · "));
+    fill(status, progress < 1 ? `reading: ${Math.floor(progress * 100)} %` : facts.join(" · "));
   }
 
   function align(by: Alignment): void {
@@ -100,10 +111,9 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       const name = selected.function === SHORT ? "calls without records" : stage.name(selected.trace, selected.function);
       fill(unseen, `${clean(name).slice(0, 300)}, ${duration(stage.ns(stage.trace(selected.trace), selected.end - selected.start))}, depth ${selected.depth}`);
       if (reveal) stage.reveal(selected.trace, selected);
-      const was_shown = panel.is_shown;
       panel.show("call");
-      if (!was_shown) resized();
-    }
+      searching.follow(selected);
+    } else if (panel.is_at("call")) void panel.refresh();
     changed();
   }
 
@@ -112,55 +122,25 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     view.task = { trace, task: task.task, lane: task.lane, start: task.start };
     stage.reveal_task(trace, task);
     panel.show("task");
-    resized();
   }
 
   function search(text: string): void {
     find.value = text;
-    view.search = text;
-    stage.found = [];
-    if (text) {
-      const matches = matcher(text);
-      stage.info.traces.forEach((trace, nth) => {
-        const ids = trace.functions.filter((of) => of.is_called && matches(of.name)).map((of) => of.id);
-        stage.found[nth] = new Set(ids);
-      });
-      const count = stage.found.reduce((sum, found) => sum + found.size, 0);
-      say(`${things(count, "function")} found${count > 0 ? ": N goes through their calls" : /[*?]/.test(text) ? ": a glob is of the whole name, as *::step_*" : ""}`);
-    } else told();
-    changed();
-  }
-
-  /** Goes to the next call that the search found. */
-  async function next(direction: 1 | -1): Promise<void> {
-    const trace = view.selected?.trace ?? stage.found.findIndex((found) => found.size > 0);
-    const found = stage.found[trace];
-    if (!found || found.size === 0) return say(view.search ? "no function is found" : "search first: /");
-    say("searching…");
-    const at = view.selected?.trace === trace ? view.selected : { thread: 0, depth: 0, start: stage.tick(trace, view.from), end: 0, function: 0, flags: 0 };
-    const survey = await source.survey(trace, [...found], at);
-    const call = direction > 0 ? survey.next : survey.previous;
-    if (!call) return say(`no ${direction > 0 ? "later" : "earlier"} one of ${things(survey.calls, "call")}`);
-    const is_among = found.has(view.selected?.function ?? -1);
-    const number = direction > 0 ? survey.before + (is_among ? 2 : 1) : survey.before;
-    select({ trace, ...call });
-    say(`call ${number} of ${survey.calls} found`);
+    searching.functions(text);
   }
 
   /** Selects the call of a function that begins then. */
   async function locate(trace: number, thread: number, of: number, since_first_ns: number): Promise<void> {
-    const tick = stage.trace(trace).begin + (since_first_ns * stage.trace(trace).frequency) / 1e9;
-    const slack = Math.max(stage.trace(trace).frequency / 1e9, 1) * 2;
-    const [picture] = await source.lanes(trace, [thread], tick - slack, tick + slack, 0);
-    for (const [depth, row] of (picture?.rows ?? []).entries()) {
-      for (let nth = 0; nth < row.length; nth++) {
-        const start = row.start[nth] ?? 0;
-        const count = row.count[nth] ?? 0;
-        if (row.function[nth] !== of || Math.abs(start - tick) > slack || (count & CALLS) !== 1) continue;
-        return select({ trace, thread, depth, start, end: row.end[nth] ?? start, function: of, flags: (count & ~CALLS) >>> 0 });
-      }
-    }
-    say("the call is not in the picture");
+    const call = await beginning(stage, source, trace, thread, of, since_first_ns);
+    if (call) select({ trace, ...call });
+    else say("the call is not in the picture");
+  }
+
+  /** Selects the call of a thread that fills most of a stretch. */
+  async function go(trace: number, thread: number, name: string | null, from: number, to: number): Promise<void> {
+    const call = await filling(stage, source, { trace, thread, from, to }, name);
+    if (call) select({ trace, ...call });
+    else say("the call is not in the trace");
   }
 
   /** The lane of the selected call, or the first one that is seen. */
@@ -170,7 +150,12 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
   function step(direction: "left" | "right" | "up" | "down"): void {
     const { selected } = view;
     const choose = (found: ReturnType<Stage["call_in"]>): void => {
-      if (found) select({ trace: found.lane.trace, ...found.call });
+      if (!found) return;
+      select({ trace: found.lane.trace, ...found.call });
+      // The call around is seen as a whole.
+      const { start, end } = found.call;
+      const is_cut = stage.at(found.lane.trace, start) < view.from || stage.at(found.lane.trace, end) > view.to;
+      if (direction === "up" && is_cut) actions.fit_selected();
     };
     if (!selected) {
       const lane = stage.visible()[0];
@@ -197,17 +182,17 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     fit: () => stage.fit(),
     fit_selected: () => {
       const { selected, mark } = view;
+      if (!selected && !mark) return say("nothing is selected: F shows everything");
       const [from, to] = selected ? [stage.at(selected.trace, selected.start), stage.at(selected.trace, selected.end)] : mark ?? [0, stage.end];
       const margin = Math.max((to - from) * 0.1, 5);
       stage.show(from - margin, to + margin);
     },
     search: () => find.focus(),
-    next,
+    next: (direction) => searching.next(direction),
     mark: () => {
       const { selected } = view;
       view.mark = selected ? [stage.at(selected.trace, selected.start), stage.at(selected.trace, selected.end)] : [Math.max(view.from, 0), Math.min(view.to, stage.end)];
-      panel.show("table");
-      resized();
+      show_marked();
     },
     clear: () => {
       if (view.search) search("");
@@ -217,6 +202,12 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       changed();
     },
     step,
+    longest_inside: () => {
+      const { selected } = view;
+      if (selected) void longest_inside(source, selected.trace, selected).then((call) => (call ? select({ trace: selected.trace, ...call }) : say("no call inside")));
+    },
+    slow: () => panel.show("slow"),
+    tab: (nth) => panel.show_nth(nth),
     tasks: () => {
       const is_open = stage.headings.some((heading) => heading.is_open);
       const [first] = stage.headings;
@@ -234,13 +225,9 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       changed();
     },
   };
-  const help = el(
-    "dialog", { "aria-label": "keys" }, el("h2", {}, "Keys"),
-    el("table", {}, el("tbody", {}, ...KEYS.map(([keys, what]) => el("tr", {}, el("td", { class: "name" }, what), el("td", {}, el("kbd", {}, keys)))))),
-    el("form", { method: "dialog" }, el("button", {}, "close")),
-  );
+  const help = make_help();
 
-  pointer(canvas, stage, drawing, tip, actions, {
+  pointer(canvas, stage, drawing, tip, causes, actions, {
     click: (x, y) => {
       const lane = stage.lane_at(y);
       if (x < GUTTER && lane) {
@@ -270,16 +257,19 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     },
     mark: (from, to, is_done) => {
       view.mark = to - from > 0 ? [from, to] : null;
-      if (is_done && view.mark) {
-        panel.show("table");
-        resized();
-      }
+      if (is_done && view.mark) show_marked();
       changed();
     },
+  });
+  let fading = 0;
+  status.addEventListener("said", () => {
+    clearTimeout(fading);
+    fading = window.setTimeout(() => !view.search && !searching.is_walking && told(), 7000);
   });
   find.addEventListener("input", () => search(find.value));
   find.addEventListener("keydown", (event) => {
     if (event.key === "Escape") search("");
+    if (event.key === "Enter") searching.first();
     if (event.key === "Enter" || event.key === "Escape") canvas.focus();
   });
   document.addEventListener("keydown", (event) => on_key(event, actions));
@@ -302,6 +292,14 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     if (view.task && !view.selected) void show_task(view.task.trace, view.task.task, view.task.start);
     else if (view.selected) panel.show("call");
     else if (view.mark) panel.show("table");
+    resized();
+  }
+
+  /** A stretch is marked: the tab that is shown tells of it, or else the table. */
+  function show_marked(): void {
+    const is_of_stretch = (["table", "flame", "slow"] as const).some((tab) => panel.is_at(tab));
+    if (is_of_stretch) void panel.refresh();
+    else panel.show("table");
     resized();
   }
 
@@ -368,6 +366,18 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     }
     await asking.survey();
     told();
+    if (serial === following) await count_slow();
+  }
+
+  let is_first = true;
+
+  /** Says how many calls are slow. At the start they are shown, unless the address says what is. */
+  async function count_slow(): Promise<void> {
+    const count = await causes.count();
+    fill(slow_button, count === null ? "Slow calls" : count === 0 ? "No slow calls" : things(count, "slow call"));
+    const is_fresh = is_first && Object.keys(read_view).length === 0 && !panel.is_shown && !view.selected && !view.mark;
+    is_first = false;
+    if (is_fresh && count) panel.show("slow");
   }
 
   [view.from, view.to] = [0, stage.end];
@@ -377,107 +387,17 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     if (Object.keys(read_view).length > 0) from_fragment();
     else stage.fit();
     follow().catch((error: unknown) => say(String(error)));
-    canvas.focus();
   });
   const header = el(
     "header", {}, title, find, status, el("span", { class: "space" }), info.traces.length > 1 && aligned,
-    el("button", { onclick: () => (panel.show("table"), resized()) }, "Functions"),
+    slow_button,
+    el("button", { onclick: () => panel.show("table") }, "Functions"),
     info.snapshot !== null && el("button", { onclick: () => void renew(), title: "R" }, "New snapshot"),
     el("button", { onclick: actions.fit, title: "F" }, "Fit"),
-    el("button", { onclick: actions.theme, title: "T" }, "Light / dark"),
-    el("button", { onclick: actions.help, title: "?" }, "Keys"),
+    el("button", { onclick: actions.theme, title: "T: light or dark", "aria-label": "light or dark" }, "◐"),
+    el("button", { onclick: actions.help, title: "?" }, "Help"),
   );
   return [header, notes, el("div", { id: "stage" }, canvas, tip), panel.element, unseen, help];
-}
-
-interface Pointed {
-  click(x: number, y: number): void;
-  mark(from: number, to: number, is_done: boolean): void;
-}
-
-/** Wheel, drag, click, and what is told of the call below the pointer. */
-function pointer(canvas: HTMLCanvasElement, stage: Stage, drawing: Drawing, tip: HTMLElement, actions: Actions, on: Pointed): void {
-  let held: { x: number; y: number; from: number; to: number; scroll: number; is_mark: boolean; is_map: boolean; moved: boolean } | null = null;
-  const to_map = (x: number): void => {
-    const middle = ((x - GUTTER) / (stage.width - GUTTER)) * stage.end;
-    const width = stage.view.to - stage.view.from;
-    stage.show(middle - width / 2, middle + width / 2);
-  };
-  canvas.addEventListener(
-    "wheel",
-    (event) => {
-      event.preventDefault();
-      const by = event.deltaMode === 1 ? event.deltaY * 30 : event.deltaY;
-      if (event.offsetX < GUTTER) return stage.scroll(by);
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) return actions.pan((event.deltaX || by) / 800);
-      stage.zoom(Math.exp(Math.max(-1, Math.min(1, by / 300))), stage.time(event.offsetX));
-    },
-    { passive: false },
-  );
-  canvas.addEventListener("pointerdown", (event) => {
-    if (event.button !== 0) return;
-    canvas.setPointerCapture(event.pointerId);
-    const is_map = drawing.is_overview(event.offsetY);
-    const { from, to, scroll } = stage.view;
-    held = { x: event.offsetX, y: event.offsetY, from, to, scroll, is_mark: event.shiftKey && !is_map, is_map, moved: false };
-    if (is_map) to_map(event.offsetX);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    const { offsetX: x, offsetY: y } = event;
-    if (!held) return hover(x, y);
-    tip.hidden = true;
-    held.moved ||= Math.hypot(x - held.x, y - held.y) > 3;
-    if (!held.moved) return;
-    if (held.is_map) return to_map(x);
-    if (held.is_mark) {
-      const [one, other] = [stage.time(held.x), stage.time(x)];
-      return on.mark(Math.min(one, other), Math.max(one, other), false);
-    }
-    const by = ((held.x - x) / (stage.width - GUTTER)) * (held.to - held.from);
-    stage.view.scroll = held.scroll;
-    stage.scroll(held.y - y);
-    stage.show(held.from + by, held.to + by);
-  });
-  canvas.addEventListener("pointerup", (event) => {
-    const was = held;
-    held = null;
-    if (!was || was.is_map) return;
-    if (!was.moved) return on.click(event.offsetX, event.offsetY);
-    if (was.is_mark) {
-      const [one, other] = [stage.time(was.x), stage.time(event.offsetX)];
-      on.mark(Math.min(one, other), Math.max(one, other), true);
-    }
-  });
-  canvas.addEventListener("pointerleave", () => (tip.hidden = true));
-  const hover = (x: number, y: number): void => {
-    const text = x < GUTTER ? null : told_at(stage, x, y);
-    tip.hidden = text === null;
-    if (text === null) return;
-    fill(tip, text);
-    const left = Math.min(x + 14, stage.width - tip.offsetWidth - 6);
-    const top = y + 18 + tip.offsetHeight > stage.height ? y - tip.offsetHeight - 10 : y + 18;
-    tip.style.left = `${Math.max(left, 0)}px`;
-    tip.style.top = `${Math.max(top, 0)}px`;
-  };
-}
-
-/** What is told of a place of the screen. */
-function told_at(stage: Stage, x: number, y: number): string | null {
-  const counter = stage.strip_at(stage.counters, y);
-  if (counter) return words(stage, counter, x);
-  const task = words_of_task(stage, x, y);
-  if (task) return task;
-  const lane = stage.strip_at(stage.lanes, y);
-  const band = lane && words_of_band(stage, lane, x, y);
-  if (band) return band;
-  const found = stage.call_at(x, y);
-  if (!found) return null;
-  const trace = stage.trace(found.lane.trace);
-  const of = found.call.function;
-  const name = of === SHORT ? "calls without records" : clean(stage.name(found.lane.trace, of)).slice(0, 400);
-  const time = duration(stage.ns(trace, found.call.end - found.call.start));
-  const many = of === SHORT ? `${things(found.calls, "short call")} in ${time}` : `${things(found.calls, "call")} in ${time}, too short to draw; the longest: ${name}`;
-  return found.calls === 1 && of !== SHORT ? `${name}\n${time}` : many;
 }
 
 main().catch((error: unknown) => {

@@ -212,7 +212,10 @@ export interface Survey {
   before: number;
   longer: number;
   equal: number;
-  /** Upper and lower bound in ns, and calls. */
+  /** Of the calls with both edges in the trace. */
+  shortest_ns: number | null;
+  longest_ns: number | null;
+  /** Lower and upper bound in ns, and calls. */
   buckets: [number, number, number][];
   previous: Call | null;
   next: Call | null;
@@ -225,9 +228,27 @@ export interface Flame {
   left_out: number;
 }
 
+/** What `fdr slow --json` says of a call. */
+export interface Finding {
+  function: string;
+  id: number;
+  thread: number;
+  since_first_ns: number | null;
+  total_ns: number;
+  /** Slow calls of the function. */
+  slow_calls: number | null;
+  sentence: string;
+  usual: { p50_ns: number };
+  path: { function: string; total_ns: number; usual_ns: number; calls: number }[];
+  wait: { waited_for: string; reason: string; waited_ns: number; holder: number | null; holder_function: string | null } | null;
+  meanwhile: { thread: number; function: string } | null;
+}
+
 /** What `fdr slow --json` says. */
 export interface Slow {
-  calls: { function: string; id: number; thread: number; since_first_ns: number | null; total_ns: number; sentence: string; usual: { p50_ns: number }; path: { function: string; total_ns: number; usual_ns: number; calls: number }[] }[];
+  calls: Finding[];
+  /** What has to be said of the list. */
+  note?: string;
 }
 
 /** Who answers the page's questions. */
@@ -236,7 +257,8 @@ export interface Source {
   info(): Promise<Info>;
   /** A new snapshot of the process. */
   snapshot(): Promise<Info>;
-  lanes(trace: number, threads: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]>;
+  /** Pictures of threads. `found`: functions that are looked for give their colour to bars of joined calls. */
+  lanes(trace: number, threads: number[], from: number, to: number, pixel: number, signal?: AbortSignal, found?: number[]): Promise<Picture[]>;
   /** The curves of all counters. */
   curves(trace: number, from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Curve[]>;
   /** Lanes of tasks: the first row has the tasks, the second their polls. */
@@ -247,7 +269,8 @@ export interface Source {
   flame(trace: number, marked: Marked, by: string): Promise<Flame>;
   slow(trace: number, marked: Marked): Promise<Slow>;
   details(trace: number, call: Call): Promise<Details>;
-  survey(trace: number, functions: number[], at: Call | null): Promise<Survey>;
+  /** The slowest are those within what is marked. */
+  survey(trace: number, functions: number[], at: Call | null, marked?: Marked): Promise<Survey>;
   why(trace: number, call: Call): Promise<Slow>;
 }
 

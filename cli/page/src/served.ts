@@ -58,8 +58,8 @@ export class Served implements Source {
     return info;
   }
 
-  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number, signal?: AbortSignal): Promise<Picture[]> {
-    const answer = await this.ask("lanes", { trace, threads: threads.join(","), from, to, pixel }, signal);
+  async lanes(trace: number, threads: number[], from: number, to: number, pixel: number, signal?: AbortSignal, found?: number[]): Promise<Picture[]> {
+    const answer = await this.ask("lanes", { trace, threads: threads.join(","), from, to, pixel, found: found?.join(",") }, signal);
     return pictures(await answer.arrayBuffer());
   }
 
@@ -93,8 +93,8 @@ export class Served implements Source {
     return this.json("call", { trace, ...of_call(call) });
   }
 
-  survey(trace: number, functions: number[], at: Call | null): Promise<Survey> {
-    return this.json("survey", { trace, functions: functions.join(","), ...(at ? of_call(at) : {}) });
+  survey(trace: number, functions: number[], at: Call | null, marked: Marked = {}): Promise<Survey> {
+    return this.json("survey", { trace, functions: functions.join(","), ...(at ? of_call(at) : {}), ...of(marked) });
   }
 
   why(trace: number, call: Call): Promise<Slow> {

@@ -1,7 +1,9 @@
-// The slow calls of the stretch that is marked, with what `fdr slow` says of them.
+// The slow calls of the stretch that is marked, with what `fdr slow` says of them. Threads and functions lead to the calls
+// that are meant.
 
 import { el } from "./dom";
 import { clean, duration } from "./format";
+import { Call, Finding } from "./model";
 import { Host, marked, stretch } from "./panel";
 
 export async function slow(host: Host): Promise<Node[]> {
@@ -11,17 +13,59 @@ export async function slow(host: Host): Promise<Node[]> {
     const wanted = marked(stage, nth);
     if (!wanted) continue;
     if (!trace.has_times) continue;
-    const answer = await source.slow(nth, wanted);
+    const answer = await (wanted.from_ns === undefined ? host.causes.of_trace(nth) : source.slow(nth, wanted));
     const { words } = stretch(wanted, "");
-    found.push(el("p", { class: "soft" }, `${clean(trace.file)}: ${words}: ${answer.calls.length === 0 ? "no call stands out" : "calls far above the usual of their function"}`));
-    for (const call of answer.calls) {
-      const thread = trace.threads.findIndex((thread) => thread.id === call.thread);
-      const go = (): void => host.locate(nth, thread, call.id, call.since_first_ns ?? 0);
-      found.push(
-        el("p", {}, el("button", { class: "link", onclick: go }, `${clean(call.function).slice(0, 300)}`),
-          ` ${duration(call.total_ns)}, usually ${duration(call.usual.p50_ns)}`, el("br"), clean(call.sentence)),
-      );
-    }
+    const head = answer.calls.length === 0 ? "no call stands out" : "calls far above the usual of their function";
+    found.push(el("h2", { tabindex: -1, class: "soft" }, `${clean(trace.file)}: ${words}: ${head}`));
+    if (answer.note) found.push(el("p", { class: "soft" }, answer.note));
+    for (const call of answer.calls) found.push(one(host, nth, call));
   }
+  if (found.length === 0) found.push(el("p", { class: "soft" }, "The calls have no times, so none of them is slow."));
   return found;
+}
+
+function one(host: Host, nth: number, call: Finding): HTMLElement {
+  const { stage } = host;
+  const trace = stage.trace(nth);
+  const thread = trace.threads.findIndex((thread) => thread.id === call.thread);
+  const go = (): void => host.locate(nth, thread, call.id, call.since_first_ns ?? 0);
+  const link = (text: string): HTMLElement => el("button", { class: "link", onclick: go }, text);
+  const from = trace.begin + ((call.since_first_ns ?? 0) * trace.frequency) / 1e9;
+  const span: Pick<Call, "thread" | "start" | "end"> = { thread, start: from, end: from + (call.total_ns * trace.frequency) / 1e9 };
+  return el(
+    "article", {},
+    el("p", {}, link(clean(call.function).slice(0, 300)), ` ${duration(call.total_ns)}, usually ${duration(call.usual.p50_ns)} · at ${duration(call.since_first_ns ?? 0)} on `,
+      link(name_of_thread(clean(trace.threads[thread]?.name ?? ""), call.thread))),
+    ...explained(host, nth, call, span),
+  );
+}
+
+const name_of_thread = (name: string, id: number): string => (name ? `${name} (thread ${id})` : `thread ${id}`);
+
+/** What was found of a call, in words and with links. `span`: the thread and the ticks of the call. */
+export function explained(host: Host, nth: number, found: Finding, span: Pick<Call, "thread" | "start" | "end">): Node[] {
+  const { stage } = host;
+  const trace = stage.trace(nth);
+  /** Selects the call of a function, on a thread, that fills most of the slow call's time. */
+  const link = (text: string, thread: number, name: string | null, from = span.start): HTMLElement =>
+    el("button", { class: "link", onclick: () => host.go(nth, thread, name, from, span.end) }, text);
+  const nodes: Node[] = [el("p", { class: "sentence" }, clean(found.sentence))];
+  const { wait, meanwhile } = found;
+  // Of the thread that held the object, what it did meanwhile may be known, and not in which function it took it.
+  const is_holder = wait !== null && meanwhile !== null && wait.holder === meanwhile.thread;
+  const others: [string, number | null, string | null][] = [
+    ["held by", wait?.holder ?? null, wait?.holder_function ?? null],
+    ["meanwhile", meanwhile?.thread ?? null, meanwhile?.function ?? null],
+  ];
+  for (const [what, id, name] of others) {
+    if (is_holder && what === "held by" && !name) continue;
+    const thread = trace.threads.findIndex((thread) => thread.id === id);
+    if (thread < 0 || id === null) continue;
+    const text = `${name_of_thread(clean(trace.threads[thread]?.name ?? ""), id)}${name ? ` in ${clean(name).slice(0, 300)}` : ""}`;
+    nodes.push(el("p", {}, el("span", { class: "soft" }, is_holder && what === "meanwhile" && !wait.holder_function ? "held by, and meanwhile: " : `${what} `), link(text, thread, name)));
+  }
+  nodes.push(el("table", {}, el("tbody", {}, ...found.path.map((step) =>
+    el("tr", {}, el("td", { class: "name" }, link(clean(step.function).slice(0, 300), span.thread, step.function)), el("td", {}, duration(step.total_ns)),
+      el("td", { class: "soft" }, `usually ${duration(step.usual_ns)}`))))));
+  return nodes;
 }

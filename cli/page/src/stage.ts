@@ -7,6 +7,8 @@ import { View } from "./view";
 export const GUTTER = 180;
 export const AXIS = 64;
 export const ROW = 16;
+/** Functions that pictures are asked for: their numbers have to stand in an address. */
+const MOST_LOOKED_FOR = 500;
 /** Pixels of a counter. */
 const CURVE = 44;
 const MOST_ROWS = 24;
@@ -31,6 +33,8 @@ export interface Part {
   pixel: number;
   /** How much of the trace was read then. */
   progress: number;
+  /** The functions that were looked for then. */
+  found?: number[] | undefined;
 }
 
 /** A thread on the screen. */
@@ -78,6 +82,8 @@ export class Stage {
   height = 100;
   /** Functions that the search found, by trace. */
   found: Set<number>[] = [];
+  /** By trace: the call that was selected last. */
+  readonly chosen: (Call | undefined)[] = [];
   /** Names of functions by trace and number. */
   names: Map<number, string>[] = [];
 
@@ -98,12 +104,17 @@ export class Stage {
     const tasks = new Map(this.tasks.map((lane) => [`${lane.trace}/${lane.lane}`, lane]));
     [this.lanes, this.counters, this.headings, this.tasks] = [[], [], [], []];
     let top = 0;
+    /** Threads of other traces stand in the order of those of the first one that have their names. */
+    const places = new Map<string, number>();
     info.traces.forEach((trace, nth) => {
       this.shifts[nth] ??= 0;
       this.names[nth] ??= new Map(trace.functions.map((of) => [of.id, of.name]));
       // The one that failed, then those with calls, in the order of the trace.
       const order = trace.threads.map((_, thread) => thread);
-      order.sort((one, other) => Number(trace.threads[other]?.has_failed) - Number(trace.threads[one]?.has_failed) || one - other);
+      const name = (thread: number): number => places.get(trace.threads[thread]?.name ?? "") ?? Infinity;
+      const failed = (thread: number): number => Number(trace.threads[thread]?.has_failed);
+      order.sort((one, other) => failed(other) - failed(one) || (nth > 0 ? compare(name(one), name(other)) : 0) || one - other);
+      if (nth === 0) order.forEach((thread, place) => places.set(trace.threads[thread]?.name ?? "", place));
       for (const thread of order) {
         const lane: Lane = known.get(`${nth}/${thread}`) ?? {
           trace: nth, thread, top, height: 0, rows: 0, is_open: false, picture: null, from: 0, to: 0, pixel: 0, progress: 0,
@@ -176,6 +187,19 @@ export class Stage {
     else this.show(view.from + by, view.to + by);
   }
 
+  /** The functions that are looked for in a trace, if they are few. */
+  looked_for(nth: number): number[] | undefined {
+    const found = this.found[nth];
+    if (found !== this.kept_of[nth]) {
+      const is_few = found && found.size > 0 && found.size <= MOST_LOOKED_FOR;
+      [this.kept_of[nth], this.kept[nth]] = [found, is_few ? [...found] : undefined];
+    }
+    return this.kept[nth];
+  }
+
+  private readonly kept_of: (Set<number> | undefined)[] = [];
+  private readonly kept: (number[] | undefined)[] = [];
+
   /** The end of all traces on the axis. */
   get end(): number {
     const ends = this.info.traces.map((trace, nth) => (this.shifts[nth] ?? 0) + this.ns(trace, trace.end - trace.begin));
@@ -209,15 +233,16 @@ export class Stage {
   /** Zooms: what is at that time stays where it is. */
   zoom(factor: number, at: number): void {
     const { view } = this;
-    const most = this.end * 1.5 + 1000;
+    const most = this.end * 1.1 + 10;
     const width = Math.min(Math.max((view.to - view.from) * factor, 10), most);
     const share = (at - view.from) / (view.to - view.from);
     this.show(at - share * width, at + (1 - share) * width);
   }
 
   show(from: number, to: number): void {
-    const margin = (to - from) / 2;
-    const shift = Math.min(0, this.end + margin - to) + Math.max(0, -margin - from);
+    // A little beyond the ends, so that they are seen to be the ends.
+    const margin = (to - from) / 20;
+    const shift = to - from > this.end ? (this.end - from - to) / 2 : Math.min(0, this.end + margin - to) + Math.max(0, -margin - from);
     [this.view.from, this.view.to] = [from + shift, to + shift];
     this.changed();
   }
@@ -327,6 +352,9 @@ export class Stage {
     return found && { lane, ...found };
   }
 }
+
+/** Infinity is behind all, and equal to itself. */
+const compare = (one: number, other: number): number => (one === other ? 0 : one < other ? -1 : 1);
 
 /** Whether its lanes have a band of states and CPUs. */
 export const has_band = (trace: Trace): boolean => trace.has_states || trace.has_cpus;

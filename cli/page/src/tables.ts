@@ -38,7 +38,7 @@ export class Tables {
       const caption = el("caption", {}, `${clean(trace.file)}: ${words}, ${things(report.records, "record")} · `);
       if (report.note) caption.append(report.note);
       else if (trace.word) caption.append("the same as ", el("code", {}, clean(`fdr report ${options}${trace.word}`)));
-      found.push(this.table(host, report, caption));
+      found.push(this.table(host, nth, report, caption));
     }
     const [before, after] = reports;
     const names = stage.info.traces.map((trace) => trace.file) as [string, string];
@@ -46,7 +46,8 @@ export class Tables {
     return found;
   }
 
-  private table(host: Host, report: Report, caption: HTMLElement): HTMLElement {
+  private table(host: Host, nth: number, report: Report, caption: HTMLElement): HTMLElement {
+    const is_marked = host.stage.view.mark !== null;
     const value = (row: RowOfTable): number | string => row[this.sort] ?? -1;
     const rows = [...report.functions].sort((one, other) => {
       const [left, right] = [value(one), value(other)];
@@ -59,16 +60,27 @@ export class Tables {
         host.refresh();
       };
       const order = column === "name" ? "ascending" : "descending";
-      return el("th", { scope: "col", "aria-sort": is_sorted ? order : "none", class: column === "name" ? "name" : undefined }, el("button", { onclick: sort }, is_sorted ? `${text} ▾` : text));
+      return el("th", { scope: "col", "aria-sort": is_sorted ? order : "none", class: column === "name" ? "name" : undefined }, el("button", { onclick: sort, "data-key": column }, is_sorted ? `${text} ▾` : text));
     };
     const cell = (row: RowOfTable, column: Column): HTMLElement => {
       if (column === "calls") return el("td", {}, count(row.calls));
       const number = row[column] as number | null;
-      return number === null ? el("td", {}, "-") : el("td", { title: exact(number) }, duration(number));
+      if (number === null) return el("td", { title: row.clipped > 0 && is_marked ? "no call is whole in this stretch: all are cut by its edges" : "not known" }, "-");
+      const text = duration(number);
+      if (column !== "max_ns") return el("td", { title: exact(number) }, text);
+      return el("td", { title: exact(number) }, el("button", { class: "link", "aria-label": `${text}: the slowest call`, onclick: () => void slowest(row) }, text));
+    };
+    const slowest = async (row: RowOfTable): Promise<void> => {
+      const { slowest } = await host.source.survey(nth, [row.id], null, marked(host.stage, nth) ?? {});
+      const [call] = slowest;
+      if (call) host.select(nth, call);
+      else host.search(row.name);
     };
     const row = (row: RowOfTable): HTMLElement =>
       el("tr", { "data-function": row.id }, ...COLUMNS.map(([column]) => cell(row, column)),
-        el("td", { class: "name" }, el("button", { class: "link", title: clean(row.name).slice(0, 2000), onclick: () => host.search(row.name) }, clean(row.name).slice(0, 500))));
+        el("td", { class: "name" },
+          el("button", { class: "find", title: "search: go through its calls", "aria-label": `search ${clean(row.name).slice(0, 300)}`, onclick: () => host.search(row.name) }, "⌕"),
+          el("button", { class: "link", title: `${clean(row.name).slice(0, 2000)}: its slowest call`, onclick: () => void slowest(row) }, clean(row.name).slice(0, 500))));
     return el(
       "table", {}, caption,
       el("thead", {}, el("tr", {}, ...COLUMNS.map(([column, text]) => head(column, text)), head("name", "function"))),

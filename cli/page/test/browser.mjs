@@ -60,7 +60,7 @@ const panel = (page) => page.textContent("#panel .body");
 /** The rows of the table: function and the ns of each cell. */
 const table = (page) =>
   page.$$eval("#panel tbody tr[data-function]", (rows) =>
-    rows.map((row) => ({ id: Number(row.dataset.function), cells: [...row.querySelectorAll("td")].map((cell) => cell.title || cell.textContent) })));
+    rows.map((row) => ({ id: Number(row.dataset.function), cells: [...row.querySelectorAll("td")].map((cell) => (cell.title.endsWith(" ns") ? cell.title : cell.textContent)) })));
 
 const number = (text) => (text === "-" ? null : Number(text.replace(/[^0-9]/g, "")));
 
@@ -94,21 +94,100 @@ async function keys(page) {
   await page.keyboard.press("Escape");
   await page.keyboard.press("/");
   await page.keyboard.type("leaf");
-  await page.keyboard.press("Enter");
   assert.match(await page.textContent("#status"), /1 function found/);
-  await page.keyboard.press("n");
-  await page.waitForFunction(() => /call \d+ of \d+ found/.test(document.querySelector("#status").textContent));
+  // Enter goes to the first one that is shown; no press of a key is lost.
+  await page.keyboard.press("Enter");
+  const counted = async () => {
+    await page.waitForFunction(() => /call \d+ of \d+ found/.test(document.querySelector("#status").textContent));
+    await settled(page);
+    return number((await page.textContent("#status")).split(" of ")[0]);
+  };
+  const first = await counted();
+  for (let nth = 0; nth < 5; nth++) await page.keyboard.press("n");
   await settled(page);
+  assert.equal(await counted(), first + 5);
+  await page.keyboard.press("p");
+  await settled(page);
+  assert.equal(await counted(), first + 4);
   assert.match(await panel(page), /app::leaf/);
   assert.match(await panel(page), /of [\d,]+ calls|longest|shortest/);
   await page.keyboard.press("f");
   await settled(page);
 }
 
+const focused = (page) => page.evaluate(() => `${document.activeElement.tagName} ${document.activeElement.textContent}`);
+
+/** The slow call: it is shown at once, leads to the calls that are meant, and is explained without asking. */
+async function slow_call(page, is_file) {
+  await page.waitForFunction(() => document.querySelector("header").textContent.includes("1 slow call"));
+  await settled(page);
+  assert.match(await panel(page), /app::step 60\.\d+ µs, usually 1\d\d ns · at .* on worker-1 \(thread 8\)/);
+  assert.match(await page.title(), /^\S+\.fdr/);
+  // The first Tab is seen; then with keys alone.
+  await page.keyboard.press("Tab");
+  assert.ok(await page.evaluate(() => document.activeElement.matches(":focus-visible")));
+  await page.focus("#panel article button");
+  await page.keyboard.press("Enter");
+  await settled(page);
+  assert.match(await focused(page), /^H2 app::step · 60\.\d+ µs/);
+  assert.match(await page.textContent("#panel .sentence"), /app::leaf/);
+  assert.ok(await page.isDisabled("#panel button:has-text('slowest call')"));
+  const outer = await fragment(page);
+  // The call inside, which is no slow call by itself.
+  await page.click("#panel .why td button:has-text('app::leaf')");
+  await settled(page);
+  assert.match(await page.textContent("#panel h2"), /^app::leaf/);
+  assert.equal(await page.$$eval("#panel .sentence", (found) => found.length), is_file ? 0 : 1);
+  // The call around, and again the longest one inside.
+  const inner = await fragment(page);
+  await page.focus("canvas");
+  await page.keyboard.press("ArrowUp");
+  await page.waitForFunction((call) => location.hash.includes(call), outer.match(/call=[\d,]+/)[0]);
+  await page.keyboard.press("Shift+ArrowDown");
+  await page.waitForFunction((call) => location.hash.includes(call), inner.match(/call=[\d,]+/)[0]);
+  // Tabs by their numbers and by arrows; a tab without content is not there.
+  await page.keyboard.press("1");
+  assert.equal(await page.textContent("[role=tab][aria-selected=true]"), "Functions");
+  await page.focus("[role=tab][aria-selected=true]");
+  await page.keyboard.press("ArrowRight");
+  assert.match(await focused(page), /^BUTTON Flame graph/);
+  assert.equal(await page.isVisible("[role=tab]:has-text('Task')"), false);
+  await page.keyboard.press("c");
+  assert.equal(await page.textContent("[role=tab][aria-selected=true]"), "Slow calls");
+  // A function leads to its slowest call.
+  await page.keyboard.press("1");
+  await settled(page);
+  await page.click("#panel tr[data-function='3'] td:nth-child(7) button");
+  await settled(page);
+  assert.ok((await fragment(page)).includes(inner.match(/call=[\d,]+/)[0]));
+  // The panel's height.
+  const height = () => page.$eval("#panel", (panel) => panel.offsetHeight);
+  const before = await height();
+  await page.focus("#panel [role=separator]");
+  await page.keyboard.press("ArrowUp");
+  assert.ok((await height()) > before + 20);
+  await page.keyboard.press("ArrowDown");
+  // A click where nothing is takes the selection back.
+  await page.focus("canvas");
+  await page.keyboard.press("f");
+  await settled(page);
+  const box = await (await page.$("canvas")).boundingBox();
+  await page.mouse.click(box.x + 300, box.y + 66);
+  await settled(page);
+  assert.match(await panel(page), /No call is selected/);
+  await page.keyboard.press("e");
+  assert.match(await page.textContent("#status"), /nothing is selected/);
+  await page.keyboard.press("?");
+  assert.match(await page.textContent("dialog"), /Colours and signs/);
+  await page.keyboard.press("Escape");
+}
+
 await served(trace, async (url) => {
   const { page, bad, context } = await open(url);
+  await slow_call(page, false);
   const threads = json("info", "--json", trace).threads.length;
-  assert.match(await page.textContent("#status"), new RegExp(`^${threads} threads`));
+  // What the status line said last does not stay.
+  await page.waitForFunction((words) => document.querySelector("#status").textContent.startsWith(words), `${threads} threads`);
   await page.click("header button:has-text('Functions')");
   await settled(page);
   same(await table(page), json("report", "--json", "--window", trace));
@@ -153,6 +232,7 @@ execFileSync(fdr, ["view", "-o", file, trace], { stdio: "ignore" });
 assert.ok(statSync(file).size < 20e6);
 {
   const { page, bad, context } = await open(pathToFileURL(file).href);
+  await slow_call(page, true);
   await page.click("header button:has-text('Functions')");
   await settled(page);
   same(await table(page), json("report", "--json", "--window", trace));
@@ -287,7 +367,7 @@ for (const is_file of [false, true]) {
 /** The rows of the comparison: by function, the ns or the numbers of its cells. */
 const compared = (page) =>
   page.$$eval("#panel tr[data-compared]", (rows) =>
-    rows.map((row) => [row.querySelector(".name").textContent, [...row.querySelectorAll("td")].slice(0, 9).map((cell) => (cell.title || cell.textContent).replace(/, .*%$/, ""))]));
+    rows.map((row) => [row.querySelector(".name").textContent, [...row.querySelectorAll("td")].slice(0, 12).map((cell) => (cell.title || cell.textContent).replace(/, .*%$/, ""))]));
 
 /** The comparison says what the reports of both say. */
 async function same_change(page, options) {
@@ -302,7 +382,11 @@ async function same_change(page, options) {
       const [before, after] = reports.map((report) => report.get(name)?.[figure] ?? 0);
       return [before, after, after - before];
     });
-    assert.deepEqual(cells.map((text) => (text.includes("-") ? -1 : 1) * number(text)), wanted.map((figure) => figure + 0), name);
+    // A function that was not called has no slowest call.
+    const [before, after] = reports.map((report) => report.get(name)?.max_ns ?? null);
+    wanted.push(before, after, before === null || after === null ? null : after - before);
+    const figures = cells.map((text) => (text === "-" ? null : (text.includes("-") ? -1 : 1) * number(text)));
+    assert.deepEqual(figures, wanted.map((figure) => (figure === null ? null : figure + 0)), name);
   }
 }
 

@@ -52,7 +52,7 @@ fn thread(id: u64, name: &str) -> Thread {
     }
 }
 
-/// Three threads that call three functions.
+/// Three threads that call three functions. One call takes far longer than usual.
 pub(super) fn usual(path: &Path) {
     let functions = [(1, "app::run"), (2, "app::step"), (3, "app::leaf")];
     let info = TraceInfo {
@@ -69,6 +69,13 @@ pub(super) fn usual(path: &Path) {
             calls.push(Call::exit(Ticks(at + 60 + nth % 37), of(3)));
             calls.push(Call::exit(Ticks(at + 110 + nth % 41), of(2)));
             at += if nth % 400 == 399 { 50_000 } else { 200 };
+        }
+        if shift == 8000 {
+            calls.push(Call::entry(Ticks(at), of(2)));
+            calls.push(Call::entry(Ticks(at + 10), of(3)));
+            calls.push(Call::exit(Ticks(at + 60_010), of(3)));
+            calls.push(Call::exit(Ticks(at + 60_020), of(2)));
+            at += 60_100;
         }
         calls.push(Call::exit(Ticks(at), of(1)));
         calls

@@ -254,12 +254,13 @@ impl Api {
     fn lanes(&self, request: &Request) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
         let asked = asked(&viewed, request)?;
+        let found = numbers(request, "found")?.into_iter().collect();
         let mut body = Vec::new();
         for thread in numbers::<usize>(request, "threads")?
             .into_iter()
             .take(MOST_THREADS)
         {
-            let picture = viewed.picture(thread, asked);
+            let picture = viewed.picture(thread, asked, &found);
             let picture = picture.map_err(failed)?;
             wire::put(&mut body, &viewed, thread, &picture);
         }
@@ -332,7 +333,7 @@ impl Api {
             true => Some(meant(&viewed, request)?),
             false => None,
         };
-        to_json(&survey::of_functions(&viewed, &functions, at).map_err(failed)?)
+        to_json(&survey::of_functions(&viewed, &functions, at, &marked(request)?).map_err(failed)?)
     }
 
     fn flame(&self, request: &Request) -> Result<Answer, Answer> {

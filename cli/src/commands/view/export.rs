@@ -1,6 +1,7 @@
 //! The page as one file that needs no server: the data stand in it, compressed. Short calls are joined until the file is
 //! small enough, and the page says so. Must never write a file that is larger than that.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use super::tasks::TaskOf;
 use super::viewed::{Marked, Viewed};
 use super::wire;
 use crate::place::{self, Shape};
-use crate::ui;
+use crate::{trace, ui};
 
 /// The most bytes of data, so that the file has 20 MB at most.
 const MOST_BYTES: usize = 14_800_000;
@@ -37,6 +38,8 @@ const MOST_VALUES: usize = 50_000;
 struct Head<'a> {
     info: Info<'a>,
     reports: Vec<Box<RawValue>>,
+    /// What `fdr slow --json` says of each trace. `None`: its calls have no times.
+    slow: Vec<Option<Box<RawValue>>>,
     /// Calls of fewer ticks are joined.
     joined: Vec<u64>,
     tasks: Vec<Vec<TaskOf>>,
@@ -53,18 +56,26 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
         place::check_is_not(output, &viewed.path)?;
     }
     place::check(output, Shape::File, force)?;
-    let mut reports = Vec::new();
+    let raw = |text: Vec<u8>| -> anyhow::Result<Box<RawValue>> {
+        Ok(RawValue::from_string(String::from_utf8(text)?)?)
+    };
+    let mut answers = Answers::default();
     for viewed in traces {
         viewed.index.build(&*viewed.source);
-        let report = String::from_utf8(viewed.report(&Marked::default())?)?;
-        reports.push(RawValue::from_string(report)?);
+        let report = viewed.report(&Marked::default())?;
+        answers.reports.push(raw(report)?);
+        let slow = match trace::is_timeless(viewed.info()) {
+            true => None,
+            false => Some(raw(viewed.slow(&Marked::default())?)?),
+        };
+        answers.slow.push(slow);
     }
     let mut pixels: Vec<u64> = traces
         .iter()
         .map(|viewed| first_pixel(viewed, traces.len()))
         .collect();
     let packed = loop {
-        let packed = pack(traces, &reports, &pixels)?;
+        let packed = pack(traces, &answers, &pixels)?;
         if packed.len() <= MOST_BYTES {
             break packed;
         }
@@ -83,9 +94,9 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
     let mut words = format!("{}: {size}", ui::path(output));
     for (viewed, &pixel) in traces.iter().zip(&pixels).filter(|(_, pixel)| **pixel > 0) {
         let time = ui::duration(viewed.info().clock.nanos(fdr_formats::Ticks(pixel)).0);
-        let trace = ui::path(&viewed.path);
+        let path = ui::path(&viewed.path);
         words.push_str(&format!(
-            "; calls of {trace} that are shorter than {time} are joined"
+            "; calls of {path} that are shorter than {time} are joined"
         ));
     }
     ui::complain(&words);
@@ -111,11 +122,14 @@ fn first_pixel(viewed: &Viewed, traces: usize) -> u64 {
     pixel
 }
 
-fn pack(
-    traces: &[Arc<Viewed>],
-    reports: &[Box<RawValue>],
-    pixels: &[u64],
-) -> anyhow::Result<Vec<u8>> {
+/// What is computed once, whatever is joined.
+#[derive(Default)]
+struct Answers {
+    reports: Vec<Box<RawValue>>,
+    slow: Vec<Option<Box<RawValue>>>,
+}
+
+fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Result<Vec<u8>> {
     let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
     let tasks = traces.iter().map(|viewed| {
         let tasks = viewed.tasks();
@@ -124,7 +138,8 @@ fn pack(
     let (tasks, left_out) = tasks.unzip();
     let head = serde_json::to_vec(&Head {
         info: api::info_of(traces, None),
-        reports: reports.to_vec(),
+        reports: answers.reports.clone(),
+        slow: answers.slow.clone(),
         joined: pixels.to_vec(),
         tasks,
         left_out,
@@ -147,7 +162,7 @@ fn pack(
             pixel,
         };
         for thread in 0..viewed.index.len() {
-            let picture = viewed.picture(thread, asked)?;
+            let picture = viewed.picture(thread, asked, &HashSet::new())?;
             let mut bytes = Vec::new();
             wire::put(&mut bytes, viewed, thread, &picture);
             out.write_all(&bytes)?;

@@ -55,7 +55,8 @@ command ends with Ctrl-C, or a minute after the page was closed.
 
 With -o, the page is a file that opens without network and without fdr. It has
 20 MB at most: the shortest calls are joined until it is small enough, and the
-page says so. It has no arguments, no values of events, and no explanations.
+page says so. It has no arguments and no values of events, and explains no
+calls but the slow ones.
 
 The trace is read once, and the picture grows while it is. Of a large trace,
 short calls are read again when you zoom in, so its size does not matter. Use

@@ -1,6 +1,7 @@
 //! What of a thread is seen in a stretch of time at a number of pixels: calls, joined where they are shorter than a
 //! pixel; states; gaps and events. Must never leave a call out without counting it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
@@ -12,6 +13,9 @@ use super::filler::{frames, item_of};
 use super::index::{Index, Sign};
 use super::pyramid::{Item, MOST_DEPTH, Run};
 use super::stretch;
+
+/// Calls of a thread that are gone through for a picture, so that those that are looked for are seen.
+const MOST_SEARCHED: usize = 2_000_000;
 
 /// What is drawn of one thread.
 #[derive(Debug, Default)]
@@ -32,14 +36,21 @@ pub(super) struct Rows {
     done: Vec<Vec<Item>>,
     pending: Vec<Option<Run>>,
     pixel: u64,
+    /// Functions that are looked for: a run with a call of one of them has its colour.
+    found: HashSet<u32>,
 }
 
 impl Rows {
     pub(super) fn new(pixel: u64) -> Rows {
+        Rows::with_found(pixel, &HashSet::new())
+    }
+
+    fn with_found(pixel: u64, found: &HashSet<u32>) -> Rows {
         Rows {
             done: Vec::new(),
             pending: Vec::new(),
             pixel,
+            found: found.clone(),
         }
     }
 
@@ -55,13 +66,20 @@ impl Rows {
         if item.ticks() >= self.pixel {
             self.done[depth].extend(pending.take().map(|run| run.item));
             self.done[depth].push(item);
-        } else if !pending
-            .as_mut()
-            .is_some_and(|run| run.extend(&item, self.pixel))
-        {
-            let earlier = pending.replace(Run::new(item));
-            self.done[depth].extend(earlier.map(|run| run.item));
+            return;
         }
+        let (pixel, found) = (self.pixel, &self.found);
+        if let Some(run) = pending {
+            let before = run.item.function;
+            if run.extend(&item, pixel) {
+                let functions = [before, item.function];
+                let is_found = functions.into_iter().find(|of| found.contains(of));
+                run.item.function = is_found.unwrap_or(run.item.function);
+                return;
+            }
+        }
+        let earlier = pending.replace(Run::new(item));
+        self.done[depth].extend(earlier.map(|run| run.item));
     }
 
     pub(super) fn finish(mut self) -> Vec<Vec<Item>> {
@@ -92,6 +110,7 @@ pub(super) fn of_thread(
     untimed: &Untimed,
     thread: usize,
     asked: Asked,
+    found: &HashSet<u32>,
 ) -> Result<Picture, Error> {
     let mut picture = Picture::default();
     let Asked { from, to, pixel } = asked;
@@ -100,10 +119,17 @@ pub(super) fn of_thread(
     let read_again = match index.line(thread) {
         None => return Ok(picture),
         Some(line) => {
-            let level = line.pyramid.level(pixel);
+            // In runs of other levels, calls that are looked for may be hidden.
+            let lowest = line.pyramid.lowest();
+            let has_all = !found.is_empty() && lowest.least == 0 && lowest.items() <= MOST_SEARCHED;
+            let level = if has_all {
+                lowest
+            } else {
+                line.pyramid.level(pixel)
+            };
             let is_coarse = level.least > pixel.max(1);
             let read_again = is_coarse && lane.is_some();
-            let mut rows = Rows::new(pixel);
+            let mut rows = Rows::with_found(pixel, found);
             for (depth, row) in level.rows.iter().enumerate().filter(|_| !read_again) {
                 row.between(from, to)
                     .for_each(|item| rows.push(depth, item));
@@ -270,4 +296,28 @@ fn deep(
         }
     }
     Ok(rows.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_has_the_colour_of_what_is_looked_for() {
+        // Three calls within a pixel of 100 ticks, the longest first, and one behind it.
+        let calls = [(0, 50, 1), (60, 70, 2), (80, 99, 3), (200, 210, 1)];
+        let drawn = |found: &[u32]| {
+            let mut rows = Rows::with_found(100, &found.iter().copied().collect());
+            for (start, end, function) in calls {
+                rows.push(0, Item::call(start, end, function, 0));
+            }
+            let rows = rows.finish();
+            let seen = rows[0].iter().map(|item| (item.function, item.calls()));
+            seen.collect::<Vec<_>>()
+        };
+        assert_eq!(drawn(&[]), [(1, 3), (1, 1)]);
+        assert_eq!(drawn(&[2]), [(2, 3), (1, 1)]);
+        assert_eq!(drawn(&[3]), [(3, 3), (1, 1)]);
+        assert_eq!(drawn(&[9]), [(1, 3), (1, 1)]);
+    }
 }

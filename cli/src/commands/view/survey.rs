@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::details::Meant;
 use super::filler::item_of;
-use super::viewed::Viewed;
+use super::viewed::{Marked, Viewed};
 use crate::stacks::{self, Pass};
 use crate::trace;
 
@@ -47,6 +47,9 @@ pub(super) struct Survey {
     before: u64,
     longer: u64,
     equal: u64,
+    /// Of the calls with both edges in the trace. `None`: there is none.
+    shortest_ns: Option<u64>,
+    longest_ns: Option<u64>,
     buckets: Vec<(u64, u64, u64)>,
     previous: Option<Found>,
     next: Option<Found>,
@@ -67,10 +70,14 @@ struct SurveyPass<'a> {
     longer: u64,
     equal: u64,
     counts: Vec<u64>,
+    /// Ticks of the shortest and the longest call.
+    span: Option<(u64, u64)>,
     nanos: f64,
     previous: Option<Seen>,
     next: Option<Seen>,
     slowest: BinaryHeap<Reverse<(u64, Reverse<Seen>)>>,
+    /// The ticks that are marked: only calls within are among the slowest.
+    within: (u64, u64),
 }
 
 /// The bucket of a duration.
@@ -129,6 +136,8 @@ impl Pass for SurveyPass<'_> {
         }
         let ticks = ended.total();
         self.measured += 1;
+        let (shortest, longest) = self.span.unwrap_or((ticks, ticks));
+        self.span = Some((shortest.min(ticks), longest.max(ticks)));
         self.longer += u64::from(ticks > self.ticks);
         self.equal += u64::from(ticks == self.ticks);
         let bucket = bucket(ticks as f64 * self.nanos);
@@ -136,6 +145,9 @@ impl Pass for SurveyPass<'_> {
             self.counts.resize(bucket + 1, 0);
         }
         self.counts[bucket] += 1;
+        if ended.call.start.0 < self.within.0 || ended.end.0 > self.within.1 {
+            return;
+        }
         self.slowest.push(Reverse((ticks, Reverse(seen))));
         if self.slowest.len() > SLOWEST {
             self.slowest.pop();
@@ -143,7 +155,7 @@ impl Pass for SurveyPass<'_> {
     }
 }
 
-/// Surveys the calls of functions. `at`: the call that is asked about.
+/// Surveys the calls of functions. `at`: the call that is asked about. The slowest are those within what is marked.
 ///
 /// # Errors
 /// If the trace can't be read.
@@ -151,12 +163,14 @@ pub(super) fn of_functions(
     viewed: &Viewed,
     functions: &HashSet<FunctionId>,
     at: Option<Meant>,
+    marked: &Marked,
 ) -> anyhow::Result<Survey> {
     viewed.wait();
     let _alone = viewed.alone();
     let info = viewed.info();
     let id = |meant: Meant| info.threads.get(meant.thread).map(|thread| thread.id);
     let place = at.and_then(|meant| Some((meant.start, id(meant)?, meant.depth)));
+    let (from, to) = viewed.ticks_of(marked);
     let make = || SurveyPass {
         functions,
         end: info.end,
@@ -169,10 +183,15 @@ pub(super) fn of_functions(
         longer: 0,
         equal: 0,
         counts: Vec::new(),
+        span: None,
         nanos: 1e9 / info.clock.frequency as f64,
         previous: None,
         next: None,
         slowest: BinaryHeap::new(),
+        within: (
+            from.map_or(0, |from| from.0),
+            to.map_or(u64::MAX, |to| to.0),
+        ),
     };
     let passes = stacks::run(&*viewed.source, make);
     let passes = passes.map_err(|error| trace::about(&viewed.path, error))?;
@@ -210,12 +229,16 @@ pub(super) fn of_functions(
     let previous = passes.iter().filter_map(|pass| pass.previous).max();
     let next = passes.iter().filter_map(|pass| pass.next).min();
     let slowest = slowest.iter().take(SLOWEST);
+    let spans = || passes.iter().filter_map(|pass| pass.span);
+    let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
     Ok(Survey {
         calls: sum(|pass| pass.calls),
         measured: sum(|pass| pass.measured),
         before: sum(|pass| pass.before),
         longer: sum(|pass| pass.longer),
         equal: sum(|pass| pass.equal),
+        shortest_ns: spans().map(|(shortest, _)| shortest).min().map(nanos),
+        longest_ns: spans().map(|(_, longest)| longest).max().map(nanos),
         buckets: buckets.collect(),
         previous: previous.and_then(found),
         next: next.and_then(found),

@@ -2,6 +2,7 @@
 //! distances from a tick near the trace's beginning, because a number of the page holds 53 bits. Must never compute a
 //! figure that `fdr report` has in another way than it.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -155,10 +156,16 @@ impl Viewed {
         is_done.then(|| self.tasks.get_or_init(|| Tasks::of(&self.index)))
     }
 
-    pub(super) fn picture(&self, thread: usize, asked: Asked) -> anyhow::Result<Picture> {
+    /// Draws a thread. `found`: functions that are looked for.
+    pub(super) fn picture(
+        &self,
+        thread: usize,
+        asked: Asked,
+        found: &HashSet<u32>,
+    ) -> anyhow::Result<Picture> {
         let (source, index) = (&*self.source, &*self.index);
         let states = self.states.as_ref();
-        let drawn = picture::of_thread(source, index, states, &self.untimed, thread, asked);
+        let drawn = picture::of_thread(source, index, states, &self.untimed, thread, asked, found);
         drawn.map_err(|error| trace::about(&self.path, error))
     }
 
