@@ -179,6 +179,15 @@ fn states_come_back() {
             (1010, 8, 1, RUNNING),
             (1030, 9, 1, RUNNING),
         ],
+        // Thread 8 lost its CPU to thread 7, and was on it until the end of the list and beyond.
+        &[
+            (1000, 0, 0, None),
+            (1001, 8, 1, RUNNING),
+            (1010, 7, 1, RUNNING),
+            (1020, 7, 0, PREEMPTED),
+            (1030, 8, 1, PREEMPTED),
+            (1030, 8, 1, RUNNING),
+        ],
         // A state that goes on over a hole.
         &[
             (1000, 7, 1, WAITING),

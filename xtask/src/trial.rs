@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use outcome::{Outcome, new_lines, warnings};
 use xtask::Result;
 use xtask::process::{
-    cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
+    TESTED, cannot_run, cargo, command, output, run as run_command, shown, target, work_folder,
 };
 use xtask::programs::{Kind, PROGRAMS, Program, prepare};
 
@@ -82,10 +82,11 @@ fn unknown(word: &str) -> String {
 
 /// Planted causes of slow calls on so many seeds: a test of the rest, with its figures.
 fn planted(seeds: &str) -> Result<()> {
-    const TEST: &str =
-        "test --quiet --package fdr-tests --test main the_rest::planted -- --nocapture";
+    // One package alone would be built with other features, while its programs run.
+    let test =
+        format!("test --quiet {TESTED} --test main the_rest::planted::a_planted -- --nocapture");
     if seeds.parse().is_ok_and(|seeds: u64| seeds > 0) {
-        return run_command(cargo(TEST).env("PLANTED_SEEDS", seeds));
+        return run_command(cargo(&test).env("PLANTED_SEEDS", seeds));
     }
     Err(format!("--planted: not a number of seeds: {seeds:?}"))
 }

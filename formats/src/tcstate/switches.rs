@@ -232,6 +232,8 @@ struct Maker<'a> {
     is_listed: Vec<bool>,
     /// The latest time from which nothing was known.
     lost: Option<u64>,
+    /// The time of the last change.
+    last: u64,
     /// Threads that run, which the list says only with their next change.
     told_later: Vec<bool>,
     /// A CPU that no thread has at any time.
@@ -257,6 +259,7 @@ impl<'a> Maker<'a> {
             now: vec![None; threads.len()],
             is_listed: vec![false; threads.len()],
             lost: None,
+            last: changes().map(|change| change.time).max().unwrap_or(0),
             told_later: vec![false; threads.len()],
             no_cpu: (0..=u32::MAX)
                 .rev()
@@ -281,12 +284,11 @@ impl<'a> Maker<'a> {
         now.state == Some(State::Running) && waits && next.cpu == now.cpu
     }
 
-    /// Whether the next change of a thread can still say that it ran.
+    /// Whether the next change of a thread can still say that it ran; if it has none, the end of all changes.
     fn can_tell_later(&self, (thread, nth): At) -> bool {
         let next = self.change((thread, nth + 1));
-        let first = self.anew.first().copied();
-        next.zip(first)
-            .is_some_and(|(next, first)| first <= next.time)
+        let time = next.map_or(self.last, |next| next.time);
+        self.anew.first().is_some_and(|first| *first <= time)
     }
 
     fn push(&mut self, time: u64, thread: usize, cpu: u32, to: Option<State>) {
@@ -331,6 +333,21 @@ impl<'a> Maker<'a> {
             }
             for at in group {
                 self.switch(time, at);
+            }
+            if time == self.last {
+                self.tell_the_rest(time);
+            }
+        }
+    }
+
+    /// Threads that run until the end.
+    fn tell_the_rest(&mut self, time: u64) {
+        for thread in 0..self.threads.len() {
+            let now = self.now[thread].and_then(|nth| self.change((thread, nth)));
+            if let Some(now) = now.filter(|_| std::mem::take(&mut self.told_later[thread])) {
+                self.push(time, thread, now.cpu, Some(State::Waiting));
+                self.push(time, thread, now.cpu, now.state);
+                self.on_cpu.insert(now.cpu, thread);
             }
         }
     }
