@@ -280,8 +280,10 @@ export class Drawing implements Pen {
   private over_bars(lane: Lane, row: Row, depth: number, first: number, x: (tick: number) => number, y: number): void {
     const { context, stage } = this;
     const found = stage.found[lane.trace];
-    // Of several traces, the call that each is aligned by is outlined.
-    const selected = stage.view.selected?.trace === lane.trace ? stage.view.selected : stage.chosen[lane.trace];
+    // Of several traces, the call that each is aligned by is outlined, too.
+    const { view } = stage;
+    const is_compared = stage.info.traces.length > 1 && (view.selected !== null || stage.shifts.some((shift) => shift !== 0));
+    const selected = view.selected?.trace === lane.trace ? view.selected : is_compared ? stage.chosen[lane.trace] : null;
     const is_lane = selected && selected.thread === lane.thread && selected.depth === depth;
     // Most bars are narrower, and need no place on the screen.
     const least = 6 / (x(1) - x(0));

@@ -105,7 +105,9 @@ export class Panel {
       this.element.style.height = height === null ? "" : `${(height * 100).toFixed(2)}%`;
       keep(height);
       this.resized();
+      tell();
     };
+    const tell = (): void => this.handle.setAttribute("aria-valuenow", String(Math.round(now() * 100)));
     const now = (): number => this.element.offsetHeight / window.innerHeight;
     const most = (): void => set(now() > 0.85 ? null : 0.9);
     const known = kept();
@@ -118,6 +120,7 @@ export class Panel {
       if (this.handle.hasPointerCapture(event.pointerId)) set(1 - event.clientY / window.innerHeight);
     });
     this.handle.addEventListener("dblclick", most);
+    this.handle.addEventListener("focus", tell);
     this.handle.addEventListener("keydown", (event) => {
       const by = { ArrowUp: 0.05, ArrowDown: -0.05 }[event.key];
       if (by === undefined && event.key !== "Enter") return;

@@ -64,7 +64,8 @@ export function explained(host: Host, nth: number, found: Finding, span: Pick<Ca
     const text = `${name_of_thread(clean(trace.threads[thread]?.name ?? ""), id)}${name ? ` in ${clean(name).slice(0, 300)}` : ""}`;
     nodes.push(el("p", {}, el("span", { class: "soft" }, is_holder && what === "meanwhile" && !wait.holder_function ? "held by, and meanwhile: " : `${what} `), link(text, thread, name)));
   }
-  nodes.push(el("table", {}, el("tbody", {}, ...found.path.map((step) =>
+  // One step is the call itself.
+  if (found.path.length > 1) nodes.push(el("table", {}, el("tbody", {}, ...found.path.map((step) =>
     el("tr", {}, el("td", { class: "name" }, link(clean(step.function).slice(0, 300), span.thread, step.function)), el("td", {}, duration(step.total_ns)),
       el("td", { class: "soft" }, `usually ${duration(step.usual_ns)}`))))));
   return nodes;
