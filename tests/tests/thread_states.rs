@@ -137,6 +137,24 @@ fn states_agree_with_what_the_system_counts() {
 }
 
 #[test]
+fn they_are_in_dumps_of_other_formats() {
+    for format in ["ctf", "tcstate"] {
+        let folder = Folder::new("states-format");
+        let variables = format!("FDR=1 FDR_FORMAT={format}");
+        let outcome = states(&folder, &[], &variables).ok();
+        let trace = only(&folder, &format!(".{format}"));
+        if !has_states(&trace, &outcome.stderr) {
+            return;
+        }
+        let functions = report(&trace, &["--window"]);
+        let functions = functions["functions"].as_array().expect("functions");
+        let sleep = functions.iter().find(|row| row["name"] == "states::sleep");
+        let [running, _, waiting, _] = times(&sleep.expect("the function")["states"]["self"]);
+        assert!(waiting > 4 * running, "{format}: {waiting} {running}");
+    }
+}
+
+#[test]
 fn killed_crashed_and_seen_from_outside_they_are_there() {
     let folder = Folder::new("states-abort");
     let outcome = states(&folder, &["abort"], "FDR=1");
