@@ -193,7 +193,7 @@ impl<'a> Strand<'a> {
     }
 
     /// Takes the next change; false at the end.
-    #[inline]
+    #[inline(always)]
     fn read(&mut self) -> io::Result<bool> {
         loop {
             if self.buffer.len() - self.at < 2 * LARGEST {

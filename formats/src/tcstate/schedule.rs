@@ -108,6 +108,12 @@ impl<'a> Timelines<'a> {
         }
     }
 
+    /// Whether there is a change at or before that time.
+    #[inline]
+    pub(super) fn is_due(&self, time: i64) -> bool {
+        self.heap.peek().is_some_and(|Reverse(next)| next.0 <= time)
+    }
+
     /// All changes of the earliest time that still has some, at or before this one.
     pub(super) fn until(&mut self, time: i64) -> Option<(i64, &[Change])> {
         let Reverse((now, _)) = *self.heap.peek().filter(|next| next.0.0 <= time)?;
@@ -125,6 +131,7 @@ impl<'a> Timelines<'a> {
     }
 
     /// Writes all changes up to that time.
+    #[cold]
     pub(super) fn write_until(
         &mut self,
         time: i64,

@@ -105,6 +105,7 @@ impl Engine {
         }
     }
 
+    #[inline(always)]
     fn hand_over(&mut self, out: &mut impl FnMut(&Interval)) {
         if self.ended.len() > 1 {
             // The ends are the same.

@@ -153,7 +153,9 @@ impl TcstateWriter {
             // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
             changes.merge(|thread, time, op, &number| {
-                timelines.write_until(time, &mut builder, out)?;
+                if timelines.is_due(time) {
+                    timelines.write_until(time, &mut builder, out)?;
+                }
                 match op {
                     Op::Counter(name) => builder.counter(thread, time, name, number, info),
                     op => builder.change(thread, time, op, info),
