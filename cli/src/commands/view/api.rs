@@ -255,14 +255,11 @@ impl Api {
         let viewed = self.trace(request)?;
         let asked = asked(&viewed, request)?;
         let found = numbers(request, "found")?.into_iter().collect();
+        let mut threads: Vec<usize> = numbers(request, "threads")?;
+        threads.truncate(MOST_THREADS);
         let mut body = Vec::new();
-        for thread in numbers::<usize>(request, "threads")?
-            .into_iter()
-            .take(MOST_THREADS)
-        {
-            let picture = viewed.picture(thread, asked, &found);
-            let picture = picture.map_err(failed)?;
-            wire::put(&mut body, &viewed, thread, &picture);
+        for (thread, picture) in threads.iter().zip(viewed.pictures(&threads, asked, &found)) {
+            wire::put(&mut body, &viewed, *thread, &picture.map_err(failed)?);
         }
         Ok(Answer::bytes(body))
     }

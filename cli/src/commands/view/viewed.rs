@@ -2,7 +2,9 @@
 //! distances from a tick near the trace's beginning, because a number of the page holds 53 bits. Must never compute a
 //! figure that `fdr report` has in another way than it.
 
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, TryLockError};
 use std::time::Duration;
 
@@ -168,6 +170,33 @@ impl Viewed {
         let states = self.states.as_ref();
         let drawn = picture::of_thread(source, index, states, &self.untimed, thread, asked, found);
         drawn.map_err(|error| trace::about(&self.path, error))
+    }
+
+    /// Draws threads, by all cores: a picture of short calls reads the trace again.
+    pub(super) fn pictures(
+        &self,
+        threads: &[usize],
+        asked: Asked,
+        found: &HashSet<u32>,
+    ) -> Vec<anyhow::Result<Picture>> {
+        let next = AtomicUsize::new(0);
+        let draw = || {
+            let turns = std::iter::repeat_with(|| next.fetch_add(1, Ordering::Relaxed));
+            let places = turns.map_while(|place| Some((place, *threads.get(place)?)));
+            let drawn = places.map(|(place, thread)| (place, self.picture(thread, asked, found)));
+            drawn.collect::<Vec<_>>()
+        };
+        let mut drawn = std::thread::scope(|scope| {
+            let more = ui::jobs().min(threads.len()).saturating_sub(1);
+            let others: Vec<_> = (0..more).map(|_| scope.spawn(draw)).collect();
+            let mut drawn = draw();
+            for other in others {
+                drawn.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+            }
+            drawn
+        });
+        drawn.sort_unstable_by_key(|(place, _)| *place);
+        drawn.into_iter().map(|(_, picture)| picture).collect()
     }
 
     /// First and last tick of what is marked, as `--since` and `--until` take them; `None`: the trace's own.
