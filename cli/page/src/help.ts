@@ -9,7 +9,7 @@ const SIGNS: [string, string][] = [
   ["preempted", "it was ready, and another thread had its CPU"],
   ["waiting", "it waited: for a lock, for data, for a time"],
   ["unknown", "its state is not known"],
-  ["change", "a black tick in the band: it came to another CPU"],
+  ["change", "a tick across the band: it came to another CPU"],
   ["call", "a call; each function has a colour of its own, and rows below are the calls it made"],
   ["joined", "bars without a name: calls too short to draw, joined; the longest gives its colour"],
   ["cut", "a grey edge: that edge of the call is not in the trace"],
