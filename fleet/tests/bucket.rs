@@ -34,45 +34,47 @@ impl Drop for Server {
 impl Server {
     /// `None`: the program is missing.
     fn start() -> Option<Server> {
-        let free = TcpListener::bind("127.0.0.1:0").unwrap();
-        let address = free.local_addr().unwrap();
-        drop(free);
-        let mut command = Command::new("moto_server");
-        command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
-        command.stdout(Stdio::null()).stderr(Stdio::null());
-        let process = match command.spawn() {
-            Ok(process) => process,
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                skip("moto_server is missing, so no bucket is written");
-                return None;
-            }
-            Err(error) => panic!("moto_server: {error}"),
-        };
-        let mut server = Server { process, address };
         let begun = Instant::now();
-        while TcpStream::connect(address).is_err() {
-            let end = server.process.try_wait().unwrap();
-            assert!(
-                end.is_none() && begun.elapsed() < PATIENCE,
-                "moto_server: {end:?}"
-            );
-            sleep(Duration::from_millis(50));
+        loop {
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = free.local_addr().unwrap();
+            drop(free);
+            let mut command = Command::new("moto_server");
+            command.args(["-H", "127.0.0.1", "-p", &address.port().to_string()]);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            let process = match command.spawn() {
+                Ok(process) => process,
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    skip("moto_server is missing, so no bucket is written");
+                    return None;
+                }
+                Err(error) => panic!("moto_server: {error}"),
+            };
+            let mut server = Server { process, address };
+            // It ends if somebody else has the port by now. Until it listens, a connection may even be one to itself.
+            while server.process.try_wait().unwrap().is_none() {
+                assert!(begun.elapsed() < PATIENCE, "moto_server does not answer");
+                let answer = server.ask("PUT", "/fdr");
+                if answer.is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
+                    return Some(server);
+                }
+                sleep(Duration::from_millis(50));
+            }
+            assert!(begun.elapsed() < PATIENCE, "moto_server ends at once");
         }
-        let answer = server.ask("PUT", "/fdr");
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-        Some(server)
     }
 
     /// The answer to a request without a body.
-    fn ask(&self, method: &str, path: &str) -> String {
-        let mut stream = TcpStream::connect(self.address).unwrap();
+    fn ask(&self, method: &str, path: &str) -> std::io::Result<String> {
+        let mut stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
         let host = self.address;
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n");
-        stream.write_all(head.as_bytes()).unwrap();
-        stream.write_all(b"Connection: close\r\n\r\n").unwrap();
+        stream.write_all(head.as_bytes())?;
+        stream.write_all(b"Connection: close\r\n\r\n")?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
     }
 }
 
@@ -206,7 +208,7 @@ fn faults_on_the_way_lose_nothing() {
         assert!(of(what, Fault::CutAnswer) > 0, "{what}: {happened:?}");
     }
     // Parts that are of no file would cost money for ever.
-    let uploads = server.ask("GET", "/fdr?uploads");
+    let uploads = server.ask("GET", "/fdr?uploads").unwrap();
     assert!(!uploads.contains("<Upload>"), "{uploads}");
 }
 
