@@ -1,6 +1,7 @@
 // Several traces on one axis: how much later each of them is drawn. Their beginnings stand below each other, or their
 // moments by the clock on the wall, or a chosen call of each.
 
+import { duration } from "./format";
 import { Call } from "./model";
 import { Stage } from "./stage";
 
@@ -24,6 +25,17 @@ export function shifts(stage: Stage, by: Alignment, chosen: (Call | undefined)[]
     return starts.map((start) => last - start);
   }
   return traces.map(() => 0);
+}
+
+/** How exact the alignment by clocks is, in words. */
+export function exactness(stage: Stage): string {
+  const { traces } = stage.info;
+  const errors = traces.map((trace) => trace.unix_error_ns);
+  const sum = errors.reduce((sum: number, error) => sum + (error ?? 0), 0);
+  const error = errors.includes(null) ? "a trace does not say how exact its clock is" : `to ${duration(sum)}`;
+  const boots = new Set(traces.map((trace) => trace.boot));
+  if (boots.size === 1 && !boots.has("")) return `aligned by the clock of one machine, ${error}`;
+  return `aligned by clocks that may be of several machines, ${error} and as far as these agree`;
 }
 
 /** By what the traces are aligned now. */

@@ -1,6 +1,6 @@
 // The page: puts its parts together, and does what keys, mouse and buttons ask for.
 
-import { Alignment, alignment, ALIGNMENTS, shifts } from "./align";
+import { Alignment, alignment, ALIGNMENTS, exactness, shifts } from "./align";
 import { Asking } from "./asking";
 import { Causes } from "./causes";
 import { el, fill } from "./dom";
@@ -100,6 +100,8 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
       stage.align(found);
       told();
       void panel.refresh();
+      if (by === "clock") say(exactness(stage));
+      aligned.title = by === "clock" ? exactness(stage) : "";
     }
     aligned.value = alignment(stage);
   }

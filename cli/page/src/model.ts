@@ -86,6 +86,10 @@ export interface Trace {
   end: number;
   /** As text: 53 bits are too few. */
   begin_unix_ns: string | null;
+  /** By how much that may be wrong, by the trace's own clock. Null: it does not say. */
+  unix_error_ns: number | null;
+  /** The boot of the machine; empty: not known. */
+  boot: string;
   has_times: boolean;
   has_states: boolean;
   has_cpus: boolean;

@@ -297,6 +297,11 @@ for (const is_file of [false, true]) {
   const both = async (url) => {
     const { page, bad, context } = await open(url);
     await same_change(page, [["--window"], ["--window"]]);
+    // How exact the clocks are is said, or why they can't be taken.
+    const aligned = page.locator("header select");
+    await aligned.selectOption("clock");
+    await page.waitForFunction(() => /aligned by clocks|at which time of day/.test(document.querySelector("#status").textContent));
+    await aligned.selectOption("begin");
     const [, , , , , self] = (await compared(page)).find(([name]) => name === "app::leaf")[1];
     assert.equal(number(self), 160_000);
     // By the clocks: the second one began 30 µs later.

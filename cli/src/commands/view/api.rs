@@ -4,8 +4,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fdr_formats::FunctionId;
+use fdr_formats::identity::Part;
 use fdr_formats::model::State;
+use fdr_formats::{Clock, FunctionId, Ticks};
 use serde::Serialize;
 
 use super::counters::{self, CounterOf};
@@ -57,6 +58,10 @@ pub(super) struct TraceOf<'a> {
     end: f64,
     /// As text: 53 bits are too few.
     begin_unix_ns: Option<String>,
+    /// By how much times of day may be wrong, by the trace's own clock. `None`: it does not say.
+    unix_error_ns: Option<u64>,
+    /// The boot of the machine; empty: not known.
+    boot: &'a str,
     has_times: bool,
     has_states: bool,
     has_cpus: bool,
@@ -158,10 +163,9 @@ impl<'a> TraceOf<'a> {
             base: base.to_string(),
             begin: viewed.relative(begin),
             end: viewed.relative(last),
-            begin_unix_ns: info
-                .clock
-                .unix_nanos(fdr_formats::Ticks(begin))
-                .map(|ns| ns.to_string()),
+            begin_unix_ns: info.clock.unix_nanos(Ticks(begin)).map(|ns| ns.to_string()),
+            unix_error_ns: unix_error(&info.clock, [begin, last]),
+            boot: info.identity.get(Part::Boot),
             has_times: !trace::is_timeless(info),
             has_states: viewed.states.is_some(),
             has_cpus,
@@ -174,6 +178,15 @@ impl<'a> TraceOf<'a> {
             notes: notes(viewed),
         }
     }
+}
+
+/// The time of day was read once, in whole microseconds. From there on, the error of the clock's rate adds up.
+fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
+    let (anchor, _) = clock.anchor?;
+    let away = ends.map(|end| anchor.0.abs_diff(end)).into_iter().max()?;
+    let of_rate = clock.nanos(Ticks(away)).0 as f64 * clock.error_ppm? / 1e6;
+    let moved = clock.trouble.wall_step_ns.unsigned_abs();
+    Some((1_000 + of_rate.ceil() as u64).saturating_add(moved))
 }
 
 /// What has to be said of a trace before its figures are believed.
