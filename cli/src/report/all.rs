@@ -22,14 +22,7 @@ impl Figures {
         per_thread: bool,
     ) -> anyhow::Result<Figures> {
         let progress = Progress::new(source);
-        let states = away::states_of(source.info());
-        let make = |share| Engine::new(source, per_thread, share).with_states(states.clone());
-        let mut division = Division::of(source, ui::jobs());
-        if states.is_some() {
-            // What a piece's calls take from the time of earlier ones can't be told without those.
-            division.piece = u64::MAX;
-        }
-        let engines = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
+        let engines = engines(source, per_thread, &|bytes| progress.add(bytes));
         drop(progress);
         let engines = engines.map_err(|error| trace::about(trace, error))?;
         let figures = gather(engines, per_thread);
@@ -41,6 +34,25 @@ impl Figures {
             .sort_by_key(|diagnostic| diagnostic.offset);
         Ok(figures)
     }
+}
+
+/// The engines that have seen the whole trace. `progress` is told of the bytes that were read.
+///
+/// # Errors
+/// Where the trace can't be read.
+pub(crate) fn engines(
+    source: &dyn Source,
+    per_thread: bool,
+    progress: &(dyn Fn(u64) + Sync),
+) -> Result<Vec<Engine>, fdr_formats::Error> {
+    let states = away::states_of(source.info());
+    let make = |share| Engine::new(source, per_thread, share).with_states(states.clone());
+    let mut division = Division::of(source, ui::jobs());
+    if states.is_some() {
+        // What a piece's calls take from the time of earlier ones can't be told without those.
+        division.piece = u64::MAX;
+    }
+    pieces::drive_pieces(source, division, make, progress)
 }
 
 impl Report {

@@ -19,7 +19,7 @@
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
-mod all;
+pub(crate) mod all;
 mod by_state;
 pub(crate) mod csv;
 pub(crate) mod engine;

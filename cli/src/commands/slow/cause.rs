@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::HashMap;
 
-use super::overlaps::{HeldUp, Seen};
+use super::overlaps::{Seen, WaitTicks};
 use super::tree::Tree;
 
 /// The part of the excess that a cause has at least.
@@ -220,7 +220,7 @@ pub(super) struct Compared<'a> {
     /// The part of all time during which a function is open on some thread.
     pub(super) always: &'a dyn Fn(FunctionId) -> f64,
     /// A thread that waited for this one explains nothing, either.
-    pub(super) held_up: &'a HeldUp,
+    pub(super) waits_for_it: &'a WaitTicks,
 }
 
 /// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
@@ -251,9 +251,9 @@ pub(super) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
     for (&(_, thread, function), presence) in here {
         let present = part(slow, length, thread, function);
         let is_own = compared.own.iter().any(|step| step.function == function);
-        let held_up = compared.held_up.get(&(slow, thread)).copied();
-        let is_held_up = held_up.is_some_and(|ticks| ticks as f64 >= MOST * length as f64);
-        if present < PRESENT || is_own || is_held_up {
+        let waits_for_it = compared.waits_for_it.get(&(slow, thread)).copied();
+        let is_waiting = waits_for_it.is_some_and(|ticks| ticks as f64 >= MOST * length as f64);
+        if present < PRESENT || is_own || is_waiting {
             continue;
         }
         let usual = usual(function);

@@ -372,7 +372,7 @@ fn explain(
     let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
     let stretches = Stretches::new(of_slow.chain(of_usual).collect());
     let passes = stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)?;
-    let (seen, held_up) = OverlapPass::gather(passes);
+    let (seen, waits_for_it) = OverlapPass::gather(passes);
     let always = |function: FunctionId| {
         let total = usual.get(&function).map_or(0, |usual| usual.total);
         (total as f64 / duration_ns.max(1) as f64).min(1.0)
@@ -423,7 +423,7 @@ fn explain(
                 usual: &sample,
                 own: &explained.path,
                 always: &always,
-                held_up: &held_up,
+                waits_for_it: &waits_for_it,
             };
             cause::meanwhile(&seen, &compared)
         });

@@ -78,7 +78,7 @@ pub(super) struct Presence {
 pub(super) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
 
 /// By place of the stretch and thread, the ticks that the thread waited for something which that stretch's thread held.
-pub(super) type HeldUp = HashMap<(usize, ThreadId), u64>;
+pub(super) type WaitTicks = HashMap<(usize, ThreadId), u64>;
 
 /// The pass.
 pub(super) struct OverlapPass<'a> {
@@ -86,7 +86,7 @@ pub(super) struct OverlapPass<'a> {
     states: Option<&'a States>,
     thread: ThreadId,
     seen: Seen,
-    held_up: HeldUp,
+    waits_for_it: WaitTicks,
 }
 
 impl<'a> OverlapPass<'a> {
@@ -96,13 +96,13 @@ impl<'a> OverlapPass<'a> {
             states,
             thread: ThreadId::default(),
             seen: HashMap::new(),
-            held_up: HashMap::new(),
+            waits_for_it: HashMap::new(),
         }
     }
 
     /// Adds up what several workers saw.
-    pub(super) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, HeldUp) {
-        let (mut seen, mut held_up) = (Seen::new(), HeldUp::new());
+    pub(super) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, WaitTicks) {
+        let (mut seen, mut waits_for_it) = (Seen::new(), WaitTicks::new());
         for pass in passes {
             for (key, more) in pass.seen {
                 let sum = seen.entry(key).or_default();
@@ -110,11 +110,11 @@ impl<'a> OverlapPass<'a> {
                 sum.running = sum.running.saturating_add(more.running);
                 sum.depth = sum.depth.max(more.depth);
             }
-            for (key, ticks) in pass.held_up {
-                *held_up.entry(key).or_default() += ticks;
+            for (key, ticks) in pass.waits_for_it {
+                *waits_for_it.entry(key).or_default() += ticks;
             }
         }
-        (seen, held_up)
+        (seen, waits_for_it)
     }
 }
 
@@ -138,7 +138,7 @@ impl Pass for OverlapPass<'_> {
         for (place, from, until) in self.stretches.overlaps(self.thread, begin, time) {
             let is_by = |stretch: &Stretch| stretch.thread.0 == holder;
             if self.stretches.list.get(place).is_some_and(is_by) {
-                *self.held_up.entry((place, self.thread)).or_default() += until.since(from).0;
+                *self.waits_for_it.entry((place, self.thread)).or_default() += until.since(from).0;
             }
         }
     }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use fdr_formats::TraceInfo;
 use fdr_formats::ring::{Reading, Ring};
 
-use super::states::{self, Known, Reached};
+use super::states::{self, StateTimes, Watermark};
 use crate::clock;
 use crate::ring::find::{self, For};
 use crate::ring::{self, mapped};
@@ -20,7 +20,7 @@ pub(super) struct Watched {
     /// The rings as they were opened, which outlive their process.
     files: Vec<(PathBuf, File)>,
     /// Up to where the last look knew the states of the threads, ring by ring.
-    reached: Vec<Reached>,
+    watermarks: Vec<Watermark>,
 }
 
 /// What the rings held at one moment.
@@ -38,7 +38,7 @@ pub(super) struct OneRing {
     pub(super) info: TraceInfo,
     pub(super) reading: Reading,
     /// The functions' states since the look before. `None`: the process does not tell them, or not yet.
-    pub(super) states: Option<Known>,
+    pub(super) states: Option<StateTimes>,
 }
 
 /// What the system counted of a thread, since it began.
@@ -54,7 +54,7 @@ impl Watched {
         Watched {
             process,
             files: Vec::new(),
-            reached: Vec::new(),
+            watermarks: Vec::new(),
         }
     }
 
@@ -96,7 +96,7 @@ impl Watched {
         over: Option<String>,
     ) -> anyhow::Result<Look> {
         let at = Instant::now();
-        let before = std::mem::take(&mut self.reached);
+        let before = std::mem::take(&mut self.watermarks);
         let mut before = before.into_iter();
         let mut all = Vec::new();
         for mut ring in rings {
@@ -105,12 +105,12 @@ impl Watched {
             }
             let reading = ring.reading()?;
             let info = ring.take_info("");
-            let reached = Reached::new(&info, &reading);
+            let watermark = Watermark::new(&info, &reading);
             let states = match before.next() {
-                Some(before) => states::between(&ring, &info, &before, &reached)?,
+                Some(before) => states::between(&ring, &info, &before, &watermark)?,
                 None => None,
             };
-            self.reached.push(reached);
+            self.watermarks.push(watermark);
             all.push(OneRing {
                 info,
                 reading,

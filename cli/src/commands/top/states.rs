@@ -3,15 +3,13 @@
 //! the switches are known to.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
 use fdr_formats::model::Schedule;
-use fdr_formats::pieces::{self, Division};
 use fdr_formats::ring::{Reading, Ring};
-use fdr_formats::states::States;
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
-use crate::report::engine::{Engine, gather};
+use crate::report::all::engines;
+use crate::report::engine::gather;
 use crate::report::states::RowStates;
 use crate::selection;
 
@@ -23,7 +21,7 @@ pub(super) type OfFunctions = BTreeMap<FunctionId, RowStates>;
 
 /// Those between two looks, of all threads and of each.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Known {
+pub(super) struct StateTimes {
     /// How long that was.
     pub(super) over_ns: u64,
     pub(super) all: OfFunctions,
@@ -32,17 +30,17 @@ pub(super) struct Known {
 
 /// Up to where a look knew the states (the start of the recording, if it knew none), and each slot's newest chunk then.
 #[derive(Clone, Debug)]
-pub(super) struct Reached {
+pub(super) struct Watermark {
     start: Ticks,
     until: Ticks,
     chunks: HashMap<u32, u64>,
 }
 
-impl Reached {
-    pub(super) fn new(info: &TraceInfo, reading: &Reading) -> Reached {
+impl Watermark {
+    pub(super) fn new(info: &TraceInfo, reading: &Reading) -> Watermark {
         let start = info.start.unwrap_or_default();
         let threads = reading.threads.iter();
-        Reached {
+        Watermark {
             start,
             until: known_until(&info.schedule).unwrap_or(start),
             chunks: threads.map(|thread| (thread.slot, thread.chunk)).collect(),
@@ -50,7 +48,7 @@ impl Reached {
     }
 
     /// How many chunks of a slot are needed for what is new.
-    fn chunks(&self, slot: u32, now: &Reached) -> u64 {
+    fn chunks(&self, slot: u32, now: &Watermark) -> u64 {
         let before = self.chunks.get(&slot).copied().unwrap_or(0);
         let now = now.chunks.get(&slot).copied().unwrap_or(0);
         now.saturating_sub(before).saturating_add(CHUNKS_BEFORE)
@@ -72,36 +70,28 @@ fn known_until(schedule: &Schedule) -> Option<Ticks> {
 pub(super) fn between(
     ring: &Ring,
     info: &TraceInfo,
-    before: &Reached,
-    now: &Reached,
-) -> anyhow::Result<Option<Known>> {
+    before: &Watermark,
+    now: &Watermark,
+) -> anyhow::Result<Option<StateTimes>> {
     if before.start != now.start || before.until >= now.until {
         return Ok(None);
     }
     let most = |slot| before.chunks(slot, now);
     let (source, _) = ring.newest_to_trace(info, &most)?;
     let source = selection::between(Box::new(source), before.until, now.until);
-    known(&*source, before.until, now.until).map(Some)
+    times(&*source, before.until, now.until).map(Some)
 }
 
-fn known(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<Known> {
+fn times(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<StateTimes> {
     let info = source.info();
-    let states = Some(Arc::new(States::new(&info.schedule)));
-    let make = |share| Engine::new(source, true, share).with_states(states.clone());
-    // What a call takes from the time of earlier ones is known to who has seen those.
-    let whole = Division {
-        piece: u64::MAX,
-        ..Division::of(source, 1)
-    };
-    let engines = pieces::drive_pieces(source, whole, make, &|_| {})?;
-    let figures = gather(engines, true)?;
+    let figures = gather(engines(source, true, &|_| {})?, true)?;
     let of = |functions: &BTreeMap<FunctionId, Box<_>>| {
         let each = functions.iter();
         let each = each.map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)));
         each.collect::<OfFunctions>()
     };
     let threads = figures.threads.iter();
-    Ok(Known {
+    Ok(StateTimes {
         over_ns: info.clock.nanos(until.since(from)).0,
         all: of(&figures.functions),
         threads: threads

@@ -300,7 +300,7 @@ fn look_between(
     let states = crate::away::states_of(source.info());
     let pass = || OverlapPass::new(&stretches, states.as_deref());
     let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;
-    let (seen, held_up) = OverlapPass::gather(passes);
+    let (seen, waits_for_it) = OverlapPass::gather(passes);
     for slow in list {
         let Some(between) = &mut slow.between else {
             continue;
@@ -313,7 +313,7 @@ fn look_between(
             usual: &[],
             own: &[],
             always,
-            held_up: &held_up,
+            waits_for_it: &waits_for_it,
         };
         between.meanwhile = cause::meanwhile(&seen, &compared);
     }
