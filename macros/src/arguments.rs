@@ -3,10 +3,10 @@
 //! variables, and what a person wrote.
 
 use proc_macro2::{Delimiter, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
-use quote::quote_spanned;
 
+use crate::code::code;
 use crate::error::{Error, Result};
-use crate::items::is_punct;
+use crate::items::{is_named, is_punct};
 use crate::options::Input;
 use crate::params::{bound, group_of, without_groups};
 use crate::parse::Function;
@@ -56,11 +56,11 @@ pub(crate) struct Code {
 impl Said {
     /// Reads the option `args`, `ret` or `err`, behind its word. False: it is given twice.
     pub(crate) fn read(&mut self, key: &Ident, input: &mut Input) -> Result<bool> {
-        if key == "args" {
+        if is_named(key, "args") {
             let arguments = read_arguments(key, input)?;
             return Ok(self.arguments.replace(arguments).is_none());
         }
-        let (slot, otherwise) = match key == "ret" {
+        let (slot, otherwise) = match is_named(key, "ret") {
             true => (&mut self.result, How::Value),
             false => (&mut self.error, How::Display),
         };
@@ -92,11 +92,10 @@ impl Said {
                 .map(|(nth, chosen)| chosen.field(nth, private))
                 .collect(),
         };
-        let arguments = (!arguments.is_empty()).then(|| {
-            quote_spanned! {Span::mixed_site()=>
-                #private::arguments(__fdr_site, &[#(#arguments),*]);
-            }
-        });
+        let span = Span::mixed_site();
+        let listed = arguments.into_iter();
+        let listed = listed.reduce(|list, argument| code!(span=> #list, #argument));
+        let arguments = listed.map(|list| code!(span=> #private::arguments(__fdr_site, &[#list]);));
         let result = self.result_code(private);
         Code {
             is_any: arguments.is_some() || result.is_some(),
@@ -110,8 +109,8 @@ impl Said {
             let span = Span::mixed_site().located_at(key.span());
             let (place, variable) = (Ident::new(place, span), Ident::new(variable, span));
             let sign = how.sign(span);
-            let value = quote_spanned!(span=> #private::value!(#sign #variable));
-            quote_spanned!(span=> #private::result(__fdr_site, #private::#place, #value);)
+            let value = code!(span=> #private::value!(#sign #variable));
+            code!(span=> #private::result(__fdr_site, #private::#place, #value);)
         };
         let result = |variable| Some(record(self.result.as_ref()?, "RESULT", variable));
         let Some(error) = &self.error else {
@@ -120,12 +119,12 @@ impl Said {
         let span = Span::mixed_site().located_at(error.0.span());
         let value = result("__fdr_value");
         let error = record(error, "ERROR", "__fdr_error");
-        let results = quote_spanned!(span=> #private::core::result::Result);
+        let results = code!(span=> #private::core::result::Result);
         Some(match value {
-            None => quote_spanned! {span=>
+            None => code! {span=>
                 if let #results::Err(__fdr_error) = &__fdr_result { #error }
             },
-            Some(value) => quote_spanned! {span=>
+            Some(value) => code! {span=>
                 match &__fdr_result {
                     #results::Ok(__fdr_value) => { #value }
                     #results::Err(__fdr_error) => { #error }
@@ -139,10 +138,10 @@ impl Said {
 /// parameter is not used.
 fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
     let names = bound(&function.head[function.after_name..]);
-    let is_taken = |name: &Ident| name != "self" && !name.to_string().starts_with('_');
+    let is_taken = |name: &Ident| !is_named(name, "self") && !name.to_string().starts_with('_');
     let names = names.iter().filter(|binding| is_taken(&binding.name));
     let field = |nth: usize, name: &Ident| {
-        let value = quote_spanned!(Span::mixed_site()=> #private::ValueOf(&#name).value());
+        let value = code!(Span::mixed_site()=> #private::ValueOf(&#name).value());
         field(nth, name, &value, private)
     };
     names
@@ -179,7 +178,7 @@ impl Chosen {
             [TokenTree::Ident(name)] => Some(name),
             _ => None,
         };
-        if let (Some(word), How::Value) = (only_name.filter(|name| *name == "self"), how) {
+        if let (Some(word), How::Value) = (only_name.filter(|name| is_named(name, "self")), how) {
             let text = "`self` is no value of a field: name a part of it, as in `id = self.id`, or write `?self`";
             return Err(Error::new(word.span(), text));
         }
@@ -197,8 +196,8 @@ impl Chosen {
     fn field(&self, nth: usize, private: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let (sign, value) = (self.how.sign(span), &self.value);
-        let value = quote_spanned!(span=> #private::value!(#sign #value));
-        let value = quote_spanned!(span=> #private::core::option::Option::Some(#value));
+        let value = code!(span=> #private::value!(#sign #value));
+        let value = code!(span=> #private::core::option::Option::Some(#value));
         field(nth, &self.name, &value, private)
     }
 }
@@ -206,7 +205,7 @@ impl Chosen {
 fn field(nth: usize, name: &Ident, value: &TokenStream, private: &TokenStream) -> TokenStream {
     let (place, name) = (nth.min(253) as u8, name.to_string());
     let name = name.strip_prefix("r#").unwrap_or(&name);
-    quote_spanned!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
+    code!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
 }
 
 impl How {
@@ -292,8 +291,6 @@ fn read_how_of_result(key: &Ident, otherwise: How, input: &mut Input) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use quote::quote;
-
     use super::*;
     use crate::options::Options;
 
@@ -302,7 +299,7 @@ mod tests {
         let options = Options::parse(options.parse().expect("tokens")).expect("options");
         let function = Function::parse(function.parse().expect("tokens")).expect("a function");
         options.said.check(&function).expect("a result");
-        let code = options.said.code(&function, &quote!(p));
+        let code = options.said.code(&function, &code!(Span::call_site()=> p));
         let text = |code: Option<TokenStream>| {
             let code = code.unwrap_or_default().to_string();
             code.replace(' ', "").replace("p::", "")

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
 
-use crate::items::{braces, is_punct, is_word, next_item};
+use crate::items::{braces, is_named, is_punct, is_word, next_item};
 
 /// What stands between a body's braces, in this order.
 pub(crate) struct Body {
@@ -182,7 +182,7 @@ fn is_item(tokens: &[TokenTree]) -> bool {
         return false;
     };
     let next = rest.first();
-    let is_name = matches!(next, Some(TokenTree::Ident(word)) if word != "move" && word != "as");
+    let is_name = matches!(next, Some(TokenTree::Ident(word)) if !is_named(word, "move") && !is_named(word, "as"));
     match first.to_string().as_str() {
         "pub" | "use" | "mod" | "struct" | "enum" | "trait" | "type" | "impl" => true,
         "macro_rules" => is_punct(next, '!') && matches!(rest.get(1), Some(TokenTree::Ident(_))),
@@ -214,7 +214,7 @@ fn may_await(tokens: TokenStream) -> bool {
             _ => false,
         };
         let found = match token {
-            TokenTree::Ident(word) => word == "await",
+            TokenTree::Ident(word) => is_named(&word, "await"),
             TokenTree::Group(group) => may_await(group.stream()),
             TokenTree::Punct(punct) => {
                 // `name!(…)`, `name! {…}`, `name! name {…}`
@@ -237,13 +237,17 @@ fn may_await(tokens: TokenStream) -> bool {
 
 /// Whether the tokens say `name` where that can be a variable.
 pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
+    mentions_word(tokens, &name.to_string())
+}
+
+fn mentions_word(tokens: TokenStream, name: &str) -> bool {
     // A name behind one dot is a field or a method; behind two it ends a range. Before a single colon
     // it is the field of a literal.
     let mut dots = 0;
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
-            TokenTree::Ident(word) if word == *name && dots != 1 => {
+            TokenTree::Ident(word) if dots != 1 && is_named(&word, name) => {
                 let field = matches!(
                     tokens.peek(),
                     Some(TokenTree::Punct(colon))
@@ -254,7 +258,7 @@ pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
                 }
                 dots = 0;
             }
-            TokenTree::Group(group) if mentions(group.stream(), name) => return true,
+            TokenTree::Group(group) if mentions_word(group.stream(), name) => return true,
             TokenTree::Punct(punct) if punct.as_char() == '.' => dots += 1,
             _ => dots = 0,
         }

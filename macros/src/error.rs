@@ -3,7 +3,8 @@
 use std::fmt;
 
 use proc_macro2::{Span, TokenStream};
-use quote::quote_spanned;
+
+use crate::code::code;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -29,7 +30,7 @@ impl Error {
     pub(crate) fn to_compile_error(&self) -> TokenStream {
         let mistakes = self.mistakes.iter();
         mistakes
-            .map(|(span, text)| quote_spanned!(*span=> ::core::compile_error! { #text }))
+            .map(|(span, text)| code!(*span=> ::core::compile_error! { #text }))
             .collect()
     }
 }

@@ -6,6 +6,7 @@
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 
 use crate::body::Body;
+use crate::items::is_named;
 use crate::params::{Parameter, group_of, outside_generics, parameters, parentheses_at};
 use crate::parse::Function;
 
@@ -76,7 +77,7 @@ fn calls(tokens: TokenStream) -> usize {
 
 fn says(tokens: &[TokenTree], words: &[&str]) -> bool {
     tokens.iter().any(|token| match token {
-        TokenTree::Ident(word) => words.iter().any(|other| word == other),
+        TokenTree::Ident(word) => words.contains(&word.to_string().as_str()),
         TokenTree::Group(group) => {
             let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
             says(&tokens, words)
@@ -103,7 +104,7 @@ fn parameters_are_copied(signature: &[TokenTree]) -> bool {
 fn is_copied(ty: &[TokenTree]) -> bool {
     match ty {
         [TokenTree::Punct(punct), ..] => matches!(punct.as_char(), '&' | '*'),
-        [TokenTree::Ident(name)] => COPIED.iter().any(|copied| name == copied),
+        [TokenTree::Ident(name)] => COPIED.contains(&name.to_string().as_str()),
         [token] => group_of(token, Delimiter::Parenthesis)
             .is_some_and(|inside| is_copied(&inside.into_iter().collect::<Vec<_>>())),
         _ => is_function_pointer(ty),
@@ -120,9 +121,9 @@ fn is_function_pointer(ty: &[TokenTree]) -> bool {
         .find(|word| {
             !["for", "unsafe", "extern"]
                 .iter()
-                .any(|other| word == other)
+                .any(|other| is_named(word, other))
         })
-        .is_some_and(|word| word == "fn")
+        .is_some_and(|word| is_named(word, "fn"))
 }
 
 #[cfg(test)]

@@ -105,7 +105,7 @@ impl Attribute {
 
 fn says(tokens: TokenStream, word: &str) -> bool {
     tokens.into_iter().any(|token| match token {
-        TokenTree::Ident(ident) => ident == word,
+        TokenTree::Ident(ident) => is_named(&ident, word),
         TokenTree::Group(group) => says(group.stream(), word),
         _ => false,
     })
@@ -210,7 +210,7 @@ fn behind_visibility(tokens: &[TokenTree], mut at: usize) -> (usize, Kind) {
                 at += usize::from(matches!(next, Some(TokenTree::Literal(_))));
                 match tokens.get(at + 1) {
                     Some(token) if braces(token).is_some() => return (at + 2, Kind::Other),
-                    Some(TokenTree::Ident(word)) if word == "crate" => {
+                    Some(TokenTree::Ident(word)) if is_named(word, "crate") => {
                         return (behind_semicolon(tokens, at), Kind::Other);
                     }
                     _ => {}
@@ -229,7 +229,7 @@ fn leads_to_item(word: &Ident) -> bool {
     let words = [
         "fn", "async", "unsafe", "safe", "extern", "impl", "trait", "auto",
     ];
-    words.iter().any(|other| word == other)
+    words.contains(&word.to_string().as_str())
 }
 
 /// The index behind the item's braces or its `;`, and the index of the braces. Braces in `<…>` are
@@ -302,7 +302,12 @@ fn is_ident(token: Option<&TokenTree>) -> bool {
 }
 
 pub(crate) fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
-    matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
+    matches!(token, Some(TokenTree::Ident(ident)) if is_named(ident, word))
+}
+
+pub(crate) fn is_named(ident: &Ident, word: &str) -> bool {
+    let name = ident.to_string();
+    name == word
 }
 
 pub(crate) fn is_punct(token: Option<&TokenTree>, char: char) -> bool {

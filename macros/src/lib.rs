@@ -14,12 +14,19 @@
 //! | `body` | splits a body where a statement can go in front |
 //! | `canonical` | finds bodies that clippy compares with one form |
 //! | `frame` | says which bodies get a stack frame of their own |
+//! | `code` | makes tokens from a template |
 //! | `expand` | puts the recording function together |
 #![forbid(unsafe_code)]
+
+// Tests run outside of the compiler, so they take the same types from the library `proc-macro2`. So does `cargo fdr`,
+// for the files that it shares with this crate.
+#[cfg(not(test))]
+extern crate proc_macro as proc_macro2;
 
 mod arguments;
 mod body;
 mod canonical;
+mod code;
 mod error;
 mod expand;
 mod frame;
@@ -201,6 +208,8 @@ use crate::scope::Scope;
 /// - The future of such a function stores the parameters that the body uses once more. Notes below an error say "async
 ///   block" instead of "async function". A closure that the function returns as `impl Fn(…)` needs the types of its
 ///   arguments.
+// Tests have another type of tokens than the compiler.
+#[allow(clippy::useless_conversion)]
 #[proc_macro_attribute]
 pub fn traced(
     options: proc_macro::TokenStream,

@@ -5,11 +5,10 @@ use std::iter::Peekable;
 use std::vec::IntoIter;
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
-use quote::ToTokens;
 
 use crate::arguments::Said;
 use crate::error::{Error, Result};
-use crate::items::is_punct;
+use crate::items::{is_named, is_punct};
 use crate::literal::{count_of, text_of};
 use crate::params::{group_of, without_groups};
 use crate::worth::Rules;
@@ -126,7 +125,7 @@ fn set_word(word: &mut bool, key: &Ident, input: &mut Input) -> Result<()> {
     let next = input.peek();
     let has_arguments = next.is_some_and(|token| group_of(token, Delimiter::Parenthesis).is_some());
     if is_punct(next, '=') || has_arguments {
-        let otherwise = if key == "untimed" {
+        let otherwise = if is_named(key, "untimed") {
             " to have times"
         } else {
             ""
@@ -220,11 +219,11 @@ fn parse_path(at: Span, input: &mut Input) -> Result<TokenStream> {
         if is_punct(input.peek(), ':') {
             for _ in 0..2 {
                 let colon = input.next_if(|token| is_punct(Some(token), ':'));
-                colon.ok_or_else(wrong)?.to_tokens(&mut path);
+                path.extend([colon.ok_or_else(wrong)?]);
             }
         }
         let name = input.next_if(|token| matches!(token, TokenTree::Ident(_)));
-        name.ok_or_else(wrong)?.to_tokens(&mut path);
+        path.extend([name.ok_or_else(wrong)?]);
         is_first = false;
     }
     Ok(path)

@@ -3,7 +3,7 @@
 
 use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
 
-use crate::items::{is_punct, is_word};
+use crate::items::{is_named, is_punct, is_word};
 
 /// A parameter as it is written, without its attributes.
 pub(crate) struct Parameter {
@@ -113,8 +113,8 @@ fn collect(pattern: &[TokenTree], nth: usize, names: &mut Vec<Binding>) {
             TokenTree::Group(group) if at == 0 || !is_punct(pattern.get(at - 1), '!') => {
                 collect(&without_groups(group.stream()), nth, names);
             }
-            TokenTree::Ident(word) if word == "mut" => is_mut = true,
-            TokenTree::Ident(word) if word == "ref" => is_ref = true,
+            TokenTree::Ident(word) if is_named(word, "mut") => is_mut = true,
+            TokenTree::Ident(word) if is_named(word, "ref") => is_ref = true,
             TokenTree::Ident(name) => {
                 let is_path_end = at > 1 && is_double_colon(pattern, at - 2);
                 // A path, a field, a macro, or a struct with fields.
@@ -122,7 +122,7 @@ fn collect(pattern: &[TokenTree], nth: usize, names: &mut Vec<Binding>) {
                     Some(TokenTree::Punct(punct)) => matches!(punct.as_char(), ':' | '!'),
                     next => matches!(next, Some(TokenTree::Group(_))),
                 };
-                if !is_path_end && !goes_on && name != "_" {
+                if !is_path_end && !goes_on && !is_named(name, "_") {
                     names.push(Binding {
                         name: name.clone(),
                         is_mut,

@@ -2,12 +2,12 @@
 //! function or scope inside that has an attribute of its own is left to that attribute. It must never change
 //! a token outside the functions that it traces.
 
-use proc_macro2::{Group, TokenStream, TokenTree};
-use quote::quote;
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 
+use crate::code::code;
 use crate::error::{Error, Result};
 use crate::expand::expand;
-use crate::items::{Attribute, Item, Kind, split};
+use crate::items::{Attribute, Item, Kind, is_named, split};
 use crate::options::Options;
 use crate::parse::{Function, open_sole_group};
 use crate::worth::left_out;
@@ -32,7 +32,7 @@ impl Scope {
     /// Refuses options that one function alone can have, and a second attribute.
     pub(crate) fn check(&self, options: &Options) -> Result<()> {
         if let Some(key) = &options.of_functions {
-            let (option, why) = match key == "name" {
+            let (option, why) = match is_named(key, "name") {
                 true => ("name = \"…\"".to_owned(), ""),
                 false => (key.to_string(), ", because values may be secrets"),
             };
@@ -66,7 +66,10 @@ impl Scope {
         let rules = std::mem::take(&mut options.rules);
         options.auto = true;
         let options = ScopeOptions {
-            krate: options.krate.as_ref().map(|path| quote!(crate = #path)),
+            krate: options
+                .krate
+                .as_ref()
+                .map(|path| code!(Span::call_site()=> crate = #path)),
             rules,
             options,
         };
@@ -162,9 +165,11 @@ impl ScopeOptions {
                 .into_iter()
                 .take_while(|token| !matches!(token, TokenTree::Group(_)))
                 .collect();
-            let comma = needs_comma(&options).then(|| quote!(,));
-            let mut with_crate =
-                Group::new(brackets.delimiter(), quote!(#path(#options #comma #krate)));
+            let comma = needs_comma(&options).then(|| code!(Span::call_site()=> ,));
+            let mut with_crate = Group::new(
+                brackets.delimiter(),
+                code!(Span::call_site()=> #path(#options #comma #krate)),
+            );
             with_crate.set_span(brackets.span());
             tokens[at] = TokenTree::Group(with_crate);
         }
@@ -182,7 +187,7 @@ fn needs_comma(options: &TokenStream) -> bool {
 fn names_crate(options: &TokenStream) -> bool {
     let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
     tokens.windows(2).any(|pair| {
-        matches!(&pair[0], TokenTree::Ident(word) if word == "crate")
+        matches!(&pair[0], TokenTree::Ident(word) if is_named(word, "crate"))
             && matches!(&pair[1], TokenTree::Punct(punct) if punct.as_char() == '=')
     })
 }
@@ -197,6 +202,9 @@ fn is_traced(path: &str, options: &Options) -> bool {
     if matches!(path, "traced" | "fdr::traced" | "::fdr::traced") {
         return true;
     }
-    let krate = options.krate.as_ref().map(|path| quote!(#path::traced));
+    let krate = options
+        .krate
+        .as_ref()
+        .map(|path| code!(Span::call_site()=> #path::traced));
     krate.is_some_and(|krate| krate.to_string().replace(' ', "") == path)
 }

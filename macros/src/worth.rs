@@ -313,7 +313,7 @@ impl Measure {
             }
             (_, Some(TokenTree::Punct(bang))) if bang.as_char() == '!' => {
                 if let Some(TokenTree::Ident(name)) = &before[0] {
-                    let is_check = CHECKS.iter().any(|check| name == check);
+                    let is_check = CHECKS.contains(&name.to_string().as_str());
                     self.instructions += if is_check { BRANCH } else { MACRO };
                     if is_check {
                         return;
