@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::text;
+use crate::text::{self, owned};
 
 /// A time: a number, then `ns`, `us`, `ms`, `s` or `m`, in lower case. 0 needs no unit.
 ///
@@ -37,11 +37,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     let number = text::number(number);
     let ns = number.and_then(|number| number.checked_mul(unit_ns));
     ns.map(Duration::from_nanos)
-        .ok_or_else(|| "too long; it must be below 500 years".to_owned())
+        .ok_or_else(|| owned("too long; it must be below 500 years"))
 }
 
 fn not_a_time() -> String {
-    "not a time; accepted are 0, or a number with ms, s or m, such as 10s".to_owned()
+    owned("not a time; accepted are 0, or a number with ms, s or m, such as 10s")
 }
 
 #[cfg(test)]

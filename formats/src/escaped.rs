@@ -27,7 +27,9 @@ pub(crate) fn escape(bytes: &[u8]) -> String {
 fn push_bytes(text: &mut String, bytes: &[u8]) {
     let digit = |value: u8| char::from(b"0123456789abcdef"[usize::from(value & 15)]);
     for &byte in bytes {
-        text.extend(['%', digit(byte >> 4), digit(byte)]);
+        text.push('%');
+        text.push(digit(byte >> 4));
+        text.push(digit(byte));
     }
 }
 

@@ -6,7 +6,7 @@ mod nearest;
 
 use std::str::FromStr;
 
-use crate::text::{self, same_word};
+use crate::text::{self, owned, same_word};
 
 pub use nearest::{near, nearest};
 
@@ -23,7 +23,7 @@ impl Filter {
     pub fn means_off(text: &str) -> bool {
         ["0", "off", "no", "false"]
             .iter()
-            .any(|word| same_word(text.trim(), word))
+            .any(|word| same_word(text::trimmed(text), word))
     }
 
     /// Whether the text is a word for "everything".
@@ -55,33 +55,34 @@ impl Filter {
     /// # Ok::<(), String>(())
     /// ```
     pub fn parse(text: &str) -> Result<Filter, String> {
-        let parts: Vec<&str> = text
-            .split(',')
-            .map(str::trim)
-            .filter(|part| !part.is_empty())
-            .collect();
+        let mut parts = Vec::new();
+        for part in text.split(',').map(text::trimmed) {
+            if !part.is_empty() {
+                parts.push(part);
+            }
+        }
         let mut filter = Filter::default();
         for part in &parts {
             let (list, glob) = match part.strip_prefix('-') {
-                Some(rest) => (&mut filter.excludes, rest.trim_start()),
+                Some(rest) => (&mut filter.excludes, text::trimmed(rest)),
                 None => (&mut filter.includes, *part),
             };
             match glob {
                 "" => {
-                    return Err(
-                        "`-` excludes nothing; write a function name or glob after it".to_owned(),
-                    );
+                    return Err(owned(
+                        "`-` excludes nothing; write a function name or glob after it",
+                    ));
                 }
                 word if Filter::means_off(word) && parts.len() == 1 && !part.starts_with('-') => {
                     return Ok(Filter::default());
                 }
                 word if Filter::means_off(word) => {
-                    return Err(
-                        "`off` can't be combined with other patterns; leave it out".to_owned()
-                    );
+                    return Err(owned(
+                        "`off` can't be combined with other patterns; leave it out",
+                    ));
                 }
-                word if Filter::means_on(word) => list.push("*".to_owned()),
-                _ => list.push(glob.to_owned()),
+                word if Filter::means_on(word) => list.push(owned("*")),
+                _ => list.push(owned(glob)),
             }
         }
         if parts.is_empty() {
@@ -114,19 +115,20 @@ impl Filter {
     /// likely typing errors; [`nearest()`] helps to report them.
     #[must_use]
     pub fn unmatched(&self, names: &[&str]) -> Vec<&str> {
-        let idle = |glob: &&String| !names.iter().any(|name| covers(glob, name));
-        self.includes
-            .iter()
-            .filter(idle)
-            .map(String::as_str)
-            .collect()
+        let mut unmatched = Vec::new();
+        for glob in &self.includes {
+            if !names.iter().any(|name| covers(glob, name)) {
+                unmatched.push(glob.as_str());
+            }
+        }
+        unmatched
     }
 
     /// The filter in the words that [`Filter::parse`] takes.
     #[must_use]
     pub fn in_words(&self) -> String {
         if self.is_off() {
-            return "off".to_owned();
+            return owned("off");
         }
         let mut words = String::new();
         for (sign, globs) in [("", &self.includes), ("-", &self.excludes)] {
@@ -176,6 +178,7 @@ impl FromStr for Glob {
 
 /// Whether the glob matches the name. A glob that doesn't begin with `<` may also match the part behind
 /// the `<` of the name.
+#[inline(never)]
 fn covers(glob: &str, name: &str) -> bool {
     let is = |name: &str| is_match(glob.chars(), name.chars(), '*', '?');
     is(name) || !glob.starts_with('<') && name.strip_prefix('<').is_some_and(is)

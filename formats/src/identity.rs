@@ -5,7 +5,7 @@
 //! The texts stand one after the other, each with a NUL behind it, in the order of [`Part::ALL`]. A ring file and
 //! an XRay file have these bytes. Readers ignore texts behind the ones that they know.
 
-use crate::text;
+use crate::text::{self, owned};
 
 /// One text of an [`Identity`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,12 +136,14 @@ pub fn parse_tags(text: &str) -> Result<String, String> {
         let (key, value) = tag
             .split_once('=')
             .ok_or("not key=value, with commas between")?;
-        let (key, value) = (key.trim(), value.trim());
+        let (key, value) = (text::trimmed(key), text::trimmed(value));
         if key.is_empty() {
-            return Err("a tag without a key; accepted is key=value,key=value".to_owned());
+            return Err(owned(
+                "a tag without a key; accepted is key=value,key=value",
+            ));
         }
         if keys.contains(&key) {
-            return Err("two tags have the same key".to_owned());
+            return Err(owned("two tags have the same key"));
         }
         keys.push(key);
         if !tags.is_empty() {
@@ -172,9 +174,11 @@ fn checked(text: &str, part: Part) -> Result<String, String> {
         return Err(format!("too long; {most} bytes are the most"));
     }
     if text.contains(text::is_unsafe) {
-        return Err("has a line break, or another character that can't be shown".to_owned());
+        return Err(owned(
+            "has a line break, or another character that can't be shown",
+        ));
     }
-    Ok(text.to_owned())
+    Ok(owned(text))
 }
 
 #[cfg(test)]

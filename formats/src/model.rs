@@ -5,6 +5,7 @@
 //! crosses a function boundary. Nothing in here knows any format's layout.
 
 use std::fmt;
+use std::sync::Arc;
 
 pub use crate::identity::Identity;
 pub use crate::notes::NoteKind;
@@ -411,10 +412,11 @@ pub struct TraceInfo {
 }
 
 impl TraceInfo {
-    /// The facts, without the format, and without functions and threads, which writers keep elsewhere.
+    /// The facts, without the format, and without functions and threads, which writers keep elsewhere. In an `Arc`,
+    /// because that is dropped out of line, so its many parts are compiled once.
     #[inline(never)]
-    pub(crate) fn without_lists(&self) -> TraceInfo {
-        TraceInfo {
+    pub(crate) fn without_lists(&self) -> Arc<TraceInfo> {
+        Arc::new(TraceInfo {
             format: String::new(),
             clock: self.clock.clone(),
             functions: Vec::new(),
@@ -426,7 +428,7 @@ impl TraceInfo {
             reason: self.reason.clone(),
             identity: self.identity.clone(),
             ..*self
-        }
+        })
     }
 
     #[cfg(feature = "read")]

@@ -4,7 +4,7 @@
 
 #[cfg(feature = "read")]
 use crate::model::Moment;
-use crate::text;
+use crate::text::{self, owned};
 
 /// How many moments a recorder keeps.
 pub const MOST: usize = 32;
@@ -24,9 +24,9 @@ pub const MOST_BYTES: usize = 64;
 /// assert!(parse("two\nlines").is_err());
 /// ```
 pub fn parse(text: &str) -> Result<&str, String> {
-    let name = text.trim();
+    let name = text::trimmed(text);
     if name.is_empty() {
-        return Err("a mark without a name; here-I-clicked, for example".to_owned());
+        return Err(owned("a mark without a name; here-I-clicked, for example"));
     }
     if name.len() > MOST_BYTES {
         return Err(format!(
@@ -34,9 +34,9 @@ pub fn parse(text: &str) -> Result<&str, String> {
         ));
     }
     if name.contains(text::is_unsafe) {
-        return Err(
-            "a name with a line break, or another character that can't be shown".to_owned(),
-        );
+        return Err(owned(
+            "a name with a line break, or another character that can't be shown",
+        ));
     }
     Ok(name)
 }

@@ -441,7 +441,11 @@ impl<'a> Field<'a> {
         if usize::from(count) > MOST_FIELDS {
             return None;
         }
-        (0..count).map(|_| Field::take(bytes)).collect()
+        let mut fields = Vec::new();
+        for _ in 0..count {
+            fields.push(Field::take(bytes)?);
+        }
+        Some(fields)
     }
 
     fn take(bytes: &mut Fields<'a>) -> Option<Field<'a>> {

@@ -1,6 +1,6 @@
 //! The shares that `FDR_BUDGET`, `FDR_SAMPLE` and the tool's options for them accept. Must never round.
 
-use crate::text;
+use crate::text::{self, owned};
 
 /// A share in percent, with at most four digits behind the point, as millionths. The `%` may be left out.
 ///
@@ -16,8 +16,8 @@ use crate::text;
 /// ```
 pub fn parse(text: &str) -> Result<u64, String> {
     let malformed =
-        || "not a share; accepted are percents from 0 to 100, such as 10% or 2.5%".to_owned();
-    let number = text.strip_suffix('%').unwrap_or(text).trim_end();
+        || owned("not a share; accepted are percents from 0 to 100, such as 10% or 2.5%");
+    let number = text::trimmed(text.strip_suffix('%').unwrap_or(text));
     let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
     let are_digits = |digits: &str| digits.bytes().all(|byte| byte.is_ascii_digit());
     let fits = !whole.is_empty() && whole.len() <= 3 && (1..=4).contains(&part.len());
@@ -49,7 +49,7 @@ pub fn parse_one_in(text: &str) -> Result<u32, String> {
     let count = text::number(all).and_then(|count| u32::try_from(count).ok());
     count
         .filter(|&count| are_digits && count > 0)
-        .ok_or_else(|| "not one in so many; accepted is 1/N, such as 1/100".to_owned())
+        .ok_or_else(|| owned("not one in so many; accepted is 1/N, such as 1/100"))
 }
 
 #[cfg(test)]

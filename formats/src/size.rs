@@ -1,5 +1,7 @@
 //! The words of `FDR_BUFFER`, `FDR_MEMORY`, and of the sizes in `FDR_TRIGGER` and `FDR_OUT_MOST`. Must never round.
 
+use crate::text::owned;
+
 /// A size in bytes: a number, then `K`, `M` or `G` for a power of 1024, in upper or lower case.
 ///
 /// # Errors
@@ -14,7 +16,7 @@
 /// ```
 pub fn parse(text: &str) -> Result<u64, String> {
     let malformed =
-        || "not a size; accepted are bytes, or a number with K, M or G, such as 4M".to_owned();
+        || owned("not a size; accepted are bytes, or a number with K, M or G, such as 4M");
     let unit = text.chars().last().map(|unit| unit.to_ascii_uppercase());
     let shift = match unit {
         Some('K') => 10,
@@ -39,7 +41,7 @@ pub fn parse(text: &str) -> Result<u64, String> {
 /// The error for a size that no memory has.
 #[must_use]
 pub fn too_large() -> String {
-    "too large; it must be below 8 EiB".to_owned()
+    owned("too large; it must be below 8 EiB")
 }
 
 #[cfg(test)]

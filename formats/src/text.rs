@@ -45,6 +45,20 @@ pub fn same_word(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
+/// A text of its own. Std's way to make one is compiled anew at each place, and there are many messages.
+#[must_use]
+#[inline(never)]
+pub fn owned(text: &str) -> String {
+    text.to_owned()
+}
+
+/// A text without the blanks around it.
+#[must_use]
+#[inline(never)]
+pub fn trimmed(text: &str) -> &str {
+    text.trim_ascii()
+}
+
 /// Adds a word to a list in words, with `between` before it unless the list is empty.
 #[inline(never)]
 pub fn append(list: &mut String, between: &str, word: &str) {

@@ -7,7 +7,8 @@ mod reason;
 use std::time::Duration;
 
 use crate::filter::Filter;
-use crate::{duration, size, text};
+use crate::text::{self, owned};
+use crate::{duration, size};
 
 pub use reason::{Reason, SlowCall, What};
 
@@ -78,7 +79,7 @@ pub fn parse(text: &str) -> Result<Vec<Trigger>, String> {
     }
     let parts = text
         .split(',')
-        .map(str::trim)
+        .map(text::trimmed)
         .filter(|part| !part.is_empty());
     let mut triggers = Vec::new();
     for part in parts {
@@ -97,16 +98,18 @@ fn one(part: &str) -> Result<Trigger, String> {
         return Err(format!("too long; {MOST_BYTES} bytes are the most"));
     }
     if part.contains(text::is_unsafe) {
-        return Err("it has a line break, or another character that can't be shown".to_owned());
+        return Err(owned(
+            "it has a line break, or another character that can't be shown",
+        ));
     }
     // Names of functions may contain `>`, `+` and spaces. What stands behind the last `>` is no name.
     let (name, rest) = match part.rsplit_once('>') {
-        Some((name, rest)) => (Some(name.trim_end()), rest),
+        Some((name, rest)) => (Some(text::trimmed(name)), rest),
         None => (None, part),
     };
     let options_at = rest.find(['+', '/']).unwrap_or(rest.len());
     let (value, mut options) = rest.split_at_checked(options_at).unwrap_or((rest, ""));
-    let value = value.trim();
+    let value = text::trimmed(value);
     let (mut post_roll, mut limit) = (None, None);
     while let Some(sign) = options.chars().next() {
         let behind = options.get(1..).unwrap_or_default();
@@ -117,7 +120,7 @@ fn one(part: &str) -> Result<Trigger, String> {
         } else {
             &mut limit
         };
-        if to.replace(duration::parse(time.trim())?).is_some() {
+        if to.replace(duration::parse(text::trimmed(time))?).is_some() {
             return Err(format!("{sign} stands there twice"));
         }
         options = others;
@@ -125,14 +128,14 @@ fn one(part: &str) -> Result<Trigger, String> {
     let event = event(name, value)?;
     let default_limit = match event {
         Event::Exit if post_roll.or(limit).is_some() => {
-            return Err("nothing comes behind the exit".to_owned());
+            return Err(owned("nothing comes behind the exit"));
         }
-        Event::Every(_) if limit.is_some() => return Err("its period is its limit".to_owned()),
+        Event::Every(_) if limit.is_some() => return Err(owned("its period is its limit")),
         Event::Exit | Event::Signal | Event::Every(_) => Duration::ZERO,
         _ => LIMIT,
     };
     let mut text = String::new();
-    for word in part.split_whitespace() {
+    for word in part.split_ascii_whitespace() {
         text::append(&mut text, " ", word);
     }
     Ok(Trigger {
@@ -146,11 +149,11 @@ fn one(part: &str) -> Result<Trigger, String> {
 fn event(name: Option<&str>, value: &str) -> Result<Event, String> {
     if let Some(name) = name {
         return Ok(match name {
-            "" => return Err("no function stands before the >".to_owned()),
+            "" => return Err(owned("no function stands before the >")),
             "rss" => Event::Resident(size::parse(value)?),
             glob => {
                 if glob.starts_with('-') {
-                    return Err("a trigger can't exclude functions".to_owned());
+                    return Err(owned("a trigger can't exclude functions"));
                 }
                 Event::Call(Filter::parse(glob)?, duration::parse(value)?)
             }
@@ -164,10 +167,10 @@ fn event(name: Option<&str>, value: &str) -> Result<Event, String> {
     }
     let period = value.strip_prefix("every ");
     let Some(period) = period else {
-        return Err("not a trigger".to_owned());
+        return Err(owned("not a trigger"));
     };
-    match duration::parse(period.trim())? {
-        short if short < SHORTEST_PERIOD => Err("too often; 100ms is the least".to_owned()),
+    match duration::parse(text::trimmed(period))? {
+        short if short < SHORTEST_PERIOD => Err(owned("too often; 100ms is the least")),
         period => Ok(Event::Every(period)),
     }
 }
@@ -208,7 +211,7 @@ pub fn parse_out_most(text: &str) -> Result<OutMost, String> {
     const ACCEPTED: &str =
         "accepted are a number of files, such as 10, a size, such as 1G, or both: 10,1G";
     let (mut files, mut bytes) = (None, None);
-    for part in text.split(',').map(str::trim) {
+    for part in text.split(',').map(text::trimmed) {
         let is_count = part.bytes().all(|byte| byte.is_ascii_digit());
         let (to, value) = match is_count {
             true => (&mut files, part.parse::<u64>().ok()),
@@ -216,7 +219,7 @@ pub fn parse_out_most(text: &str) -> Result<OutMost, String> {
         };
         let value = value.filter(|&value| value > 0).ok_or(ACCEPTED)?;
         if to.replace(value).is_some() {
-            return Err(ACCEPTED.to_owned());
+            return Err(owned(ACCEPTED));
         }
     }
     Ok(OutMost {

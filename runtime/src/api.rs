@@ -158,15 +158,12 @@ impl<T: Into<String>> From<T> for Failure {
 
 #[cfg(feature = "record")]
 impl Failure {
-    pub(crate) fn new(
-        what: impl Into<String>,
-        remedy: impl Into<String>,
-        cause: impl Into<Option<io::Error>>,
-    ) -> Failure {
+    #[inline(never)]
+    pub(crate) fn new(what: &str, remedy: &str, cause: Option<io::Error>) -> Failure {
         Failure {
-            what: what.into(),
-            remedy: remedy.into(),
-            cause: cause.into().map(Arc::new),
+            what: what.to_owned(),
+            remedy: remedy.to_owned(),
+            cause: cause.map(Arc::new),
         }
     }
 
@@ -185,7 +182,8 @@ impl Failure {
 #[cfg(feature = "record")]
 impl Error {
     /// A failure that the system has no part in.
-    pub(crate) fn failed(what: impl Into<String>, remedy: impl Into<String>) -> Error {
+    #[inline(never)]
+    pub(crate) fn failed(what: &str, remedy: &str) -> Error {
         Error::Failed(Failure::new(what, remedy, None))
     }
 }

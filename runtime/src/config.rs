@@ -75,7 +75,7 @@ pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) 
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) const VARIABLES: [(&str, &str); 20] = [
+pub(crate) static VARIABLES: [(&str, &str); 20] = [
     ("FDR", "filter"),
     ("FDR_BUDGET", "budget"),
     ("FDR_BUFFER", "buffer"),

@@ -71,8 +71,9 @@ pub(crate) fn trace_was_written() {
 
 /// The errno in a text.
 fn errno_in(text: &str) -> Option<usize> {
-    let (_, after) = text.rsplit_once("(os error ")?;
-    after.split_once(')')?.0.parse().ok()
+    let mut parts = text.rsplit('(');
+    let after = parts.find_map(|part| part.strip_prefix("os error "))?;
+    usize::try_from(text::number(after.split_once(')')?.0)?).ok()
 }
 
 fn line(text: fmt::Arguments<'_>) {

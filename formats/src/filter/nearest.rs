@@ -9,14 +9,14 @@ const LONGEST: usize = 200;
 /// 80,000 steps, so a caller with names from a file must bound their number.
 #[must_use]
 pub fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec<&'a str> {
-    let whole: Vec<char> = pattern.chars().take(LONGEST).collect();
+    let whole = beginning(pattern);
     // The same, anywhere in the name: `parse` for `app::parser::run`.
     let mut within = vec!['*'];
     within.extend_from_slice(&whole);
     within.push('*');
     let mut best: Vec<(u32, usize, &'a str)> = Vec::new();
     for &name in names {
-        let chars: Vec<char> = name.chars().take(LONGEST).collect();
+        let chars = beginning(name);
         // A cost above that of the last kept name need not be exact.
         let limit = if best.len() < count {
             u32::MAX
@@ -34,14 +34,24 @@ pub fn nearest<'a>(names: &[&'a str], pattern: &str, count: usize) -> Vec<&'a st
             best.truncate(count);
         }
     }
-    best.into_iter().map(|(_, _, name)| name).collect()
+    let mut names = Vec::new();
+    best.iter().for_each(|(_, _, name)| names.push(*name));
+    names
+}
+
+/// The characters that are compared.
+fn beginning(text: &str) -> Vec<char> {
+    let mut chars = Vec::new();
+    for char in text.chars().take(LONGEST) {
+        chars.push(char);
+    }
+    chars
 }
 
 /// The name that the person certainly meant: at most a third of its characters differ.
 pub fn near<'a>(names: impl Iterator<Item = &'a str>, word: &str) -> Option<&'a str> {
-    let chars = |name: &str| name.chars().take(LONGEST).collect::<Vec<char>>();
-    let word = chars(&word.to_lowercase());
-    let cost = |name: &'a str| (distance(&word, &chars(name), u32::MAX), name);
+    let word = beginning(&word.to_lowercase());
+    let cost = |name: &'a str| (distance(&word, &beginning(name), u32::MAX), name);
     let (cost, name) = names.map(cost).min()?;
     (cost as usize * 3 <= name.chars().count().max(word.len()).max(3)).then_some(name)
 }

@@ -2,6 +2,8 @@
 //! scale. Makes the packets for what comes next, at the end of a buffer. Must never write to a file or a
 //! stream.
 
+use std::sync::Arc;
+
 use super::facts;
 use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
 use super::tables::{Functions, Label, ThreadState, Threads, Untimed};
@@ -38,7 +40,8 @@ const ARRAYS: &str =
 /// See above.
 pub(super) struct EncoderState {
     /// The facts, without functions and threads, which are in the tables.
-    info: TraceInfo,
+    /// Shared with nobody.
+    info: Arc<TraceInfo>,
     pub(super) functions: Functions,
     #[cfg(feature = "read")]
     names: crate::note_values::NoteNames,
@@ -113,7 +116,9 @@ impl EncoderState {
 
     /// The moment of the trace's end is known now. The facts of the trace are repeated with it.
     pub(super) fn ends(&mut self, end: Ticks, out: &mut Vec<u8>) {
-        self.info.end = Some(end);
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.end = Some(end);
+        }
         trace_fact(&self.info, self.latest, &mut self.facts, out);
     }
 
@@ -380,12 +385,12 @@ impl EncoderState {
             }
             Err(_) => {
                 parts.number("bytes", data.len() as u64);
-                let word = |bytes: &[u8]| {
+                let mut words = Vec::new();
+                for bytes in data.chunks(8) {
                     let mut word = [0; 8];
                     word[..bytes.len()].copy_from_slice(bytes);
-                    u64::from_be_bytes(word)
-                };
-                let words: Vec<u64> = data.chunks(8).map(word).collect();
+                    words.push(u64::from_be_bytes(word));
+                }
                 parts.numbers("data", &words);
                 self.losses.note(ARRAYS, 1);
             }

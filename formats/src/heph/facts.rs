@@ -209,12 +209,12 @@ pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
     }
 }
 
-const MISSING: &[Fact] = &[
+static MISSING: &[Fact] = &[
     Fact::MissingThreads,
     Fact::MissingOverwritten,
     Fact::MissingDropped,
 ];
-const TROUBLE: &[Fact] = &[
+static TROUBLE: &[Fact] = &[
     Fact::SkewNs,
     Fact::StepsBack,
     Fact::AheadNs,

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::facts::{self, FunctionFacts, ThreadFacts};
 use crate::model::{Function, FunctionId, Thread, ThreadId, What};
+use crate::text;
 
 /// Ids from here down are for functions that one of our traces does not declare. The ids of other
 /// formats end here too.
@@ -391,8 +392,9 @@ pub(super) fn numbers(thread: &Thread) -> Option<(u32, u64)> {
         return None;
     }
     let numbers = thread.name.strip_prefix("stream ")?;
-    let (stream, substream) = numbers.split_once(", substream ")?;
-    let (stream, substream) = (stream.parse().ok()?, substream.parse().ok()?);
+    let (stream, substream) = numbers.split_once(',')?;
+    let substream = text::number(substream.strip_prefix(" substream ")?)?;
+    let stream = u32::try_from(text::number(stream)?).ok()?;
     let same = name(stream, substream) == thread.name && thread.id.0 as u32 == stream;
     (same && substream != 0).then_some((stream, substream))
 }

@@ -199,7 +199,7 @@ pub(super) const TRACE_NAMES: &Names = &[
 ];
 
 /// The facts that `known` has a bit for.
-pub(super) const TRACE_BITS: &[(Fact, u64)] = &[
+pub(super) static TRACE_BITS: &[(Fact, u64)] = &[
     (Fact::Process, known::PROCESS),
     (Fact::Dump, known::DUMP),
     (Fact::ErrorPpm, known::CLOCK_ERROR),
@@ -229,7 +229,7 @@ const TRACE_FIELDS: [Field; TRACE_NAMES.len() + 2] = {
 };
 
 /// HawkTracer's klasses, then ours, in the order of their numbers.
-pub(super) const KLASSES: &[Klass] = &[
+pub(super) static KLASSES: &[Klass] = &[
     Klass {
         id: record::ENDIANNESS,
         name: "HT_EndiannessInfoEvent",

@@ -250,7 +250,11 @@ pub(super) fn label(name: &str) -> Cow<'_, str> {
         _ if plain(character) => character,
         _ => ' ',
     };
-    Cow::Owned(name.chars().map(similar).collect())
+    let mut label = String::new();
+    for character in name.chars() {
+        label.push(similar(character));
+    }
+    Cow::Owned(label)
 }
 
 #[cfg(test)]

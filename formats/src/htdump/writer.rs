@@ -3,6 +3,7 @@
 //! calls. Must never write bytes at which a real parser stops: see `klass`.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use super::encoder_state::EncoderState;
 use super::klass;
@@ -64,7 +65,8 @@ pub struct HtdumpWriter<W: Write> {
     arguments: bool,
     output: EncoderState<W>,
     /// The facts, without functions and threads, which have events of their own.
-    info: TraceInfo,
+    /// Shared with nobody.
+    info: Arc<TraceInfo>,
 }
 
 impl<W: Write> HtdumpWriter<W> {
@@ -272,7 +274,9 @@ impl<W: Write + Send> Writer for HtdumpWriter<W> {
     }
 
     fn end(&mut self, end: Ticks) {
-        self.info.end = Some(end);
+        if let Some(info) = Arc::get_mut(&mut self.info) {
+            info.end = Some(end);
+        }
         let EncoderState {
             encoder, buffer, ..
         } = &mut self.output;

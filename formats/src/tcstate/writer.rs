@@ -71,7 +71,7 @@ impl TcstateWriter {
             anew: schedule::anew(info),
             info: TraceInfo {
                 functions: info.functions.clone(),
-                ..info.without_lists()
+                ..TraceInfo::clone(&info.without_lists())
             },
             threads: Vec::new(),
             thread_of: HashMap::new(),

@@ -105,7 +105,7 @@ impl<M: Memory> Walk<M> {
     pub(super) fn chunk(
         &mut self,
         chunk: &[u8],
-        repair: &mut impl FnMut(Place, &[u32]) -> bool,
+        repair: &mut dyn FnMut(Place, &[u32]) -> bool,
     ) -> Option<usize> {
         if !has_head(chunk) {
             return Some(0);
@@ -172,7 +172,7 @@ impl<M: Memory> Walk<M> {
         exit: Exit,
         id: u32,
         (offset, time): (usize, u64),
-        repair: &mut impl FnMut(Place, &[u32]) -> bool,
+        repair: &mut dyn FnMut(Place, &[u32]) -> bool,
     ) -> bool {
         let entry = exit == Exit::Lone;
         if entry {

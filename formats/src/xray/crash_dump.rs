@@ -47,7 +47,8 @@ pub fn identity(identity: &Identity, start: Ticks) -> Vec<u8> {
 
 /// A named moment, in the same way. Async-signal-safe. False: `out` refused bytes.
 pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<'_>) -> bool {
-    let moment = payload::put_moment(Short::new(), number, time, name);
+    let mut moment = Short::new();
+    payload::put_moment(&mut moment, number, time, name);
     custom(start.0, moment.bytes(), out)
 }
 
@@ -260,7 +261,43 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
         room: &mut Room<'_>,
         out: &mut Out<'_>,
     ) -> Option<BlockSummary> {
-        let bytes: usize = chunks.clone().map(<[u8]>::len).sum();
+        let tables = self.tables.take();
+        let all_tables = |give: &mut Give<'_, 't>| tables.clone().into_iter().flatten().all(give);
+        let head = Head {
+            info: self.info,
+            reason: self.reason,
+            tables: tables.is_some().then_some(&all_tables),
+        };
+        let all_chunks = |give: &mut Give<'_, 'c>| chunks.clone().all(give);
+        head.block(thread, &all_chunks, room, out)
+    }
+}
+
+/// Hands out slices, as long as they are taken. Not generic, so the code behind it is compiled once.
+type Slices<'f, 's> = dyn Fn(&mut Give<'_, 's>) -> bool + 'f;
+type Give<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
+
+/// What a block says before the records.
+struct Head<'a, 't> {
+    info: &'a TraceInfo,
+    reason: &'a str,
+    /// In the first block.
+    tables: Option<&'a Slices<'a, 't>>,
+}
+
+impl Head<'_, '_> {
+    fn block(
+        &self,
+        thread: &CrashThread<'_>,
+        chunks: &Slices<'_, '_>,
+        room: &mut Room<'_>,
+        out: &mut Out<'_>,
+    ) -> Option<BlockSummary> {
+        let mut bytes = 0;
+        chunks(&mut |chunk| {
+            bytes += chunk.len();
+            true
+        });
         let least = Room::size(bytes) / 3;
         if room.lists.iter().any(|list| list.len() < least) {
             return None;
@@ -268,54 +305,51 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
         let mut walk = walk_in(room);
         let mut valid = None;
         let end = self.info.end.filter(|_| !thread.ended);
-        let sizes = measure(chunks.clone(), &mut walk, &mut valid, end);
-        let summary = sizes.summary;
-        self.head(thread, valid.unwrap_or_default(), &sizes, out)?;
+        let sizes = measure(chunks, &mut walk, &mut valid, end);
+        self.write(thread, valid.unwrap_or_default(), &sizes, out)?;
         body(chunks, &mut walk, self.info, &sizes, out)?;
-        Some(summary)
+        Some(sizes.summary)
     }
 
-    fn head(
-        &mut self,
+    fn write(
+        &self,
         thread: &CrashThread<'_>,
         chunk: &[u8],
         sizes: &Sizes,
         out: &mut Out<'_>,
     ) -> Option<()> {
-        let First { wall, cpu, tsc } = first(chunk, self.info);
+        let Head {
+            info,
+            reason,
+            tables,
+        } = *self;
+        let First { wall, cpu, tsc } = first(chunk, info);
         let valid = !chunk.is_empty();
-        let start = self.info.start.map_or(tsc, |start| start.0);
+        let start = info.start.map_or(tsc, |start| start.0);
         let summary = &sizes.summary;
         let counts = summary.counted(thread.counts);
-        let events = [
-            payload::put_thread(
-                Short::new(),
-                thread.name,
-                Some(counts),
-                valid.then_some(Ticks(sizes.latest)),
-            ),
-            payload::put_balance(
-                Short::new(),
-                summary.synthetic_entries,
-                summary.synthetic_exits,
-            ),
-        ];
-        let process = self.info.process.map(|process| process as u32);
-        let tables = self.tables.take();
-        let about = tables.is_some().then(|| {
-            [
-                payload::put_process(Short::new(), self.info, self.reason),
-                payload::put_clock(Short::new(), &self.info.clock),
-            ]
-        });
-        let about = about.as_ref().map_or(&[][..], |about| &about[..]);
-        let tables = tables.into_iter().flatten();
+        let mut events = [Short::new(), Short::new(), Short::new(), Short::new()];
+        let [of_thread, balance, about_process, about_clock] = &mut events;
+        let latest = valid.then_some(Ticks(sizes.latest));
+        payload::put_thread(of_thread, thread.name, Some(counts), latest);
+        payload::put_balance(balance, summary.synthetic_entries, summary.synthetic_exits);
+        payload::put_process(about_process, info, reason);
+        payload::put_clock(about_clock, &info.clock);
+        // The events about process and clock are in the block with the tables.
+        let events = &events[..if tables.is_some() { 4 } else { 2 }];
+        let process = info.process.map(|process| process as u32);
 
         let heads = METADATA_SIZE * (3 + usize::from(process.is_some()));
-        let events_size = |event: &Short| METADATA_SIZE + event.bytes().len();
-        let small: usize = events.iter().chain(about).map(events_size).sum();
-        let large: usize = tables.clone().map(<[u8]>::len).sum();
-        let bytes = (heads + small + large) as u64 + sizes.bytes;
+        let mut bytes = heads as u64 + sizes.bytes;
+        for event in events {
+            bytes += (METADATA_SIZE + event.bytes().len()) as u64;
+        }
+        if let Some(tables) = tables {
+            tables(&mut |table| {
+                bytes += table.len() as u64;
+                true
+            });
+        }
 
         metadata(&Record::BufferExtents { bytes }, out)?;
         metadata(&Record::NewBuffer { thread: thread.id }, out)?;
@@ -325,13 +359,10 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
             metadata(&Record::Pid { process }, out)?;
         }
         metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
-        for event in events.iter().chain(about) {
+        for event in events {
             taken(custom(start, event.bytes(), out))?;
         }
-        for bytes in tables {
-            taken(out(bytes))?;
-        }
-        Some(())
+        taken(tables.is_none_or(|tables| tables(&mut |table| out(table))))
     }
 }
 
@@ -342,13 +373,13 @@ fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<&'w mut [u32]> {
 
 /// The first pass: the content of these chunks' block. `valid` becomes the first chunk with a head.
 fn measure<'c>(
-    chunks: impl Iterator<Item = &'c [u8]>,
+    chunks: &Slices<'_, 'c>,
     walk: &mut Walk<&mut [u32]>,
     valid: &mut Option<&'c [u8]>,
     end: Option<Ticks>,
 ) -> Sizes {
     let mut sizes = Sizes::default();
-    for chunk in chunks {
+    chunks(&mut |chunk| {
         let end = walk.chunk(chunk, &mut |place, ids| {
             sizes.synthetic(ids.len(), place.entry);
             true
@@ -359,7 +390,8 @@ fn measure<'c>(
         }
         sizes.bytes += end.saturating_sub(PREAMBLE) as u64;
         sizes.summary.discarded_bytes += chunk.len().saturating_sub(end) as u64;
-    }
+        true
+    });
     sizes.synthetic(walk.stack.before().len(), true);
     sizes.synthetic(walk.stack.open().len(), false);
     sizes.summary.readable = walk.records;
@@ -372,15 +404,15 @@ fn measure<'c>(
 }
 
 /// The second pass: the chunks' records, with the missing ones between them.
-fn body<'c>(
-    chunks: impl Iterator<Item = &'c [u8]>,
+fn body(
+    chunks: &Slices<'_, '_>,
     walk: &mut Walk<&mut [u32]>,
     info: &TraceInfo,
     sizes: &Sizes,
     out: &mut Out<'_>,
 ) -> Option<()> {
     let mut begun = false;
-    for chunk in chunks {
+    let mut one = |chunk: &[u8]| {
         let mut from = PREAMBLE;
         if !begun && has_head(chunk) {
             begun = true;
@@ -388,28 +420,31 @@ fn body<'c>(
                 // The base is this chunk's NewCPUId, which has the time of its first record.
                 taken(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
                 from = CHUNK_HEAD;
-                synthetic(first(chunk, info).tsc, walk.stack.before(), true, out)?;
+                let mut before = walk.stack.before();
+                synthetic(first(chunk, info).tsc, &mut before, true, out)?;
             }
             walk.restart();
         }
         let end = walk.chunk(chunk, &mut |place, ids| {
             let whole = out(chunk.get(from..place.offset).unwrap_or(&[]));
             from = place.offset;
-            whole && synthetic(place.time, ids.iter().copied(), place.entry, out).is_some()
+            let mut ids = ids.iter().copied();
+            whole && synthetic(place.time, &mut ids, place.entry, out).is_some()
         })?;
-        taken(out(chunk.get(from..end).unwrap_or(&[])))?;
-    }
+        taken(out(chunk.get(from..end).unwrap_or(&[])))
+    };
+    taken(chunks(&mut |chunk| one(chunk).is_some()))?;
     if walk.stack.open().len() > 0 && sizes.end > sizes.last {
         // A delta has 32 bits.
         metadata(&Record::TscWrap { tsc: sizes.end }, out)?;
     }
-    synthetic(sizes.end, walk.stack.open(), false, out)
+    synthetic(sizes.end, &mut walk.stack.open(), false, out)
 }
 
 /// Function records that were not measured, and the event that says so; nothing if there are none.
 fn synthetic(
     time: u64,
-    ids: impl ExactSizeIterator<Item = u32>,
+    ids: &mut dyn ExactSizeIterator<Item = u32>,
     entry: bool,
     out: &mut Out<'_>,
 ) -> Option<()> {
@@ -417,7 +452,8 @@ fn synthetic(
         return Some(());
     }
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    let event = payload::put_synthetic(Short::new(), count);
+    let mut event = Short::new();
+    payload::put_synthetic(&mut event, count);
     taken(custom(time, event.bytes(), out))?;
     let action = if entry { Action::Entry } else { Action::Exit };
     for id in ids {

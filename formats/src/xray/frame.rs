@@ -224,12 +224,20 @@ impl<W: Read + Write + Seek> Frame<W> {
             };
             self.out
                 .write_all(&record::encode_metadata(&event, self.layout))?;
-            io::copy(&mut io::repeat(0).take(most), &mut self.out)?;
+            let mut zeros = most;
+            while zeros > 0 {
+                let part = zeros.min(ZEROS.len() as u64);
+                self.out.write_all(&ZEROS[..part as usize])?;
+                zeros -= part;
+            }
             left -= RECORD + most;
         }
         Ok(())
     }
 }
+
+/// A part of what fills a block.
+static ZEROS: [u8; 256] = [0; 256];
 
 /// Moves bytes towards the end of the file; the two places may overlap.
 fn shift<W: Read + Write + Seek>(

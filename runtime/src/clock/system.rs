@@ -33,9 +33,12 @@ pub(super) fn chosen(note: Option<String>) -> Chosen {
 /// Allocates.
 #[cfg(target_arch = "x86_64")]
 pub(super) fn source() -> Option<String> {
+    use std::{fs::File, io::Read};
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-    let name = std::fs::read_to_string(path).ok()?;
-    Some(name.trim().to_owned())
+    let mut bytes = [0; 64];
+    let length = File::open(path).ok()?.read(&mut bytes).ok()?;
+    let name = core::str::from_utf8(bytes.get(..length)?).ok()?;
+    Some(name.trim_ascii().to_owned())
 }
 
 /// Nanoseconds since boot, without the corrections of time daemons. Async-signal-safe.

@@ -73,7 +73,7 @@ pub(crate) struct Setup {
     /// The names of trace files.
     pub(crate) output: Output,
     /// The program and its clock, as a trace states them.
-    pub(crate) info: Box<TraceInfo>,
+    pub(crate) info: &'static mut TraceInfo,
     /// Bytes for the states of threads.
     pub(crate) states: usize,
     /// Bytes of a thread's region.
@@ -107,7 +107,7 @@ struct Work {
     room: Room<'static>,
     /// For the totals of threads.
     totals: &'static mut [u8],
-    info: Box<TraceInfo>,
+    info: &'static mut TraceInfo,
     /// Whom the trace is of, in the form of a trace.
     identity: &'static [u8],
     /// For the named moments, in the same form.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::model::{Counts, FunctionTotals, Moment, Thread};
 use fdr_formats::registry::holds_states;
+use fdr_formats::text::owned;
 use fdr_formats::writer::{Output, Target};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version, push_thread};
 use fdr_formats::{FunctionId, Losses, ThreadId, Ticks, TraceInfo};
@@ -191,7 +192,8 @@ impl Dump<'_> {
                 }),
                 totals: self.totals_of(slot, generation),
             };
-            let chunks: Vec<&[u8]> = snapshot.chunks().collect();
+            let mut chunks = Vec::new();
+            snapshot.chunks().for_each(|chunk| chunks.push(chunk));
             let block = give(&thread, &chunks, snapshot.owner.ended)?;
             written.threads += 1;
             written.records += block.readable;
@@ -221,9 +223,12 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
         if copy.calls == 0 && copy.untimed == 0 {
             continue;
         }
-        let lengths = (0..)
-            .zip(copy.lengths.iter().copied())
-            .filter(|(_, count)| *count > 0);
+        let mut lengths = Vec::new();
+        for (class, &count) in (0..).zip(&copy.lengths) {
+            if count > 0 {
+                lengths.push((class, count));
+            }
+        }
         list.push(FunctionTotals {
             function: FunctionId(copy.function),
             calls: copy.calls,
@@ -231,7 +236,7 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
             total: Ticks(copy.total),
             own: Ticks(copy.own.min(copy.total)),
             longest: Ticks(copy.longest),
-            lengths: lengths.collect(),
+            lengths,
         });
     }
     list
@@ -239,12 +244,15 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
 
 /// The named moments.
 pub(crate) fn moments(ring: &Ring) -> Vec<Moment> {
-    let moments = ring::moments::all(ring.moments()).map(|of| Moment {
-        number: of.number,
-        time: Ticks(of.ticks),
-        name: of.name().to_owned(),
-    });
-    moments.collect()
+    let mut moments = Vec::new();
+    for of in ring::moments::all(ring.moments()) {
+        moments.push(Moment {
+            number: of.number,
+            time: Ticks(of.ticks),
+            name: owned(of.name()),
+        });
+    }
+    moments
 }
 
 /// The version of the recorder's own format, if `target` is one.

@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Format, HAS_FOLDERS, Opener};
 
+use fdr_formats::text::owned;
+
 use super::staged::is_open_file;
 
 /// How many bytes of the program's name are used. A file's name may have 255 bytes, and the pattern, the pid
@@ -18,12 +20,12 @@ const LONGEST_PROGRAM: usize = 128;
 /// A parsed pattern. It always names a file. Its folder is absolute if the folder at start was absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Output {
-    folder: Vec<PatternPart>,
-    file: Vec<PatternPart>,
+    folder: Pattern,
+    file: Pattern,
     /// Whether missing folders are made.
     makes_folders: bool,
     /// The folder that must exist.
-    needed: Option<PathBuf>,
+    needed: Option<OsString>,
     sort: Sort,
 }
 
@@ -51,14 +53,15 @@ pub(crate) struct Names<'a> {
     pub(crate) unix_time_s: u64,
 }
 
+/// A text in which a NUL and a letter stand for a placeholder. No path holds a NUL.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum PatternPart {
-    Text(Vec<u8>),
-    Program,
-    Pid,
-    Number,
-    Time,
-}
+struct Pattern(Vec<u8>);
+
+/// The placeholders, as [`Output::parse`] has them.
+const PROGRAM: u8 = b'e';
+const PID: u8 = b'p';
+const NUMBER: u8 = b'n';
+const TIME: u8 = b't';
 
 impl Output {
     /// Parses a pattern. `%e` is the program, `%p` its pid, `%n` the number of the dump, `%t` the time, `%%` a
@@ -81,27 +84,27 @@ impl Output {
             Some(slash) => pattern.split_at(slash + 1),
             None => (&b""[..], pattern),
         };
-        let mut folder = parse_parts(folder)?;
-        if folder.contains(&PatternPart::Number) || folder.contains(&PatternPart::Time) {
-            return Err(
-                "%n and %t can't be part of a folder's name, only of the file's".to_owned(),
-            );
+        let begin = match pattern.starts_with(b"/") {
+            true => Vec::new(),
+            false => start_text(start),
+        };
+        let mut folder = Pattern::parse(begin, folder)?;
+        if folder.has(NUMBER) || folder.has(TIME) {
+            return Err(owned(
+                "%n and %t can't be part of a folder's name, only of the file's",
+            ));
         }
-        if !pattern.starts_with(b"/") {
-            folder.insert(0, PatternPart::Text(start_text(start)));
-        }
-        let mut file = parse_parts(file)?;
-        let needed = (!is_bare && !file.is_empty()).then(|| before_placeholders(&folder));
-        let is_given = folder
-            .iter()
-            .all(|part| matches!(part, PatternPart::Text(_)));
-        let makes_folders = file.is_empty() || !is_given;
+        let mut file = Pattern::parse(Vec::new(), file)?;
+        let is_default = file.0.is_empty();
+        let needed = (!is_bare && !is_default).then(|| folder.before_placeholders());
+        let makes_folders = is_default || !folder.is_given();
         let sort = sort_of(&folder, &file);
-        if names_a_folder(&folder, &file) {
-            folder.append(&mut file);
-            folder.push(PatternPart::Text(b"/".to_vec()));
+        let is_folder = names_a_folder(&folder, &file);
+        if is_folder {
+            folder.0.append(&mut file.0);
+            folder.0.push(b'/');
         }
-        if file.is_empty() {
+        if is_default || is_folder {
             file = default_file(extension);
         }
         Ok(Output {
@@ -116,7 +119,7 @@ impl Output {
     /// The names without a pattern: the default name in the folder `start`.
     pub(crate) fn default_in(start: &Path, extension: &str) -> Output {
         Output {
-            folder: vec![PatternPart::Text(start_text(start))],
+            folder: Pattern(start_text(start)),
             file: default_file(extension),
             makes_folders: false,
             needed: None,
@@ -131,7 +134,8 @@ impl Output {
 
     /// The folder that must exist and does not.
     pub(crate) fn missing_folder(&self) -> Option<&Path> {
-        self.needed.as_deref().filter(|folder| !folder.is_dir())
+        let needed = self.needed.as_deref().map(Path::new);
+        needed.filter(|folder| !folder.is_dir())
     }
 
     /// Whether no traces are wanted, because they go to /dev/null. Async-signal-safe.
@@ -174,49 +178,37 @@ impl Output {
         if self.is_no_file() {
             return self;
         }
-        let mut end = format!(".{extension}").into_bytes();
-        let only = self.file.len() == 1;
-        if let Some(PatternPart::Text(text)) = self.file.last_mut() {
-            let dot = text.iter().rposition(|&byte| byte == b'.');
-            text.truncate(dot.filter(|&at| at > 0 || !only).unwrap_or(text.len()));
-            text.append(&mut end);
-        } else {
-            self.file.push(PatternPart::Text(end));
+        // A dot at the start of a name begins no extension.
+        if let Some(dot) = self.file.last_dot().filter(|&at| at > 0) {
+            self.file.0.truncate(dot);
         }
+        self.file.0.push(b'.');
+        self.file.0.extend_from_slice(extension.as_bytes());
         self
     }
 
     /// The names for children of a fork. If no name has the pid, the pid is put before the extension. Otherwise
     /// the last child would replace the traces of its parent and of the other children.
     pub(crate) fn of_children(mut self) -> Output {
-        let has_pid =
-            self.folder.contains(&PatternPart::Pid) || self.file.contains(&PatternPart::Pid);
-        if has_pid || self.is_no_file() {
+        if self.folder.has(PID) || self.file.has(PID) || self.is_no_file() {
             return self;
         }
-        let mut extension = Vec::new();
-        if let Some(PatternPart::Text(text)) = self.file.last_mut() {
-            let dot = text.iter().rposition(|&byte| byte == b'.');
-            extension = dot.map(|at| text.split_off(at)).unwrap_or_default();
-        }
-        let dot = PatternPart::Text(b".".to_vec());
-        self.file
-            .extend([dot, PatternPart::Pid, PatternPart::Text(extension)]);
+        let end = self.file.last_dot().unwrap_or(self.file.0.len());
+        let extension = self.file.0.split_off(end);
+        self.file.0.extend_from_slice(&[b'.', 0, PID]);
+        self.file.0.extend_from_slice(&extension);
         self
     }
 
     /// The folder of all dumps, with a NUL for each pid.
     pub(crate) fn folder_template(&self, program: &str) -> Vec<u8> {
         let mut template = Vec::new();
-        for part in &self.folder {
-            match part {
-                PatternPart::Text(text) => template.extend_from_slice(text),
-                PatternPart::Pid => template.push(0),
-                PatternPart::Program => template.extend_from_slice(program.as_bytes()),
-                // No folder's name has them.
-                PatternPart::Number | PatternPart::Time => {}
-            }
-        }
+        // A folder's name has no other placeholders.
+        self.folder.expand(&mut |part| match part {
+            Part::Text(text) => template.extend_from_slice(text),
+            Part::Placeholder(PROGRAM) => template.extend_from_slice(program.as_bytes()),
+            Part::Placeholder(_) => template.push(0),
+        });
         while template.len() > 1 && template.ends_with(b"/") {
             template.pop();
         }
@@ -243,7 +235,7 @@ impl Output {
     /// Whether each dump has a file of its own. Otherwise a later dump replaces the file of an earlier one, and
     /// the line about the dump should say so.
     pub(crate) fn is_numbered(&self) -> bool {
-        self.file.contains(&PatternPart::Number)
+        self.file.has(NUMBER)
     }
 }
 
@@ -257,47 +249,17 @@ fn start_text(start: &Path) -> Vec<u8> {
 }
 
 /// `%e.%p.%n.<extension>`.
-fn default_file(extension: &str) -> Vec<PatternPart> {
-    let text = |text: String| PatternPart::Text(text.into_bytes());
-    let (dot, end) = (text(".".to_owned()), text(format!(".{extension}")));
-    vec![
-        PatternPart::Program,
-        dot.clone(),
-        PatternPart::Pid,
-        dot,
-        PatternPart::Number,
-        end,
-    ]
-}
-
-/// The folder before the first part of the path with a placeholder.
-fn before_placeholders(folder: &[PatternPart]) -> PathBuf {
-    let mut path = Vec::new();
-    for part in folder {
-        match part {
-            PatternPart::Text(text) => path.extend_from_slice(text),
-            _ => {
-                let slash = path.iter().rposition(|&byte| byte == b'/');
-                path.truncate(slash.map_or(0, |at| at + 1));
-                break;
-            }
-        }
-    }
-    OsString::from_vec(path).into()
+fn default_file(extension: &str) -> Pattern {
+    let mut file = vec![0, PROGRAM, b'.', 0, PID, b'.', 0, NUMBER, b'.'];
+    file.extend_from_slice(extension.as_bytes());
+    Pattern(file)
 }
 
 /// The kind of the object whose name is this pattern, which has no placeholders.
-fn sort_of(folder: &[PatternPart], file: &[PatternPart]) -> Sort {
-    let is_given = folder
-        .iter()
-        .all(|part| matches!(part, PatternPart::Text(_)));
-    let [PatternPart::Text(file)] = file else {
+fn sort_of(folder: &Pattern, file: &Pattern) -> Sort {
+    let Some(path) = folder.path_with(file) else {
         return Sort::Regular;
     };
-    if !is_given {
-        return Sort::Regular;
-    }
-    let path = before_placeholders(folder).join(OsStr::from_bytes(file));
     let Ok(known) = fs::metadata(&path) else {
         return Sort::Regular;
     };
@@ -312,69 +274,111 @@ fn sort_of(folder: &[PatternPart], file: &[PatternPart]) -> Sort {
 }
 
 /// Whether a pattern without placeholders names an existing folder that is not the trace of an earlier run.
-fn names_a_folder(folder: &[PatternPart], file: &[PatternPart]) -> bool {
-    let mut path = Vec::new();
-    for part in folder.iter().chain(file) {
-        let PatternPart::Text(text) = part else {
-            return false;
-        };
-        path.extend_from_slice(text);
-    }
-    let path = Path::new(OsStr::from_bytes(&path));
+fn names_a_folder(folder: &Pattern, file: &Pattern) -> bool {
+    let Some(path) = folder.path_with(file) else {
+        return false;
+    };
     let is_trace =
-        |format: &Format| matches!(format.opener, Opener::Folder { probe, .. } if probe(path));
-    !file.is_empty() && path.is_dir() && !(HAS_FOLDERS && FORMATS.iter().any(is_trace))
+        |format: &Format| matches!(format.opener, Opener::Folder { probe, .. } if probe(&path));
+    path.is_dir() && !(HAS_FOLDERS && FORMATS.iter().any(is_trace))
 }
 
-fn parse_parts(pattern: &[u8]) -> Result<Vec<PatternPart>, String> {
-    const KNOWN: &str = "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
-    let mut parts = Vec::new();
-    let mut text = Vec::new();
-    let mut bytes = pattern.iter().copied();
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            text.push(byte);
-            continue;
+/// A part of a pattern.
+enum Part<'a> {
+    Text(&'a [u8]),
+    Placeholder(u8),
+}
+
+impl Pattern {
+    /// The pattern behind the text `begin`.
+    fn parse(begin: Vec<u8>, pattern: &[u8]) -> Result<Pattern, String> {
+        const KNOWN: &str = "%e (program), %p (pid), %n (number of the dump), %t (time) and %%";
+        let mut text = begin;
+        let mut bytes = pattern.iter().copied();
+        while let Some(byte) = bytes.next() {
+            match byte {
+                0 => return Err(owned("it holds a NUL")),
+                b'%' => match bytes.next() {
+                    Some(b'%') => text.push(b'%'),
+                    Some(known @ (PROGRAM | PID | NUMBER | TIME)) => {
+                        text.extend_from_slice(&[0, known]);
+                    }
+                    Some(other) => {
+                        return Err(format!(
+                            "unknown %{}; known are {KNOWN}",
+                            other.escape_ascii()
+                        ));
+                    }
+                    None => return Err(format!("it ends with a single %; known are {KNOWN}")),
+                },
+                _ => text.push(byte),
+            }
         }
-        let part = match bytes.next() {
-            Some(b'%') => {
-                text.push(b'%');
-                continue;
+        Ok(Pattern(text))
+    }
+
+    /// Hands out the parts, one after the other. Async-signal-safe.
+    #[inline(never)]
+    fn expand(&self, out: &mut dyn FnMut(Part<'_>)) {
+        let mut parts = self.0.split(|&byte| byte == 0);
+        out(Part::Text(parts.next().unwrap_or_default()));
+        for part in parts {
+            if let Some((&placeholder, text)) = part.split_first() {
+                out(Part::Placeholder(placeholder));
+                out(Part::Text(text));
             }
-            Some(b'e') => PatternPart::Program,
-            Some(b'p') => PatternPart::Pid,
-            Some(b'n') => PatternPart::Number,
-            Some(b't') => PatternPart::Time,
-            Some(other) => {
-                return Err(format!(
-                    "unknown %{}; known are {KNOWN}",
-                    other.escape_ascii()
-                ));
-            }
-            None => return Err(format!("it ends with a single %; known are {KNOWN}")),
+        }
+    }
+
+    /// Whether it has that placeholder. Async-signal-safe.
+    fn has(&self, placeholder: u8) -> bool {
+        self.0.windows(2).any(|pair| pair == [0, placeholder])
+    }
+
+    /// Whether it has no placeholder.
+    fn is_given(&self) -> bool {
+        !self.0.contains(&0)
+    }
+
+    /// Where the last dot behind all placeholders is.
+    fn last_dot(&self) -> Option<usize> {
+        let at = self.0.iter().rposition(|&byte| byte == b'.' || byte == 0)?;
+        (self.0.get(at) == Some(&b'.')).then_some(at)
+    }
+
+    /// The folder before the first part of the path with a placeholder.
+    fn before_placeholders(&self) -> OsString {
+        let given = self.0.split(|&byte| byte == 0).next().unwrap_or_default();
+        let length = match given.len() == self.0.len() {
+            true => given.len(),
+            false => given
+                .iter()
+                .rposition(|&byte| byte == b'/')
+                .map_or(0, |at| at + 1),
         };
-        if !text.is_empty() {
-            parts.push(PatternPart::Text(std::mem::take(&mut text)));
+        OsStr::from_bytes(given.get(..length).unwrap_or_default()).into()
+    }
+
+    /// The path of a file in this folder. `None` if one of the two has a placeholder, or if there is no file.
+    fn path_with(&self, file: &Pattern) -> Option<PathBuf> {
+        if file.0.is_empty() || !self.is_given() || !file.is_given() {
+            return None;
         }
-        parts.push(part);
+        let mut path = self.0.clone();
+        path.extend_from_slice(&file.0);
+        Some(OsString::from_vec(path).into())
     }
-    if !text.is_empty() {
-        parts.push(PatternPart::Text(text));
-    }
-    Ok(parts)
 }
 
 #[inline(never)]
-fn expand(parts: &[PatternPart], names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
-    for part in parts {
-        match part {
-            PatternPart::Text(text) => out(text),
-            PatternPart::Program => out(names.program.as_bytes()),
-            PatternPart::Pid => decimal(u64::from(names.pid), 1, out),
-            PatternPart::Number => decimal(names.number, 1, out),
-            PatternPart::Time => utc(names.unix_time_s, out),
-        }
-    }
+fn expand(pattern: &Pattern, names: &Names<'_>, out: &mut dyn FnMut(&[u8])) {
+    pattern.expand(&mut |part| match part {
+        Part::Text(text) => out(text),
+        Part::Placeholder(PROGRAM) => out(names.program.as_bytes()),
+        Part::Placeholder(PID) => decimal(u64::from(names.pid), 1, out),
+        Part::Placeholder(NUMBER) => decimal(names.number, 1, out),
+        Part::Placeholder(_) => utc(names.unix_time_s, out),
+    });
 }
 
 /// Writes a number with at least `least` digits and at most 20. Async-signal-safe.
@@ -422,7 +426,7 @@ fn sanitised(name: &OsStr) -> String {
         clean.push(c);
     }
     if clean.is_empty() {
-        "program".to_owned()
+        owned("program")
     } else {
         clean
     }

@@ -2,7 +2,6 @@
 //! buffers from time to time, and so does each dump. It must never wait for a thread of the program.
 
 use core::sync::atomic::{AtomicU32, Ordering};
-use std::fs;
 use std::sync::OnceLock;
 
 use fdr_formats::ThreadId;
@@ -15,7 +14,7 @@ use crate::ring::Ring;
 use crate::ring::layout::state;
 use crate::ring::schedule::SwitchLog;
 use crate::sys::perf::{self, Buffer, Event, Watched, What};
-use crate::sys::{modules, process, thread};
+use crate::sys::{file, modules, process, thread};
 
 /// 1 while a thread empties the buffers.
 static HELD: AtomicU32 = AtomicU32::new(0);
@@ -49,7 +48,9 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
     };
     // Without them there are states all the same.
     for watched in [Watched::Time, Watched::PageFaults] {
-        buffers.extend(watch(watched, begin_ns).into_iter().flatten());
+        if let Ok(mut more) = watch(watched, begin_ns) {
+            buffers.append(&mut more);
+        }
     }
     if buffers
         .iter()
@@ -194,7 +195,16 @@ pub(crate) fn of(ring: &Ring) -> Schedule {
     if !schedule.samples.is_empty() {
         schedule.modules = LOADED.get().cloned().unwrap_or_default();
     }
-    schedule.accounts.extend(accounts(ring));
+    let anchor = ring.anchor();
+    for (ns, tid, [running_ns, run_delay_ns, times]) in sums(ring) {
+        schedule.accounts.push(Account {
+            time: anchor.tick(ns),
+            thread: ThreadId(tid.into()),
+            running_ns,
+            run_delay_ns,
+            times,
+        });
+    }
     schedule
 }
 
@@ -203,7 +213,7 @@ pub(crate) fn note_accounts(ring: &Ring) {
     let Some(log) = ring.schedule().filter(|_| !has_switches()) else {
         return;
     };
-    let sums: Vec<(u64, u32, [u64; 3])> = sums(ring).collect();
+    let sums = sums(ring);
     with_log(|| {
         log.add(watermark(clock::monotonic_raw_ns()));
         for &(ns, tid, values) in &sums {
@@ -215,32 +225,26 @@ pub(crate) fn note_accounts(ring: &Ring) {
     });
 }
 
-/// The same, for a trace.
-fn accounts(ring: &Ring) -> impl Iterator<Item = Account> + '_ {
-    let anchor = ring.anchor();
-    sums(ring).map(
-        move |(ns, tid, [running_ns, run_delay_ns, times])| Account {
-            time: anchor.tick(ns),
-            thread: ThreadId(tid.into()),
-            running_ns,
-            run_delay_ns,
-            times,
-        },
-    )
-}
-
 /// The kernel's sums of the threads that live and have records: when they were read, the thread, and the values.
-fn sums(ring: &Ring) -> impl Iterator<Item = (u64, u32, [u64; 3])> + '_ {
+fn sums(ring: &Ring) -> Vec<(u64, u32, [u64; 3])> {
+    let mut sums = Vec::new();
     let living = ring
         .owned_slots()
         .filter(|slot| slot.state.load(Ordering::Relaxed) == state::LIVE);
-    living.take(MOST_ACCOUNTS).filter_map(|slot| {
+    for slot in living.take(MOST_ACCOUNTS) {
         let tid = slot.tid.load(Ordering::Relaxed);
-        let text = fs::read_to_string(format!("/proc/self/task/{tid}/schedstat")).ok()?;
-        let mut values = text.split_whitespace().map(str::parse);
-        let mut next = || values.next()?.ok();
-        Some((clock::monotonic_raw_ns(), tid, [next()?, next()?, next()?]))
-    })
+        if let Some(values) = sums_of(tid) {
+            sums.push((clock::monotonic_raw_ns(), tid, values));
+        }
+    }
+    sums
+}
+
+fn sums_of(tid: u32) -> Option<[u64; 3]> {
+    let text = file::kernel_text(&format!("/proc/self/task/{tid}/schedstat"))?;
+    let mut values = text.split_ascii_whitespace();
+    let mut next = || values.next()?.parse().ok();
+    Some([next()?, next()?, next()?])
 }
 
 /// Called in the child of a fork. The kernel maps no buffers there, and notes nothing of it. Async-signal-safe.

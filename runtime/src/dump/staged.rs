@@ -242,7 +242,7 @@ fn is_planted(path: &Path) -> bool {
 
 /// Whether a path is a link to an open file of some process, as /dev/stdout is.
 pub(crate) fn is_open_file(path: &Path) -> bool {
-    fs::read_link(path).is_ok_and(|to| to.starts_with("/proc"))
+    fs::read_link(path).is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"/proc/"))
 }
 
 /// Makes a file without a name in `folder`, for this process alone.

@@ -26,8 +26,7 @@ impl Copy {
 
 /// Adds a moment, and returns its number. The oldest one gives way if there is no place. Only the dumper calls this.
 pub(crate) fn add(moments: &Moments, ticks: u64, name: &str) -> u64 {
-    let numbers = moments.iter().map(|of| of.number.load(Ordering::Relaxed));
-    let number = numbers.max().unwrap_or(0).saturating_add(1);
+    let number = newest(moments).saturating_add(1);
     let Some(to) = moments.get(place(number)) else {
         return 0;
     };
@@ -41,16 +40,23 @@ pub(crate) fn add(moments: &Moments, ticks: u64, name: &str) -> u64 {
     number
 }
 
+/// The number of the newest moment. 0: there is none.
+#[inline(never)]
+fn newest(moments: &Moments) -> u64 {
+    let numbers = moments.iter().map(|of| of.number.load(Ordering::Relaxed));
+    numbers.max().unwrap_or(0)
+}
+
 /// The moments, the oldest first. Async-signal-safe.
 pub(crate) fn all(moments: &Moments) -> impl Iterator<Item = Copy> + '_ {
-    let numbers = moments.iter().map(|of| of.number.load(Ordering::Relaxed));
-    let newest = numbers.max().unwrap_or(0);
+    let newest = newest(moments);
     let oldest = newest.saturating_sub(MOST as u64) + 1;
     let numbered = move |number| moments.get(place(number)).and_then(|of| read(of, number));
     (oldest..=newest).filter_map(numbered)
 }
 
 /// `None`: the place has another moment, or is being written.
+#[inline(never)]
 fn read(moment: &Moment, number: u64) -> Option<Copy> {
     if moment.number.load(Ordering::Acquire) != number {
         return None;

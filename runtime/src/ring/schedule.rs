@@ -44,10 +44,15 @@ impl SwitchLog {
     }
 
     /// The entries, the oldest first. Async-signal-safe.
-    pub(crate) fn all(&self, anchor: Anchor) -> impl Iterator<Item = Entry> + Clone + '_ {
+    pub(crate) fn all(&self, anchor: Anchor) -> Entries<'_> {
         let newest = self.newest.load(Ordering::Acquire);
         let oldest = newest.saturating_sub(PLACES as u64) + 1;
-        (oldest..=newest).filter_map(move |number| self.read(number, &anchor))
+        Entries {
+            log: self,
+            anchor,
+            next: oldest,
+            newest,
+        }
     }
 
     /// `None`: the place has another entry, or is being written.
@@ -61,6 +66,32 @@ impl SwitchLog {
         fence(Ordering::Acquire);
         let is_same = own.load(Ordering::Relaxed) == number;
         is_same.then(|| Entry::decode(words, anchor))?
+    }
+}
+
+/// The entries of a log, the oldest first.
+#[derive(Clone)]
+pub(crate) struct Entries<'a> {
+    log: &'a SwitchLog,
+    anchor: Anchor,
+    /// The number of the next entry, and that of the last one.
+    next: u64,
+    newest: u64,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Entry;
+
+    #[inline(never)]
+    fn next(&mut self) -> Option<Entry> {
+        while self.next <= self.newest {
+            let entry = self.log.read(self.next, &self.anchor);
+            self.next += 1;
+            if entry.is_some() {
+                return entry;
+            }
+        }
+        None
     }
 }
 

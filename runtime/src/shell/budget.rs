@@ -250,11 +250,12 @@ impl Budget {
     /// Begins a slice of the functions that are only counted. False if there are none. The calls of the last `used_ns`
     /// of CPU time say what timing a function takes.
     fn begin_slice(&mut self, used_ns: u64) -> bool {
-        let all: Vec<(u32, u64)> = (1..)
-            .zip(&self.functions)
-            .filter(|(_, function)| function.counting == Some(true) && function.counted_now() > 0)
-            .map(|(id, function)| (id, function.counted_now() * self.timed_ns))
-            .collect();
+        let mut all = Vec::new();
+        for (id, function) in (1..).zip(&self.functions) {
+            if function.counting == Some(true) && function.counted_now() > 0 {
+                all.push((id, function.counted_now() * self.timed_ns));
+            }
+        }
         let from = if self.next < all.len() { self.next } else { 0 };
         let mut left_ns = used_ns / PART_OF_SLICE;
         for &(id, takes_ns) in all.iter().skip(from).take(SLICE_FUNCTIONS) {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
+use fdr_formats::text::owned;
 use fdr_formats::{duration, moments, text, trigger};
 
 use super::install::{State, state};
@@ -79,7 +80,7 @@ fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
         Kind::On => Ok(on()),
         Kind::Off => {
             table().enable(false);
-            Ok("recording is off".into())
+            Ok(owned("recording is off"))
         }
         Kind::Filter => filter(text),
         Kind::Keep => keep(state, text),
@@ -96,7 +97,9 @@ fn obey(ring: &Ring, kind: Kind, text: &str) -> Result<String, String> {
 fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
     let name = moments::parse(text)?;
     if state.config.mode == Mode::Stream {
-        return Err("a stream has no place for marks: FDR_MODE=ring has one".into());
+        return Err(owned(
+            "a stream has no place for marks: FDR_MODE=ring has one",
+        ));
     }
     let ticks = clock::read(state.chosen.kind).ticks;
     let number = ring::moments::add(ring.moments(), ticks, name);
@@ -106,9 +109,12 @@ fn mark(ring: &Ring, state: &State, text: &str) -> Result<String, String> {
 fn trigger(state: &'static State, text: &str) -> Result<String, String> {
     let list = trigger::parse(text)?;
     if state.config.mode == Mode::Stream {
-        return Err("a stream hands over all records, and no trigger dumps".into());
+        return Err(owned(
+            "a stream hands over all records, and no trigger dumps",
+        ));
     }
-    triggers::set(state, list);
+    // The former ones may be in use, so triggers are never freed.
+    triggers::set(state, list.leak());
     let mut answer = format!("triggers: {}", triggers::in_words());
     for problem in triggers::problems() {
         answer.push_str("; ");
@@ -144,12 +150,12 @@ fn filter(text: &str) -> Result<String, String> {
 fn keep(state: &State, text: &str) -> Result<String, String> {
     let time = duration::parse(text)?;
     if state.config.mode != Mode::Ring {
-        return Err("only a program with FDR_MODE=ring leaves calls out".into());
+        return Err(owned("only a program with FDR_MODE=ring leaves calls out"));
     }
     if !state.config.keeps() {
-        return Err(
-            "the ring has no place for open calls: start the program with FDR_KEEP, such as FDR_KEEP=10s".into(),
-        );
+        return Err(owned(
+            "the ring has no place for open calls: start the program with FDR_KEEP, such as FDR_KEEP=10s",
+        ));
     }
     if time.is_zero() {
         recorder::keep_no_more();
@@ -158,7 +164,7 @@ fn keep(state: &State, text: &str) -> Result<String, String> {
     }
     KEEP_NS.store(nanos(time), Ordering::Relaxed);
     Ok(match time.is_zero() {
-        true => "from each thread's next chunk on, every call leaves its records".into(),
+        true => owned("from each thread's next chunk on, every call leaves its records"),
         false => format!("from its next chunk on, each thread's ring holds {text} if it can"),
     })
 }

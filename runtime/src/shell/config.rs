@@ -15,20 +15,17 @@ use fdr_formats::identity;
 use fdr_formats::registry;
 use fdr_formats::share;
 use fdr_formats::size;
-use fdr_formats::text;
+use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, OutMost, Trigger};
 use fdr_formats::writer::{Kind, Target};
 
 use super::stream::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
-use value::{choice, escaped, size_text};
+use value::{choice, escaped, format_of, ring_size, size_text};
 
 /// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
-
-/// Bytes of the smallest ring: one chunk to write and one to read.
-const SMALLEST_RING: u64 = 2 * CHUNK;
 
 /// A way to write traces: one of [`registry::targets`].
 #[derive(Clone, Copy, Debug)]
@@ -123,67 +120,54 @@ impl Settings {
             get,
             code,
             errors: Vec::new(),
+            value: Value::default(),
         };
         let address = from.address(start);
-        let (format, format_note) = match from.left_out() {
-            Some(problem) if address.is_none() => (from.default_format(false)?, Some(problem)),
-            _ => (from.format(address.is_some())?, None),
+        let is_sent = address.is_some();
+        let note = from.left_out().filter(|_| !is_sent);
+        let format = match note {
+            Some(_) => from.default_format(false)?,
+            None => from.format(is_sent)?,
         };
-        let (buffer_bytes, memory_bytes) = from.sizes();
-        let output = from.output(start, format.0.extension, address.is_some());
-        let dir = from.raw("FDR_DIR").map(|dir| start.join(dir.text));
-        let mode = from
-            .text("FDR_MODE", |v| stream::check_mode(choice(v, &Mode::WORDS)?))
-            .unwrap_or(Mode::Ring);
-        let settings = Settings {
-            filter: from.text("FDR", Filter::parse),
+        let mode = |text: &str| stream::check_mode(choice(text, &Mode::WORDS)?);
+        let mode = from.text("FDR_MODE", mode).unwrap_or(Mode::Ring);
+        let mut settings = Settings::defaults(start, format, mode);
+        settings.address = address.flatten();
+        settings.format_note = note;
+        if !is_sent {
+            from.output(&mut settings.output, start, format.0.extension);
+        }
+        from.sizes(&mut settings);
+        settings.dir = from.raw("FDR_DIR").map(|dir| start.join(dir.text));
+        if settings.dir.is_none() && settings.output.is_device() {
             // A ring file can't be put beside a device.
-            dir: dir.or_else(|| output.is_device().then(|| start.to_owned())),
-            output,
-            address: address.flatten(),
-            format,
-            format_note,
-            signal: from
-                .text("FDR_SIGNAL", signal::parse)
-                .unwrap_or(Some(libc::SIGUSR2)),
-            buffer_bytes,
-            memory_bytes,
-            keep: from.text("FDR_KEEP", duration::parse).unwrap_or_else(|| {
-                // A file of another format would lack the short calls, although nobody set `FDR_KEEP`.
-                let is_told = mode == Mode::Ring && format.0.name == DEFAULT_FORMAT;
-                if is_told {
-                    DEFAULT_KEEP
-                } else {
-                    Duration::ZERO
-                }
-            }),
-            budget: from.text("FDR_BUDGET", share::parse),
-            sample: from.text("FDR_SAMPLE", share::parse_one_in).unwrap_or(1),
-            sched: from
-                .text("FDR_SCHED", |v| choice(v, &SWITCH))
-                .unwrap_or(false),
-            mode,
-            clock: from
-                .text("FDR_CLOCK", |v| choice(v, &Clock::WORDS))
-                .unwrap_or(Clock::Rdtscp),
-            log: from
-                .text("FDR_LOG", |v| choice(v, &Log::WORDS))
-                .unwrap_or(Log::Warn),
-            panic: from
-                .text("FDR_PANIC", |v| choice(v, &SWITCH))
-                .unwrap_or(false),
-            crash: from
-                .text("FDR_CRASH", |v| choice(v, &SWITCH))
-                .unwrap_or(true),
-            tags: from
-                .text("FDR_TAGS", identity::parse_tags)
-                .unwrap_or_default(),
-            triggers: from.triggers(mode),
-            out_most: from
-                .text("FDR_OUT_MOST", trigger::parse_out_most)
-                .unwrap_or_default(),
-            version: from.text("FDR_VERSION", identity::parse_version),
+            settings.dir = Some(start.to_owned());
+        }
+        settings.filter = from.text("FDR", Filter::parse);
+        from.set("FDR_SIGNAL", &mut settings.signal, signal::parse);
+        from.set("FDR_KEEP", &mut settings.keep, duration::parse);
+        settings.budget = from.text("FDR_BUDGET", share::parse);
+        from.set("FDR_SAMPLE", &mut settings.sample, share::parse_one_in);
+        from.switch("FDR_SCHED", &mut settings.sched);
+        let clock = |text: &str| choice(text, &Clock::WORDS);
+        from.set("FDR_CLOCK", &mut settings.clock, clock);
+        let log = |text: &str| choice(text, &Log::WORDS);
+        from.set("FDR_LOG", &mut settings.log, log);
+        from.switch("FDR_PANIC", &mut settings.panic);
+        from.switch("FDR_CRASH", &mut settings.crash);
+        from.set("FDR_TAGS", &mut settings.tags, identity::parse_tags);
+        let triggers = match mode {
+            Mode::Stream => |_: &str| {
+                Err(owned(
+                    "FDR_MODE=stream hands over all records, and no trigger dumps",
+                ))
+            },
+            _ => trigger::parse,
         };
+        from.set("FDR_TRIGGER", &mut settings.triggers, triggers);
+        let out_most = &mut settings.out_most;
+        from.set("FDR_OUT_MOST", out_most, trigger::parse_out_most);
+        settings.version = from.text("FDR_VERSION", identity::parse_version);
         if from.errors.is_empty() {
             Ok(settings)
         } else {
@@ -193,6 +177,36 @@ impl Settings {
 }
 
 impl Settings {
+    /// What holds if nothing is set besides the format and the mode.
+    fn defaults(start: &Path, format: Format, mode: Mode) -> Settings {
+        // A file of another format would lack the short calls, although nobody set `FDR_KEEP`.
+        let keeps = mode == Mode::Ring && format.0.name == DEFAULT_FORMAT;
+        Settings {
+            filter: None,
+            output: Output::default_in(start, format.0.extension),
+            address: None,
+            format,
+            format_note: None,
+            signal: Some(libc::SIGUSR2),
+            buffer_bytes: 4 << 20,
+            memory_bytes: 1 << 30,
+            keep: if keeps { DEFAULT_KEEP } else { Duration::ZERO },
+            budget: None,
+            sample: 1,
+            sched: false,
+            mode,
+            clock: Clock::Rdtscp,
+            dir: None,
+            log: Log::Warn,
+            panic: false,
+            crash: true,
+            tags: String::new(),
+            triggers: trigger::parse(DEFAULT_TRIGGER).unwrap_or_default(),
+            out_most: OutMost::default(),
+            version: None,
+        }
+    }
+
     /// Whether calls may leave no records. In the other modes each call leaves its records.
     pub(crate) fn keeps(&self) -> bool {
         !self.keep.is_zero() && self.mode == Mode::Ring
@@ -248,35 +262,43 @@ impl Settings {
             && sched == &other.sched
             && (tags, version) == (&other.tags, &other.version)
             && (triggers, out_most) == (&other.triggers, &other.out_most)
-            && dir == &other.dir
+            && dir.as_deref().map(Path::as_os_str) == other.dir.as_deref().map(Path::as_os_str)
             && format_note == &other.format_note
             && output == &other.output
             && address == &other.address
     }
 }
 
-/// Variables of the tool `fdr`. A user of the tool may have set them in every shell.
-const OF_THE_TOOL: [&str; 1] = ["FDR_PAGER"];
+/// A variable of the tool `fdr`. A user of the tool may have set it in every shell.
+const OF_THE_TOOL: &str = "FDR_PAGER";
 
 /// One line about each variable whose name begins like ours and is unknown. Otherwise a mistyped variable would
 /// be ignored in silence.
 pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<String> {
-    let ours = |name: &OsString| {
-        name.to_str().is_some_and(|name| {
-            let is_known =
-                VARIABLES.iter().any(|known| known.0 == name) || OF_THE_TOOL.contains(&name);
-            name.starts_with("FDR_") && !is_known
-        })
-    };
-    let warning = |name: OsString| {
-        let nearest = nearest(&VARIABLES.map(|known| known.0), &name.to_string_lossy(), 1);
+    let mut warnings = Vec::new();
+    for name in names {
+        let text = name.to_string_lossy();
+        let is_known = method_of(&text).is_some() || text == OF_THE_TOOL;
+        if !text.starts_with("FDR_") || is_known {
+            continue;
+        }
+        let mut known = Vec::new();
+        VARIABLES.iter().for_each(|variable| known.push(variable.0));
+        let nearest = nearest(&known, &text, 1);
         let nearest = nearest.first().copied().unwrap_or_default();
-        format!(
+        warnings.push(format!(
             "{}: no such variable, ignored; the nearest is {nearest}",
             escaped(&name)
-        )
-    };
-    names.filter(ours).map(warning).collect()
+        ));
+    }
+    warnings
+}
+
+/// The method of `Config` that stands for a variable.
+#[inline(never)]
+fn method_of(name: &str) -> Option<&'static str> {
+    let found = VARIABLES.iter().find(|known| known.0 == name)?;
+    Some(found.1)
 }
 
 /// Reads values from the environment and the code, and collects their errors.
@@ -284,21 +306,28 @@ struct Reader<'a> {
     get: &'a dyn Fn(&str) -> Option<OsString>,
     code: &'a Config,
     errors: Vec<String>,
+    /// The value that was read last.
+    value: Value,
 }
 
 /// A value, and the place that it comes from.
+#[derive(Default)]
 struct Value {
     text: OsString,
     by_code: bool,
 }
 
 impl Value {
+    #[inline(never)]
+    fn as_text(&self) -> &str {
+        text::trimmed(self.text.to_str().unwrap_or_default())
+    }
+
     /// Who said it, and what.
     fn origin(&self, name: &str) -> String {
         let shown = escaped(&self.text);
-        let known = VARIABLES.iter().find(|known| known.0 == name);
-        match known.filter(|_| self.by_code) {
-            Some((_, method)) => format!("Config::{method}({shown})"),
+        match method_of(name).filter(|_| self.by_code) {
+            Some(method) => format!("Config::{method}({shown})"),
             None => format!("{name}={shown}"),
         }
     }
@@ -317,43 +346,57 @@ impl Reader<'_> {
     }
 
     /// The parsed value. `None` if it is unset, or if it is invalid and the error is noted.
-    fn text<T>(&mut self, name: &str, parse: impl Fn(&str) -> Result<T, String>) -> Option<T> {
-        let mut parsed = None;
-        self.parse(name, &mut |text| {
-            parsed = Some(parse(text)?);
-            Ok(())
-        });
-        parsed
+    fn text<T>(&mut self, name: &str, parse: fn(&str) -> Result<T, String>) -> Option<T> {
+        if !self.begin(name) {
+            return None;
+        }
+        match parse(self.value.as_text()) {
+            Ok(parsed) => Some(parsed),
+            Err(problem) => {
+                self.end(name, problem);
+                None
+            }
+        }
     }
 
-    /// The part of it that is the same for all types.
-    fn parse(&mut self, name: &str, parse: &mut dyn FnMut(&str) -> Result<(), String>) {
-        let Some(value) = self.raw(name) else { return };
-        let parsed = match value.text.to_str() {
-            Some(text) => parse(text.trim()),
-            None => Err("not UTF-8".to_owned()),
+    /// Reads a value into its place here, so that the code of each type need not drop it. False if it is unset, or if
+    /// it is no text and the error is noted.
+    #[inline(never)]
+    fn begin(&mut self, name: &str) -> bool {
+        let Some(value) = self.raw(name) else {
+            return false;
         };
-        if let Err(problem) = parsed {
-            self.refuse(name, &value, &problem);
+        self.value = value;
+        let is_text = self.value.text.to_str().is_some();
+        if !is_text {
+            self.end(name, owned("not UTF-8"));
         }
+        is_text
+    }
+
+    /// Notes an error of the value that was read last.
+    #[inline(never)]
+    fn end(&mut self, name: &str, problem: String) {
+        let value = core::mem::take(&mut self.value);
+        self.refuse(name, &value, &problem);
+    }
+
+    /// Puts the parsed value into its place, if there is one.
+    fn set<T>(&mut self, name: &str, place: &mut T, parse: fn(&str) -> Result<T, String>) {
+        if let Some(parsed) = self.text(name, parse) {
+            *place = parsed;
+        }
+    }
+
+    #[inline(never)]
+    fn switch(&mut self, name: &str, place: &mut bool) {
+        self.set(name, place, |text| choice(text, &SWITCH));
     }
 
     #[inline(never)]
     fn refuse(&mut self, name: &str, value: &Value, problem: &str) {
         self.errors
             .push(format!("{}: {problem}", value.origin(name)));
-    }
-
-    /// The triggers. A stream hands over all records, so it has none.
-    fn triggers(&mut self, mode: Mode) -> Vec<Trigger> {
-        let parse = |text: &str| match mode {
-            Mode::Stream => {
-                Err("FDR_MODE=stream hands over all records, and no trigger dumps".to_owned())
-            }
-            _ => trigger::parse(text),
-        };
-        let default = || trigger::parse(DEFAULT_TRIGGER).unwrap_or_default();
-        self.text("FDR_TRIGGER", parse).unwrap_or_else(default)
     }
 
     /// `None` if `FDR_OUT` is no address. After an error it is an address and not a file's name: `Some(None)`.
@@ -366,37 +409,20 @@ impl Reader<'_> {
 
     /// The format. The error says that this build has no format that fits.
     fn format(&mut self, is_sent: bool) -> Result<Format, Vec<String>> {
-        let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
-        let refuse = |why: &str, fits: &dyn Fn(&Target) -> bool| {
-            let mut accepted = String::new();
-            for target in registry::targets().filter(|&target| fits(target)) {
-                text::append(&mut accepted, ", ", target.name);
-            }
-            Err(format!("{why}accepted are {accepted}"))
+        let parse = match is_sent {
+            true => |text: &str| format_of(text, true),
+            false => |text: &str| format_of(text, false),
         };
-        let parse = |text: &str| {
-            if let Some(feature) = registry::missing_feature(text) {
-                let why = format!(
-                    "this program has no such format: build it with the feature `{feature}` of fdr; "
-                );
-                return refuse(&why, &fits);
-            }
-            match registry::targets().find(|target| text::same_word(target.name, text)) {
-                Some(target) if fits(target) => Ok(Format(target)),
-                Some(_) => refuse("can't be sent as a stream, which FDR_OUT asks for; ", &fits),
-                None => refuse("", &|_| true),
-            }
-        };
-        if let Some(format) = self.text("FDR_FORMAT", parse) {
-            return Ok(format);
+        match self.text("FDR_FORMAT", parse) {
+            Some(format) => Ok(format),
+            None => self.default_format(is_sent),
         }
-        self.default_format(is_sent)
     }
 
     /// What is said where the format that was asked for is of a feature that this build does not have.
     fn left_out(&self) -> Option<String> {
         let value = self.raw("FDR_FORMAT")?;
-        let name = value.text.to_str()?.trim().to_ascii_lowercase();
+        let name = text::trimmed(value.text.to_str()?).to_ascii_lowercase();
         let feature = registry::missing_feature(&name)?;
         Some(format!(
             "{}: this program has no such format, and writes {DEFAULT_FORMAT}: use `fdr convert --to {name}`, or \
@@ -415,33 +441,28 @@ impl Reader<'_> {
         registry::target(default)
             .or_else(|| registry::targets().find(fits))
             .map(Format)
-            .ok_or_else(|| vec!["FDR_OUT: no format can be sent as a stream".to_owned()])
+            .ok_or_else(|| vec![owned("FDR_OUT: no format can be sent as a stream")])
     }
 
-    fn output(&mut self, start: &Path, extension: &str, is_address: bool) -> Output {
-        if let Some(value) = self.raw("FDR_OUT").filter(|_| !is_address) {
-            match Output::parse(&value.text, start, extension) {
-                Ok(output) => return output,
-                Err(problem) => self.refuse("FDR_OUT", &value, &problem),
-            }
+    fn output(&mut self, output: &mut Output, start: &Path, extension: &str) {
+        let Some(value) = self.raw("FDR_OUT") else {
+            return;
+        };
+        match Output::parse(&value.text, start, extension) {
+            Ok(parsed) => *output = parsed,
+            Err(problem) => self.refuse("FDR_OUT", &value, &problem),
         }
-        Output::default_in(start, extension)
     }
 
     /// `FDR_BUFFER` and `FDR_MEMORY`, which must agree.
-    fn sizes(&mut self) -> (u64, u64) {
-        let ring = |text: &str| match size::parse(text)? {
-            bytes if bytes < SMALLEST_RING => Err("too small; the least is 128K".to_owned()),
-            bytes => Ok(bytes),
-        };
+    fn sizes(&mut self, settings: &mut Settings) {
         let buffer = self.text("FDR_BUFFER", |text| {
-            ring(text)?
-                .checked_next_multiple_of(CHUNK)
-                .ok_or_else(size::too_large)
+            let rounded = ring_size(text)?.checked_next_multiple_of(CHUNK);
+            rounded.ok_or_else(size::too_large)
         });
-        let memory = self
-            .text("FDR_MEMORY", ring)
-            .map_or(1 << 30, |bytes| bytes / CHUNK * CHUNK);
+        let whole_chunks = |text: &str| Ok(ring_size(text)? / CHUNK * CHUNK);
+        self.set("FDR_MEMORY", &mut settings.memory_bytes, whole_chunks);
+        let memory = settings.memory_bytes;
         let said = self.raw("FDR_BUFFER");
         if let (Some(buffer), Some(value)) = (buffer.filter(|&buffer| buffer > memory), said) {
             let (buffer, memory) = (size_text(buffer), size_text(memory));
@@ -449,7 +470,7 @@ impl Reader<'_> {
             self.refuse("FDR_BUFFER", &value, &problem);
         }
         // If only a small budget is set, the ring is made smaller. There is no error about the unset variable.
-        (buffer.unwrap_or_else(|| memory.min(4 << 20)), memory)
+        settings.buffer_bytes = buffer.unwrap_or(settings.buffer_bytes.min(memory));
     }
 }
 

@@ -34,9 +34,9 @@ pub(crate) fn name(address: &Address) -> String {
 pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
     let named = |error| {
         Failure::new(
-            format!("FDR_OUT: {address}"),
+            &format!("FDR_OUT: {address}"),
             "choose another address",
-            error,
+            Some(error),
         )
     };
     let prepared = match address {

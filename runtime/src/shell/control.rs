@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::str::SplitN;
 
 use fdr_formats::filter::Filter;
-use fdr_formats::text;
+use fdr_formats::text::{self, owned};
 
 use super::config::Settings;
 use super::sites::table;
@@ -28,13 +28,17 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     let state = install::state();
     let settings = match state {
         // The settings of the first start stay.
-        Some(state) if code.is_empty() => state.config.clone(),
-        _ => read(code)?,
+        Some(_) if code.is_empty() => None,
+        _ => Some(read(code)?),
     };
-    if state.is_some_and(|state| !settings.is_but_for_the_filter(&state.config)) {
-        messages::warn(format_args!("{LATE}"));
+    let first = state.map(|state| &state.config);
+    if let (Some(first), Some(settings)) = (first, &settings) {
+        if !settings.is_but_for_the_filter(first) {
+            messages::warn(format_args!("{LATE}"));
+        }
     }
-    let filter = settings.filter.clone();
+    let said = settings.as_ref().or(first);
+    let filter = said.and_then(|settings| settings.filter.clone());
     // A filter of the environment is in the table from the start.
     let new_filter = code.get("FDR").is_some() && !install::has_filter();
     let has_filter = table().has_filter() && !new_filter;
@@ -149,7 +153,7 @@ pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
         Error::Failed(Failure::new(
             "the writer did not take the whole trace",
             remedy,
-            error,
+            Some(error),
         ))
     })?;
     Ok(dump)
@@ -177,7 +181,10 @@ pub(crate) fn statistics() -> Statistics {
             overwritten: missing.overwritten,
             dropped: missing.dropped,
         };
-        statistics.threads = ring.owned_slots().filter_map(of_thread).collect();
+        statistics.threads.clear();
+        for slot in ring.owned_slots() {
+            statistics.threads.extend(of_thread(slot));
+        }
     });
     statistics
 }
@@ -312,7 +319,7 @@ fn decode_statistics(text: &str) -> Statistics {
             clock_steps: next(),
             name: String::new(),
         };
-        let name = words.next().unwrap_or("").to_owned();
+        let name = owned(words.next().unwrap_or(""));
         statistics.threads.push(ThreadStatistics { name, ..thread });
     }
     statistics

@@ -9,7 +9,6 @@ use std::time::Duration;
 use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
 use super::sites::table;
-use super::threads::spawn;
 use super::{budget, commands, dumping, install, skew, stream, triggers};
 use crate::dump::schedule;
 use crate::ring::{Ring, Shortage};
@@ -45,7 +44,7 @@ pub(crate) fn start(compare_clocks: bool) {
             let looks = run(compare_clocks);
             end_process(programs, &looks);
         };
-        spawn(last_thread::DUMPER, Some(512 * 1024), Box::new(body))
+        sys::thread::spawn(last_thread::DUMPER, 512 * 1024, Box::new(body))
     });
     if let Err(error) = spawned {
         RUNS.store(0, Ordering::Release);

@@ -6,7 +6,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::{Clock, Moment};
+use fdr_formats::model::Moment;
+use fdr_formats::text::owned;
 use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
@@ -131,9 +132,9 @@ fn ready() -> Result<(&'static Ring, &'static State), Error> {
         return Err(Error::failed(why, "call it elsewhere"));
     }
     let (Some(ring), Some(state)) = (ring(), state()) else {
-        return Err(Error::NothingRecorded(
-            "set FDR=1 or call fdr::enable()".into(),
-        ));
+        return Err(Error::NothingRecorded(owned(
+            "set FDR=1 or call fdr::enable()",
+        )));
     };
     match ring.is_lost() {
         true => Err(lost(ring)),
@@ -177,7 +178,7 @@ pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
 pub(crate) fn lost(ring: &Ring) -> Error {
     let path = ring.path().unwrap_or_default().to_string_lossy();
     let what = format!("the ring is lost: {path} was cut short by somebody, or can't be read");
-    Error::failed(what, "`fdr recover` finds what is left in it")
+    Error::failed(&what, "`fdr recover` finds what is left in it")
 }
 
 /// Says why there is no trace and where the records are, even if the reason was said before.
@@ -205,7 +206,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
         (_, Some(libc::EMFILE | libc::ENFILE)) => "raise the limit of open files (ulimit -n)",
         _ => "FDR_OUT gives another place",
     };
-    Failure::new(format!("{}", path.display()), remedy, error)
+    Failure::new(&path.to_string_lossy(), remedy, Some(error))
 }
 
 fn say_written(dump: &Dump, replaced: bool, reason: &str) {
@@ -251,17 +252,19 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
     }
     let write = || {
         has_records(ring)?;
-        let info = TraceInfo {
-            dump: None,
-            ..trace_info(ring, state, reason)
-        };
+        let mut info = trace_info(ring, state, reason);
+        info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
         let (file, written) = unnamed.map_err(|error| {
             let place = format!(
                 "{}: no trace in a file without a name",
                 std::env::temp_dir().display()
             );
-            Error::Failed(Failure::new(place, "TMPDIR gives another place", error))
+            Error::Failed(Failure::new(
+                &place,
+                "TMPDIR gives another place",
+                Some(error),
+            ))
         })?;
         Ok((file, told(PathBuf::new(), &info, target, written)))
     };
@@ -448,31 +451,29 @@ pub(crate) fn now(state: &State) -> Ticks {
     Ticks(now.ticks)
 }
 
-pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo {
+pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo> {
     let (now, frequency) = state.settled_frequency();
     ring.header()
         .frequency
         .store(frequency.hz, Ordering::Relaxed);
-    let lasting = *lasting_info(state);
-    TraceInfo {
-        clock: Clock {
-            frequency: frequency.hz,
-            error_ppm: Some(frequency.error_ppm),
-            until: Some((Ticks(now.ticks), now.realtime_ns)),
-            trouble: state.trouble(&now, &frequency, counts::steps_back(ring)),
-            ..lasting.clock
-        },
-        functions: table().for_trace_from(0),
-        process: Some(u64::from(sys::process::pid())),
-        reason: reason.to_owned(),
-        dump: Some(u64::from(NUMBER.load(Ordering::Relaxed))),
-        end: Some(Ticks(now.ticks)),
-        missing: ring.missing(),
-        moments: file::moments(ring),
-        schedule: schedule::of(ring),
-        missing_totals: ring.totals_of_ended().map(file::totals).unwrap_or_default(),
-        ..lasting
+    let mut info = lasting_info(state);
+    let clock = &mut info.clock;
+    clock.frequency = frequency.hz;
+    clock.error_ppm = Some(frequency.error_ppm);
+    clock.until = Some((Ticks(now.ticks), now.realtime_ns));
+    clock.trouble = state.trouble(&now, &frequency, counts::steps_back(ring));
+    info.functions = table().for_trace_from(0);
+    info.process = Some(u64::from(sys::process::pid()));
+    info.reason = owned(reason);
+    info.dump = Some(u64::from(NUMBER.load(Ordering::Relaxed)));
+    info.end = Some(Ticks(now.ticks));
+    info.missing = ring.missing();
+    info.moments = file::moments(ring);
+    info.schedule = schedule::of(ring);
+    if let Some(ended) = ring.totals_of_ended() {
+        info.missing_totals = file::totals(ended);
     }
+    info
 }
 
 /// What every trace of this process says of the program and of the clock, except the clock's rate. It is on the heap,
@@ -480,18 +481,14 @@ pub(crate) fn trace_info(ring: &Ring, state: &State, reason: &str) -> TraceInfo 
 #[inline(never)]
 pub(crate) fn lasting_info(state: &State) -> Box<TraceInfo> {
     let start = state.start();
-    Box::new(TraceInfo {
-        clock: Clock {
-            frequency: state.frequency().hz,
-            name: state.chosen.name.to_owned(),
-            constant: state.chosen.constant,
-            nonstop: state.chosen.nonstop,
-            anchor: Some((Ticks(start.ticks), start.realtime_ns)),
-            ..Clock::default()
-        },
-        program: state.program.clone(),
-        identity: state.identity.clone(),
-        start: Some(Ticks(start.ticks)),
-        ..TraceInfo::default()
-    })
+    let mut info = Box::<TraceInfo>::default();
+    info.clock.frequency = state.frequency().hz;
+    info.clock.name = owned(state.chosen.name);
+    info.clock.constant = state.chosen.constant;
+    info.clock.nonstop = state.chosen.nonstop;
+    info.clock.anchor = Some((Ticks(start.ticks), start.realtime_ns));
+    info.program = owned(&state.program);
+    info.identity = state.identity.clone();
+    info.start = Some(Ticks(start.ticks));
+    info
 }

@@ -5,13 +5,13 @@ use fdr_formats::identity::{Identity, Part};
 
 use super::config::Settings;
 use crate::site::unit::UNIT;
-use crate::sys::notes;
+use crate::sys::{file, notes};
 
 /// Host, boot, build, version and tags of this process. Not async-signal-safe.
 // Out of line, because this runs on the stack of the program.
 #[inline(never)]
 pub(crate) fn gather(settings: &Settings) -> Identity {
-    let kernel = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
+    let kernel = |path: &str| file::kernel_text(path).unwrap_or_default();
     let host = kernel("/proc/sys/kernel/hostname");
     let boot = kernel("/proc/sys/kernel/random/boot_id");
     let mut build = String::new();
@@ -26,8 +26,8 @@ pub(crate) fn gather(settings: &Settings) -> Identity {
     let version = settings.version.as_deref().or_else(own);
     let mut identity = Identity::default();
     for (part, text) in Part::ALL.into_iter().zip([
-        host.trim_end(),
-        boot.trim_end(),
+        host.trim_ascii_end(),
+        boot.trim_ascii_end(),
         &build,
         version.unwrap_or_default(),
         &settings.tags,

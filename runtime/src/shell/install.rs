@@ -102,7 +102,7 @@ fn record_from_start() -> Result<(), Failure> {
     if filter.is_off() {
         return Ok(());
     }
-    if let Err(why) = install(config) {
+    if let Err(why) = install(Some(config)) {
         // Another copy came up meanwhile and has made this copy its guest. That copy does what `FDR` says.
         return recorder::host().map(|_| ()).ok_or(why);
     }
@@ -140,8 +140,8 @@ fn variable(name: &str) -> Option<OsString> {
 }
 
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. No function is on yet. Does nothing
-/// if the recorder is up.
-pub(crate) fn install(config: Settings) -> Result<(), Failure> {
+/// if the recorder is up. `None`: it was up in a parent of this process, and has its settings.
+pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
     // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
     if INSTALLING.is_mine() {
@@ -160,19 +160,20 @@ pub(crate) fn install(config: Settings) -> Result<(), Failure> {
 /// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
-fn bring_up(config: Settings) -> Result<(), Failure> {
+fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
     // This comes first, because a fork must not divide the steps below.
     fork::watch();
-    if STATE.get().is_none() {
+    if let (None, Some(config)) = (STATE.get(), config) {
         if let Some(folder) = config.output.missing_folder() {
             return Err(Failure::new(
-                format!("FDR_OUT: there is no folder {}", folder.display()),
+                &format!("FDR_OUT: there is no folder {}", folder.display()),
                 "make it, or end FDR_OUT with a / to have a folder made for the traces",
                 None,
             ));
         }
         messages::set_level(config.log);
-        for warning in config::unknown_variables(std::env::vars_os().map(|(name, _)| name)) {
+        let ours = sys::process::variables_that_begin("FDR_");
+        for warning in config::unknown_variables(ours.into_iter()) {
             messages::warn(format_args!("{warning}"));
         }
         if let Some(note) = &config.format_note {
@@ -291,7 +292,8 @@ fn prepare_for_crashes(state: &State) {
     let ready = crash::prepare(crash::Setup {
         states: ring.schedule().map_or(0, states),
         output,
-        info: dumping::lasting_info(state),
+        // What is prepared for a crash is never freed.
+        info: Box::leak(dumping::lasting_info(state)),
         region_size: ring.region_size(),
         handle: config.crash,
         quiet: config.log == Log::Quiet,
@@ -340,14 +342,12 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
     let (mut ring, trouble) = Ring::create(path, &options).ok_or_else(|| {
         let bytes = config.memory_bytes;
         let what = format!("no room for {bytes} bytes of addresses");
-        Failure::new(what, "set a smaller FDR_MEMORY", None)
+        Failure::new(&what, "set a smaller FDR_MEMORY", None)
     })?;
     if let (Some(errno), Some(path)) = (trouble, path) {
         // The reason why the folder can't be made says more than "not found".
-        let errno = folders
-            .err()
-            .filter(|_| errno == libc::ENOENT)
-            .unwrap_or(errno);
+        let of_folders = folders.err().filter(|_| errno == libc::ENOENT);
+        let errno = of_folders.unwrap_or(errno);
         let remedy = match errno {
             libc::ENOENT if !make_folders => "; an FDR_DIR with a / at its end is made",
             _ => "",

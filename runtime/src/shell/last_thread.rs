@@ -7,6 +7,7 @@
 //! zombie until all other threads are gone. After `pthread_exit` the destructor of a key notifies the recorder.
 //! The system call notifies nobody, so the dumper looks from time to time.
 
+use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, Ordering};
 use core::time::Duration;
 use std::fs;
@@ -14,8 +15,8 @@ use std::fs;
 use crate::{crash, recorder, sys};
 
 /// The names of the recorder's threads. Another copy of the recorder may have such threads too.
-pub(crate) const DUMPER: &str = "fdr-dumper";
-pub(crate) const STREAM: &str = "fdr-stream";
+pub(crate) const DUMPER: &CStr = c"fdr-dumper";
+pub(crate) const STREAM: &CStr = c"fdr-stream";
 
 /// The longest pause between two looks.
 const LONGEST_NS: u64 = 1_000_000_000;
@@ -140,10 +141,16 @@ const EXIT_STATUS: usize = 49;
 
 /// A field of the main thread's `stat` file, see proc(5).
 fn main_field(field: usize) -> Option<String> {
-    let text = fs::read_to_string("/proc/self/stat").ok()?;
+    let text = sys::file::kernel_text("/proc/self/stat")?;
     // The name is in parentheses and may hold anything.
     let (_, rest) = text.rsplit_once(')')?;
-    rest.split_whitespace().nth(field).map(str::to_owned)
+    rest.split_ascii_whitespace().nth(field).map(str::to_owned)
+}
+
+/// Whether a thread with this name, as the kernel gives it, is a recorder's.
+fn is_recorders(name: &str) -> bool {
+    let name = name.trim_ascii_end().as_bytes();
+    name == DUMPER.to_bytes() || name == STREAM.to_bytes()
 }
 
 /// Whether every thread except the main one is a recorder's. A thread that is made meanwhile comes later in the
@@ -157,11 +164,12 @@ fn only_recorders_are_left() -> bool {
         let Ok(task) = task else {
             return false;
         };
-        if task.file_name().to_str() == Some(&main) {
+        let id = task.file_name();
+        let Some(id) = id.to_str().filter(|id| *id != main) else {
             continue;
-        }
-        match fs::read_to_string(task.path().join("comm")) {
-            Ok(name) if [DUMPER, STREAM].contains(&name.trim_end()) => {}
+        };
+        match sys::file::kernel_text(&format!("/proc/self/task/{id}/comm")) {
+            Some(name) if is_recorders(&name) => {}
             // It is a thread of the program, or a thread that has just ended. The next look decides.
             _ => return false,
         }

@@ -26,7 +26,6 @@ pub(crate) mod sites;
 pub(crate) mod skew;
 #[cfg(feature = "stream")]
 pub(crate) mod stream;
-mod threads;
 pub(crate) mod triggers;
 mod waits;
 

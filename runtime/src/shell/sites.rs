@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 use fdr_formats::Ticks;
 use fdr_formats::filter::Filter;
 use fdr_formats::tasks;
+use fdr_formats::text::owned;
 
 use super::install;
 use super::names::{nearest_in_words, person_name};
@@ -193,7 +194,7 @@ impl Table {
             } else {
                 // The name of a field is a word of the program.
                 let name = site.name();
-                name.strip_prefix("r#").unwrap_or(name).to_owned()
+                owned(name.strip_prefix("r#").unwrap_or(name))
             };
             name.push_str(match site.what() {
                 What::Calls | What::Event | What::Name | What::Waits => "",
@@ -467,25 +468,25 @@ impl Table {
     /// Why nothing was recorded, and what to do.
     pub(crate) fn why_nothing(&self) -> String {
         if self.switched() == 0 {
-            return "the program has no #[traced] function".into();
+            return owned("the program has no #[traced] function");
         }
         if self.filter.is_none() {
-            return "recording was never turned on".into();
+            return owned("recording was never turned on");
         }
         if self.on() > 0 {
             return format!("none of the {} functions that are on was called", self.on());
         }
         let nothing =
             "the filter excludes every function that it names, or recording was turned off";
-        self.unmatched_in_words().unwrap_or_else(|| nothing.into())
+        self.unmatched_in_words().unwrap_or_else(|| owned(nothing))
     }
 
     /// Every function behind the first `first` ones, in the form of a trace.
     pub(crate) fn for_trace_from(&self, first: usize) -> Vec<fdr_formats::Function> {
         let function = |function: &Function| fdr_formats::Function {
             id: fdr_formats::FunctionId(function.site.id()),
-            name: function.name.clone(),
-            file: function.site.file().to_owned(),
+            name: owned(&function.name),
+            file: owned(function.site.file()),
             line: function.site.line(),
             untimed: function.site.is_untimed(),
             what: fdr_formats::model::What::of(function.site.what() as u8),

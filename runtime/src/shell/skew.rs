@@ -15,12 +15,15 @@ use std::time::{Duration, Instant};
 use fdr_formats::{Ticks, scale};
 
 use super::calibrate::Frequency;
-use super::threads::spawn;
 use crate::clock::{self, Kind};
 use crate::sys;
+use crate::sys::thread::{Thread, spawn};
 
 /// Messages sent to each CPU and back. One takes well under a microsecond.
 const ROUNDS: u64 = 200;
+
+/// The stack of each thread.
+const STACK: usize = 128 * 1024;
 
 /// How long one pair of CPUs may take. Other threads may keep a CPU busy.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -169,11 +172,11 @@ fn compare(kind: Kind, near: usize, far: usize, deadline: Instant) -> Option<Bou
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = bounds;
     };
-    let answers = spawn("fdr-skew-far", None, Box::new(answer)).ok()?;
-    let asks = spawn("fdr-skew-near", None, Box::new(ask));
-    let is_over = asks.is_ok_and(|thread| thread.join().is_ok());
+    let answers = spawn(c"fdr-skew-far", STACK, Box::new(answer)).ok()?;
+    let asks = spawn(c"fdr-skew-near", STACK, Box::new(ask));
+    let is_over = asks.is_ok_and(Thread::join);
     table.leave();
-    let is_answered = answers.join().is_ok() && table.has_answered.load(Ordering::Relaxed);
+    let is_answered = answers.join() && table.has_answered.load(Ordering::Relaxed);
     let bounds = *table.bounds.lock().unwrap_or_else(PoisonError::into_inner);
     bounds.filter(|_| is_over && is_answered)
 }

@@ -10,10 +10,9 @@ mod calls;
 mod kept;
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::fs;
 use std::time::Duration;
 
-use fdr_formats::text;
+use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
 use super::install::{self, State};
@@ -22,10 +21,9 @@ use super::sites::table;
 use super::{dumper, dumping};
 use crate::api::Error;
 use crate::recorder::{self, watch};
-use crate::sys;
 use crate::sys::lock::{Guard, Lasting, Lock};
 use crate::sys::signal::undisturbed;
-use crate::{clock, crash, messages};
+use crate::{clock, crash, messages, sys};
 use calls::{calls, is_of, of_call, ticks};
 use kept::Kept;
 
@@ -35,7 +33,7 @@ pub(crate) use calls::problems;
 const PERIOD_NS: u64 = 1_000_000_000;
 
 /// The triggers, once the recorder is up.
-static TRIGGERS: Lasting<Vec<Trigger>> = Lasting::new();
+static TRIGGERS: Lasting<&'static [Trigger]> = Lasting::new();
 
 /// The state of this process. Nobody holds it longer than a dump takes.
 static STATE: Lock<Progress> = Lock::new(Progress::new());
@@ -118,7 +116,7 @@ impl Progress {
 
 /// The triggers of this process.
 fn triggers() -> &'static [Trigger] {
-    TRIGGERS.get().map_or(&[], Vec::as_slice)
+    TRIGGERS.get().copied().unwrap_or_default()
 }
 
 /// The state, for moments and for dumps. `None`: the calling thread has it already, in a panic or a handler.
@@ -133,7 +131,9 @@ fn progress() -> Option<Guard<Progress>> {
     }
     let now_ns = clock::monotonic_raw_ns();
     if state.armed.is_empty() {
-        state.armed = triggers().iter().map(|of| Armed::new(of, now_ns)).collect();
+        for of in triggers() {
+            state.armed.push(Armed::new(of, now_ns));
+        }
     }
     Some(state)
 }
@@ -146,21 +146,22 @@ pub(crate) fn in_child(forker: u64) {
 }
 
 /// Arms the triggers of the settings, while the recorder comes up.
-pub(crate) fn begin(state: &State) {
+pub(crate) fn begin(state: &'static State) {
     if TRIGGERS.get().is_none() {
-        set(state, state.config.triggers.clone());
+        set(state, &state.config.triggers);
     }
 }
 
 /// Replaces the triggers. Dumps that are due of the former ones are not made.
-pub(crate) fn set(state: &State, list: Vec<Trigger>) {
+pub(crate) fn set(state: &State, list: &'static [Trigger]) {
     // The dumps of this process alone may hold this up.
     let Some(mut progress) = progress() else {
         return;
     };
-    let named: Vec<_> = calls(&list)
-        .map(|(number, names, _)| (number, names.clone()))
-        .collect();
+    let mut named = Vec::new();
+    for (number, names, _) in calls(list) {
+        named.push((number, names.clone()));
+    }
     let has_stacks = named.is_empty() || recorder::ring().is_some_and(watch::make_stacks);
     if !has_stacks {
         messages::warn(format_args!(
@@ -172,7 +173,7 @@ pub(crate) fn set(state: &State, list: Vec<Trigger>) {
     }
     if !named.is_empty() {
         let (_, frequency) = state.settled_frequency();
-        for (number, _, longest) in calls::calls(&list) {
+        for (number, _, longest) in calls(list) {
             watch::set_threshold(number, ticks(longest, frequency.hz));
         }
     }
@@ -277,7 +278,7 @@ pub(crate) fn take_signal() -> bool {
     };
     if let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) {
         if let Some(armed) = progress.armed.get_mut(number) {
-            let due = || Due::because("signal".to_owned());
+            let due = || Due::because(owned("signal"));
             armed.fire(trigger, clock::monotonic_raw_ns(), due);
         }
     }
@@ -374,12 +375,12 @@ pub(crate) fn at_exit() -> Result<(), Error> {
         if let Some(armed) = progress.armed.get_mut(number) {
             match trigger.event {
                 Event::Signal if is_asked => {
-                    armed.fire(trigger, now_ns, || Due::because("signal".to_owned()));
+                    armed.fire(trigger, now_ns, || Due::because(owned("signal")));
                     is_asked = false;
                 }
                 Event::Call(..) => armed.take_request(number, trigger, now_ns),
                 Event::Exit => {
-                    armed.due = Some(Due::because("exit".to_owned()));
+                    armed.due = Some(Due::because(owned("exit")));
                     is_asked = false;
                 }
                 _ => {}
@@ -452,11 +453,10 @@ impl Progress {
 
 /// How many bytes of the process are in memory.
 fn resident_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let status = sys::file::kernel_text("/proc/self/status")?;
+    let mut lines = status.lines();
+    let line = lines.find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
     Some(kilobytes * 1024)
 }
 

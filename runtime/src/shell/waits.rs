@@ -39,7 +39,7 @@ fn without_paths(of: &str) -> String {
             continue;
         }
         out.push(next);
-        if !next.is_alphanumeric() && next != '_' {
+        if next.is_ascii() && !next.is_ascii_alphanumeric() && next != '_' {
             start = out.len();
         }
         rest = &rest[next.len_utf8()..];

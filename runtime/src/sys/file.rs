@@ -4,6 +4,7 @@
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::{FromRawFd, IntoRawFd};
 
 /// An open file of ours. It is not closed on drop, because the ring's file stays open as long as the process
@@ -321,6 +322,22 @@ fn size_limit() -> u64 {
         limit.rlim_cur
     } else {
         u64::MAX
+    }
+}
+
+/// The text of a file of the kernel. `None` if it can't be read. Std's way to read whole files asks for their lengths
+/// first, and these files have none. Not async-signal-safe.
+#[inline(never)]
+pub(crate) fn kernel_text(path: &str) -> Option<String> {
+    let mut file = File::open(path).ok()?;
+    let mut text = Vec::new();
+    let mut bytes = [0; 1024];
+    loop {
+        let length = file.read(&mut bytes).ok()?;
+        if length == 0 {
+            return String::from_utf8(text).ok();
+        }
+        text.extend_from_slice(bytes.get(..length)?);
     }
 }
 

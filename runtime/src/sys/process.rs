@@ -8,6 +8,9 @@ use std::os::unix::ffi::OsStringExt;
 unsafe extern "C" {
     /// glibc has it since 2.17 and musl since 1.1.24. The libc crate does not declare it.
     fn secure_getenv(name: *const libc::c_char) -> *mut libc::c_char;
+
+    /// The variables of the environment. The libc crate does not declare it.
+    static environ: *const *const libc::c_char;
 }
 
 /// A variable of the environment. `None` if it is unset, and always in a setuid program. Not async-signal-safe.
@@ -21,6 +24,24 @@ pub(crate) fn variable(name: &CStr) -> Option<OsString> {
     // SAFETY: secure_getenv returns a NUL-terminated string. It is copied at once.
     let bytes = unsafe { CStr::from_ptr(value) }.to_bytes();
     Some(OsString::from_vec(bytes.to_vec()))
+}
+
+/// The names of variables that begin with `start`. Not async-signal-safe.
+pub(crate) fn variables_that_begin(start: &str) -> Vec<OsString> {
+    let mut names = Vec::new();
+    // SAFETY: the C library's list, as in `variable`. It ends with a null pointer, as each text ends with a NUL.
+    unsafe {
+        let mut at = environ;
+        while !at.is_null() && !(*at).is_null() {
+            let text = CStr::from_ptr(*at).to_bytes();
+            let name = text.split(|&byte| byte == b'=').next().unwrap_or(text);
+            if name.starts_with(start.as_bytes()) {
+                names.push(OsString::from_vec(name.to_vec()));
+            }
+            at = at.add(1);
+        }
+    }
+    names
 }
 
 /// Async-signal-safe.

@@ -17,7 +17,7 @@ const BATCH_BYTES: usize = 32 * 1024;
 /// Where the bytes of a payload go.
 pub(in super::super) trait Place {
     /// Texts of up to this many bytes are kept whole.
-    const LONGEST_TEXT: usize;
+    fn longest_text(&self) -> usize;
 
     fn put(&mut self, bytes: &[u8]);
     fn bytes(&self) -> &[u8];
@@ -25,9 +25,10 @@ pub(in super::super) trait Place {
 
 impl Place for Vec<u8> {
     /// No real name has this length.
-    const LONGEST_TEXT: usize = 64 * 1024;
+    fn longest_text(&self) -> usize {
+        64 * 1024
+    }
 
-    #[inline(never)]
     fn put(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
@@ -55,9 +56,10 @@ impl Short {
 }
 
 impl Place for Short {
-    const LONGEST_TEXT: usize = 200;
+    fn longest_text(&self) -> usize {
+        200
+    }
 
-    #[inline(never)]
     fn put(&mut self, bytes: &[u8]) {
         let end = self.used + bytes.len();
         if let Some(place) = self.bytes.get_mut(self.used..end) {
@@ -72,38 +74,38 @@ impl Place for Short {
 }
 
 /// A payload under construction, little-endian like each file that we write.
-struct Draft<P>(P);
+struct Draft<'a>(&'a mut dyn Place);
 
-impl Draft<Vec<u8>> {
-    fn new(kind: u8) -> Draft<Vec<u8>> {
-        Draft::within(Vec::new(), kind)
-    }
-}
-
-impl<P: Place> Draft<P> {
-    fn within(place: P, kind: u8) -> Draft<P> {
-        let mut draft = Draft(place);
-        draft.0.put(&TAG);
-        draft.0.put(&[VERSION, kind, 0, 0]);
-        draft
+impl<'a> Draft<'a> {
+    fn new(place: &'a mut dyn Place, kind: u8) -> Draft<'a> {
+        place.put(&TAG);
+        place.put(&[VERSION, kind, 0, 0]);
+        Draft(place)
     }
 
+    #[inline(never)]
     fn u32(&mut self, value: u32) {
         self.0.put(&value.to_le_bytes());
     }
 
+    #[inline(never)]
     fn u64(&mut self, value: u64) {
         self.0.put(&value.to_le_bytes());
     }
 
+    /// Texts are cut at a character.
+    fn clip<'t>(&self, text: &'t str) -> &'t str {
+        text::cut(text, self.0.longest_text())
+    }
+
     #[inline(never)]
     fn length(&mut self, text: &str) {
-        self.u32(u32::try_from(clip::<P>(text).len()).unwrap_or(0));
+        self.u32(u32::try_from(self.clip(text).len()).unwrap_or(0));
     }
 
     #[inline(never)]
     fn text(&mut self, text: &str) {
-        self.0.put(clip::<P>(text).as_bytes());
+        self.0.put(self.clip(text).as_bytes());
     }
 
     #[inline(never)]
@@ -112,82 +114,85 @@ impl<P: Place> Draft<P> {
         let zeros = used.next_multiple_of(8) - used;
         self.0.put([0; 8].get(..zeros).unwrap_or(&[]));
     }
-
-    fn finish(mut self) -> P {
-        self.align();
-        self.0
-    }
 }
 
-/// Texts are cut at a character.
-fn clip<P: Place>(text: &str) -> &str {
-    text::cut(text, P::LONGEST_TEXT)
+/// A payload that is made by a function which takes any place.
+fn encoded(put: impl FnOnce(&mut dyn Place)) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put(&mut bytes);
+    bytes
 }
 
 /// The function table, in as many payloads as it needs.
 pub fn encode_functions(functions: &[Function]) -> impl Iterator<Item = Vec<u8>> + '_ {
     let mut rest = functions;
-    std::iter::from_fn(move || {
-        let (mut count, mut bytes) = (0u32, 0);
-        for function in rest {
-            if bytes > BATCH_BYTES {
-                break;
-            }
-            count += 1;
-            bytes += 16 + function.name.len() + function.file.len();
+    std::iter::from_fn(move || next_functions(&mut rest))
+}
+
+/// The payload of the first functions, which are taken away.
+#[inline(never)]
+fn next_functions(rest: &mut &[Function]) -> Option<Vec<u8>> {
+    let (mut count, mut bytes) = (0u32, 0);
+    for function in *rest {
+        if bytes > BATCH_BYTES {
+            break;
         }
-        let (batch, later) = rest
-            .split_at_checked(count as usize)
-            .filter(|_| count > 0)?;
-        rest = later;
-        let mut draft = Draft::new(FUNCTIONS);
-        let untimed = batch.iter().filter(|function| function.untimed).count();
-        let without_calls = |function: &&Function| !function.is_called();
-        let named = batch.iter().filter(without_calls).count();
-        draft.u32(count);
-        draft.u32(u32::from(untimed > 0) | u32::from(named > 0) << 1);
-        for function in batch {
-            draft.u32(function.id.0);
-            draft.u32(function.line);
-            draft.length(&function.name);
-            draft.length(&function.file);
-            draft.text(&function.name);
-            draft.text(&function.file);
+        count += 1;
+        bytes += 16 + function.name.len() + function.file.len();
+    }
+    let (batch, later) = rest
+        .split_at_checked(count as usize)
+        .filter(|_| count > 0)?;
+    *rest = later;
+    let mut payload = Vec::new();
+    let mut draft = Draft::new(&mut payload, FUNCTIONS);
+    let untimed = batch.iter().filter(|function| function.untimed).count();
+    let without_calls = |function: &&Function| !function.is_called();
+    let named = batch.iter().filter(without_calls).count();
+    draft.u32(count);
+    draft.u32(u32::from(untimed > 0) | u32::from(named > 0) << 1);
+    for function in batch {
+        draft.u32(function.id.0);
+        draft.u32(function.line);
+        draft.length(&function.name);
+        draft.length(&function.file);
+        draft.text(&function.name);
+        draft.text(&function.file);
+    }
+    if untimed + named > 0 {
+        draft.align();
+    }
+    if untimed > 0 {
+        draft.u32(u32::try_from(untimed).unwrap_or(0));
+        for (place, _) in (0..).zip(batch).filter(|(_, function)| function.untimed) {
+            draft.u32(place);
         }
-        if untimed + named > 0 {
-            draft.align();
+    }
+    if named > 0 {
+        draft.u32(u32::try_from(named).unwrap_or(0));
+        let functions = (0..).zip(batch);
+        for (place, function) in functions.filter(|(_, function)| without_calls(function)) {
+            draft.u32(place | (function.what as u32) << PLACE_BITS);
         }
-        if untimed > 0 {
-            draft.u32(u32::try_from(untimed).unwrap_or(0));
-            for (place, _) in (0..).zip(batch).filter(|(_, function)| function.untimed) {
-                draft.u32(place);
-            }
-        }
-        if named > 0 {
-            draft.u32(u32::try_from(named).unwrap_or(0));
-            let functions = (0..).zip(batch);
-            for (place, function) in functions.filter(|(_, function)| without_calls(function)) {
-                draft.u32(place | (function.what as u32) << PLACE_BITS);
-            }
-        }
-        Some(draft.finish())
-    })
+    }
+    draft.align();
+    Some(payload)
 }
 
 /// The thread of a block; `latest` is the latest tick of its records.
 #[must_use]
 pub fn encode_thread(thread: &Thread, latest: Option<Ticks>) -> Vec<u8> {
-    put_thread(Vec::new(), &thread.name, thread.counts, latest)
+    encoded(|place| put_thread(place, &thread.name, thread.counts, latest))
 }
 
-pub(in super::super) fn put_thread<P: Place>(
-    place: P,
+pub(in super::super) fn put_thread(
+    place: &mut dyn Place,
     name: &str,
     known: Option<Counts>,
     latest: Option<Ticks>,
-) -> P {
+) {
     let counts = known.unwrap_or_default();
-    let mut draft = Draft::within(place, THREAD);
+    let mut draft = Draft::new(place, THREAD);
     let is_summarised = counts.summarised > 0;
     let bits = [known.is_some(), latest.is_some(), is_summarised];
     draft.u32((0..).zip(bits).map(|(at, bit)| u32::from(bit) << at).sum());
@@ -210,35 +215,39 @@ pub(in super::super) fn put_thread<P: Place>(
     if is_summarised {
         draft.u64(counts.summarised);
     }
-    draft.finish()
+    draft.align();
 }
 
 /// Calls that left no records since the thread's record before.
 #[must_use]
 pub fn encode_short_calls(calls: u64, ticks: u64) -> Vec<u8> {
-    let mut draft = Draft::new(SHORT_CALLS);
+    let mut bytes = Vec::new();
+    let mut draft = Draft::new(&mut bytes, SHORT_CALLS);
     let (words, count) = summary_words(calls, ticks);
     words[..count].iter().for_each(|word| draft.u64(*word));
-    draft.finish()
+    draft.align();
+    bytes
 }
 
 /// From here on, calls below this many ticks may leave no records.
 #[must_use]
 pub fn encode_threshold(ticks: u64) -> Vec<u8> {
-    let mut draft = Draft::new(THRESHOLD);
+    let mut bytes = Vec::new();
+    let mut draft = Draft::new(&mut bytes, THRESHOLD);
     draft.u64(ticks);
-    draft.finish()
+    draft.align();
+    bytes
 }
 
 /// What the header has no room for.
 #[must_use]
 pub fn encode_clock(clock: &Clock) -> Vec<u8> {
-    put_clock(Vec::new(), clock)
+    encoded(|place| put_clock(place, clock))
 }
 
-pub(in super::super) fn put_clock<P: Place>(place: P, clock: &Clock) -> P {
+pub(in super::super) fn put_clock(place: &mut dyn Place, clock: &Clock) {
     let (tick, nanos) = clock.anchor.unwrap_or_default();
-    let mut draft = Draft::within(place, CLOCK);
+    let mut draft = Draft::new(place, CLOCK);
     draft.u32(
         u32::from(clock.error_ppm.is_some())
             | u32::from(clock.anchor.is_some()) << 1
@@ -259,17 +268,17 @@ pub(in super::super) fn put_clock<P: Place>(place: P, clock: &Clock) -> P {
     let (tick, nanos) = clock.until.unwrap_or_default();
     draft.u64(tick.0);
     draft.u64(nanos);
-    draft.finish()
+    draft.align();
 }
 
 /// Where the trace comes from.
 #[must_use]
 pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
-    put_process(Vec::new(), info, &info.reason)
+    encoded(|place| put_process(place, info, &info.reason))
 }
 
-pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason: &str) -> P {
-    let mut draft = Draft::within(place, PROCESS);
+pub(in super::super) fn put_process(place: &mut dyn Place, info: &TraceInfo, reason: &str) {
+    let mut draft = Draft::new(place, PROCESS);
     draft.u32(
         u32::from(info.process.is_some())
             | u32::from(info.dump.is_some()) << 1
@@ -290,77 +299,83 @@ pub(in super::super) fn put_process<P: Place>(place: P, info: &TraceInfo, reason
     if let Some(end) = info.end {
         draft.u64(end.0);
     }
-    draft.finish()
+    draft.align();
 }
 
 /// Whom the trace is of. `None`: nothing is known, so there is no event.
 #[must_use]
 pub fn encode_identity(identity: &Identity) -> Option<Vec<u8>> {
     let texts = identity.as_bytes();
-    let mut draft = Draft::new(IDENTITY);
+    let mut bytes = Vec::new();
+    let mut draft = Draft::new(&mut bytes, IDENTITY);
     draft.u32(u32::try_from(texts.len()).unwrap_or(0));
     draft.u32(0);
     draft.0.put(texts);
-    (!texts.is_empty()).then(|| draft.finish())
+    draft.align();
+    (!texts.is_empty()).then_some(bytes)
 }
 
 /// A named moment.
 #[must_use]
 pub fn encode_moment(moment: &Moment) -> Vec<u8> {
-    put_moment(Vec::new(), moment.number, moment.time, &moment.name)
+    encoded(|place| put_moment(place, moment.number, moment.time, &moment.name))
 }
 
-pub(in super::super) fn put_moment<P: Place>(place: P, number: u64, time: Ticks, name: &str) -> P {
-    let mut draft = Draft::within(place, MOMENT);
+pub(in super::super) fn put_moment(place: &mut dyn Place, number: u64, time: Ticks, name: &str) {
+    let mut draft = Draft::new(place, MOMENT);
     draft.u64(time.0);
     draft.u64(number);
     draft.length(name);
     draft.u32(0);
     draft.text(name);
-    draft.finish()
+    draft.align();
 }
 
 /// The records of a block that were not measured.
 #[must_use]
 pub fn encode_balance(entries: u64, exits: u64) -> Vec<u8> {
-    put_balance(Vec::new(), entries, exits)
+    encoded(|place| put_balance(place, entries, exits))
 }
 
-pub(in super::super) fn put_balance<P: Place>(place: P, entries: u64, exits: u64) -> P {
-    let mut draft = Draft::within(place, BALANCE);
+pub(in super::super) fn put_balance(place: &mut dyn Place, entries: u64, exits: u64) {
+    let mut draft = Draft::new(place, BALANCE);
     draft.u64(entries);
     draft.u64(exits);
-    draft.finish()
+    draft.align();
 }
 
 /// States that the next `count` function records were not measured.
 #[must_use]
 pub fn encode_synthetic(count: u32) -> Vec<u8> {
-    put_synthetic(Vec::new(), count)
+    encoded(|place| put_synthetic(place, count))
 }
 
-pub(in super::super) fn put_synthetic<P: Place>(place: P, count: u32) -> P {
-    let mut draft = Draft::within(place, SYNTHETIC);
+pub(in super::super) fn put_synthetic(place: &mut dyn Place, count: u32) {
+    let mut draft = Draft::new(place, SYNTHETIC);
     draft.u32(count);
     draft.u32(0);
-    draft.finish()
+    draft.align();
 }
 
 /// States that this many function records are missing at this place.
 #[must_use]
 pub fn encode_lost(records: u64) -> Vec<u8> {
-    let mut draft = Draft::new(LOST);
+    let mut bytes = Vec::new();
+    let mut draft = Draft::new(&mut bytes, LOST);
     draft.u64(records);
-    draft.finish()
+    draft.align();
+    bytes
 }
 
 /// States that the clock jumped ahead by this many ticks between the previous record and the next
 /// absolute tick. 0: the written ticks do not show the jump.
 #[must_use]
 pub fn encode_break(ticks: u64) -> Vec<u8> {
-    let mut draft = Draft::new(BREAK);
+    let mut bytes = Vec::new();
+    let mut draft = Draft::new(&mut bytes, BREAK);
     draft.u64(ticks);
-    draft.finish()
+    draft.align();
+    bytes
 }
 
 /// What the calls of functions took, in as many payloads as it needs. `is_of_missing`: of threads that are not in
@@ -370,28 +385,32 @@ pub fn encode_totals(
     is_of_missing: bool,
 ) -> impl Iterator<Item = Vec<u8>> + '_ {
     let mut rest = rows;
-    std::iter::from_fn(move || {
-        let mut bytes = totals_head(0, is_of_missing).to_vec();
-        let mut count = 0;
-        while let Some((row, later)) = rest.split_first().filter(|_| bytes.len() < BATCH_BYTES) {
-            rest = later;
-            count += 1;
-            let head = TotalsRow {
-                function: row.function.0,
-                calls: row.calls,
-                untimed: row.untimed,
-                total: row.total.0,
-                own: row.own.0,
-                longest: row.longest.0,
-            };
-            put_totals_row(&head, row.lengths.iter().copied(), &mut |part| {
-                bytes.extend_from_slice(part);
-            });
-        }
-        let head = totals_head(count, is_of_missing);
-        bytes.get_mut(..head.len())?.copy_from_slice(&head);
-        (count > 0).then_some(bytes)
-    })
+    std::iter::from_fn(move || next_totals(&mut rest, is_of_missing))
+}
+
+/// The payload of the first rows, which are taken away.
+#[inline(never)]
+fn next_totals(rest: &mut &[FunctionTotals], is_of_missing: bool) -> Option<Vec<u8>> {
+    let mut bytes = totals_head(0, is_of_missing).to_vec();
+    let mut count = 0;
+    while let Some((row, later)) = rest.split_first().filter(|_| bytes.len() < BATCH_BYTES) {
+        *rest = later;
+        count += 1;
+        let head = TotalsRow {
+            function: row.function.0,
+            calls: row.calls,
+            untimed: row.untimed,
+            total: row.total.0,
+            own: row.own.0,
+            longest: row.longest.0,
+        };
+        put_totals_row(&head, row.lengths.iter().copied(), &mut |part| {
+            bytes.extend_from_slice(part);
+        });
+    }
+    let head = totals_head(count, is_of_missing);
+    bytes.get_mut(..head.len())?.copy_from_slice(&head);
+    (count > 0).then_some(bytes)
 }
 
 /// What a row of totals says besides the lengths. Times are in ticks.

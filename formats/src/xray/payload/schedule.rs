@@ -122,29 +122,68 @@ pub fn head(kind: u8, rows: u32) -> [u8; 16] {
 
 /// All of a schedule, in as many payloads as it needs.
 pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let switches = batches(SWITCHES, &schedule.switches, switch_row);
-    let samples = batches(SAMPLES, &schedule.samples, sample_row);
-    let accounts = batches(ACCOUNTS, &schedule.accounts, account_row);
-    let modules = schedule.modules.chunks(MODULES_BATCH).map(|some| {
-        let mut rows = Vec::new();
-        some.iter().for_each(|module| put_module(module, &mut rows));
-        let mut payload = head(MODULES, rows.len() as u32).to_vec();
-        payload.append(&mut rows);
-        payload
-    });
-    switches.chain(samples).chain(accounts).chain(modules)
+    let mut rest = Rest {
+        switches: &schedule.switches,
+        samples: &schedule.samples,
+        accounts: &schedule.accounts,
+        modules: &schedule.modules,
+    };
+    std::iter::from_fn(move || rest.take())
 }
 
-fn batches<T, const BYTES: usize>(
-    kind: u8,
-    all: &[T],
-    row: fn(&T) -> [u8; BYTES],
-) -> impl Iterator<Item = Vec<u8>> + '_ {
-    all.chunks(BATCH).map(move |batch| {
-        let mut payload = head(kind, batch.len() as u32).to_vec();
-        batch.iter().for_each(|one| payload.extend(row(one)));
-        payload
-    })
+/// What no payload has yet.
+struct Rest<'a> {
+    switches: &'a [Switch],
+    samples: &'a [Sample],
+    accounts: &'a [Account],
+    modules: &'a [Module],
+}
+
+impl Rest<'_> {
+    /// The next payload.
+    fn take(&mut self) -> Option<Vec<u8>> {
+        if let Some(batch) = take_some(&mut self.switches, BATCH) {
+            let mut payload = begun(SWITCHES, batch.len());
+            for of in batch {
+                payload.extend_from_slice(&switch_row(of));
+            }
+            return Some(payload);
+        }
+        if let Some(batch) = take_some(&mut self.samples, BATCH) {
+            let mut payload = begun(SAMPLES, batch.len());
+            for of in batch {
+                payload.extend_from_slice(&sample_row(of));
+            }
+            return Some(payload);
+        }
+        if let Some(batch) = take_some(&mut self.accounts, BATCH) {
+            let mut payload = begun(ACCOUNTS, batch.len());
+            for of in batch {
+                payload.extend_from_slice(&account_row(of));
+            }
+            return Some(payload);
+        }
+        let batch = take_some(&mut self.modules, MODULES_BATCH)?;
+        let mut rows = Vec::new();
+        for module in batch {
+            put_module(module, &mut rows);
+        }
+        let mut payload = begun(MODULES, rows.len());
+        payload.append(&mut rows);
+        Some(payload)
+    }
+}
+
+/// Takes away the first elements, at most so many. `None`: there are none.
+fn take_some<'a, T>(list: &mut &'a [T], most: usize) -> Option<&'a [T]> {
+    let (some, rest) = list.split_at(list.len().min(most));
+    *list = rest;
+    (!some.is_empty()).then_some(some)
+}
+
+#[inline(never)]
+fn begun(kind: u8, rows: usize) -> Vec<u8> {
+    head(kind, rows as u32).to_vec()
 }
 
 /// The rows of a payload behind its head. Rows of unknown causes are left out. `None`: it is damaged.

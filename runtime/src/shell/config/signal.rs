@@ -5,7 +5,7 @@ use fdr_formats::text;
 use libc::{SIGRTMAX, SIGRTMIN, c_int};
 
 /// The signals that a user may choose.
-const USABLE: [(&str, c_int); 24] = [
+static USABLE: [(&str, c_int); 24] = [
     ("HUP", libc::SIGHUP),
     ("INT", libc::SIGINT),
     ("QUIT", libc::SIGQUIT),
@@ -33,10 +33,10 @@ const USABLE: [(&str, c_int); 24] = [
 ];
 
 /// The signals that no handler can get.
-const UNHANDLED: [(&str, c_int); 2] = [("KILL", libc::SIGKILL), ("STOP", libc::SIGSTOP)];
+static UNHANDLED: [(&str, c_int); 2] = [("KILL", libc::SIGKILL), ("STOP", libc::SIGSTOP)];
 
 /// Signals that mean a crash.
-const CRASHES: [(&str, c_int); 8] = [
+static CRASHES: [(&str, c_int); 8] = [
     ("SEGV", libc::SIGSEGV),
     ("BUS", libc::SIGBUS),
     ("ILL", libc::SIGILL),
@@ -61,20 +61,20 @@ pub(super) fn parse(text: &str) -> Result<Option<c_int>, String> {
         signal_number(&text)
     } else {
         let name = text.strip_prefix("SIG").unwrap_or(&text);
-        real_time(name).or_else(|| find(&all(), |(known, _)| known == name).map(|found| found.1))
+        real_time(name).or_else(|| number_of(name))
     };
     let number = number.ok_or_else(|| format!("not a signal; {ACCEPTED}"))?;
-    if let Some((name, _)) = find(&UNHANDLED, |(_, known)| known == number) {
+    if let Some(name) = name_in(&UNHANDLED, number) {
         return Err(format!(
             "SIG{name} can't be handled by any program; {ACCEPTED}"
         ));
     }
-    if let Some((name, _)) = find(&CRASHES, |(_, known)| known == number) {
+    if let Some(name) = name_in(&CRASHES, number) {
         return Err(format!(
             "SIG{name} means a crash, which is recorded anyway; {ACCEPTED}"
         ));
     }
-    let usable = find(&USABLE, |(_, known)| known == number).is_some();
+    let usable = name_in(&USABLE, number).is_some();
     if usable || (SIGRTMIN()..=SIGRTMAX()).contains(&number) {
         return Ok(Some(number));
     }
@@ -103,15 +103,14 @@ fn real_time(name: &str) -> Option<c_int> {
         .then_some(number)
 }
 
-fn all() -> Vec<(&'static str, c_int)> {
-    [&USABLE[..], &UNHANDLED[..], &CRASHES[..]].concat()
+fn number_of(name: &str) -> Option<c_int> {
+    let mut all = USABLE.iter().chain(&UNHANDLED).chain(&CRASHES);
+    Some(all.find(|(known, _)| *known == name)?.1)
 }
 
-fn find(
-    list: &[(&'static str, c_int)],
-    wanted: impl Fn((&str, c_int)) -> bool,
-) -> Option<(&'static str, c_int)> {
-    list.iter().copied().find(|entry| wanted(*entry))
+fn name_in(list: &[(&'static str, c_int)], number: c_int) -> Option<&'static str> {
+    let found = list.iter().find(|(_, known)| *known == number)?;
+    Some(found.0)
 }
 
 #[cfg(test)]

@@ -1,9 +1,17 @@
-//! The values of variables: words, and the way a size and a bad value are shown. An error is one line with the
-//! accepted values. It must never hold a control character of the value.
+//! The values of variables: words, formats, sizes of rings, and the way a size and a bad value are shown. An error is
+//! one line with the accepted values. It must never hold a control character of the value.
 
 use std::ffi::OsStr;
 
-use fdr_formats::text;
+use fdr_formats::registry;
+use fdr_formats::size;
+use fdr_formats::text::{self, owned};
+use fdr_formats::writer::{Kind, Target};
+
+use super::{CHUNK, Format};
+
+/// Bytes of the smallest ring: one chunk to write and one to read.
+const SMALLEST_RING: u64 = 2 * CHUNK;
 
 /// How many characters of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
@@ -36,11 +44,44 @@ pub(super) fn size_text(bytes: u64) -> String {
 /// A value or name for an error: quoted, escaped, and cut if it is long.
 pub(super) fn escaped(value: &OsStr) -> String {
     let text = value.to_string_lossy();
-    let mut shown: String = text.chars().take(LONGEST_SHOWN).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        None => format!("{text:?}"),
+        Some((end, _)) => format!("{:?}", format!("{}…", text.get(..end).unwrap_or_default())),
     }
-    format!("{shown:?}")
+}
+
+/// The format of that name, which fits if it is to be sent.
+pub(super) fn format_of(name: &str, is_sent: bool) -> Result<Format, String> {
+    let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
+    let (why, only_fitting) = match registry::targets().find(|t| text::same_word(t.name, name)) {
+        Some(target) if fits(target) => return Ok(Format(target)),
+        Some(_) => {
+            let why = "can't be sent as a stream, which FDR_OUT asks for; ";
+            (owned(why), true)
+        }
+        None => match registry::missing_feature(name) {
+            Some(feature) => {
+                let why = format!(
+                    "this program has no such format: build it with the feature `{feature}` of fdr; "
+                );
+                (why, true)
+            }
+            None => (String::new(), false),
+        },
+    };
+    let mut accepted = String::new();
+    for target in registry::targets().filter(|target| !only_fitting || fits(target)) {
+        text::append(&mut accepted, ", ", target.name);
+    }
+    Err(format!("{why}accepted are {accepted}"))
+}
+
+/// The size of a ring, or of all rings together.
+pub(super) fn ring_size(text: &str) -> Result<u64, String> {
+    match size::parse(text)? {
+        bytes if bytes < SMALLEST_RING => Err(owned("too small; the least is 128K")),
+        bytes => Ok(bytes),
+    }
 }
 
 #[cfg(test)]

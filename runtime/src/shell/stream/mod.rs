@@ -26,7 +26,6 @@ use stream_thread::StreamThread;
 
 use super::install::state;
 use super::sites::table;
-use super::threads::spawn;
 use super::{connection, dumping, last_thread};
 use crate::api::{Dump, Error};
 use crate::config::Mode;
@@ -67,7 +66,7 @@ pub(crate) fn start() {
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
     let spawned = sys::signal::with_all_blocked(|_| {
         let body = Box::new(|| run(place));
-        spawn(last_thread::STREAM, Some(1024 * 1024), body)
+        sys::thread::spawn(last_thread::STREAM, 1024 * 1024, body)
     });
     if let Err(error) = spawned {
         CONTROL.forget();
@@ -117,7 +116,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     let path = path.unwrap_or_default();
     if !in_time {
         let why = format!("{}: the stream does not go on", path.display());
-        return Err(Error::failed(why, "look whether its receiver reads"));
+        return Err(Error::failed(&why, "look whether its receiver reads"));
     }
     let Totals {
         streamed,
@@ -129,7 +128,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
     }
     if CONTROL.receivers() == 0 {
         let why = format!("{}: nobody is there to take it", path.display());
-        return Err(Error::failed(why, "start `fdr listen` there"));
+        return Err(Error::failed(&why, "start `fdr listen` there"));
     }
     say_totals(CONTROL.totals(), &format!("to {} so far", path.display()));
     let of_slot = |slot| counts::count(slot).map_or(0, |(_, counts)| counts.dropped);

@@ -157,7 +157,7 @@ impl StreamThread {
             info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
             // A stream has no end yet.
             info.end = None;
-            info
+            *info
         };
         if let Err(error) = self.endpoint.accept_receivers(&mut self.receivers, info) {
             self.failed = Some(error);

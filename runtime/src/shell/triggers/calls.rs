@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
+use fdr_formats::text::owned;
 use fdr_formats::trigger::{Event, Reason, SlowCall, Trigger, What};
 use fdr_formats::{moments, text};
 
@@ -44,26 +45,23 @@ fn nanos(ticks: u64, hz: u64) -> u64 {
 /// What is wrong with triggers that can never fire, in words.
 pub(crate) fn problems() -> Vec<String> {
     let table = table();
-    let problem = |trigger: &Trigger| {
+    let mut problems = Vec::new();
+    for trigger in triggers() {
         let Event::Call(names, _) = &trigger.event else {
-            return None;
+            continue;
         };
-        let text = &trigger.text;
-        match table.watchable(names) {
+        let problem = match table.watchable(names) {
             (0, _) => {
                 let glob = names.includes().first().map_or("", String::as_str);
                 let nearest = table.nearest_in_words(glob);
-                let what = "no function with durations has that name";
-                Some(format!("trigger {text}: {what} (nearest: {nearest})"))
+                format!("no function with durations has that name (nearest: {nearest})")
             }
-            (_, 0) if table.is_enabled() => {
-                let what = "FDR excludes the functions that it names";
-                Some(format!("trigger {text}: {what}"))
-            }
-            _ => None,
-        }
-    };
-    triggers().iter().filter_map(problem).collect()
+            (_, 0) if table.is_enabled() => owned("FDR excludes the functions that it names"),
+            _ => continue,
+        };
+        problems.push(format!("trigger {}: {problem}", trigger.text));
+    }
+    problems
 }
 
 /// Whether the trigger waits for calls of that function.
@@ -79,7 +77,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     let Some(state) = install::state() else {
         return Due::of(trigger, "");
     };
-    let name = table().name_of(call.function).to_owned();
+    let name = owned(table().name_of(call.function));
     let hz = state.frequency().hz;
     let start = state.start();
     let since_start_ns = match call.begin.checked_sub(start.ticks) {

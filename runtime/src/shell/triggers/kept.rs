@@ -5,6 +5,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use fdr_formats::registry::HAS_FOLDERS;
 use fdr_formats::trigger::OutMost;
 
 use crate::messages;
@@ -30,11 +31,14 @@ impl Kept {
         let Ok(known) = fs::symlink_metadata(path) else {
             return;
         };
-        if !known.is_file() && !known.is_dir() {
+        if !known.is_file() && !is_folder(&known) {
             return;
         }
         // A name without a number belongs to the newest trace alone.
-        self.0.retain(|other| other.path != path);
+        let is_same = |other: &Trace| other.path.as_os_str() == path.as_os_str();
+        if let Some(at) = self.0.iter().position(is_same) {
+            self.0.remove(at);
+        }
         self.0.push(Trace {
             path: path.to_owned(),
             identity: identity(&known),
@@ -59,7 +63,7 @@ impl Trace {
         if !known.is_ok_and(|known| identity(&known) == self.identity) {
             return;
         }
-        let removed = match path.is_dir() {
+        let removed = match HAS_FOLDERS && path.is_dir() {
             false => fs::remove_file(path),
             true => {
                 for name in names(path) {
@@ -79,8 +83,13 @@ fn identity(known: &Metadata) -> (u64, u64) {
     (known.dev(), known.ino())
 }
 
+/// The compiler knows that no trace is a folder, if no format of the program has any.
+fn is_folder(known: &Metadata) -> bool {
+    HAS_FOLDERS && known.is_dir()
+}
+
 fn bytes(path: &Path, known: &Metadata) -> u64 {
-    match known.is_dir() {
+    match is_folder(known) {
         false => known.len(),
         true => {
             let files = names(path).filter_map(|name| fs::symlink_metadata(name).ok());
