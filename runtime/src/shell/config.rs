@@ -27,6 +27,9 @@ use value::{choice, escaped, format_of, ring_size, size_text};
 /// Bytes of a chunk of the ring. Rings and the budget are multiples of it.
 const CHUNK: u64 = 64 << 10;
 
+/// Bytes of the smallest ring: one chunk to write and one to read.
+const SMALLEST_RING: u64 = 2 * CHUNK;
+
 /// A way to write traces: one of [`registry::targets`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format(pub(crate) &'static Target);

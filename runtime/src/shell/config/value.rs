@@ -8,10 +8,7 @@ use fdr_formats::size;
 use fdr_formats::text::{self, owned};
 use fdr_formats::writer::{Kind, Target};
 
-use super::{CHUNK, Format};
-
-/// Bytes of the smallest ring: one chunk to write and one to read.
-const SMALLEST_RING: u64 = 2 * CHUNK;
+use super::{Format, SMALLEST_RING};
 
 /// How many characters of a value an error shows.
 const LONGEST_SHOWN: usize = 80;
