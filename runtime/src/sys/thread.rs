@@ -18,7 +18,7 @@ struct Start {
     body: Box<dyn FnOnce() + Send>,
 }
 
-/// Makes a thread. It inherits the signal mask and the CPUs of its maker. Std's threads would bring 10 kB of code into
+/// Makes a thread. It inherits the signal mask and the CPUs of its maker. Std's threads would bring 20 kB of code into
 /// each traced program. `name` has at most 15 bytes. Not async-signal-safe.
 ///
 /// # Errors
