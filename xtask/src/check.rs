@@ -28,7 +28,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         run_command(&mut cargo("clippy --package fdr --quiet -- -D warnings"))
     })
     .and_then(|()| fuzzer_linted())
-    .and_then(|()| run_command(&mut crate::driver(&["peers", "--lint"])));
+    .and_then(|()| run_command(&mut crate::driver(&["peers", "--lint"])?));
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     let documented = run_command(docs.env("RUSTDOCFLAGS", "-D warnings"));
     let checks = [
@@ -41,7 +41,8 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         count(&mut tally, name, result, again);
     }
     let in_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
-    let guard = crate::driver(&["guard"]).status();
+    let guard = crate::driver(&["guard"])
+        .and_then(|mut guard| guard.status().map_err(|error| error.to_string()));
     let guard = match guard.map(|status| (status.success(), status.code())) {
         Ok((true, _)) => Ok(()),
         Ok((_, Some(code))) if code == i32::from(NOT_JUDGED) && !in_ci => {
@@ -49,7 +50,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
             return Ok(tally);
         }
         Ok((_, code)) => Err(format!("exit code {code:?}")),
-        Err(error) => Err(error.to_string()),
+        Err(error) => Err(error),
     };
     count(&mut tally, "guard", guard, "cargo xtask guard");
     Ok(tally)

@@ -2,10 +2,9 @@
 //! time is told apart. Must never build that engine for any other command.
 
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::test::{Tally, listed, once, skip_list, suites};
+use crate::test::{Tally, beside, listed, once, skip_list, suites};
 use xtask::Result;
 use xtask::process::{build_tested, cargo, on_path, run as run_command, target};
 use xtask::readers::{self, Suite};
@@ -18,17 +17,9 @@ const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 /// If cargo can't be run.
 pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let begun = Instant::now();
-    // The network and the disk are busy with these programs while the processors compile.
-    let installed = thread::scope(|scope| {
-        let install = scope.spawn(move || {
-            let done = readers::prepare(true, Suite::Fleet);
-            done.map(|()| begun.elapsed())
-        });
-        build(&mut tally);
-        install.join()
-    });
-    let installed: Duration =
-        installed.map_err(|_| "the thread that installs programs has panicked")??;
+    let install = || readers::prepare(true, Suite::Fleet).map(|()| begun.elapsed());
+    let (installed, ()) = beside(install, || build(&mut tally));
+    let installed = installed?;
     let built = begun.elapsed();
     let skips = skip_list()?;
     let mut tests = tests("");

@@ -74,10 +74,12 @@ cargo xtask COMMAND
 
 /// The program of the benches and the guard, with these words. It has dependencies, which xtask has not. It measures
 /// nothing in its own process, so it is built as the tests are: they have built all of it.
-fn driver(words: &[&str]) -> Command {
-    let mut driver = cargo("run --quiet --package fdr-bench-driver --");
+fn driver(words: &[&str]) -> Result<Command> {
+    let build = format!("build --quiet {}", test::BENCHES);
+    process::output(&mut test::once(cargo(&build)))?;
+    let mut driver = process::command(process::target()?.join("debug/fdr-bench-driver"));
     driver.args(words);
-    driver
+    Ok(driver)
 }
 
 /// `cargo xtask test` with these options.
@@ -122,12 +124,12 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["tidy"] => tidy::run(),
         ["demo"] => demo::run(),
         ["dist"] => dist::run_all(),
-        ["bench", words @ ..] => run_command(&mut driver(words)),
+        ["bench", words @ ..] => run_command(&mut driver(words)?),
         ["--help" | "-h" | "help"] => {
             print!("{USAGE}");
             Ok(())
         }
-        ["guard", words @ ..] => match driver(&["guard"]).args(words).status() {
+        ["guard", words @ ..] => match driver(&["guard"])?.args(words).status() {
             // It says itself what was not judged.
             Ok(status) if status.success() || status.code() == Some(NOT_JUDGED.into()) => Ok(()),
             Ok(status) => Err(format!("guard: {status}")),

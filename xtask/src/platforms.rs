@@ -95,8 +95,9 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         }
         tally.add(suites(&mut tests, &mut std::io::stdout())?);
     }
-    let mut build =
-        toolchain.cargo("build --quiet --package fdr-examples --ignore-rust-version")?;
+    let mut build = toolchain.cargo(
+        "build --quiet --package fdr-examples --no-default-features --ignore-rust-version",
+    )?;
     for (program, _) in PROGRAMS {
         build.args(["--example", program]);
     }

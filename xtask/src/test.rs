@@ -14,7 +14,9 @@ use crate::platforms;
 use crate::sanitize;
 use crate::torture;
 use xtask::Result;
-use xtask::process::{TESTED, cannot_run, cargo, output, root, say_time, shown, work_folder};
+use xtask::process::{
+    TESTED, cannot_run, cargo, output, root, run as run_command, say_time, shown, work_folder,
+};
 use xtask::readers::{self, Suite};
 
 /// How many checks passed and failed.
@@ -108,8 +110,26 @@ pub(crate) fn once(mut cargo: Command) -> Command {
     cargo
 }
 
+/// The targets of the benches. All packages are named, so that their dependencies have the features of the tests', and
+/// are compiled already.
+pub(crate) const BENCHES: &str =
+    "--workspace --bin fdr-bench --bin fdr-bench-bare --bin fdr-bench-driver";
+
 /// For builds in which the formats are not what is tested: compiling them without optimizations takes half as long.
 pub(crate) const PLAIN_FORMATS: &str = "profile.dev.package.fdr-formats.opt-level=0";
+
+/// The network and the disk are busy with programs that are installed, while the processors compile.
+pub(crate) fn beside<I: Send, T>(
+    install: impl FnOnce() -> Result<I> + Send,
+    work: impl FnOnce() -> T,
+) -> (Result<I>, T) {
+    thread::scope(|scope| {
+        let install = scope.spawn(install);
+        let worked = work();
+        let panicked = |_| Err("the thread that installs programs has panicked".to_owned());
+        (install.join().unwrap_or_else(panicked), worked)
+    })
+}
 
 /// Runs every test but the rest. A suite that does not compile or dies without a result counts as one failure.
 ///
@@ -117,9 +137,13 @@ pub(crate) const PLAIN_FORMATS: &str = "profile.dev.package.fdr-formats.opt-leve
 ///
 /// If cargo cannot be started, or the list of skips cannot be written.
 pub(crate) fn run(install: bool) -> Result<Tally> {
-    readers::prepare(install, Suite::Usual)?;
-    let skips = skip_list()?;
     let mut tests = once(cargo(&format!("test {TESTED} --no-fail-fast")));
+    // What does not compile is told and counted below.
+    let mut build = once(cargo(&format!("test {TESTED} --no-run")));
+    let install = || readers::prepare(install, Suite::Usual);
+    let (installed, _) = beside(install, || run_command(&mut build));
+    installed?;
+    let skips = skip_list()?;
     tests.env("FDR_SKIPS", &skips).args(["--", "--skip", REST]);
     let mut tally = suites(&mut tests, &mut std::io::stdout())?;
     tally.say_skips(&listed(&skips)?, None);
@@ -134,42 +158,52 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
 ///
 /// Like [`run`].
 pub(crate) fn rest(install: bool) -> Result<Tally> {
-    readers::prepare(install, Suite::Rest)?;
-    if install {
-        fetch_sources()?;
-    }
     let skips = skip_list()?;
     let mut tests = once(cargo(&format!(
         "test {TESTED} --lib --test main --no-fail-fast"
     )));
     tests.env("FDR_SKIPS", &skips).args(["--", REST]);
-    let benches = "test --package fdr-bench --package fdr-bench-driver --no-fail-fast";
-    let mut benches = once(cargo(benches));
+    let mut benches = once(cargo(&format!("test {BENCHES} --no-fail-fast")));
     benches.env("FDR_SKIPS", &skips);
     // A workspace of its own: what the peers are measured by.
     let manifest = "--locked --manifest-path bench/peers/Cargo.toml";
     let mut harness = cargo(&format!("test {manifest} --package peer-harness"));
     harness.env("CARGO_TARGET_DIR", work_folder("peers")?);
     let mut tally = Tally::default();
-    for mut suite in [tests, benches, without_assembly()?, harness] {
-        tally.add(suites(&mut suite, &mut std::io::stdout())?);
-    }
-    // The models run on one core, so they run beside the builds for other platforms. Their words follow when they end.
+    // These start no other programs.
+    let alone = [benches, without_assembly()?, harness];
+    let (installed, ran) = beside(
+        || {
+            readers::prepare(install, Suite::Rest)?;
+            if install { fetch_sources() } else { Ok(()) }
+        },
+        || {
+            let ran = alone.map(|mut suite| suites(&mut suite, &mut std::io::stdout()));
+            ran.into_iter().collect::<Result<Vec<Tally>>>()
+        },
+    );
+    ran?.into_iter().for_each(|ran| tally.add(ran));
+    installed?;
+    tally.add(suites(&mut tests, &mut std::io::stdout())?);
+    // The models run on one core, so they run beside the builds for other platforms, and the torture. Their words follow
+    // when they end.
     let mut models = sanitize::models()?;
-    let (of_models, of_platforms) = thread::scope(|scope| {
+    let (of_models, of_others) = thread::scope(|scope| {
         let models = scope.spawn(move || {
             let mut said = Vec::new();
             suites(&mut models, &mut said).map(|tally| (tally, said))
         });
-        let platforms = platforms::run(install, &skips);
-        (models.join(), platforms)
+        let others = platforms::run(install, &skips).and_then(|mut others| {
+            // Each case of the torture's short form counts as one test.
+            others.add(torture::short(&skips)?);
+            Ok(others)
+        });
+        (models.join(), others)
     });
     let (of_models, said) = of_models.map_err(|_| "the thread of the models has panicked")??;
     let _ = std::io::stdout().write_all(&said);
     tally.add(of_models);
-    tally.add(of_platforms?);
-    // Each case of the torture's short form counts as one test.
-    tally.add(torture::short(&skips)?);
+    tally.add(of_others?);
     tally.say_skips(&listed(&skips)?, sanitize::no_miri());
     Ok(tally)
 }

@@ -82,7 +82,10 @@ const WAYS: [(&str, &str); 7] = [
     ),
     ("opt-level=2 lto='fat' strip='debuginfo'", ""),
     ("opt-level=3 lto='off' codegen-units=1 strip='symbols'", ""),
-    ("opt-level='s' lto='thin' panic='abort' strip='symbols'", ""),
+    (
+        "opt-level='s' lto='thin' panic='abort' codegen-units=1 strip='symbols'",
+        "",
+    ),
     (
         "opt-level='z' lto='fat' panic='abort' codegen-units=1 strip='symbols'",
         "-C linker-features=-lld",
