@@ -9,6 +9,7 @@
 //! | `parse` | finds a function's name, qualifiers and body in its tokens |
 //! | `items` | finds the functions of a scope in its tokens |
 //! | `worth` | says which of them are worth two clock reads |
+//! | `weight` | guesses how many instructions a body runs |
 //! | `scope` | traces the functions of an `impl`, a trait or a module |
 //! | `params` | names what a signature binds by value |
 //! | `body` | splits a body where a statement can go in front |
@@ -38,6 +39,7 @@ mod oracle_tests;
 mod params;
 mod parse;
 mod scope;
+mod weight;
 mod worth;
 
 use proc_macro2::TokenStream;
@@ -83,7 +85,7 @@ use crate::scope::Scope;
 ///
 /// On an `impl` block, a trait or an inline module it stands for the functions inside, also for those of modules
 /// inside. It leaves out functions that are not worth two clock reads. Such a function has no loop, waits for nothing,
-/// and runs less than about 75 instructions of its own, as far as the source shows. What cannot be traced is left out
+/// and runs less than about 90 instructions of its own, as far as the source shows. What cannot be traced is left out
 /// without a message. A function or scope inside that has the attribute itself keeps its own options.
 ///
 /// ```text

@@ -17,6 +17,7 @@ mod marks;
 #[cfg(test)]
 mod oracle_tests;
 mod plan;
+mod weight;
 mod workspace;
 mod worth;
 #[path = "../wrap.rs"]
