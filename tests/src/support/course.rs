@@ -30,6 +30,8 @@ pub struct Course {
     seed: u64,
     calls: u64,
     has_blocks: bool,
+    /// Of so many top-level calls the first is in the course, with all calls inside.
+    one_in: u64,
 }
 
 impl Course {
@@ -40,6 +42,7 @@ impl Course {
             seed,
             calls,
             has_blocks: false,
+            one_in: 1,
         }
     }
 
@@ -47,6 +50,22 @@ impl Course {
     #[must_use]
     pub fn with_blocks(self, has_blocks: bool) -> Course {
         Course { has_blocks, ..self }
+    }
+
+    /// The edges of the first of each `one_in` top-level calls, without blocks.
+    #[must_use]
+    pub fn with_sample(self, one_in: u64) -> Course {
+        Course { one_in, ..self }
+    }
+
+    /// How many of the first edges that are made are the course's.
+    #[must_use]
+    pub fn count_of(&self, made: u64) -> u64 {
+        if self.one_in == 1 {
+            return made;
+        }
+        let all = Course { one_in: 1, ..*self }.of_scripts(0, made);
+        sampled(&all, self.one_in).count() as u64
     }
 
     /// Whether it has those.
@@ -78,6 +97,17 @@ impl Course {
     /// `count` edges from that one on, in the words of [`Script::edges`]; fewer where the course ends.
     #[must_use]
     pub fn window(&self, from: u64, count: u64) -> Vec<u8> {
+        if self.one_in > 1 {
+            let all = Course { one_in: 1, ..*self };
+            // Twice as many top-level calls as are wanted have so many edges, or the course ends before.
+            let mut made = 2 * self.one_in * from.saturating_add(count).max(EDGES);
+            while self.count_of(made) < from.saturating_add(count) && made < self.edges() {
+                made = made.saturating_mul(2);
+            }
+            let edges = all.of_scripts(0, made);
+            let wanted = sampled(&edges, self.one_in).skip(from as usize);
+            return wanted.take(count as usize).collect();
+        }
         if !self.has_blocks {
             return self.of_scripts(from, count);
         }
@@ -114,6 +144,17 @@ impl Course {
     }
 }
 
+/// Those of the edges that are in the first of each `one_in` top-level calls.
+fn sampled(edges: &[u8], one_in: u64) -> impl Iterator<Item = u8> {
+    let (mut depth, mut top) = (0_u64, 0_u64);
+    edges.iter().copied().filter(move |edge| {
+        let is_entry = edge % 2 == 0;
+        top += u64::from(is_entry && depth == 0);
+        depth = if is_entry { depth + 1 } else { depth - 1 };
+        (top - 1).is_multiple_of(one_in)
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -130,6 +171,29 @@ mod tests {
         }
         assert_ne!(whole[..100], whole[20_000..20_100]);
         assert!(course.window(50_000, 1).is_empty());
+    }
+
+    #[test]
+    fn a_sample_has_whole_top_level_calls() {
+        let all = Course::new(5, 25_000);
+        let course = all.with_sample(3);
+        let whole = course.window(0, 50_000);
+        assert_eq!(whole.len() as u64, course.count_of(u64::MAX));
+        assert!((10_000..25_000).contains(&whole.len()), "{}", whole.len());
+        let first = all.window(0, 100);
+        let end = first.iter().scan(0, |depth, edge| {
+            *depth += if edge % 2 == 0 { 1 } else { -1 };
+            Some(*depth)
+        });
+        let end = end.take_while(|depth| *depth > 0).count() + 1;
+        assert_eq!(whole[..end], first[..end]);
+        assert_eq!(course.count_of(end as u64), end as u64);
+        assert_eq!(course.count_of(end as u64 + 2), end as u64);
+        for (from, count) in [(0, 1), (9_999, 20), (whole.len() - 1, 1)] {
+            let window = course.window(from as u64, count as u64);
+            assert!(window == whole[from..from + count], "{count} from {from}");
+        }
+        assert_eq!(all.with_sample(1).window(7, 9), all.window(7, 9));
     }
 
     #[test]

@@ -44,10 +44,33 @@ pub const WRONG: usize = 3;
 pub const CHUNKS: usize = 4;
 /// Word of the program: signals handled, by whichever thread.
 pub const SIGNALS: usize = 5;
-/// Word of the program, written from outside: 1 = it uses all that the recorder has.
-pub const NOTED: usize = 6;
+/// Word of the program, written from outside: how it records, a number of [`way`].
+pub const WAY: usize = 6;
 /// Word of the program: how often its lock was taken, counted by those who had it.
 pub const LOCKED: usize = 7;
+
+/// How a program records.
+pub mod way {
+    /// Functions alone.
+    pub const PLAIN: u64 = 0;
+    /// It uses all that the recorder has, and each call leaves its records.
+    pub const NOTED: u64 = 1;
+    /// The same, but short calls leave none.
+    pub const NOTED_AND_SHORT: u64 = 2;
+    /// Functions alone, of one in [`ONE_IN`] top-level calls.
+    pub const SAMPLED: u64 = 3;
+    /// Functions alone, some of which are only counted after a while.
+    pub const COUNTED: u64 = 4;
+
+    /// Of so many top-level calls of a thread, the first is recorded.
+    pub const ONE_IN: u64 = 3;
+
+    /// Whether the program uses all that the recorder has.
+    #[must_use]
+    pub fn is_noted(way: u64) -> bool {
+        matches!(way, NOTED | NOTED_AND_SHORT)
+    }
+}
 
 /// Second name of a program's ring, in its folder: what it was at the end, whoever removes it.
 pub const LINK: &str = "link";

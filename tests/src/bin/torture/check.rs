@@ -5,7 +5,7 @@ use fdr_formats::identity::Part;
 use fdr_formats::ring::layout;
 use fdr_tests::support::course::Course;
 use fdr_tests::support::script::FUNCTIONS;
-use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, NOTED, Truth, WRONG};
+use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth, WAY, WRONG, way};
 
 use crate::look::{Lane, Look};
 use crate::plan::Failure;
@@ -66,6 +66,33 @@ pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
         if !lane.ended.is_empty() && !range.contains(&ended) {
             let why =
                 format!("{name}: {ended} calls of function {word} are counted, not {range:?}");
+            return Err(Failure::Wrong(why));
+        }
+    }
+    Ok(())
+}
+
+/// The same for a thread of whose calls some were only counted, and which has made so many edges, or one more: the calls
+/// that have ended are counted, function by function. The call that is open innermost may be counted already.
+fn counted(lane: &Lane, course: Course, sure: u64) -> Result<(), Failure> {
+    let edges = course.window(0, sure + 1);
+    let now = &edges[..(sure as usize).min(edges.len())];
+    let count = |edges: &[u8], word: u8| edges.iter().filter(|&&edge| edge == word).count() as u64;
+    for word in (0..2 * FUNCTIONS.len() as u8).step_by(2) {
+        let ended = lane.ended.get(&word).copied().unwrap_or(0);
+        let (least, most) = (count(now, word + 1), count(&edges, word));
+        if ended < least {
+            let why = format!(
+                "{}: {ended} calls of function {word}, of {least}",
+                lane.name
+            );
+            return Err(Failure::Lost(least - ended, why));
+        }
+        if ended > most {
+            let why = format!(
+                "{}: {ended} calls of function {word}, {most} at most",
+                lane.name
+            );
             return Err(Failure::Wrong(why));
         }
     }
@@ -138,7 +165,9 @@ fn is_whole(edges: &[u8]) -> bool {
 /// The thread's course.
 pub(crate) fn course(truth: &Truth, seed: u64, number: usize) -> Course {
     let course = Course::new(seed.wrapping_add(number as u64), truth.get(number, CALLS));
-    course.with_blocks(truth.get(0, NOTED) > 0)
+    let way = truth.get(0, WAY);
+    let one_in = if way == way::SAMPLED { way::ONE_IN } else { 1 };
+    course.with_blocks(way::is_noted(way)).with_sample(one_in)
 }
 
 /// One thread that drops nothing: what there is, and how much was made.
@@ -150,7 +179,10 @@ pub(crate) fn thread(
     moment: Moment,
 ) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
-    let (made, sure) = (lane.made(), truth.get(number, MADE));
+    if lane.counted > 0 {
+        return counted(lane, course, truth.get(number, MADE));
+    }
+    let (made, sure) = (lane.made(), course.count_of(truth.get(number, MADE)));
     let (least, most) = match moment {
         Moment::Now if truth.get(number, LIFE) == 2 => (sure, sure),
         Moment::Now => (sure, sure + 1),
@@ -180,7 +212,7 @@ pub(crate) fn thread(
             } else {
                 least.max(sure)
             },
-            is_exact: truth.get(0, NOTED) == 1,
+            is_exact: truth.get(0, WAY) == way::NOTED,
         },
     )?;
     if counts.summarised > 0 {
@@ -245,7 +277,10 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
                 let course = course(truth, seed, number);
                 thread(lane, course, truth, number, Moment::Now)?;
             }
-            None => gone.push(truth.get(number, MADE)),
+            None => {
+                let made = truth.get(number, MADE);
+                gone.push(course(truth, seed, number).count_of(made));
+            }
         }
     }
     if known < look.lanes.len() {
@@ -272,9 +307,9 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
 /// What a trace says of the program, and what the program found wrong itself.
 fn program(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
     let tags = look.info.identity.get(Part::Tags);
-    let wanted = match truth.get(0, NOTED) {
-        0 => String::new(),
-        _ => victim::tags(seed),
+    let wanted = match truth.get(0, WAY) {
+        way if way::is_noted(way) => victim::tags(seed),
+        _ => String::new(),
     };
     // What is killed before its first record may not have said yet whom the trace is of.
     let is_early = tags.is_empty() && truth.made() == 0;

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use fdr_formats::Diagnostic;
 use fdr_formats::ring::layout::{self, Slot};
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::Truth;
+use fdr_tests::support::truth::{Truth, WAY, way};
 
 use crate::check;
 use crate::child;
 use crate::cut;
-use crate::look::{look, look_but};
+use crate::look::{Lane, look, look_but};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 use crate::victim::{Part, Setting, TOTALS_KIB};
 
@@ -74,6 +74,8 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     let (calls, moment) = moment(&mut random);
     let (variables, chunks) = variables(&mut random);
     let setting = Setting::any(one, &mut random).with_trigger();
+    // Nothing counts the calls of threads that are gone.
+    let setting = setting.with_less(&mut random, calls == 0);
     let pause = Duration::from_nanos(random.below(100_000));
     one.within(in_memory, |folder| {
         let seed = one.seed >> 1;
@@ -149,8 +151,18 @@ fn left(
         |one: &Diagnostic| taken > 0 && one.what.contains("its state says that it is nobody's");
     let look = look_but(ring, &is_true)?;
     check::all(&look, truth, seed, taken)?;
-    let short = look.lanes.iter().filter(|lane| lane.counts.summarised > 0);
-    lock(tally).count("threads with summaries", short.count() as u64);
+    let lanes = |is: fn(&Lane) -> bool| look.lanes.iter().filter(|lane| is(lane)).count() as u64;
+    lock(tally).count(
+        "threads with summaries",
+        lanes(|lane| lane.counts.summarised > 0),
+    );
+    lock(tally).count(
+        "threads with calls only counted",
+        lanes(|lane| lane.counted > 0),
+    );
+    if truth.get(0, WAY) == way::SAMPLED {
+        lock(tally).count("threads with a sample", look.lanes.len() as u64);
+    }
     Ok(match (made, look.info.missing.threads, taken) {
         (0, ..) => "before the first record",
         (_, 0, 0) => "while recording",

@@ -43,6 +43,8 @@ pub(crate) struct Lane {
     pub(crate) short: Vec<(usize, u64)>,
     /// How many calls of each function have ended, in the words of a script.
     pub(crate) ended: BTreeMap<u8, u64>,
+    /// How many calls were only counted.
+    pub(crate) counted: u64,
     /// Its notes.
     pub(crate) said: Said,
     synthetic: [u64; 2],
@@ -180,6 +182,7 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
         for totals in thread.iter().flat_map(|thread| &thread.totals) {
             let word = words.get(&totals.function).copied().unwrap_or(ANY);
             *lane.ended.entry(word).or_default() += totals.calls + totals.untimed;
+            lane.counted += totals.untimed;
         }
     }
     let said = said.iter().chain(source.diagnostics());

@@ -2,7 +2,7 @@
 //! program what its recorder is to be compared with.
 
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CHUNKS, NOTED, Truth};
+use fdr_tests::support::truth::{CHUNKS, Truth, WAY, way};
 
 use crate::child::Child;
 use crate::plan::{Folder, Plan, Try};
@@ -12,7 +12,8 @@ use crate::plan::{Folder, Plan, Try};
 pub(crate) struct Setting {
     /// How much time a ring is to hold: in some tries each call leaves its records, in others short ones leave none.
     keep: &'static str,
-    is_noted: bool,
+    /// One of [`way`], but for what short calls leave.
+    way: u64,
     has_trigger: bool,
 }
 
@@ -21,7 +22,7 @@ impl Setting {
     pub(crate) fn plain() -> Setting {
         Setting {
             keep: "0",
-            is_noted: false,
+            way: way::PLAIN,
             has_trigger: false,
         }
     }
@@ -29,7 +30,10 @@ impl Setting {
     /// Every call leaves its records; in the first try and each second one all is on.
     pub(crate) fn exact(one: &Try<'_>) -> Setting {
         Setting {
-            is_noted: one.index.is_multiple_of(2),
+            way: match one.index % 2 {
+                0 => way::NOTED,
+                _ => way::PLAIN,
+            },
             ..Setting::plain()
         }
     }
@@ -50,18 +54,34 @@ impl Setting {
         }
     }
 
+    /// Of the settings that use functions alone, some record a sample. If `counts`, others have so small a budget that
+    /// functions are only counted.
+    pub(crate) fn with_less(self, random: &mut Random, counts: bool) -> Setting {
+        let way = match (self.way, random.below(3)) {
+            (way::PLAIN, 0) => way::SAMPLED,
+            (way::PLAIN, 1) if counts && self.keep != "0" => way::COUNTED,
+            (way, _) => way,
+        };
+        Setting { way, ..self }
+    }
+
     /// The word of the page.
     fn word(self) -> u64 {
-        match self.keep {
-            _ if !self.is_noted => 0,
-            "0" => 1,
-            _ => 2,
+        match self.way {
+            way::NOTED if self.keep != "0" => way::NOTED_AND_SHORT,
+            way => way,
         }
     }
 
     fn variables(self, seed: u64) -> String {
         let mut variables = format!("FDR_KEEP={}", self.keep);
-        if self.is_noted {
+        if self.way == way::SAMPLED {
+            variables += &format!(" FDR_SAMPLE=1/{}", way::ONE_IN);
+        }
+        if self.way == way::COUNTED {
+            variables += " FDR_BUDGET=0.0001%";
+        }
+        if self.way == way::NOTED {
             variables += &format!(" FDR_SCHED=1 FDR_TAGS={}", tags(seed));
             if self.has_trigger {
                 variables += " FDR_TRIGGER=torture_victim::noted::strand>1us,exit";
@@ -95,7 +115,7 @@ impl Part<'_> {
     ) -> Result<(Child, Truth), String> {
         let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
         truth.set(0, CHUNKS, chunks);
-        truth.set(0, NOTED, setting.word());
+        truth.set(0, WAY, setting.word());
         let Part(name, numbers) = *self;
         let setting = setting.variables(numbers[0]);
         let mut words = vec![name.to_owned(), "page".to_owned()];

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use fdr::sync::Mutex;
 use fdr::traced;
-use fdr_tests::support::truth::{LOCKED, NOTED, WRONG};
+use fdr_tests::support::truth::{LOCKED, WAY, WRONG, way};
 use fdr_tests::support::{course, script};
 
 use crate::page::Page;
@@ -34,7 +34,7 @@ static PAGE: OnceLock<(Page, u32)> = OnceLock::new();
 
 /// Remembers whether the program is to use all of it.
 pub(crate) fn begin(page: Page) {
-    if page[0].get(NOTED) != 0 {
+    if way::is_noted(page[0].get(WAY)) {
         let _ = PAGE.set((page, std::process::id()));
     }
 }
