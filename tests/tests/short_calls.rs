@@ -229,6 +229,29 @@ fn calls_that_cost_more_than_the_budget_are_counted_without_a_clock() {
 }
 
 #[test]
+fn threads_whose_calls_are_all_only_counted_are_in_the_trace() {
+    for end in ["", "abort"] {
+        let folder = Folder::new("short-calls-late");
+        let outcome = program(&folder, &["1", "300", "late", end])
+            .set("FDR_BUDGET=0.0001% FDR_MEMORY=256M")
+            .run();
+        let report = is_whole(&only_trace(&folder));
+        let made = said(&outcome.stdout, "calls");
+        assert_eq!(
+            sum(&report, "whole_run", "calls"),
+            made,
+            "{end}: {report:#}"
+        );
+        let threads = report["threads"].as_array().expect("threads");
+        let has_no_records = |thread: &&Value| number(&thread["recorded"]) == 0;
+        assert!(
+            threads.iter().any(|thread| has_no_records(&thread)),
+            "{end}"
+        );
+    }
+}
+
+#[test]
 fn functions_that_somebody_marked_by_themselves_are_timed_unless_he_says_otherwise() {
     let folder = Folder::new("short-calls-auto");
     let report = counted(&folder, "", &["load", "auto"]);

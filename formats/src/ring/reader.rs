@@ -232,9 +232,6 @@ impl Ring {
             match found {
                 Found::Thread => {
                     copied.diagnostics.extend(copy.damage());
-                    if copy.counts.recorded == 0 {
-                        continue;
-                    }
                 }
                 Found::Nobody => continue,
                 Found::Changing => {
@@ -258,12 +255,17 @@ impl Ring {
                     break;
                 }
             }
+            let totals = self.totals(index, &copy.slot)?;
+            // It may have calls that are only counted.
+            if copy.counts.recorded == 0 && totals.is_empty() {
+                continue;
+            }
             let thread = Thread {
                 id: ThreadId(copy.slot.thread.into()),
                 process: info.process,
                 name: padded(&copy.slot.name),
                 counts: Some(copy.counts),
-                totals: self.totals(index, &copy.slot)?,
+                totals,
             };
             let (chunks, gaps) = copy.chunks();
             let ended = copy.slot.state == layout::ENDED;

@@ -210,7 +210,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         // The records of a slot that changed its owner too fast, or that came too late, are in the ring only.
         done.cut |= !in_time() || !taken && is_owned(slot);
         done.unreadable |= snapshot.has_zeros;
-        if !taken || snapshot.is_empty() {
+        if !taken || snapshot.is_empty(slot) {
             continue;
         }
         let counts = snapshot.counts;

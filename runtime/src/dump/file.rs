@@ -170,7 +170,7 @@ impl Dump<'_> {
         for (slot, is_first) in first.chain(others.map(|slot| (slot, false))) {
             ring::read_ahead(slot);
             let generation = slot.generation.load(Ordering::Acquire);
-            if !snapshot.take(slot) || snapshot.is_empty() {
+            if !snapshot.take(slot) || snapshot.is_empty(slot) {
                 continue;
             }
             // The thread may have ended just now, and another one has its slot. That one comes with the others.

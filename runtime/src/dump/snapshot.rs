@@ -115,9 +115,9 @@ impl Snapshot {
         slot.generation.load(Ordering::Relaxed) == generation
     }
 
-    /// Whether the thread has recorded nothing: no edge of a call, and no note.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.counts.recorded == 0 && self.used.is_empty()
+    /// Whether the thread of the slot has recorded nothing: no edge of a call, no note, and no call that is only counted.
+    pub(crate) fn is_empty(&self, slot: &Slot) -> bool {
+        self.counts.recorded == 0 && self.used.is_empty() && !ring::counts::has_calls(slot)
     }
 
     /// Whether the open calls were copied, or there are none.

@@ -11,7 +11,7 @@ use super::chunk::{self, Place};
 use super::layout::{CHUNK, Slot, state};
 use super::open_calls::Without;
 use super::record::PREAMBLE;
-use super::{Ring, open_calls};
+use super::{Ring, open_calls, totals};
 use crate::primitive::{AtomicU64, Ordering, fence};
 use crate::sys::thread::NAME_BYTES;
 
@@ -128,10 +128,17 @@ pub(crate) fn recorded(slot: &Slot) -> Option<u64> {
     (slot.generation.load(Ordering::Relaxed) == generation).then_some(recorded)
 }
 
-/// Whether the owner has recorded nothing: no edge of a call, and no note. False if it writes too fast to tell.
-/// Async-signal-safe.
+/// Whether the owner has recorded nothing: no edge of a call, no note, and no call that is only counted. False if it
+/// writes too fast to tell. Async-signal-safe.
 pub(crate) fn is_empty(slot: &Slot) -> bool {
-    slot.chunk.load(Ordering::Relaxed) == 0 && recorded(slot) == Some(0)
+    slot.chunk.load(Ordering::Relaxed) == 0 && recorded(slot) == Some(0) && !has_calls(slot)
+}
+
+/// Whether a call of the owner is counted, with records or without. Async-signal-safe.
+pub(crate) fn has_calls(slot: &Slot) -> bool {
+    let calls = open_calls::of(slot);
+    let totals = calls.and_then(|calls| totals::at(calls.totals.load(Ordering::Relaxed)));
+    totals.is_some_and(totals::has_calls)
 }
 
 /// The owner and the counts, without a copy. `None` if the slot has no owner, or if the owner writes too fast

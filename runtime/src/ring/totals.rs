@@ -42,6 +42,14 @@ pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
     (1..=used).map(|number| unsafe { row(totals, number) })
 }
 
+/// Whether any call is counted. Async-signal-safe.
+pub(crate) fn has_calls(totals: &Totals) -> bool {
+    rows(totals).any(|row| {
+        let (_, timed, untimed) = calls(row);
+        timed > 0 || untimed > 0
+    })
+}
+
 /// Whether a function with that id may have a row of its own.
 pub(crate) fn may_have_row(function: u32) -> bool {
     (function as usize) < TOTALS_IDS

@@ -4,7 +4,7 @@
 //! ```text
 //! short_calls THREADS MILLISECONDS [abort]   -> lines: calls N, long N
 //! ```
-//! With `abort` it crashes then. With `in-turn` there is one thread at a time. With `fork` its only thread forks in the
+//! With `abort` it crashes then. With `late` many short-lived threads follow before that. With `in-turn` there is one thread at a time. With `fork` its only thread forks in the
 //! midst of a call, and both processes go on: lines PROCESS calls N.
 
 use std::hint::black_box;
@@ -71,7 +71,7 @@ fn main() {
     let number = |at: usize| words.get(at).and_then(|word| word.parse().ok());
     let threads: u64 = number(0).unwrap_or(1);
     let time = Duration::from_millis(number(1).unwrap_or(1000));
-    let is = |word: &str| words.get(2).is_some_and(|said| said == word);
+    let is = |word: &str| words.iter().any(|said| said == word);
     if is("fork") {
         forks(time);
         let process = std::process::id();
@@ -88,6 +88,14 @@ fn main() {
             }
         }
     });
+    for _ in 0..if is("late") { 200 } else { 0 } {
+        let short = std::thread::spawn(|| {
+            let sum = (0..100).fold(0, |sum, _| sum ^ small(sum));
+            CALLS.fetch_add(500, Ordering::Relaxed);
+            black_box(sum)
+        });
+        let _ = short.join();
+    }
     println!("calls {}", CALLS.load(Ordering::Relaxed));
     println!("long {}", LONG.load(Ordering::Relaxed));
     if is("abort") {

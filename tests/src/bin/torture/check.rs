@@ -179,7 +179,7 @@ pub(crate) fn thread(
     moment: Moment,
 ) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
-    if lane.counted > 0 {
+    if truth.get(0, WAY) == way::COUNTED && lane.untimed > 0 {
         return counted(lane, course, truth.get(number, MADE));
     }
     let (made, sure) = (lane.made(), course.count_of(truth.get(number, MADE)));

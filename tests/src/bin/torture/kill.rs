@@ -151,18 +151,17 @@ fn left(
         |one: &Diagnostic| taken > 0 && one.what.contains("its state says that it is nobody's");
     let look = look_but(ring, &is_true)?;
     check::all(&look, truth, seed, taken)?;
-    let lanes = |is: fn(&Lane) -> bool| look.lanes.iter().filter(|lane| is(lane)).count() as u64;
-    lock(tally).count(
-        "threads with summaries",
-        lanes(|lane| lane.counts.summarised > 0),
-    );
-    lock(tally).count(
-        "threads with calls only counted",
-        lanes(|lane| lane.counted > 0),
-    );
-    if truth.get(0, WAY) == way::SAMPLED {
-        lock(tally).count("threads with a sample", look.lanes.len() as u64);
-    }
+    let is_counted = truth.get(0, WAY) == way::COUNTED;
+    let is_sampled = truth.get(0, WAY) == way::SAMPLED;
+    let count = |what, is: &dyn Fn(&Lane) -> bool| {
+        let count = look.lanes.iter().filter(|lane| is(lane)).count();
+        lock(tally).count(what, count as u64);
+    };
+    count("threads with summaries", &|lane| lane.counts.summarised > 0);
+    count("threads with a sample", &|_| is_sampled);
+    count("threads with calls only counted", &|lane| {
+        is_counted && lane.untimed > 0
+    });
     Ok(match (made, look.info.missing.threads, taken) {
         (0, ..) => "before the first record",
         (_, 0, 0) => "while recording",

@@ -43,8 +43,8 @@ pub(crate) struct Lane {
     pub(crate) short: Vec<(usize, u64)>,
     /// How many calls of each function have ended, in the words of a script.
     pub(crate) ended: BTreeMap<u8, u64>,
-    /// How many calls were only counted.
-    pub(crate) counted: u64,
+    /// How many calls have no time: those that were only counted are among them.
+    pub(crate) untimed: u64,
     /// Its notes.
     pub(crate) said: Said,
     synthetic: [u64; 2],
@@ -173,8 +173,6 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
         said,
         ..
     } = collect;
-    // A trace of nothing has a thread of nothing.
-    lanes.retain(|lane| lane.counts.recorded > 0 || !lane.edges.is_empty());
     let words = words(source.info());
     for lane in &mut lanes {
         let mut threads = source.info().threads.iter();
@@ -182,9 +180,11 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
         for totals in thread.iter().flat_map(|thread| &thread.totals) {
             let word = words.get(&totals.function).copied().unwrap_or(ANY);
             *lane.ended.entry(word).or_default() += totals.calls + totals.untimed;
-            lane.counted += totals.untimed;
+            lane.untimed += totals.untimed;
         }
     }
+    // A trace of nothing has a thread of nothing.
+    lanes.retain(|lane| lane.counts.recorded > 0 || !lane.edges.is_empty() || lane.untimed > 0);
     let said = said.iter().chain(source.diagnostics());
     let said = said.filter(|one| !is_true(one));
     wrong.extend(said.map(|one| format!("{one:?}")));
