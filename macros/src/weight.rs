@@ -347,7 +347,7 @@ pub(crate) fn is_check(before: &[TokenTree]) -> bool {
 }
 
 /// How many commas stand in a macro, outside of its groups.
-fn separators(tokens: TokenStream) -> u32 {
+pub(crate) fn separators(tokens: TokenStream) -> u32 {
     let is_comma = |token: &TokenTree| is_punct(Some(token), ',');
     let count = tokens.into_iter().filter(is_comma).count();
     u32::try_from(count).unwrap_or(u32::MAX / CALL)

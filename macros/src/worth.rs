@@ -248,6 +248,10 @@ impl Measure {
             "if" | "match" => self.statements += 1,
             // It lays out one value behind another.
             "extend" if before.iter().any(is_layout) => {}
+            // `ptr::copy(from, to, count)` shifts a list; `text.replace(old, new)` reads all of the text. With fewer
+            // arguments, both names mean one value.
+            "copy" => self.has_loop |= arguments(next) > 2,
+            "replace" => self.has_loop |= is_name && arguments(next) > 1,
             name => self.has_loop |= is_name && LOOPS.contains(&name) && is_call(next),
         }
     }
@@ -255,6 +259,20 @@ impl Measure {
 
 fn is_layout(token: &TokenTree) -> bool {
     is_word(Some(token), "Layout")
+}
+
+/// How many arguments a call has, if it is one without types.
+fn arguments(next: Option<&TokenTree>) -> u32 {
+    match next {
+        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis => {
+            let tokens = group.stream();
+            match tokens.is_empty() {
+                true => 0,
+                false => 1 + weight::separators(tokens),
+            }
+        }
+        _ => 0,
+    }
 }
 
 /// Whether a name is called: `name(…)` or `name::<T>(…)`. Otherwise it is a field.
@@ -318,6 +336,8 @@ mod tests {
             "if a { while let Some(b) = c.next() {} }",
             "a(|| loop {})",
             "self.a.extend(b)",
+            "ptr::copy(a.add(1), a, self.len - b)",
+            "path.replace('~', home)",
         ] {
             let text = format!("#[inline(always)] fn a() {{ {body} }}");
             assert_eq!(judge(&text, &Rules::default()), None, "{body}");
@@ -337,6 +357,9 @@ mod tests {
             "debug_assert!(self.a.iter().all(|b| b.is_c()), \"{}\", self.d()); self.a[i]",
             "let f: for<'a> fn(&'a u8) = self.f; f(&1)",
             "Self { a: A::new(), b: B::default() }",
+            "self.a.replace(b)",
+            "mem::replace(&mut self.a, b)",
+            "self.copy()",
         ] {
             let found = judge(&format!("fn a() {{ {body} }}"), &Rules::default());
             assert!(matches!(found, Some(Reason::Small(_))), "{body}: {found:?}");
