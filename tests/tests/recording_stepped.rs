@@ -177,7 +177,7 @@ pub(crate) fn has_each_task(said: &str, folder: &Folder, others: u64, has_totals
     } else {
         asked
     };
-    assert!(around > 1_000 && dropped > 0, "{around} {dropped} {said}");
+    assert!(around > 500 && dropped > 0, "{around} {dropped} {said}");
     assert!(
         around <= asked && around + dropped >= least,
         "{around} {dropped} {said}"

@@ -237,11 +237,11 @@ fn threads_whose_calls_are_all_only_counted_are_in_the_trace() {
             .run();
         let report = is_whole(&only_trace(&folder));
         let made = said(&outcome.stdout, "calls");
-        assert_eq!(
-            sum(&report, "whole_run", "calls"),
-            made,
-            "{end}: {report:#}"
-        );
+        let calls = sum(&report, "whole_run", "calls");
+        assert_eq!(calls, made, "{end}: {report:#}");
+        let counted = sum(&report, "whole_run", "counted");
+        let recorded = sum(&report, "threads", "recorded");
+        assert_eq!(recorded, 2 * (made - counted), "{end}: {report:#}");
         let threads = report["threads"].as_array().expect("threads");
         let has_no_records = |thread: &&Value| number(&thread["recorded"]) == 0;
         assert!(

@@ -90,6 +90,8 @@ impl Snapshot {
         self.used.clear();
         self.counts = Counts::default();
         self.has_zeros = false;
+        // A thread without chunks has none, and the last one's is not its own.
+        self.cursor = None;
         let generation = slot.generation.load(Ordering::Acquire);
         let state = slot.state.load(Ordering::Acquire);
         if state != state::LIVE && state != state::ENDED {
@@ -209,7 +211,6 @@ impl Snapshot {
 
     /// Copies the newest chunk, as far as it was written when the open calls were copied.
     fn copy_newest(&mut self, slot: &Slot, number: u64) -> Result<(u64, usize), NotCopied> {
-        self.cursor = None;
         let Some(calls) = ring::open_calls::of(slot) else {
             return self.copy_chunk(slot, number, None);
         };
