@@ -85,7 +85,7 @@ use crate::scope::Scope;
 ///
 /// On an `impl` block, a trait or an inline module it stands for the functions inside, also for those of modules
 /// inside. It leaves out functions that are not worth two clock reads. Such a function has no loop, waits for nothing,
-/// and runs less than about 90 instructions of its own, as far as the source shows. What cannot be traced is left out
+/// and runs less than about 70 instructions of its own, as far as the source shows. What cannot be traced is left out
 /// without a message. A function or scope inside that has the attribute itself keeps its own options.
 ///
 /// ```text

@@ -93,18 +93,25 @@ struct Paths {
 }
 
 impl Paths {
-    /// Those of a block or an arm, which leaves the function or goes on.
-    fn of_branch(instructions: u32, leaves: bool) -> Paths {
-        if leaves {
-            Paths {
-                through: 0,
-                leaving: instructions,
-            }
-        } else {
-            Paths {
-                through: instructions,
-                leaving: 0,
-            }
+    fn through(instructions: u32) -> Paths {
+        Paths {
+            through: instructions,
+            leaving: 0,
+        }
+    }
+
+    fn leaving(instructions: u32) -> Paths {
+        Paths {
+            through: 0,
+            leaving: instructions,
+        }
+    }
+
+    /// Those of a block or an arm, of which `last` is the last statement.
+    fn of_branch(tokens: &[TokenTree], last: &[TokenTree]) -> Paths {
+        match leaves(last) {
+            true => Paths::leaving(of_tokens(tokens)),
+            false => Paths::through(of_tokens(tokens)),
         }
     }
 
@@ -153,10 +160,10 @@ fn of_tokens(tokens: &[TokenTree]) -> u32 {
             token if is_word(Some(token), "match") => of_match(tokens, at),
             // `let … else { … }`: other forms of `else` belong to their `if`.
             token if is_word(Some(token), "else") => match tokens.get(at + 1) {
-                Some(TokenTree::Group(block)) => {
-                    let leaving = Paths::of_branch(instructions(block.stream()), true);
-                    (leaving.behind(BRANCH), at + 2)
-                }
+                Some(TokenTree::Group(block)) => (
+                    Paths::leaving(BRANCH + instructions(block.stream())),
+                    at + 2,
+                ),
                 _ => (Paths::default(), at + 1),
             },
             TokenTree::Punct(hash) if hash.as_char() == '#' => match tokens.get(at + 1) {
@@ -172,10 +179,7 @@ fn of_tokens(tokens: &[TokenTree]) -> u32 {
                 }
                 _ => (Paths::default(), at + 1),
             },
-            token => {
-                let through = of_token(token, &tokens[..at]);
-                (Paths::of_branch(through, false), at + 1)
-            }
+            token => (Paths::through(of_token(token, &tokens[..at])), at + 1),
         };
         paths = paths.then(next);
         at = end;
@@ -186,7 +190,7 @@ fn of_tokens(tokens: &[TokenTree]) -> u32 {
 /// `if … { … } else if … { … } else { … }`, which begins there; also where it ends.
 fn of_if(tokens: &[TokenTree], at: usize) -> (Paths, usize) {
     let Some((block, behind)) = block(tokens, at + 1) else {
-        return (Paths::of_branch(BRANCH, false), at + 1);
+        return (Paths::through(BRANCH), at + 1);
     };
     let condition = BRANCH + of_tokens(&tokens[at + 1..behind - 1]);
     let then = of_block(block);
@@ -202,7 +206,7 @@ fn of_if(tokens: &[TokenTree], at: usize) -> (Paths, usize) {
 /// `match … { … }`, which begins there; also where it ends.
 fn of_match(tokens: &[TokenTree], at: usize) -> (Paths, usize) {
     let Some((arms, behind)) = block(tokens, at + 1) else {
-        return (Paths::of_branch(BRANCH, false), at + 1);
+        return (Paths::through(BRANCH), at + 1);
     };
     let mut before = BRANCH + of_tokens(&tokens[at + 1..behind - 1]);
     let mut paths = Paths::default();
@@ -225,7 +229,7 @@ fn of_match(tokens: &[TokenTree], at: usize) -> (Paths, usize) {
         };
         let arm = match &rest[from..end] {
             [TokenTree::Group(body)] if body.delimiter() == Delimiter::Brace => of_block(body),
-            body => Paths::of_branch(of_tokens(body), leaves(body)),
+            body => Paths::of_branch(body, body),
         };
         paths = paths.or(arm);
         rest = &rest[end..];
@@ -241,7 +245,7 @@ fn of_block(block: &Group) -> Paths {
         _ => &tokens,
     };
     let last = statements.rsplit(ends).next().unwrap_or_default();
-    Paths::of_branch(of_tokens(&tokens), leaves(last))
+    Paths::of_branch(&tokens, last)
 }
 
 /// Whether a statement or an expression leaves the function, or its loop.
@@ -346,7 +350,7 @@ pub(crate) fn is_check(before: &[TokenTree]) -> bool {
     macro_name(before).is_some_and(|name| CHECKS.contains(&name.to_string().as_str()))
 }
 
-/// How many commas stand in a macro, outside of its groups.
+/// How many commas stand between arguments.
 pub(crate) fn separators(tokens: TokenStream) -> u32 {
     let is_comma = |token: &TokenTree| is_punct(Some(token), ',');
     let count = tokens.into_iter().filter(is_comma).count();

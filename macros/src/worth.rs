@@ -49,7 +49,7 @@ impl fmt::Display for Reason {
 
 /// From so many instructions on a function is worth it without a loop. Two clock reads take as long as about 200. The
 /// guess is low, because calls of small functions are inlined (`cargo xtask trial --rule` holds it against counts).
-const WORTH: u32 = 90;
+const WORTH: u32 = 70;
 
 /// With `#[inline]`, which a mark would hinder: in its callers, the compiler can leave out what a call does not need.
 const WORTH_INLINE: u32 = 130;

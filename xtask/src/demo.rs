@@ -23,7 +23,7 @@ const SECONDS: &str = "5";
 /// If something cannot be built or started, or no trace appears while the program runs.
 pub(crate) fn run() -> Result<()> {
     run_command(&mut cargo(
-        "build --release --package fdr-examples --example index_builder",
+        "build --release --package fdr-examples --no-default-features --example index_builder",
     ))?;
     run_command(&mut cargo("build --release --package fdr-cli --bin fdr"))?;
     let folder = work_folder("demo")?;

@@ -39,8 +39,7 @@ const ARRAYS: &str =
 
 /// See above.
 pub(super) struct EncoderState {
-    /// The facts, without functions and threads, which are in the tables.
-    /// Shared with nobody.
+    /// The facts, without functions and threads, which are in the tables. Nobody shares it.
     info: Arc<TraceInfo>,
     pub(super) functions: Functions,
     #[cfg(feature = "read")]

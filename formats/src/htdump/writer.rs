@@ -64,8 +64,7 @@ pub struct HtdumpWriter<W: Write> {
     /// An argument of an open call may follow.
     arguments: bool,
     output: EncoderState<W>,
-    /// The facts, without functions and threads, which have events of their own.
-    /// Shared with nobody.
+    /// The facts, without functions and threads, which have events of their own. Nobody shares it.
     info: Arc<TraceInfo>,
 }
 

@@ -8,7 +8,6 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Format, HAS_FOLDERS, Opener};
-
 use fdr_formats::text::owned;
 
 use super::staged::is_open_file;

@@ -64,8 +64,7 @@ impl Course {
         if self.one_in == 1 {
             return made;
         }
-        let all = Course { one_in: 1, ..*self }.of_scripts(0, made);
-        sampled(&all, self.one_in).count() as u64
+        self.sampled(made).count() as u64
     }
 
     /// Whether it has those.
@@ -98,14 +97,7 @@ impl Course {
     #[must_use]
     pub fn window(&self, from: u64, count: u64) -> Vec<u8> {
         if self.one_in > 1 {
-            let all = Course { one_in: 1, ..*self };
-            // Twice as many top-level calls as are wanted have so many edges, or the course ends before.
-            let mut made = 2 * self.one_in * from.saturating_add(count).max(EDGES);
-            while self.count_of(made) < from.saturating_add(count) && made < self.edges() {
-                made = made.saturating_mul(2);
-            }
-            let edges = all.of_scripts(0, made);
-            let wanted = sampled(&edges, self.one_in).skip(from as usize);
+            let wanted = self.sampled(u64::MAX).skip(from as usize);
             return wanted.take(count as usize).collect();
         }
         if !self.has_blocks {
@@ -142,17 +134,20 @@ impl Course {
         }
         window
     }
-}
 
-/// Those of the edges that are in the first of each `one_in` top-level calls.
-fn sampled(edges: &[u8], one_in: u64) -> impl Iterator<Item = u8> {
-    let (mut depth, mut top) = (0_u64, 0_u64);
-    edges.iter().copied().filter(move |edge| {
-        let is_entry = edge % 2 == 0;
-        top += u64::from(is_entry && depth == 0);
-        depth = if is_entry { depth + 1 } else { depth - 1 };
-        (top - 1).is_multiple_of(one_in)
-    })
+    /// Of the first `made` edges of the scripts, those that are in the sample.
+    fn sampled(&self, made: u64) -> impl Iterator<Item = u8> {
+        let course = *self;
+        let scripts = (0..).map_while(move |number| course.part(number));
+        let edges = scripts.flat_map(|script| script.edges(u64::MAX));
+        let (mut depth, mut top) = (0_u64, 0_u64);
+        edges.take(made as usize).filter(move |edge| {
+            let is_entry = edge % 2 == 0;
+            top += u64::from(is_entry && depth == 0);
+            depth = if is_entry { depth + 1 } else { depth - 1 };
+            (top - 1).is_multiple_of(course.one_in)
+        })
+    }
 }
 
 #[cfg(test)]
