@@ -38,7 +38,10 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         ("tidy", tidy::run(), "cargo xtask tidy"),
     ];
     for (name, result, again) in checks {
-        count(&mut tally, name, result, again);
+        tally.count(
+            name,
+            result.map_err(|error| format!("{error}; see `{again}`")),
+        );
     }
     let in_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
     let guard = crate::driver(&["guard"])
@@ -49,24 +52,11 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
             println!("SKIPPED: guard: what it says above");
             return Ok(tally);
         }
-        Ok((_, code)) => Err(format!("exit code {code:?}")),
+        Ok((_, code)) => Err(format!("exit code {code:?}; see `cargo xtask guard`")),
         Err(error) => Err(error),
     };
-    count(&mut tally, "guard", guard, "cargo xtask guard");
+    tally.count("guard", guard);
     Ok(tally)
-}
-
-fn count(tally: &mut Tally, name: &str, result: Result<()>, again: &str) {
-    match result {
-        Ok(()) => {
-            println!("{name}: ok");
-            tally.passed += 1;
-        }
-        Err(error) => {
-            println!("{name}: FAILED: {error}; see `{again}`");
-            tally.failed += 1;
-        }
-    }
 }
 
 /// The fuzzing program is a workspace of its own, which nothing else builds here.

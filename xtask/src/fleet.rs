@@ -59,16 +59,7 @@ fn build(tally: &mut Tally) {
         ("tool", tool),
         ("clippy and build", linted),
     ] {
-        match result {
-            Ok(()) => {
-                println!("fleet: {name}: ok");
-                tally.passed += 1;
-            }
-            Err(error) => {
-                println!("fleet: {name}: FAILED: {error}");
-                tally.failed += 1;
-            }
-        }
+        tally.count(&format!("fleet: {name}"), result);
     }
 }
 

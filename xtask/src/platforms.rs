@@ -78,7 +78,7 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     let check = "check --quiet --package fdr --package fdr-macros --package fdr-formats --package fdr-tracing \
                  --package fdr-parking-lot";
     let checked = run_command(&mut toolchain.cargo(check)?);
-    count(&mut tally, &format!("Rust {RUST}"), checked);
+    tally.count(&format!("Rust {RUST}"), checked);
     for needed in [LINKER, EMULATOR] {
         if on_path(needed).is_none() {
             skip(skips, &format!("aarch64: {needed} is not installed"))?;
@@ -106,7 +106,7 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         let outcome = built
             .clone()
             .and_then(|()| toolchain.records(program, arguments));
-        count(&mut tally, &format!("{program} on aarch64"), outcome);
+        tally.count(&format!("{program} on aarch64"), outcome);
     }
     Ok(tally)
 }
@@ -232,19 +232,6 @@ impl Toolchain {
             return Err(format!("its clock is not {CLOCK}: {information}"));
         }
         Ok(())
-    }
-}
-
-fn count(tally: &mut Tally, name: &str, outcome: Result<()>) {
-    match outcome {
-        Ok(()) => {
-            println!("test {name} ... ok");
-            tally.passed += 1;
-        }
-        Err(error) => {
-            println!("test {name} ... FAILED: {error}");
-            tally.failed += 1;
-        }
     }
 }
 

@@ -20,10 +20,12 @@ use xtask::process::{
 use xtask::readers::{self, Suite};
 
 /// How many checks passed and failed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
-    pub(crate) passed: u64,
-    pub(crate) failed: u64,
+    passed: u64,
+    failed: u64,
+    /// What failed in this process.
+    names: Vec<String>,
 }
 
 impl fmt::Display for Tally {
@@ -42,11 +44,34 @@ impl Tally {
         Some(Tally {
             passed: passed.parse().ok()?,
             failed: failed.parse().ok()?,
+            names: Vec::new(),
         })
     }
 
-    /// Prints the closing line; an error if anything failed.
+    /// Counts a check, and prints how it ended.
+    pub(crate) fn count(&mut self, name: &str, outcome: Result<()>) {
+        match outcome {
+            Ok(()) => {
+                println!("{name}: ok");
+                self.passed += 1;
+            }
+            Err(error) => {
+                println!("{name}: FAILED: {error}");
+                self.fail(name);
+            }
+        }
+    }
+
+    fn fail(&mut self, name: &str) {
+        self.failed += 1;
+        self.names.push(name.to_owned());
+    }
+
+    /// Prints what failed, and the closing line; an error if anything failed.
     pub(crate) fn close(self) -> Result<()> {
+        for name in &self.names {
+            println!("FAILED: {name}");
+        }
         println!("{self}");
         if self.failed == 0 {
             Ok(())
@@ -58,6 +83,7 @@ impl Tally {
     pub(crate) fn add(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.names.extend(other.names);
     }
 
     /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because no
@@ -74,12 +100,20 @@ impl Tally {
             println!("skipped: {count}");
         }
         if std::env::var_os("CI").is_some_and(|ci| ci == "true") {
-            self.failed += skipped.len() as u64;
+            skipped.iter().for_each(|line| self.fail(line));
         }
     }
 
-    /// Adds what a line of libtest says: `test result: ok. 3 passed; 1 failed; 0 ignored; …`.
-    fn add_suite(&mut self, line: &str) {
+    /// Adds what a line of libtest says: `test result: ok. 3 passed; 1 failed; 0 ignored; …`. `names` are the lines
+    /// that libtest has printed below `failures:`.
+    fn add_suite(&mut self, line: &str, names: &mut Vec<String>) {
+        if line == "failures:" {
+            // Above the first one of two such lists is what the tests printed.
+            names.clear();
+        }
+        if let Some(name) = line.strip_prefix("    ") {
+            names.push(name.to_owned());
+        }
         let Some((_, counts)) = line
             .strip_prefix("test result: ")
             .and_then(|l| l.split_once(". "))
@@ -95,7 +129,9 @@ impl Tally {
                 .unwrap_or(0)
         };
         self.passed += count("passed");
-        self.failed += count("failed");
+        let failed = count("failed");
+        self.failed += failed;
+        self.names.extend(names.drain(..).filter(|_| failed > 0));
     }
 }
 
@@ -272,25 +308,27 @@ pub(crate) fn suites(tests: &mut Command, out: &mut dyn Write) -> Result<Tally> 
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| cannot_run(tests, &error))?;
-    let mut tally = Tally::default();
+    let (mut tally, mut names) = (Tally::default(), Vec::new());
     if let Some(output) = child.stdout.take() {
         for line in BufReader::new(output).split(b'\n') {
             let line = line.map_err(|error| format!("reading the tests' output: {error}"))?;
             let line = String::from_utf8_lossy(&line);
             let _ = writeln!(out, "{line}");
-            tally.add_suite(&line);
+            tally.add_suite(&line, &mut names);
         }
     }
     let status = child.wait().map_err(|error| cannot_run(tests, &error))?;
     say_time(begin);
     if !status.success() && tally.failed == 0 {
-        let _ = writeln!(out, "`{}`: {status}", shown(tests));
-        tally.failed = 1;
+        let how = format!("`{}`: {status}", shown(tests));
+        let _ = writeln!(out, "{how}");
+        tally.fail(&how);
     }
     // A name or a `cfg` that no test has any more chooses nothing, and cargo is content.
     if tally == Tally::default() {
-        let _ = writeln!(out, "`{}`: no test was run", shown(tests));
-        tally.failed = 1;
+        let how = format!("`{}`: no test was run", shown(tests));
+        let _ = writeln!(out, "{how}");
+        tally.fail(&how);
     }
     Ok(tally)
 }
@@ -309,15 +347,31 @@ mod tests {
 
     #[test]
     fn suites_are_added_up() {
-        let mut tally = Tally::default();
-        tally.add_suite("test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s");
-        tally.add_suite(
-            "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out",
-        );
-        tally.add_suite("test some::test ... ok");
-        tally.add_suite("5 passed; 5 failed");
+        let printed = "
+            test result: ok. 12 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.10s
+            failures:
+
+            ---- a::b stdout ----
+                what it printed
+
+            failures:
+                a::b
+                c::d
+
+            test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out
+            test some::test ... ok
+            5 passed; 5 failed";
+        let (mut tally, mut names) = (Tally::default(), Vec::new());
+        for line in printed.lines() {
+            tally.add_suite(
+                line.strip_prefix("            ").unwrap_or(line),
+                &mut names,
+            );
+        }
         assert_eq!(tally.to_string(), "15 passed, 2 failed");
-        assert_eq!(Tally::parse("15 passed, 2 failed\n"), Some(tally));
+        assert_eq!(tally.names, ["a::b", "c::d"]);
+        let read = Tally::parse("15 passed, 2 failed\n").expect("a tally");
+        assert_eq!((read.passed, read.failed), (15, 2));
         assert_eq!(Tally::parse("15 passed"), None);
     }
 
@@ -346,13 +400,7 @@ mod tests {
             tally("echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out'"),
             (0, 1)
         );
-        assert!(
-            Tally {
-                passed: 3,
-                failed: 1
-            }
-            .close()
-            .is_err()
-        );
+        let failed = Tally::parse("3 passed, 1 failed").expect("a tally");
+        assert!(failed.close().is_err());
     }
 }

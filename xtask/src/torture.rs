@@ -221,11 +221,16 @@ fn torture(options: &Options) -> Result<Tally> {
         rows.push((case, one(case, options, profile)?));
     }
     print!("\n{}", table(&rows));
-    let passed = rows.iter().filter(|(_, row)| row.good).count() as u64;
-    Ok(Tally {
-        passed,
-        failed: rows.len() as u64 - passed,
-    })
+    let mut tally = Tally::default();
+    for (case, row) in rows {
+        let outcome = if row.good {
+            Ok(())
+        } else {
+            Err("see the table".to_owned())
+        };
+        tally.count(&format!("torture {}", case.name), outcome);
+    }
+    Ok(tally)
 }
 
 /// Runs a case; its failures are printed as they come.
