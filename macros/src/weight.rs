@@ -8,7 +8,7 @@ use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 use crate::items::{is_punct, is_word};
 
 /// Methods and functions that compile to a few instructions, beside those of a closure that they are given.
-const LIGHT: [&str; 51] = [
+const LIGHT: [&str; 44] = [
     "and_then",
     "as_bytes",
     "as_deref",
@@ -30,13 +30,6 @@ const LIGHT: [&str; 51] = [
     "get_unchecked",
     "get_unchecked_mut",
     "into",
-    "is_empty",
-    "is_err",
-    "is_nan",
-    "is_none",
-    "is_ok",
-    "is_some",
-    "is_some_and",
     "iter",
     "len",
     "map",
@@ -325,9 +318,10 @@ fn of_token(token: &TokenTree, before: &[TokenTree]) -> u32 {
 
 fn of_group(group: &Group, before: &[TokenTree]) -> u32 {
     let own = match (group.delimiter(), before.last()) {
-        (Delimiter::Parenthesis, Some(TokenTree::Ident(name))) => call(&name.to_string()),
-        // `name::<T>(…)`
-        (Delimiter::Parenthesis, Some(TokenTree::Punct(tip))) if tip.as_char() == '>' => CALL,
+        (Delimiter::Parenthesis, Some(TokenTree::Ident(name))) => call(&name.to_string(), group),
+        (Delimiter::Parenthesis, Some(TokenTree::Punct(tip))) if tip.as_char() == '>' => {
+            name_before_types(before).map_or(CALL, |name| call(&name.to_string(), group))
+        }
         _ if is_check(before) => return BRANCH,
         // Macros that fill a collection, or print, do so argument by argument.
         _ if macro_name(before).is_some() => MACRO + CALL * separators(group.stream()),
@@ -357,17 +351,46 @@ pub(crate) fn separators(tokens: TokenStream) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX / CALL)
 }
 
+/// The name of `name::<T>`.
+fn name_before_types(tokens: &[TokenTree]) -> Option<&Ident> {
+    let mut open = 0;
+    for at in (0..tokens.len()).rev() {
+        match &tokens[at] {
+            TokenTree::Punct(tip) if tip.as_char() == '>' => open += 1,
+            TokenTree::Punct(tip) if tip.as_char() == '<' => open -= 1,
+            _ => {}
+        }
+        if open == 0 {
+            return match &tokens[..at] {
+                [
+                    ..,
+                    TokenTree::Ident(name),
+                    TokenTree::Punct(_),
+                    TokenTree::Punct(_),
+                ] => Some(name),
+                _ => None,
+            };
+        }
+    }
+    None
+}
+
 /// What a call of that name costs its caller.
-fn call(name: &str) -> u32 {
+fn call(name: &str, arguments: &Group) -> u32 {
     const KEYWORDS: [&str; 5] = ["if", "in", "match", "return", "while"];
     if KEYWORDS.contains(&name) {
         return 0;
     }
     // `Some(…)` and other constructors begin with a capital.
-    if LIGHT.contains(&name) || name.starts_with(char::is_uppercase) {
-        return BRANCH;
-    }
-    CALL
+    let is_light = match name {
+        // Of a cell.
+        "get" => arguments.stream().is_empty(),
+        "set" => separators(arguments.stream()) == 0,
+        _ => {
+            LIGHT.contains(&name) || name.starts_with("is_") || name.starts_with(char::is_uppercase)
+        }
+    };
+    if is_light { BRANCH } else { CALL }
 }
 
 fn is_cfg(attribute: TokenStream) -> bool {
@@ -388,8 +411,12 @@ mod tests {
         assert_eq!(of("self.a"), 0);
         assert_eq!(of("f(a, g(b)); c.h()"), 3 * CALL);
         assert_eq!(of("h::<T>()"), 1 + CALL);
+        assert_eq!(of("h::<Vec<T>>() + a.cast::<T>()"), 4 + CALL + BRANCH);
+        assert_eq!(of("(a as Vec<T>)(b); <T>(c)"), 2 + CALL);
         assert_eq!(of("a + b[c] * d?"), 2 + 2 * INDEX);
         assert_eq!(of("Some(self.a.as_ref().unwrap())"), 3 * BRANCH);
+        assert_eq!(of("a.set(a.get()); a.is_b()"), 3 * BRANCH);
+        assert_eq!(of("a.set(b, c); a.get(d)"), 2 * CALL);
         assert_eq!(of("return (a)"), 0);
     }
 
