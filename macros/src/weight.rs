@@ -55,22 +55,6 @@ const LIGHT: [&str; 44] = [
     "wrapping_sub",
 ];
 
-/// Macros that do next to nothing in a call that goes well.
-const CHECKS: [&str; 12] = [
-    "assert",
-    "assert_eq",
-    "assert_ne",
-    "bail",
-    "debug_assert",
-    "debug_assert_eq",
-    "debug_assert_ne",
-    "matches",
-    "panic",
-    "todo",
-    "unimplemented",
-    "unreachable",
-];
-
 const CALL: u32 = 10;
 const MACRO: u32 = 40;
 const BRANCH: u32 = 3;
@@ -317,12 +301,16 @@ fn of_token(token: &TokenTree, before: &[TokenTree]) -> u32 {
 }
 
 fn of_group(group: &Group, before: &[TokenTree]) -> u32 {
+    if let Some(run) = check(before) {
+        let arguments: Vec<TokenTree> = group.stream().into_iter().collect();
+        let arguments = arguments.split(|token| is_punct(Some(token), ','));
+        return BRANCH + arguments.take(run).map(of_tokens).sum::<u32>();
+    }
     let own = match (group.delimiter(), before.last()) {
         (Delimiter::Parenthesis, Some(TokenTree::Ident(name))) => call(&name.to_string(), group),
         (Delimiter::Parenthesis, Some(TokenTree::Punct(tip))) if tip.as_char() == '>' => {
             name_before_types(before).map_or(CALL, |name| call(&name.to_string(), group))
         }
-        _ if is_check(before) => return BRANCH,
         // Macros that fill a collection, or print, do so argument by argument.
         _ if macro_name(before).is_some() => MACRO + CALL * separators(group.stream()),
         (Delimiter::Bracket, Some(TokenTree::Ident(_) | TokenTree::Group(_))) => INDEX,
@@ -341,7 +329,18 @@ fn macro_name(before: &[TokenTree]) -> Option<&Ident> {
 
 /// Whether what follows are the arguments of a macro that does next to nothing in a call that goes well.
 pub(crate) fn is_check(before: &[TokenTree]) -> bool {
-    macro_name(before).is_some_and(|name| CHECKS.contains(&name.to_string().as_str()))
+    check(before).is_some()
+}
+
+/// How many of the arguments that follow run in a release, if they are those of a check.
+fn check(before: &[TokenTree]) -> Option<usize> {
+    match macro_name(before)?.to_string().as_str() {
+        "assert" | "matches" => Some(1),
+        "assert_eq" | "assert_ne" => Some(2),
+        "bail" | "panic" | "todo" | "unimplemented" | "unreachable" => Some(0),
+        "debug_assert" | "debug_assert_eq" | "debug_assert_ne" => Some(0),
+        _ => None,
+    }
 }
 
 /// How many commas stand between arguments.
@@ -484,6 +483,8 @@ mod tests {
         let arguments = |count: usize| of(&format!("b!{{ {} }}", "A::B, ".repeat(count)));
         assert_eq!((arguments(9), arguments(3)), (130, 70));
         assert_eq!(of("assert_eq!(b, c, \"{} {} {}\", d, e(f), g)"), BRANCH);
+        let checks = "assert!(f(a), b()); assert_ne!(f(), 1 + f(), \"\"); debug_assert!(f()); matches!(f(), A(_))";
+        assert_eq!(of(checks), 4 * BRANCH + 4 * CALL + 1);
     }
 
     #[test]
