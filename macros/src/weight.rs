@@ -353,25 +353,20 @@ pub(crate) fn separators(tokens: TokenStream) -> u32 {
 /// The name of `name::<T>`.
 fn name_before_types(tokens: &[TokenTree]) -> Option<&Ident> {
     let mut open = 0;
-    for at in (0..tokens.len()).rev() {
-        match &tokens[at] {
-            TokenTree::Punct(tip) if tip.as_char() == '>' => open += 1,
-            TokenTree::Punct(tip) if tip.as_char() == '<' => open -= 1,
-            _ => {}
-        }
-        if open == 0 {
-            return match &tokens[..at] {
-                [
-                    ..,
-                    TokenTree::Ident(name),
-                    TokenTree::Punct(_),
-                    TokenTree::Punct(_),
-                ] => Some(name),
-                _ => None,
-            };
-        }
+    let begin = tokens.iter().rposition(|token| {
+        let is = |tip| i32::from(is_punct(Some(token), tip));
+        open += is('>') - is('<');
+        open == 0
+    })?;
+    match &tokens[..begin] {
+        [
+            ..,
+            TokenTree::Ident(name),
+            TokenTree::Punct(_),
+            TokenTree::Punct(_),
+        ] => Some(name),
+        _ => None,
     }
-    None
 }
 
 /// What a call of that name costs its caller.
