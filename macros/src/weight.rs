@@ -338,8 +338,7 @@ fn check(before: &[TokenTree]) -> Option<usize> {
         "assert" | "matches" => Some(1),
         "assert_eq" | "assert_ne" => Some(2),
         "bail" | "panic" | "todo" | "unimplemented" | "unreachable" => Some(0),
-        "debug_assert" | "debug_assert_eq" | "debug_assert_ne" => Some(0),
-        _ => None,
+        name => name.starts_with("debug_assert").then_some(0),
     }
 }
 
@@ -354,8 +353,7 @@ pub(crate) fn separators(tokens: TokenStream) -> u32 {
 fn name_before_types(tokens: &[TokenTree]) -> Option<&Ident> {
     let mut open = 0;
     let begin = tokens.iter().rposition(|token| {
-        let is = |tip| i32::from(is_punct(Some(token), tip));
-        open += is('>') - is('<');
+        open += i32::from(is_punct(Some(token), '>')) - i32::from(is_punct(Some(token), '<'));
         open == 0
     })?;
     match &tokens[..begin] {

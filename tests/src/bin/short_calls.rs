@@ -4,8 +4,9 @@
 //! ```text
 //! short_calls THREADS MILLISECONDS [abort]   -> lines: calls N, long N
 //! ```
-//! With `abort` it crashes then. With `late` many short-lived threads follow before that. With `in-turn` there is one thread at a time. With `fork` its only thread forks in the
-//! midst of a call, and both processes go on: lines PROCESS calls N.
+//! With `abort` it crashes then. With `late` many short-lived threads follow before that, one after another. With
+//! `in-turn` there is one thread at a time. With `fork` its only thread forks in the midst of a call, and both processes
+//! go on: lines PROCESS calls N.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -88,13 +89,15 @@ fn main() {
             }
         }
     });
-    for _ in 0..if is("late") { 200 } else { 0 } {
+    for _ in 0..if is("late") { 100 } else { 0 } {
         let short = std::thread::spawn(|| {
             let sum = (0..100).fold(0, |sum, _| sum ^ small(sum));
             CALLS.fetch_add(500, Ordering::Relaxed);
             black_box(sum)
         });
         let _ = short.join();
+        // Now and then functions are timed for a moment. The threads last longer than that, even on a busy machine.
+        std::thread::sleep(Duration::from_millis(5));
     }
     println!("calls {}", CALLS.load(Ordering::Relaxed));
     println!("long {}", LONG.load(Ordering::Relaxed));
