@@ -1,6 +1,6 @@
 //! A note as a class and some values with names, for formats whose events have such values. Every note has exactly one
-//! such form, and comes back from it byte for byte, but for the recorder's filler. What this version does not know is
-//! one value: the body.
+//! such form, and comes back from it byte for byte, except for the recorder's filler. A body that this version does not
+//! know is a single value, `data`.
 //!
 //! | note | values, in their order |
 //! | --- | --- |

@@ -1,4 +1,5 @@
-//! How long a thread was in which state, by the [`Schedule`] of its trace. This file must never give a time for a stretch of which a part is not known.
+//! How long a thread was in which state, by the [`Schedule`] of its trace. If the states of a stretch of time are known
+//! only in part, this file must never give times for it.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Arguments and results of calls: what the options `args`, `ret` and `err` say, and the code that records it. Nothing
-//! is recorded that nobody asked for, and `args` alone takes no text. The code names nothing but `fdr::private`, its own
-//! variables, and what a person wrote.
+//! Arguments and results of calls: what the options `args`, `ret` and `err` say, and the code that records it. It must
+//! never record what nobody asked for, and `args` alone records no text. The code names nothing but `fdr::private`, its
+//! own variables, and what a person wrote.
 
 use proc_macro2::{Delimiter, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
 

@@ -1,6 +1,6 @@
-//! Bodies that clippy compares with the one form that it accepts: `clone` of a type that is `Copy`, and
-//! `partial_cmp` of one that is `Ord`. With a guard in front they have another form. It must find
-//! exactly the forms that clippy accepts, so that every other body is reported as ever.
+//! Bodies that clippy compares with the one form that it accepts: `clone` of a type that is `Copy`, and `partial_cmp`
+//! of one that is `Ord`. With a guard in front, such a body has another form. This file must find exactly the forms
+//! that clippy accepts, so that clippy still reports every other body.
 
 use crate::items::{is_punct, is_word};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};

@@ -1,4 +1,5 @@
-//! What a person has to mend, each at its place in the source. It must never lose one: the compiler shows all of them.
+//! The mistakes in a use of the attribute, each with its place in the source. This file must never lose one, so that
+//! the compiler shows all of them.
 
 use std::fmt;
 

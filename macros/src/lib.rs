@@ -1,6 +1,6 @@
-//! `#[traced]`: the attribute of the `fdr` flight data recorder. Use it as `fdr::traced`; this crate
-//! is only where the compiler wants it to be. It must never run anything but token work, and its
-//! expansions name nothing but `fdr::private`.
+//! `#[traced]`: the attribute of the `fdr` flight data recorder. Use it as `fdr::traced`. It has a crate of its own
+//! because the compiler wants that of a macro. It must never do anything but read and write tokens, and its expansions
+//! name nothing but `fdr::private`.
 //!
 //! | file | what it does |
 //! | --- | --- |

@@ -1,5 +1,6 @@
-//! The parameters of a signature, and the names that they bind by value, found in tokens. Code must be correct without
-//! these names. A signature that cannot be read has none, and then only the order in which parameters drop differs.
+//! The parameters of a signature, and the names that they bind by value, found in tokens. A signature that cannot be
+//! read has no names here. Code must be correct without them: then only the order in which parameters are dropped
+//! differs.
 
 use proc_macro2::{Delimiter, Ident, Spacing, TokenStream, TokenTree};
 

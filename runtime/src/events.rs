@@ -1,6 +1,6 @@
-//! From the values of an event or of a call's arguments to the bytes of a note (`fdr_formats::notes`), on the stack of the caller. It must never
-//! allocate or lock. Values that print themselves run code of the program here. All functions are async-signal-safe as
-//! long as that code is.
+//! Makes the bytes of a note (`fdr_formats::notes`) from the values of an event or the arguments of a call, on the
+//! stack of the caller. It must never allocate or lock. A value's own `Display` or `Debug` is code of the program that
+//! runs here. All functions are async-signal-safe if that code is.
 
 use core::fmt::{self, Write};
 use core::num::NonZero;

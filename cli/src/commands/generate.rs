@@ -1,5 +1,5 @@
-//! `fdr generate`, hidden: what a package of the tool has beside it, completions for shells and man pages,
-//! made of the command line itself. For `cargo xtask dist`. Must never be needed to use the tool.
+//! `fdr generate`, a hidden command for `cargo xtask dist`: it makes completions for shells and man pages from the
+//! command line's own description. Must never be needed to use the tool.
 
 use std::path::PathBuf;
 

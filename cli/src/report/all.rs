@@ -1,4 +1,5 @@
-//! One pass over a trace for its figures. Commands that compare calls with what is usual take those of all functions.
+//! One pass over a trace for its figures. Commands that compare calls with usual calls take the figures of all
+//! functions from here.
 
 use std::path::Path;
 

@@ -2,8 +2,8 @@
 //! summed up by function. Must never match calls by itself.
 //!
 //! The time of a clipped call that lies inside the trace counts for total and self, and never for minimum, mean,
-//! percentiles and maximum. A call of an untimed function is as wide as the calls in it: what passed beside them is
-//! its caller's.
+//! percentiles and maximum. A call of an untimed function lasts as long as the timed calls inside it. The rest of its
+//! time is its caller's.
 //!
 //! Nothing in here hashes or allocates per event, and no depth that a file claims is believed.
 

@@ -1,7 +1,7 @@
 //! Figures of the whole run, from the totals that the recorder keeps for each thread and function (`FDR_KEEP`). They
 //! count every call that has ended, also calls whose records are overwritten, and calls that left none. The states of
-//! threads are those of the calls with records, and are told as shares. Else this file must never mix its figures with
-//! those of the records.
+//! threads are shares that come from the calls with records. With this one exception, the file must never mix its
+//! figures with those of the records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

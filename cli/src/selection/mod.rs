@@ -1,7 +1,7 @@
-//! Which part of a trace a command looks at: the options `--thread`, `--task`, `--function`, `--since`, `--until`, `--last`
-//! and `--filter`; and [`of_calls`], which calls of it are listed. They are the same in every command that reads a trace.
-//! A selected trace is a source around a source, so that no command knows of it. Must never stand between a trace and its
-//! reader where nothing is selected.
+//! Which part of a trace a command looks at: the options `--thread`, `--task`, `--function`, `--since`, `--until`,
+//! `--last` and `--filter`; and [`of_calls`], which calls of it are listed. They are the same in every command that
+//! reads a trace. A selected trace is a source that wraps the source of the whole trace, so no command needs to know of
+//! the selection. If nothing is selected, there must be no such wrapper.
 //!
 //! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
 //! has a synthetic exit. So every command and every format shows such a call as clipped.

@@ -1,7 +1,7 @@
-//! What a piece of a thread must know of earlier calls, if it is followed without having seen them. Calls
-//! that begin and end in the piece need no past. The exit of an earlier call is kept, with the ticks that
-//! the piece spent in calls directly inside it. Any other need of the past makes the piece unclear: it is
-//! followed again in its turn. Must never join to another result than one look at everything in order.
+//! What a piece of a thread must know of earlier calls, if it is followed without having seen them. Calls that begin
+//! and end in the piece need no past. The exit of an earlier call is kept, with the ticks that the piece spent in calls
+//! directly inside it. Any other need of the past makes the piece unclear: it is followed again in its turn. The joined
+//! result must never differ from that of following all calls in order.
 
 use super::rule::NEAR;
 use crate::model::{Call, FunctionId};

@@ -11,12 +11,11 @@
 //! | 1 | 3 | `fdr:class` | u8 class, u64 description, u32 count, count u64 descriptions of fields |
 //! | 1 | 4 | `fdr:name` | u32 id, u32 line, u8 what it stands for, text name, text file |
 //!
-//! A description has: bits 0 to 7 the kind of note, 8 to 15 the form, 16 to 23 the level, 24 there is a span, 32 to 63
-//! the name, or the function of the call. That of a field: bits 0 to 31 the name, 32 to 39 the type, 40 to 47 the place, 48 the text was cut, 49 the
-//! text is no UTF-8.
+//! The bits of the two kinds of descriptions are those of [`note_class`](crate::note_class).
 //!
-//! A field is a u64, i64 or f64, or a u8 for truth. A text is UTF-8 up to a zero, behind a u64 of the bytes of the whole
-//! text if it was cut. Bytes, and a text that is no UTF-8 or has a zero: u32 bytes that are here, the u64, the bytes.
+//! A number or an address is a u64, i64 or f64, and a truth value is a u8. A text is UTF-8 with a zero behind it. If
+//! the text was cut, a u64 in front has the size of the whole text. Bytes, and a text that is no UTF-8 or has a zero
+//! inside, are: u32 number of the bytes that follow here, u64 number of all bytes, the bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;

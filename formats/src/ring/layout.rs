@@ -22,11 +22,11 @@
 //! | | 168 | the program's name, 64 bytes, padded with NULs |
 //! | | 232 | bytes from a slot to its open calls; 0 = the slots have none, as in older rings |
 //! | | 240 | offset of the identity; 0 = none, as in older rings |
-//! | identity, 784 bytes | | whom the ring is of, as [`Identity`](crate::identity::Identity) has it, padded with NULs |
 //! | | 248 | offset of the control block ([`super::control`]); 0 = none, as in older rings |
 //! | | 256, 264 | offset of the first thread's totals, bytes from one thread's to the next's; 0 = there are none, as in older rings |
 //! | | 272, 280 | offset and bytes of what is known of thread states ([`super::schedule`]); 0 = nothing, as in older rings |
 //! | | 288, 296 | offset and bytes of the files that were loaded into the program, as payloads of XRay files have them ([`crate::xray::payload`], kind 21); 0 = none, as in older rings |
+//! | identity, 784 bytes | | whom the ring is of, as [`Identity`](crate::identity::Identity) has it, padded with NULs |
 //! | counter, one at each 128 bytes | 4096, up to the slots, at most 128 | records of threads that have no region, one CPU's; none in rings whose slots begin there |
 //! | slot, 128 bytes | 0 | cursor: address of the next free byte |
 //! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
@@ -38,18 +38,19 @@
 //! | | 116 | u32: chunks that have space, from the region's start; 0 in rings whose regions have all of it |
 //! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
 //! | | 8, 16 | records made before it, bytes used once it is closed |
-//! | open calls of a slot, 8192 bytes | 0, 1, 2 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (a byte each); calls that left no records (6 bytes) |
+//! | open calls of a slot, 10,240 bytes; 8192 in older rings | 0, 1, 2 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (a byte each); calls that left no records (6 bytes) |
 //! | | 16 | the cursor behind the record that is being published, or 0. If the slot's cursor has this value, the fields from 40 to 63 are true |
 //! | | 24 | ticks of the shortest call that leaves records |
 //! | | 40, 41 | how many calls have their entry in a chunk; the number of a frame |
 //! | | 48, 56 | that frame's calls inside without records; the ticks that they took |
 //! | | 64 | frames, 40 bytes each: the first stands for the thread, then one for each open call, outermost first |
+//! | | 8192, 8200 | word of the arguments of open calls, and the arguments ([`super::arguments`]) |
 //! | frame, 40 bytes | 0, 4, 8 | low half of the entry record, CPU (u32 each); tick of the entry |
 //! | | 16, 24 | calls inside without records since the thread's record before; the ticks that they took |
 //! | | 32 | ticks of all calls inside that have ended |
 //! | totals, 64 KiB, one for each slot, and a last one for ended threads | 0 | u32: rows in use |
 //! | | 128 | by function id, u32: number of the function's row, from 1; 0 = none |
-//! | row, 2048 bytes, from 65536 behind the totals' start | 0 | u32: the function; 0 = all that have no row of their own |
+//! | row, 2112 bytes, from 65536 behind the totals' start | 0 | u32: the function; 0 = all that have no row of their own |
 //! | | 8, 16 | calls that have ended with a time, and without one |
 //! | | 24, 32, 40 | ticks of the calls with a time: total, self, the longest |
 //! | | 64 | 248 counts of calls by their length (`crate::lengths`) |

@@ -10,7 +10,7 @@
 //! | `clock` | the clock of the records |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
-//! | [`arguments`] | the arguments of those calls, pure |
+//! | [`arguments`] | the arguments of open calls, pure |
 //! | [`open_calls`] | the open calls of a thread whose short calls leave no records, pure |
 //! | `live` | totals and open calls of a process that runs |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |

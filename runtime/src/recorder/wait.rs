@@ -1,6 +1,6 @@
-//! Waits: a thread that waits for another one, and what that one was in when the wait began. `sync` calls this for its
-//! locks, conditions and channels. All functions but [`name`] are async-signal-safe. This file must never guess: a
-//! holder or a function that is not certain is not known.
+//! Waits: which thread a thread waits for, and the function that the other thread was in when the wait began. `sync`
+//! calls this for its locks, conditions and channels. All functions but [`name`] are async-signal-safe. This file must
+//! never guess: a holder or a function that is not certain is not known.
 //!
 //! A thread leaves itself in a word of the lock that it holds: its id, and the place of its slot. A thread that waits
 //! finds the slot by that place, and reads the innermost open call there. The protocol is that of

@@ -3,8 +3,8 @@
 //! that are due when the process ends are made then. Nothing here may make a thread of the program wait, except in a
 //! panic and at the exit.
 //!
-//! One trigger dumps at most once in its limit. Requests that come earlier are dropped. A dump that fails is told of
-//! once, until one succeeds.
+//! One trigger dumps at most once in its limit. Requests that come earlier are dropped. If dumps fail, only the first
+//! failure is printed, until a dump succeeds.
 
 mod calls;
 mod kept;

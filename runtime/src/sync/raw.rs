@@ -1,6 +1,6 @@
-//! What locks of another library know for the recorder: what the crate `fdr-parking-lot` uses, and nobody else, because
-//! it changes without notice. No guard remembers here who holds a lock, so the caller says it. This file must never
-//! keep a thread waiting, but for the looks at a lock that may be free again at once.
+//! What the locks of another library tell the recorder. Only the crate `fdr-parking-lot` uses this, because it changes
+//! without notice. No guard here remembers who holds a lock, so the caller says it. This file must never keep a thread
+//! waiting, except for the first 10 µs, in which the thread looks whether the lock is free again.
 
 use std::time::Instant;
 

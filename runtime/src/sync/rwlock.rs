@@ -1,5 +1,5 @@
-//! The lock of the standard library that many threads may read at once. It knows its writer while recording is on, and
-//! its reader if there is one alone.
+//! The lock of the standard library that many threads may read at once. While recording is on, it knows its writer, and
+//! its reader if there is only one.
 
 use core::any::type_name;
 use core::fmt;

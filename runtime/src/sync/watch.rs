@@ -1,6 +1,7 @@
 //! What a lock, a condition or a channel knows for the recorder: its name, who holds it, and the wait that is under
 //! way. While recording is off, all of this is one load and one branch, and one store where a lock is given back. This
-//! file must never keep a thread waiting, but for the looks at a lock that may be free again at once.
+//! file must never keep a thread waiting, except for the first 10 µs, in which the thread looks whether the lock is
+//! free again.
 
 use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering};

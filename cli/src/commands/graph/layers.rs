@@ -1,7 +1,7 @@
-//! Where the boxes of a graph are, and the ways of its arrows. Each box has a layer below those that call it. A crate puts
-//! the layers into an order with few crossings, and finds the places in them. Arrows that span several layers have a
-//! place in each, and each arrow has one for its label. Must never hand a circle to the crate: of a recursion one arrow
-//! goes upwards.
+//! Where the boxes of a graph are, and the ways of its arrows. Each box has a layer below those that call it. A crate
+//! puts the layers into an order with few crossings, and finds the places in them. Arrows that span several layers have
+//! a place in each, and each arrow has one for its label. Must never hand a circle to the crate. So one arrow of each
+//! recursion is turned round.
 
 use std::collections::HashMap;
 

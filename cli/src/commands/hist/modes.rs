@@ -1,10 +1,10 @@
 //! The modes of a distribution: groups of calls with about the same duration, with few calls between the groups. Must
 //! never take the ragged edge of one group for two.
 //!
-//! The durations are looked at by their logarithms, because a mode is as wide as a part of its duration. Their density is
-//! smoothed. Two tops of it are two modes if the lowest place between them is lower than a half of the lower top, and if
-//! chance does not explain the difference: the calls near the lower top exceed those near the lowest place by four
-//! standard deviations. What fails that is one mode.
+//! This file looks at the logarithms of the durations, because a mode of longer durations is wider in proportion. It
+//! smooths their density. Two peaks of the density are two modes under two conditions: the lowest place between them is
+//! lower than half of the lower peak, and chance does not explain the difference. That is, the calls near the lower
+//! peak exceed those near the lowest place by four standard deviations. Otherwise the two peaks are one mode.
 
 use super::durations::Durations;
 

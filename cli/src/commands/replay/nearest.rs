@@ -1,5 +1,6 @@
-//! The calls and notes that are nearest to a moment: a pass over the trace that keeps so many of them and no more. A call
-//! is as near as its nearest moment, so the calls around a call are as near as that call, and are kept with it.
+//! The calls and notes that are nearest to a moment: a pass over the trace that keeps so many of them and no more. The
+//! distance of a call is that of its nearest moment. So the calls around a call are at least as near as that call, and
+//! are kept with it.
 
 use std::collections::{BinaryHeap, HashMap};
 

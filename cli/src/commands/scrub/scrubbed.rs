@@ -1,4 +1,5 @@
-//! A trace around a trace, of which nothing but the rule's words come out. Must never give its inner source away.
+//! A source that wraps the source of a trace, and gives only the names that the rule allows. Must never hand out the
+//! wrapped source.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};

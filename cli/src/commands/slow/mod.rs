@@ -1,4 +1,4 @@
-//! `fdr slow`: the slowest calls, and where their time went that a usual call does not take.
+//! `fdr slow`: the slowest calls, and where they spent the time that a usual call does not take.
 
 mod cause;
 pub(in crate::commands) mod document;

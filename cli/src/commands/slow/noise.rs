@@ -1,5 +1,6 @@
-//! What the system does to any call now and then, and what is therefore no finding: a thread is preempted, gets a CPU late
-//! after a wait, or is interrupted. Must never be asked where a trace knows no states, nor of calls that the user chose.
+//! Delays that the system causes in any call now and then, and that are therefore no finding: a thread is preempted,
+//! gets a CPU late after a wait, or is interrupted. Must never be asked about a trace without states, nor about calls
+//! that the user chose.
 
 use fdr_formats::model::State;
 use fdr_formats::states::States;

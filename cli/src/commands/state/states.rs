@@ -1,5 +1,5 @@
-//! The state of every thread at a moment, if the trace knows its context switches. Must never say that a thread was in a
-//! state since a time, if it may have been in it before.
+//! The state of every thread at a moment, if the trace knows its context switches. Must never say since when a thread
+//! was in a state, if the thread may have been in that state before.
 
 use std::collections::HashSet;
 

@@ -1,6 +1,6 @@
-//! How long the functions ran and were off their CPUs between two looks: by the records of the threads, and by the context
-//! switches that the ring keeps. Only what was recorded since the look before is copied. Must never guess: it ends where
-//! the switches are known to.
+//! How long functions were on a CPU and off it between two readings of a process, by the records of the threads and the
+//! context switches in the ring. Only what was recorded since the last reading is copied. Must never guess: the figures
+//! end at the last known switch.
 
 use std::collections::{BTreeMap, HashMap};
 

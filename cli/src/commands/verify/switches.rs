@@ -1,5 +1,5 @@
-//! Whether the switches of each thread make sense: one that runs stops before it runs again. Must never ask for more than
-//! the trace says it has: where switches were lost, all is possible.
+//! Whether the switches of each thread make sense: one that runs stops before it runs again. Must never report an error
+//! where the trace says that switches were lost, because any switch may be missing there.
 
 use std::collections::HashMap;
 

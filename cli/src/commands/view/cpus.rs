@@ -1,5 +1,6 @@
-//! On which CPU a thread was, as its records say it. Memory is bounded: stays that are near to each other are joined when
-//! there are too many, and then count their changes. Must never show a CPU before the record that names it.
+//! On which CPU a thread was, as its records say it. Memory is bounded: if there are too many stays on a CPU, adjacent
+//! stays are joined, and the joined stay has the number of changes. Must never show a CPU before the record that names
+//! it.
 
 /// Stays that a page keeps of all threads together, and those that it keeps of a thread in any case.
 const MOST_STAYS: usize = 1_000_000;

@@ -1,5 +1,6 @@
-//! The page as `cli/page/` made it, which is committed: one text with script and style inside, whose sums its policy
-//! names. Served, the page asks for its data; else they stand in it. Must never put text of a trace into the page but encoded.
+//! The committed page, as `cli/page/` built it: one text with script and style inside. Its security policy names the
+//! checksums of both. If the page is served, it asks for its data. In a file to send, the data stand inside. Must never
+//! put text of a trace into the page unless it is encoded.
 
 /// What `npm run build` made.
 const PAGE: &str = include_str!("../../../page/dist/page.html");

@@ -1,5 +1,5 @@
-//! The models of a wait: a thread that waits for an object looks at who holds it, and at the call that the holder is in.
-//! The call must be one that the holder was in while it held the object.
+//! The models of a wait: a thread that waits for an object reads which thread holds the object, and the call that the
+//! holder is in. The holder must have been in that call while it held the object.
 
 use super::super::super::wait;
 use super::checks::FORMER;
