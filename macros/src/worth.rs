@@ -252,6 +252,10 @@ impl Measure {
             // arguments, both names mean one value.
             "copy" => self.has_loop |= arguments(next) > 2,
             "replace" => self.has_loop |= is_name && arguments(next) > 1,
+            // A method of the type's own is judged where it is written.
+            _ if is_name && is_word(before.iter().nth_back(1), "self") => {}
+            // What is borrowed is no iterator that `count` would use up.
+            "count" if is_name && is_word(before.iter().nth_back(2), "borrow") => {}
             name => self.has_loop |= is_name && LOOPS.contains(&name) && is_call(next),
         }
     }
@@ -338,6 +342,7 @@ mod tests {
             "self.a.extend(b)",
             "ptr::copy(a.add(1), a, self.len - b)",
             "path.replace('~', home)",
+            "self.a.borrow().iter().count()",
         ] {
             let text = format!("#[inline(always)] fn a() {{ {body} }}");
             assert_eq!(judge(&text, &Rules::default()), None, "{body}");
@@ -358,6 +363,7 @@ mod tests {
             "let f: for<'a> fn(&'a u8) = self.f; f(&1)",
             "Self { a: A::new(), b: B::default() }",
             "self.a.replace(b)",
+            "self.count() >= self.a.borrow().count()",
             "mem::replace(&mut self.a, b)",
             "self.copy()",
         ] {
