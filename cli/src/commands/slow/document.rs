@@ -51,6 +51,10 @@ pub(in crate::commands) fn of_call(
         list: explain(trace, source, vec![call], &usual, report.duration_ns)?,
         begin: selection::begin(source)?,
         is_whole_run: false,
+        not_shown: Vec::new(),
+        most: 1,
+        is_chosen: true,
+        has_waits: !report.waits.is_empty(),
     };
     let mut text = Vec::new();
     json::write(&mut text, &trace.to_string_lossy(), source.info(), &found)?;

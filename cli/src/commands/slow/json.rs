@@ -19,6 +19,7 @@ struct Document<'a> {
     head: Head<'a>,
     is_whole_run: bool,
     calls: Vec<Call>,
+    calls_not_shown: u64,
 }
 
 #[derive(Serialize)]
@@ -132,6 +133,7 @@ pub(super) fn write(
             head: Head::of(file, info),
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
+            calls_not_shown: found.not_shown.iter().map(|(_, calls)| calls).sum(),
         },
     )
 }

@@ -7,6 +7,8 @@ mod noise;
 mod overlaps;
 mod samples;
 mod show;
+#[cfg(test)]
+mod shown_tests;
 pub(in crate::commands) mod slowest;
 mod states;
 #[cfg(test)]
@@ -30,7 +32,7 @@ use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::noise::Noise;
 use self::overlaps::{OverlapPass, Stretch, Stretches};
 use self::samples::Samples;
-use self::slowest::{SlowCall, SlowestPass};
+use self::slowest::{Frames, SlowCall, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
 use self::words::{name_of_thread, percent, sentence, thread_name};
@@ -49,8 +51,10 @@ A call is slow if it took over ten times the p50 and over five times the p90 of
 its function. Functions with fewer than 20 calls have no usual call. With
 --filter, the slowest calls of these functions are shown, slow or not.
 A slow call inside of another slow call is not shown by itself. At most two
-calls of a function are shown, unless you say which calls, or how many. --over
-shows those that took so long, slow or not.
+calls of a function are shown, unless you say which calls, or how many. A last
+line counts the others. --over shows those that took so long, slow or not. A
+call of at least half of its thread's time, such as main, then hides no calls
+inside, if its function has fewer than 20 calls.
 
 The excess of a call is its time less the p50 of its function. The path below a
 call follows the excess inwards, for as long as one function has half of it or
@@ -194,6 +198,14 @@ struct Findings {
     begin: Option<Ticks>,
     /// What is usual is that of the whole run, not of the records alone.
     is_whole_run: bool,
+    /// Calls of each function that the bounds on their number leave out, the most first.
+    not_shown: Vec<(FunctionId, u64)>,
+    /// Calls that were to be shown at most.
+    most: usize,
+    /// The user said which calls are shown, slow or not.
+    is_chosen: bool,
+    /// The trace knows of waits for locks, conditions or channels.
+    has_waits: bool,
 }
 
 /// Runs the command.
@@ -300,23 +312,28 @@ fn find(asked: &Asked<'_>, trace: &Path, source: &dyn Source) -> anyhow::Result<
     let noise = states
         .as_deref()
         .map(|states| Noise::new(states, clock, &usual, &report.rows));
-    let pass = || SlowestPass::new(&thresholds, asked, noise.as_ref());
-    let passes = stacks::run(source, pass).map_err(about)?;
-    let (calls, counts) = SlowestPass::gather(passes);
+    let frames = Frames::new(&usual, &report.threads, clock);
+    let pass = || SlowestPass::new(&thresholds, asked, noise.as_ref(), &frames);
+    let found = SlowestPass::gather(stacks::run(source, pass).map_err(about)?);
     let p50 = |function| {
         usual
             .get(&function)
             .map_or(0, |usual| ticks(clock, usual.p50))
     };
-    let chosen = slowest::choose(calls, asked.most, asked.of_each, p50);
+    let chosen = slowest::choose(found.calls, asked.most, asked.of_each, p50);
+    let not_shown = slowest::not_shown(found.outermost, &chosen);
     let mut list = explain(trace, source, chosen, &usual, report.duration_ns)?;
     for finding in list.iter_mut().filter(|_| !asked.is_chosen()) {
-        finding.slow_calls = counts.get(&finding.call.function).copied();
+        finding.slow_calls = found.slow.get(&finding.call.function).copied();
     }
     Ok(Findings {
         list,
         begin: selection::begin(source)?,
         is_whole_run,
+        not_shown,
+        most: asked.most,
+        is_chosen: asked.is_chosen(),
+        has_waits: !report.waits.is_empty(),
     })
 }
 

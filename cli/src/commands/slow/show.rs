@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use fdr_formats::TraceInfo;
 use fdr_formats::model::State;
+use fdr_formats::{FunctionId, TraceInfo};
 
 use super::cause::{Cause, Step};
 use super::samples::Samples;
@@ -11,7 +11,22 @@ use super::{Finding, Findings, percent, sentence, thread_name};
 use crate::report::rows::name_of;
 use crate::ui;
 
+/// Functions that are named of those whose calls a bound leaves out.
+const NAMED: usize = 3;
+/// The longest bound that is proposed, in times the one that was in force.
+const MORE: u64 = 4;
+
 pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> anyhow::Result<()> {
+    write_within(out, info, found, ui::columns().unwrap_or(usize::MAX))
+}
+
+/// The same in so many columns.
+pub(super) fn write_within(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    found: &Findings,
+    width: usize,
+) -> anyhow::Result<()> {
     if found.list.is_empty() {
         writeln!(
             out,
@@ -23,18 +38,43 @@ pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Findings) -> 
         if at > 0 {
             writeln!(out)?;
         }
-        call(out, info, found, at, finding)?;
+        call(out, info, found, at, finding, width)?;
     }
-    if let Some(words) = what_would_help(&found.list) {
-        let width = ui::columns().unwrap_or(usize::MAX);
+    if let Some(words) = not_shown(info, found) {
+        writeln!(out, "\n{}", ui::wrap(&words, width, 0))?;
+    }
+    if let Some(words) = what_would_help(found) {
         writeln!(out, "\n{}", ui::wrap(words, width, 0))?;
     }
     Ok(())
 }
 
+/// `6 more slow calls of app::process: --limit 8`, if there are some.
+fn not_shown(info: &TraceInfo, found: &Findings) -> Option<String> {
+    let what = match found.is_chosen {
+        true => "more call",
+        false => "more slow call",
+    };
+    let (first, others) = found.not_shown.split_first()?;
+    let of = |function| ui::clean(&name_of(info, function)).into_owned();
+    let mut parts = vec![format!("{} of {}", ui::things(first.1, what), of(first.0))];
+    let (named, rest) = others.split_at(others.len().min(NAMED - 1));
+    for &(function, calls) in named {
+        parts.push(format!("{} of {}", ui::count(calls), of(function)));
+    }
+    let sum = |list: &[(FunctionId, u64)]| -> u64 { list.iter().map(|(_, calls)| calls).sum() };
+    if !rest.is_empty() {
+        let functions = ui::things(rest.len() as u64, "other function");
+        parts.push(format!("{} of {functions}", ui::count(sum(rest))));
+    }
+    let all = found.list.len() as u64 + sum(&found.not_shown);
+    let limit = all.min(MORE * found.most as u64);
+    Some(format!("{}: --limit {limit}", parts.join(", ")))
+}
+
 /// What to record next time, if that would say more of why one of the calls was slow.
-fn what_would_help(list: &[Finding]) -> Option<&'static str> {
-    let mut open = list.iter().filter(|finding| {
+fn what_would_help(found: &Findings) -> Option<&'static str> {
+    let mut open = found.list.iter().filter(|finding| {
         let is_itself = finding.explained.cause == Cause::Itself;
         is_itself && finding.wait.is_none()
     });
@@ -45,7 +85,7 @@ fn what_would_help(list: &[Finding]) -> Option<&'static str> {
     if open.clone().any(|finding| finding.states.is_none()) {
         return Some("FDR_SCHED=1 also records whether threads run or wait: docs/thread-states.md");
     }
-    open.any(waited).then_some(
+    (!found.has_waits && open.any(waited)).then_some(
         "locks and channels of fdr::sync record what a thread waits for, and who holds it: docs/locks.md",
     )
 }
@@ -56,10 +96,10 @@ fn call(
     found: &Findings,
     at: usize,
     finding: &Finding,
+    width: usize,
 ) -> anyhow::Result<()> {
     let (call, usual) = (&finding.call, &finding.usual);
     let clock = &info.clock;
-    let width = ui::columns().unwrap_or(usize::MAX);
     let mut words = vec![
         format!("#{}", at + 1),
         ui::duration(clock.nanos(fdr_formats::Ticks(call.total)).0),
@@ -103,7 +143,9 @@ fn call(
         if depth == last && !matches!(explained.cause, Cause::None | Cause::Spread) {
             let state = finding.states.and_then(|states| states.excess);
             let state = state.map_or_else(String::new, |state| format!(", {}", state.name()));
-            line.note = format!("  <- {} of the excess{state}", percent(explained.share));
+            let share = percent(explained.share);
+            line.note = format!("  <- {share} of the excess{state}");
+            line.short_note = format!("  <- {share}{state}");
         }
         rows.push(line);
     }
@@ -147,53 +189,83 @@ fn call(
 
 /// A line of the path.
 struct Line {
+    branch: String,
     name: String,
+    calls: String,
     total: String,
     usual: String,
     note: String,
+    /// The same for a narrow terminal.
+    short_note: String,
 }
 
 impl Line {
     fn of(info: &TraceInfo, depth: usize, step: &Step) -> Line {
-        let name = ui::clean(&name_of(info, step.function)).into_owned();
-        let branch = match depth {
-            0 => String::new(),
-            depth => format!("{}\u{2514} ", "  ".repeat(depth - 1)),
-        };
-        let calls = match step.calls {
-            1 => String::new(),
-            calls => format!(" \u{d7} {}", ui::count(calls)),
-        };
         Line {
-            name: format!("{branch}{name}{calls}"),
+            branch: match depth {
+                0 => String::new(),
+                depth => format!("{}\u{2514} ", "  ".repeat(depth - 1)),
+            },
+            name: ui::clean(&name_of(info, step.function)).into_owned(),
+            calls: match step.calls {
+                1 => String::new(),
+                calls => format!(" \u{d7} {}", ui::count(calls)),
+            },
             total: ui::duration(step.total as u64),
             usual: match step.usual_calls {
                 0.0 => "usually not called".to_owned(),
                 _ => format!("usual {}", ui::duration(step.usual as u64)),
             },
             note: String::new(),
+            short_note: String::new(),
         }
+    }
+
+    /// What there is beside the name.
+    fn around(&self) -> usize {
+        self.branch.chars().count() + self.calls.chars().count()
+    }
+
+    /// Whether the name fits, without its crate at least.
+    fn fits(&self, room: usize) -> bool {
+        let length = self.name.chars().count();
+        let without = ui::last_parts(&self.name, length.saturating_sub(1));
+        self.around() + without.chars().count() <= room
+    }
+
+    /// The name in so many columns: without its crate if it must be, and then without its middle.
+    fn within(&self, room: usize) -> String {
+        let most = room.saturating_sub(self.around());
+        let name = ui::last_parts(&self.name, most);
+        let text = format!("{}{}{}", self.branch, ui::shorten(name, most), self.calls);
+        ui::shorten(&text, room).into_owned()
     }
 }
 
-/// The lines with their times one below the other. A name that does not fit loses its middle.
+/// The lines with their times one below the other.
 fn table(out: &mut dyn Write, lines: &[Line], width: usize) -> anyhow::Result<()> {
     let longest = |text: fn(&Line) -> &str| {
         let lengths = lines.iter().map(|line| text(line).chars().count());
         lengths.max().unwrap_or(0)
     };
     let (total, usual) = (longest(|line| &line.total), longest(|line| &line.usual));
-    let note = longest(|line| &line.note);
-    let room = width
-        .saturating_sub(4 + 2 + total + 2 + usual + note)
-        .max(16);
-    let names = longest(|line| &line.name).min(room);
-    for line in lines {
-        let name = ui::shorten(&line.name, room);
-        let gap = " ".repeat(names.saturating_sub(name.chars().count()));
+    let room = |note: usize| width.saturating_sub(4 + 2 + total + 2 + usual + note);
+    let long = room(longest(|line| &line.note));
+    let (room, note): (usize, fn(&Line) -> &str) = match lines.iter().all(|line| line.fits(long)) {
+        true => (long, |line| &line.note),
+        false => (room(longest(|line| &line.short_note)), |line| {
+            &line.short_note
+        }),
+    };
+    let names: Vec<String> = lines.iter().map(|line| line.within(room.max(8))).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max();
+    let widest = widest.unwrap_or(0);
+    for (line, name) in lines.iter().zip(names) {
+        let gap = " ".repeat(widest.saturating_sub(name.chars().count()));
+        let note = note(line);
         let text = format!(
-            "    {name}{gap}  {:>total$}  {:<usual$}{}",
-            line.total, line.usual, line.note
+            "    {name}{gap}  {:>total$}  {:<usual$}{note}",
+            line.total, line.usual
         );
         writeln!(out, "{}", text.trim_end())?;
     }

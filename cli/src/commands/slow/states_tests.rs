@@ -173,3 +173,11 @@ fn no_state_is_named_where_most_of_the_call_is_not_known() {
     let line = "running 300.3 µs · preempted 0 ns · waiting 200.0 µs · not known 500.6 µs";
     assert!(text.contains(line), "{text}");
 }
+
+/// The thread waits always.
+pub(super) fn waits(thread: u64) -> Schedule {
+    switches(&[
+        (0, thread, 1, Some(State::Waiting)),
+        (u64::MAX / 2, thread, 1, RUNNING),
+    ])
+}
