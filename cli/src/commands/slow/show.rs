@@ -58,7 +58,10 @@ fn not_shown(info: &TraceInfo, found: &Findings) -> Option<String> {
     let (first, others) = found.not_shown.split_first()?;
     let of = |function| ui::clean(&name_of(info, function)).into_owned();
     let mut parts = vec![format!("{} of {}", ui::things(first.1, what), of(first.0))];
-    let (named, rest) = others.split_at(others.len().min(NAMED - 1));
+    let (named, rest) = match others.len() {
+        few if few <= NAMED => (others, &[][..]),
+        _ => others.split_at(NAMED - 1),
+    };
     for &(function, calls) in named {
         parts.push(format!("{} of {}", ui::count(calls), of(function)));
     }
