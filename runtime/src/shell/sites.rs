@@ -468,7 +468,10 @@ impl Table {
     /// Why nothing was recorded, and what to do.
     pub(crate) fn why_nothing(&self) -> String {
         if self.switched() == 0 {
-            return owned("the program has no #[traced] function");
+            return owned(
+                "the program has no traced function (a #[traced] scope leaves out what is not worth two clock reads; \
+                 #[traced(always)] does not)",
+            );
         }
         if self.filter.is_none() {
             return owned("recording was never turned on");
