@@ -260,9 +260,9 @@ impl Table {
         function.map_or("", |function| &function.name)
     }
 
-    /// The names that are closest to a glob, in words.
+    /// The names of functions with durations that are closest to a glob, in words.
     pub(crate) fn nearest_in_words(&self, glob: &str) -> String {
-        nearest_in_words(&self.names_of(|_| true), glob)
+        nearest_in_words(&self.names_of(Function::has_durations), glob)
     }
 
     /// The names of functions.
