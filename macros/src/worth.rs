@@ -138,7 +138,7 @@ struct Measure {
 }
 
 /// Methods that go through many values, or wait for something.
-const LOOPS: [&str; 49] = [
+const LOOPS: [&str; 51] = [
     "all",
     "any",
     "collect",
@@ -173,7 +173,6 @@ const LOOPS: [&str; 49] = [
     "block_on",
     "connect",
     "flush",
-    "join",
     "lock",
     "output",
     "park",
@@ -185,9 +184,25 @@ const LOOPS: [&str; 49] = [
     "recv_timeout",
     "send",
     "sleep",
+    "spawn",
+    "sync_all",
+    "sync_data",
     "wait",
     "wait_timeout",
     "write_all",
+];
+
+/// Functions that wait for something, whatever module they are in.
+const WAITS: [&str; 4] = ["connect", "park", "park_timeout", "sleep"];
+
+/// Modules and types whose functions wait for the disk or the network.
+const OF_WAITS: [&str; 6] = [
+    "File",
+    "TcpListener",
+    "TcpStream",
+    "UdpSocket",
+    "UnixStream",
+    "fs",
 ];
 
 impl Measure {
@@ -248,17 +263,30 @@ impl Measure {
             "if" | "match" => self.statements += 1,
             // It lays out one value behind another.
             "extend" if before.iter().any(is_layout) => {}
-            // `ptr::copy(from, to, count)` shifts a list; `text.replace(old, new)` reads all of the text. With fewer
-            // arguments, both names mean one value.
-            "copy" => self.has_loop |= arguments(next) > 2,
+            // `io::copy(from, to)` waits, and `ptr::copy(from, to, count)` shifts a list; `text.replace(old, new)` reads
+            // all of the text. With fewer arguments, both names mean one value.
+            "copy" => {
+                self.has_loop |= arguments(next) > if module_is(before, &["io"]) { 1 } else { 2 }
+            }
             "replace" => self.has_loop |= is_name && arguments(next) > 1,
             // A method of the type's own is judged where it is written.
             _ if is_name && is_word(before.iter().nth_back(1), "self") => {}
             // What is borrowed is no iterator that `count` would use up.
             "count" if is_name && is_word(before.iter().nth_back(2), "borrow") => {}
-            name => self.has_loop |= is_name && LOOPS.contains(&name) && is_call(next),
+            name if is_name => self.has_loop |= LOOPS.contains(&name) && is_call(next),
+            name => {
+                self.has_loop |=
+                    (WAITS.contains(&name) || module_is(before, &OF_WAITS)) && is_call(next)
+            }
         }
     }
+}
+
+/// Whether the name that follows is one of these modules' or types': `fs::` of `fs::read`.
+fn module_is(before: &[TokenTree], names: &[&str]) -> bool {
+    let is_path = is_punct(before.last(), ':');
+    let module = before.iter().nth_back(2);
+    is_path && names.iter().any(|name| is_word(module, name))
 }
 
 fn is_layout(token: &TokenTree) -> bool {
@@ -342,6 +370,14 @@ mod tests {
             "self.a.extend(b)",
             "ptr::copy(a.add(1), a, self.len - b)",
             "path.replace('~', home)",
+            "std::thread::sleep(self.pause)",
+            "sleep(self.pause)",
+            "fs::write(path, text)?",
+            "Config(std::fs::read_to_string(path)?)",
+            "let stream = TcpStream::connect(address)?",
+            "File::open(path)",
+            "io::copy(a, b)",
+            "self.file.sync_all()",
             "self.a.borrow().iter().count()",
         ] {
             let text = format!("#[inline(always)] fn a() {{ {body} }}");
@@ -366,6 +402,9 @@ mod tests {
             "self.count() >= self.a.borrow().count()",
             "mem::replace(&mut self.a, b)",
             "self.copy()",
+            "Copy::copy(a, b)",
+            "self.sleep = File::NAME",
+            "Some(fs::Kind)",
         ] {
             let found = judge(&format!("fn a() {{ {body} }}"), &Rules::default());
             assert!(matches!(found, Some(Reason::Small(_))), "{body}: {found:?}");

@@ -59,7 +59,7 @@ macro_rules! __fdr_task_sites {
 ///
 /// It is not inlined by force. A compiler that optimizes inlines it at every level (`cargo xtask bench` shows
 /// the bytes). Without optimization, a traced function with two plain calls compiles faster.
-#[must_use]
+#[must_use = "the span ends when this is dropped: `let _span = fdr::span!(…);`"]
 pub struct Guard<const TIMED: bool> {
     state: u32,
     // An exit belongs to the thread of its entry.

@@ -8,6 +8,7 @@ use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, fdr, verify};
 use fdr_tests::support::trace::{Lane, Trace};
+use serde_json::Value;
 
 const ALL: &str = "FDR=*,-arguments::left?out";
 
@@ -153,6 +154,41 @@ fn nothing_is_evaluated_while_off() {
 }
 
 /// The last calls of the program, and which of them are open.
+#[test]
+fn a_replay_of_long_calls_has_their_notes_alone() {
+    let folder = Folder::new("arguments-replay");
+    let _ = program(&folder, &format!("{ALL} FDR_KEEP=0"))
+        .args(&["20"])
+        .run()
+        .ok();
+    let trace = folder.only_trace();
+    let replay = |more: &[&str]| -> (Vec<Value>, Vec<Value>) {
+        let options = ["replay", "--json", "-n", "1000000"].iter().chain(more);
+        let arguments: Vec<&OsStr> = options.map(OsStr::new).chain([trace.as_os_str()]).collect();
+        let replay: Value = serde_json::from_str(&fdr(&arguments)).expect("JSON");
+        let list = |name: &str| replay[name].as_array().expect("a list").clone();
+        (list("calls"), list("notes"))
+    };
+    let (calls, notes) = replay(&[]);
+    let number = |of: &Value, name: &str| of[name].as_u64().expect("a number");
+    let mut times: Vec<u64> = calls.iter().map(|call| number(call, "total_ns")).collect();
+    times.sort_unstable();
+    let (long, long_notes) = replay(&["--over", &format!("{}ns", times[times.len() / 2])]);
+    assert!(!long.is_empty() && long.len() < calls.len() && long_notes.len() < notes.len());
+    // Each call of this function has a note with its argument.
+    let name = "arguments::recurses";
+    let recurses = |call: &&Value| call["function"] == name;
+    let is_argument = |note: &&Value| {
+        let detail = note["detail"].as_str().expect("words");
+        detail.starts_with(name) && detail.contains("number=")
+    };
+    let of_all = calls.iter().filter(recurses).count();
+    let of_long = long.iter().filter(recurses).count();
+    assert_eq!(notes.iter().filter(is_argument).count(), of_all);
+    assert_eq!(long_notes.iter().filter(is_argument).count(), of_long);
+    assert!((1..of_all).contains(&of_long), "{of_long} of {of_all}");
+}
+
 fn nested(until: u64, with_results: bool) -> Vec<String> {
     let calls = (0..=until)
         .rev()

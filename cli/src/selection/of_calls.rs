@@ -80,6 +80,11 @@ impl OfCalls {
 }
 
 impl ChosenCalls {
+    /// Whether it leaves no call out.
+    pub(crate) fn has_all(&self) -> bool {
+        self.over == 0 && self.state.is_none()
+    }
+
     /// Those of so many ticks or more.
     #[cfg(test)]
     pub(crate) fn over(over: u64) -> ChosenCalls {

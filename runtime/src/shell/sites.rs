@@ -260,9 +260,9 @@ impl Table {
         function.map_or("", |function| &function.name)
     }
 
-    /// The names that are closest to a glob, in words.
+    /// The names of functions with durations that are closest to a glob, in words.
     pub(crate) fn nearest_in_words(&self, glob: &str) -> String {
-        nearest_in_words(&self.names_of(|_| true), glob)
+        nearest_in_words(&self.names_of(Function::has_durations), glob)
     }
 
     /// The names of functions.
@@ -468,7 +468,10 @@ impl Table {
     /// Why nothing was recorded, and what to do.
     pub(crate) fn why_nothing(&self) -> String {
         if self.switched() == 0 {
-            return owned("the program has no #[traced] function");
+            return owned(
+                "the program has no traced function (a #[traced] scope leaves out what is not worth two clock reads; \
+                 #[traced(always)] does not)",
+            );
         }
         if self.filter.is_none() {
             return owned("recording was never turned on");

@@ -29,7 +29,7 @@ trace in seconds, how long it took, its thread, and the function below the one
 that called it. Threads that fit beside each other have columns of their own.
 Calls of a function without calls inside that follow each other are one line,
 ×35, with the time of all; --each has a line for each. Notes of the program
-begin with *.
+begin with *; with --over or --state only those of calls that are shown.
 
 The calls are those nearest to a moment: the beginning of the selected part, or
 --around, or the end with --before-panic. A call is as near as its nearest

@@ -2,7 +2,7 @@
 //! distance of a call is that of its nearest moment. So the calls around a call are at least as near as that call, and
 //! are kept with it.
 
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use fdr_formats::calls::{EdgeStatus, Ended};
 use fdr_formats::model::CpuId;
@@ -113,6 +113,8 @@ pub(super) struct Nearest<'a> {
     /// Those of the thread that is wanted first.
     first: Kept<Seen>,
     notes: Kept<Said>,
+    /// Notes of open calls, until it is known whether the call is kept. Empty where all calls are.
+    waiting: HashMap<ThreadId, VecDeque<Said>>,
     thread: ThreadId,
     cpu: Option<CpuId>,
     cpus: HashMap<ThreadId, Option<CpuId>>,
@@ -134,6 +136,7 @@ impl<'a> Nearest<'a> {
             calls: Kept::new(),
             first: Kept::new(),
             notes: Kept::new(),
+            waiting: HashMap::new(),
             thread: ThreadId::default(),
             cpu: None,
             cpus: HashMap::new(),
@@ -168,6 +171,10 @@ impl<'a> Nearest<'a> {
         found
     }
 
+    fn most_notes(&self) -> usize {
+        self.wanted.most.min(MOST_NOTES)
+    }
+
     fn distance(&self, start: Ticks, end: Ticks) -> Option<u64> {
         let moment = self.wanted.moment;
         if start > moment {
@@ -176,9 +183,13 @@ impl<'a> Nearest<'a> {
         Some(moment.since(end).0)
     }
 
+    fn is_chosen(&self, seen: &Seen) -> bool {
+        let has = |chosen: &ChosenCalls| chosen.has(seen.thread, seen.start, seen.end, seen.total);
+        self.wanted.chosen.is_none_or(has)
+    }
+
     fn add(&mut self, seen: Seen) {
-        let chosen = self.wanted.chosen;
-        if !chosen.is_none_or(|chosen| chosen.has(seen.thread, seen.start, seen.end, seen.total)) {
+        if !self.is_chosen(&seen) {
             return;
         }
         match self.wanted.first == Some(seen.thread) {
@@ -209,10 +220,16 @@ impl Pass for Nearest<'_> {
 
     fn ended(&mut self, ended: &Ended<Entered>, is_open: bool) {
         let (start, end) = (ended.call.start, ended.end.max(ended.call.start));
+        // What came since its entry, and belongs to no call inside.
+        let waiting = self.waiting.get_mut(&self.thread);
+        let notes = waiting.map(|notes| {
+            let before = notes.partition_point(|note| note.time < start);
+            notes.split_off(before)
+        });
         let Some(distance) = self.distance(start, end) else {
             return;
         };
-        self.add(Seen {
+        let seen = Seen {
             distance,
             depth: u32::try_from(ended.depth).unwrap_or(u32::MAX),
             thread: self.thread,
@@ -226,7 +243,13 @@ impl Pass for Nearest<'_> {
             has_exit: ended.exit == EdgeStatus::Measured,
             untimed: ended.untimed,
             cpus: [ended.call.data.cpu, self.cpu],
-        });
+        };
+        if self.is_chosen(&seen) {
+            for note in notes.into_iter().flatten() {
+                self.notes.add(self.most_notes(), note);
+            }
+            self.add(seen);
+        }
     }
 
     fn note(&mut self, _: Entered, time: Ticks, kind: NoteKind, body: &[u8]) {
@@ -240,7 +263,15 @@ impl Pass for Nearest<'_> {
                 kind: kind as u8,
                 body: body.to_vec(),
             };
-            self.notes.add(self.wanted.most.min(MOST_NOTES), note);
+            if self.wanted.chosen.is_none_or(ChosenCalls::has_all) {
+                self.notes.add(self.most_notes(), note);
+                return;
+            }
+            let waiting = self.waiting.entry(self.thread).or_default();
+            if waiting.len() == MOST_NOTES {
+                waiting.pop_front();
+            }
+            waiting.push_back(note);
         }
     }
 
