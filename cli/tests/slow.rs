@@ -1,6 +1,6 @@
 //! `fdr slow`: a planted slow call is explained, with the lock that it waited for.
 
-use fdr_formats::notes::{Note, reason, thread_state};
+use fdr_formats::notes::{Field, FieldValue, Note, reason, thread_state};
 use fdr_formats::{Clock, Thread, ThreadId, TraceInfo};
 
 use crate::common::{Folder, Item, answer, functions, json, write_noted};
@@ -89,6 +89,67 @@ fn a_slow_call_names_the_lock_and_its_holder() {
     assert_eq!(wait["holder_function"], "app::compact");
     let documented = include_str!("../../docs/json.md");
     for field in wait.as_object().expect("an object").keys() {
+        assert!(documented.contains(&format!("`{field}`")), "{field}");
+    }
+}
+
+/// Arguments of the innermost open call of the function with that id. The names of the fields are ids, too.
+fn arguments(function: u32, fields: &[(u32, FieldValue<'static>)]) -> Note<'static> {
+    let field = |(place, &(name, value)): (usize, &(u32, FieldValue<'static>))| Field {
+        name,
+        place: place as u8,
+        value,
+    };
+    Note::Arguments {
+        function,
+        fields: fields.iter().enumerate().map(field).collect(),
+    }
+}
+
+#[test]
+fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
+    let folder = Folder::new("slow-arguments");
+    let trace = folder.file("t.fdr");
+    let mut items = Vec::new();
+    for at in 0..=USUAL {
+        let start = at * 10_000;
+        let id = (5, FieldValue::Unsigned(700 + at));
+        let text = b"Compact, of \x1b[31mall things that there are";
+        let kind = (6, FieldValue::Text(text, text.len() as u64));
+        let length = if at == USUAL { 900_000 } else { 150 };
+        items.extend([
+            Item::Call(start, 1),
+            Item::Note(start, arguments(1, &[id, kind])),
+            Item::Call(start + 10, 2),
+            Item::Note(start + 10, arguments(2, &[id])),
+            Item::Call(start + 10 + length, -2),
+            Item::Call(start + length + 20, 3),
+            Item::Note(start + length + 20, arguments(3, &[id])),
+            Item::Call(start + length + 30, -3),
+            Item::Call(start + length + 100, -1),
+        ]);
+    }
+    let info = TraceInfo {
+        functions: functions(&["app::handle", "app::lock", "app::compact", "", "id", "kind"]),
+        clock: Clock {
+            frequency: 1_000_000_000,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    };
+    write_noted(&trace, &info, &[(thread(7, "worker"), items)]);
+    let said = answer(&["slow", &trace]);
+    let line = "\n    arguments  id=740 kind=\"Compact, of \\u{1b}[31mall things that there are\" \u{b7} app::lock  id=740\n";
+    assert!(said.contains(line), "{said}");
+    let found = json(&["slow", "--json", &trace]);
+    let all = &found["calls"][0]["arguments"];
+    assert_eq!(all.as_array().map(Vec::len), Some(2), "{found:#}");
+    assert_eq!(all[0]["function"], "app::handle");
+    assert_eq!(all[0]["fields"][0]["name"], "id");
+    assert_eq!(all[0]["fields"][0]["value"], 740);
+    assert_eq!(all[1]["function"], "app::lock");
+    let documented = include_str!("../../docs/json.md");
+    for field in all[0].as_object().expect("an object").keys() {
         assert!(documented.contains(&format!("`{field}`")), "{field}");
     }
 }

@@ -132,7 +132,7 @@ struct JsonRecord<'a> {
 
 /// A field of an event, or an argument of a call.
 #[derive(Serialize)]
-struct JsonField<'a> {
+pub(super) struct JsonField<'a> {
     name: Cow<'a, str>,
     value: Value,
     /// Of a text that was cut, its whole length in bytes.
@@ -141,7 +141,7 @@ struct JsonField<'a> {
 }
 
 impl<'a> JsonField<'a> {
-    fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
+    pub(super) fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
         let value = match field.value {
             FieldValue::Unsigned(number) => number.into(),
             FieldValue::Signed(number) => number.into(),

@@ -35,6 +35,8 @@ pub(super) struct Usual {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) function: FunctionId,
+    /// The path's place in the tree.
+    pub(super) place: u32,
     pub(super) calls: u64,
     /// Times in ns. What is usual is that of one usual call of the outermost function.
     pub(super) total: f64,
@@ -99,6 +101,7 @@ impl Parts<'_> {
         let ns = |ticks: u64| ticks as f64 * self.scale;
         let mut step = Step {
             function: node.function,
+            place: at,
             calls: node.calls,
             total: ns(node.total),
             own: ns(node.own),

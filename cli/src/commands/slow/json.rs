@@ -6,9 +6,11 @@ use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
+use super::arguments::OfCall;
 use super::cause::{Cause, Step};
 use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
+use crate::commands::records::JsonField;
 use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
 use crate::symbols;
@@ -18,12 +20,12 @@ struct Document<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     is_whole_run: bool,
-    calls: Vec<Call>,
+    calls: Vec<Call<'a>>,
     calls_not_shown: u64,
 }
 
 #[derive(Serialize)]
-struct Call {
+struct Call<'a> {
     function: String,
     id: u32,
     thread: u64,
@@ -44,7 +46,14 @@ struct Call {
     states: Option<States>,
     samples: Option<AllSamples>,
     meanwhile: Option<Meanwhile>,
+    arguments: Vec<Arguments<'a>>,
     sentence: String,
+}
+
+#[derive(Serialize)]
+struct Arguments<'a> {
+    function: String,
+    fields: Vec<JsonField<'a>>,
 }
 
 #[derive(Serialize)]
@@ -138,7 +147,7 @@ pub(super) fn write(
     )
 }
 
-fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
+fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a> {
     let clock = &info.clock;
     let nanos = |ticks: u64| clock.nanos(Ticks(ticks)).0;
     let (call, usual) = (&finding.call, &finding.usual);
@@ -213,7 +222,23 @@ fn call(info: &TraceInfo, found: &Findings, finding: &Finding) -> Call {
             running_ns: finding.states.map(|_| nanos(meanwhile.running)),
             usual_share: meanwhile.usual,
         }),
+        arguments: finding
+            .arguments
+            .iter()
+            .map(|of| arguments(info, of))
+            .collect(),
         sentence: sentence(info, finding),
+    }
+}
+
+fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
+    let fields = of.fields();
+    Arguments {
+        function: name_of(info, of.function),
+        fields: fields
+            .iter()
+            .map(|field| JsonField::new(field, info))
+            .collect(),
     }
 }
 

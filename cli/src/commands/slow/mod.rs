@@ -1,5 +1,6 @@
 //! `fdr slow`: the slowest calls, and where they spent the time that a usual call does not take.
 
+mod arguments;
 mod cause;
 pub(in crate::commands) mod document;
 mod json;
@@ -28,6 +29,7 @@ use fdr_formats::registry;
 use fdr_formats::{Clock, FunctionId, Source, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
+use self::arguments::OfCall;
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
 use self::noise::Noise;
 use self::overlaps::{OverlapPass, Stretch, Stretches};
@@ -71,6 +73,8 @@ in the sentence: the thread computed, was preempted by the thread that had its
 CPU, or by another process, or waited. There, an excess below 1 ms is no
 finding; and below 20 ms neither if the thread was preempted, or waited in a
 function whose usual calls wait: the system does that to any call now and then.
+
+arguments: those that the trace has of the call, and of calls on its path.
 
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
@@ -187,6 +191,8 @@ struct Finding {
     wait: Option<Wait>,
     /// What the thread did, if the trace knows states.
     states: Option<CallStates>,
+    /// Its arguments, and those of calls on its path.
+    arguments: Vec<OfCall>,
     /// Where it was while it ran, if the trace has samples of that.
     samples: Option<Samples>,
 }
@@ -452,6 +458,7 @@ fn explain(
             meanwhile,
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
             states,
+            arguments: arguments::of(tree, &explained),
             explained,
             samples,
         });

@@ -7,7 +7,7 @@ use fdr_formats::{FunctionId, TraceInfo};
 
 use super::cause::{Cause, Step};
 use super::samples::Samples;
-use super::{Finding, Findings, percent, sentence, thread_name};
+use super::{Finding, Findings, arguments, percent, sentence, thread_name};
 use crate::report::rows::name_of;
 use crate::ui;
 
@@ -169,6 +169,9 @@ fn call(
     }
     let words = sentence(info, finding);
     writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 4))?;
+    if let Some(line) = arguments::line(info, call.function, &finding.arguments) {
+        writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
+    }
     for line in finding.samples.iter().flat_map(Samples::lines) {
         writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
     }

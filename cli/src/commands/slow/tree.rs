@@ -10,6 +10,7 @@ use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
+use super::arguments::Said;
 use super::overlaps::Stretch;
 use super::slowest::SlowCall;
 use crate::away::Away;
@@ -37,6 +38,8 @@ pub(super) struct Node {
     pub(super) short: u64,
     /// Of slow calls: the part of all the ticks in which the thread did not run, where its states are known.
     pub(super) away: Away,
+    /// Of the first call: its arguments and its result.
+    pub(super) said: Said,
     /// Places of the paths that are one call longer.
     pub(super) inside: Vec<u32>,
 }
@@ -299,9 +302,16 @@ impl Pass for TreePass<'_> {
     }
 
     fn note(&mut self, caller: At, time: Ticks, kind: NoteKind, body: &[u8]) {
-        let (Some(_), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
+        let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
             return;
         };
+        if kind == NoteKind::Arguments {
+            let node = tree.nodes.get_mut(place as usize);
+            if let Some(node) = node.filter(|node| node.calls == 0) {
+                node.said.take(body);
+            }
+            return;
+        }
         let Some(Note::ThreadState {
             object,
             holder,

@@ -1,0 +1,86 @@
+//! The arguments and results of a slow call, and of the calls on its path. Must never give those of one call to another:
+//! a path of several calls has none.
+
+use fdr_formats::notes::{Field, Note, NoteKind};
+use fdr_formats::{FunctionId, TraceInfo};
+
+use super::cause::Explained;
+use super::tree::Tree;
+use crate::report::rows::name_of;
+use crate::ui;
+
+/// Notes that are kept of a call: one of its arguments, and one of its result.
+const MOST: usize = 2;
+/// A value that is longer loses its middle, for people.
+const WIDEST: usize = 64;
+
+/// What the notes of one path say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Said(Vec<Vec<u8>>);
+
+impl Said {
+    /// Takes the body of a note of arguments.
+    pub(super) fn take(&mut self, body: &[u8]) {
+        if self.0.len() < MOST {
+            self.0.push(body.to_vec());
+        }
+    }
+}
+
+/// What is said of one call.
+pub(super) struct OfCall {
+    pub(super) function: FunctionId,
+    said: Said,
+}
+
+impl OfCall {
+    /// The arguments, and the result.
+    pub(super) fn fields(&self) -> Vec<Field<'_>> {
+        let mut all = Vec::new();
+        for body in &self.said.0 {
+            if let Some(Note::Arguments { fields, .. }) = Note::decode(NoteKind::Arguments, body) {
+                all.extend(fields);
+            }
+        }
+        all
+    }
+}
+
+/// Those of the calls on the path of a slow call that have some, from the call inwards.
+pub(super) fn of(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
+    let nodes = explained
+        .path
+        .iter()
+        .filter_map(|step| tree.nodes.get(step.place as usize));
+    nodes
+        .filter(|node| node.calls == 1)
+        .map(|node| OfCall {
+            function: node.function,
+            said: node.said.clone(),
+        })
+        .filter(|of| !of.fields().is_empty())
+        .collect()
+}
+
+/// `arguments  id=7 kind="Compact"`, for people. `None`: there is none.
+pub(super) fn line(info: &TraceInfo, function: FunctionId, calls: &[OfCall]) -> Option<String> {
+    let words = |of: &OfCall| {
+        let note = Note::Arguments {
+            function: of.function.0,
+            fields: of.fields(),
+        };
+        let words = note.words(info).to_string();
+        // The slow call has its name above.
+        let name = name_of(info, of.function);
+        let own = words.strip_prefix(&name).map(str::trim_start);
+        let words = own.filter(|_| of.function == function).unwrap_or(&words);
+        let words = ui::clean(words);
+        let words: Vec<_> = words
+            .split(' ')
+            .map(|word| ui::shorten(word, WIDEST))
+            .collect();
+        words.join(" ")
+    };
+    let all: Vec<String> = calls.iter().map(words).collect();
+    (!all.is_empty()).then(|| format!("arguments  {}", all.join(" \u{b7} ")))
+}
