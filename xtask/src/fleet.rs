@@ -36,14 +36,6 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Builds the tests alone, so that [`run`] has little left to build.
-///
-/// # Errors
-/// If cargo can't be run, or fails.
-pub(crate) fn build_alone() -> Result<()> {
-    run_command(&mut tests("--no-run --quiet"))
-}
-
 /// Kills `fdr-fleet export` and `compact` that often, at random moments.
 ///
 /// # Errors

@@ -34,7 +34,6 @@ cargo xtask COMMAND
                         `N passed, N failed` to add to
   fleet                 builds and tests fdr-fleet, a workspace of its own: --add LINE, as for test. Installs Java,
                         Spark and a server of S3, as test does
-  fleet --build         builds it and its tests, and nothing else
   fleet --kills N       kills its exports and compactions at N random moments
   ci                    test, test --rest, check, then fleet: all of CI
   tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
@@ -115,7 +114,6 @@ fn run(arguments: &[&str]) -> Result<()> {
         ["check"] => check::run(Tally::default())?.close(),
         ["check", "--add", line] => check::run(added(Some(line))?)?.close(),
         ["fleet"] => fleet::run(Tally::default())?.close(),
-        ["fleet", "--build"] => fleet::build_alone(),
         ["fleet", "--kills", count] => fleet::kills(count),
         ["fleet", "--add", line] => fleet::run(added(Some(line))?)?.close(),
         ["ci"] => {
