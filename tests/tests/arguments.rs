@@ -153,7 +153,6 @@ fn nothing_is_evaluated_while_off() {
     }
 }
 
-/// The last calls of the program, and which of them are open.
 #[test]
 fn a_replay_of_long_calls_has_their_notes_alone() {
     let folder = Folder::new("arguments-replay");
@@ -189,6 +188,7 @@ fn a_replay_of_long_calls_has_their_notes_alone() {
     assert!((1..of_all).contains(&of_long), "{of_long} of {of_all}");
 }
 
+/// The last calls of the program, and which of them are open.
 fn nested(until: u64, with_results: bool) -> Vec<String> {
     let calls = (0..=until)
         .rev()

@@ -27,9 +27,9 @@ const HEAD: &str = "\
 
 ";
 
-/// Fills whole chunks of the ring, again and again. So the beginning and the end of a recording cost the same for this
-/// number of calls and for twice the number, but for some 100,000 instructions: the C library reads the process's
-/// mappings, whose number differs from run to run. These calls are so many that it is a small part.
+/// Fills whole chunks of the ring, again and again. So the beginning and the end of a recording cost about the same for
+/// this number of calls and for twice the number. They differ by some 100,000 instructions, because the C library reads
+/// the process's mappings, whose number differs from run to run. Beside so many calls, that is little.
 const CALLS: u32 = 1_310_720;
 
 /// The standard library's tables have random keys, so their cost differs between processes. The difference is at most 1

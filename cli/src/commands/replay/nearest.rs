@@ -189,9 +189,6 @@ impl<'a> Nearest<'a> {
     }
 
     fn add(&mut self, seen: Seen) {
-        if !self.is_chosen(&seen) {
-            return;
-        }
         match self.wanted.first == Some(seen.thread) {
             true => self.first.add(self.wanted.most, seen),
             false => self.calls.add(self.wanted.most, seen),
@@ -279,7 +276,7 @@ impl Pass for Nearest<'_> {
         let Some(distance) = self.distance(time, time) else {
             return;
         };
-        self.add(Seen {
+        let seen = Seen {
             distance,
             depth: u32::MAX,
             thread: self.thread,
@@ -293,6 +290,9 @@ impl Pass for Nearest<'_> {
             has_exit: true,
             untimed: false,
             cpus: [self.cpu; 2],
-        });
+        };
+        if self.is_chosen(&seen) {
+            self.add(seen);
+        }
     }
 }
