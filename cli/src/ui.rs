@@ -15,6 +15,7 @@ use crate::pager;
 pub(crate) use crate::wrap::{error_columns, wrap};
 use anyhow::Context;
 pub(crate) use fdr_formats::text::{clean, is_unsafe};
+use fdr_formats::utc::Utc;
 
 /// A path as it may be printed. A trace that is called `-` is standard input; what goes to standard output has no path.
 pub(crate) fn path(path: &Path) -> String {
@@ -114,21 +115,8 @@ pub(crate) fn size(bytes: u64) -> String {
 /// A point in time as ISO 8601 has it, to the microsecond: `2026-11-20T13:55:01.000250Z`.
 pub(crate) fn utc(unix_nanos: u64) -> String {
     let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Years of 365.2425 days that begin in March: the leap day is the last of a year.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = match month {
-        ..10 => (era * 400 + year, month + 3),
-        _ => (era * 400 + year + 1, month - 9),
-    };
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     let micros = nanos / 1000;
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
+    format!("{}.{micros:06}Z", Utc::of(seconds))
 }
 
 /// Text of at most so many characters. A longer text loses its middle. More of its end stays than of its front, because

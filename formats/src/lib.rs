@@ -114,6 +114,7 @@ mod thread_numbers;
 #[cfg(any(feature = "entrace", feature = "tcstate"))]
 mod tournament;
 pub mod trigger;
+pub mod utc;
 pub mod writer;
 pub mod xray;
 

@@ -111,7 +111,10 @@ fn recording_is_turned_off_and_on() {
     assert_eq!(ctl(&program, &["off"]), "recording is off");
     assert_eq!(status(&program)["recording"], false);
     call(&mut program, 100);
-    assert_eq!(ctl(&program, &["on"]), "recording is on: 6 of 6 functions");
+    assert_eq!(
+        ctl(&program, &["on"]),
+        "recording is on: 6 of 6 functions and events"
+    );
     call(&mut program, 20);
     let path = PathBuf::from(ctl(&program, &["dump"]));
     assert_eq!(traces(&folder), std::slice::from_ref(&path));
@@ -142,18 +145,17 @@ fn a_filter_chooses_functions() {
     let mut program = start(&folder, "", &[]);
     assert_eq!(
         ctl(&program, &["filter", "-controlled::exactly"]),
-        "5 of 6 functions"
+        "5 of 6 functions and events"
     );
     assert_eq!(status(&program)["filter"], "-controlled::exactly");
     call(&mut program, 10);
     assert_eq!(
         ctl(&program, &["filter", "controlled::ex*"]),
-        "1 of 6 functions"
+        "1 of 6 functions and events"
     );
     call(&mut program, 7);
     let unmatched = ctl(&program, &["filter", "controlled::exatly"]);
-    let wanted =
-        "0 of 6 functions; no function matches `controlled::exatly` (nearest: controlled::exactly";
+    let wanted = "0 of 6 functions and events; no function matches `controlled::exatly` (nearest: controlled::exactly";
     assert!(unmatched.starts_with(wanted), "{unmatched}");
     call(&mut program, 10);
     let wrong = refused(program.id(), &["filter", "a,off"]);
@@ -163,7 +165,10 @@ fn a_filter_chooses_functions() {
     let report = is_exact(Path::new(&ctl(&program, &["dump"])));
     assert_eq!(calls(&report, "controlled::exactly"), 7);
     let text = ctl(&program, &["status"]);
-    assert!(text.contains("recording  on: 0 of 6 functions"), "{text}");
+    assert!(
+        text.contains("recording  on: 0 of 6 functions and events"),
+        "{text}"
+    );
     let long = "x".repeat(control::LONGEST_TEXT + 1);
     let wrong = refused(program.id(), &["filter", &long]);
     assert!(
@@ -329,7 +334,7 @@ fn what_is_no_command_does_no_harm() {
         if number % 50 == 0 {
             // The tool takes no notice of it.
             let filter = ctl(&program, &["filter", "*"]);
-            assert_eq!(filter, "6 of 6 functions");
+            assert_eq!(filter, "6 of 6 functions and events");
         }
     }
     // Half a command of a tool that was killed, and numbers and texts that only the recorder writes.

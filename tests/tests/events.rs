@@ -217,5 +217,8 @@ fn a_program_reports_its_events_in_each_format_that_has_them() {
             assert!(found, "{format}: {wanted} {functions:?}");
         }
         assert_eq!(functions.len(), 3, "{format}: {functions:?}");
+        let state = fdr(&["state".as_ref(), "--at=end".as_ref(), trace.as_os_str()]);
+        let tells = state.contains("\n     counter queue::waiting: 0\n");
+        assert!(tells && !state.contains("Threads/"), "{format}: {state}");
     }
 }

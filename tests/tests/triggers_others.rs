@@ -51,8 +51,14 @@ fn the_exit() {
         ("panic, rss>1G", &[]),
     ] {
         let folder = Folder::new("trigger-exit");
-        let _ = run(&folder, "", trigger, &["quick 10"]);
+        let outcome = run(&folder, "", trigger, &["quick 10"]);
         assert_eq!(reasons(&folder), wanted, "{trigger}");
+        let told = count(&outcome, &format!("no trigger fired: {trigger}"));
+        assert_eq!(
+            told,
+            usize::from(trigger.starts_with("panic")),
+            "{outcome:?}"
+        );
     }
     // The default.
     let folder = Folder::new("trigger-exit-default");
@@ -270,8 +276,9 @@ fn triggers_that_can_never_fire_are_told_of() {
         );
         let said = outcome.said();
         let begins = format!("trigger {trigger}: ");
-        let tells = said.len() == 1 && said[0].starts_with(&begins) && said[0].contains(wanted);
+        let tells = said[0].starts_with(&begins) && said[0].contains(wanted);
         assert!(tells, "{outcome:?}");
+        assert_eq!(said[1..], [format!("no trigger fired: {trigger}")]);
         assert!(folder.names().is_empty(), "{:?}", folder.names());
     }
 }

@@ -5,6 +5,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use crate::items::{Attribute, Item, Kind};
 use crate::marks::Step;
+use crate::worth::Rules;
 
 pub(crate) fn named(scope: &str, name: &str) -> String {
     match name.strip_prefix('<') {
@@ -115,8 +116,56 @@ fn string(token: &TokenTree) -> Option<String> {
     }
 }
 
+/// What a person's attribute says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Says {
+    Skip,
+    /// On a scope, with these rules.
+    Trace(Rules),
+}
+
+/// What a person has decided about the item.
+pub(crate) fn own_of(item: &Item, tokens: &[TokenTree]) -> Option<Says> {
+    let mut attributes = item.attributes(tokens);
+    let own = attributes.find(is_traced)?;
+    let options: Vec<TokenTree> = options(&own).into_iter().collect();
+    let has = |word: &str| {
+        let mut idents = options.iter();
+        idents.any(|token| matches!(token, TokenTree::Ident(ident) if ident == word))
+    };
+    if has("skip") {
+        return Some(Says::Skip);
+    }
+    let min_statements = options.windows(3).find_map(|window| match window {
+        [TokenTree::Ident(word), _, TokenTree::Literal(least)] if word == "min_statements" => {
+            least.to_string().parse().ok()
+        }
+        _ => None,
+    });
+    Some(Says::Trace(Rules {
+        always: has("always"),
+        min_statements,
+        skip_inline: has("skip_inline"),
+    }))
+}
+
+/// The options of `#[traced(…)]`, also of one under a condition.
+fn options(own: &Attribute) -> TokenStream {
+    if own.path != "cfg_attr" {
+        return own.arguments();
+    }
+    let tokens: Vec<TokenTree> = own.arguments().into_iter().collect();
+    let options = tokens.windows(2).find_map(|pair| match pair {
+        [TokenTree::Ident(word), TokenTree::Group(options)] if word == "traced" => {
+            Some(options.stream())
+        }
+        _ => None,
+    });
+    options.unwrap_or_default()
+}
+
 /// Whether a person has decided about the item.
-pub(crate) fn is_traced(attribute: &Attribute) -> bool {
+fn is_traced(attribute: &Attribute) -> bool {
     let path = &attribute.path;
     let is_traced = path == "traced" || path.ends_with("::traced");
     (is_traced && !is_mark(attribute)) || (path == "cfg_attr" && attribute.says("traced"))

@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use fdr_formats::filter::Filter;
 
-use crate::facts::{is_mark, is_test, is_traced, named, scope_name, step};
+use crate::facts::{Says, is_mark, is_test, named, own_of, scope_name, step};
 use crate::items::{Attribute, Item, Kind, split};
 use crate::worth::{Reason, Rules, left_out};
 
@@ -44,18 +44,40 @@ pub(crate) struct Function {
 #[derive(Debug, PartialEq)]
 pub(crate) enum Verdict {
     Marked,
-    /// It, or a scope around it, has an attribute that a person wrote.
-    Own,
+    /// A person's attribute decides: on the function, or around it.
+    Own(Own),
     Test,
     Filter,
     LeftOut(Reason),
+}
+
+/// What a person's attribute does with a function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Own {
+    /// It is on the function.
+    Traces,
+    /// `#[traced(skip)]`, on the function or around it.
+    Skips,
+    /// It is around the function.
+    Around(Option<Reason>),
+}
+
+impl fmt::Display for Own {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Own::Traces => f.write_str("has #[traced]"),
+            Own::Skips => f.write_str("has #[traced(skip)]"),
+            Own::Around(None) => f.write_str("marked by #[traced] around it"),
+            Own::Around(Some(reason)) => write!(f, "left out by #[traced] around it: {reason}"),
+        }
+    }
 }
 
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Marked => f.write_str("marked"),
-            Verdict::Own => f.write_str("left out: an attribute of its own, or around it"),
+            Verdict::Own(own) => own.fmt(f),
             Verdict::Test => f.write_str("left out: part of a test"),
             Verdict::Filter => f.write_str("left out: --filter"),
             Verdict::LeftOut(reason) => write!(f, "left out: {reason}"),
@@ -68,7 +90,7 @@ impl Verdict {
     pub(crate) fn short(&self) -> Option<&'static str> {
         match self {
             Verdict::Marked => None,
-            Verdict::Own => Some("with an attribute of their own"),
+            Verdict::Own(_) => Some("with an attribute of their own, or around them"),
             Verdict::Test => Some("in tests"),
             Verdict::Filter => Some("by --filter"),
             Verdict::LeftOut(Reason::Const) => Some("const"),
@@ -152,7 +174,7 @@ impl<'a> Source<'a> {
         };
         let around = Around {
             scope: scope.to_owned(),
-            is_own: false,
+            own: None,
             is_test: false,
         };
         finder.items(&self.tokens, &around);
@@ -276,7 +298,8 @@ fn before_tokens(text: &str) -> usize {
 #[derive(Clone)]
 struct Around {
     scope: String,
-    is_own: bool,
+    /// What the innermost attribute of a person says.
+    own: Option<Says>,
     is_test: bool,
 }
 
@@ -299,7 +322,7 @@ impl Finder<'_> {
                     Some(name) => named(&around.scope, &name),
                     None => around.scope.clone(),
                 },
-                is_own: around.is_own || item.attributes(tokens).any(|a| is_traced(&a)),
+                own: own_of(&item, tokens).or_else(|| around.own.clone()),
                 is_test: around.is_test || item.attributes(tokens).any(|a| is_test(&a)),
             };
             match item.kind {
@@ -346,15 +369,21 @@ impl Finder<'_> {
         };
         let place = self.source.place(first).start;
         let name = named(&around.scope, name.to_string().trim_start_matches("r#"));
-        let left_out = left_out(item, tokens, &self.choice.rules);
-        let verdict = match (left_out, &self.choice.filter) {
+        let why_not = left_out(item, tokens, &self.choice.rules);
+        let own = match (own_of(item, tokens), &around.own) {
+            (Some(Says::Skip), _) | (None, Some(Says::Skip)) => Some(Own::Skips),
+            (Some(Says::Trace(_)), _) => Some(Own::Traces),
+            (None, Some(Says::Trace(rules))) => Some(Own::Around(left_out(item, tokens, rules))),
+            (None, None) => None,
+        };
+        let verdict = match (own, why_not, &self.choice.filter) {
             // A declaration is no function of the program.
-            (Some(Reason::NoBody), _) => return,
-            _ if inside.is_own => Verdict::Own,
+            (_, Some(Reason::NoBody), _) => return,
+            (Some(own), ..) => Verdict::Own(own),
             _ if inside.is_test => Verdict::Test,
-            (_, Some(filter)) if !filter.matches(&name) => Verdict::Filter,
-            (Some(reason), _) => Verdict::LeftOut(reason),
-            (None, _) => Verdict::Marked,
+            (.., Some(filter)) if !filter.matches(&name) => Verdict::Filter,
+            (_, Some(reason), _) => Verdict::LeftOut(reason),
+            (_, None, _) => Verdict::Marked,
         };
         let line = self.line_of(place);
         self.functions.push(Function {

@@ -231,6 +231,32 @@ fn a_choice_leaves_functions_out() {
 }
 
 #[test]
+fn a_persons_attributes_are_judged_as_the_compiler_judges_them() {
+    let text = "#[traced] impl A { fn small() {} fn large() { for a in b {} } #[fdr::traced(skip)] fn c() { loop {} } }
+                #[cfg_attr(all(a, skip), fdr::traced(always))] mod m { fn small() {} #[traced(err)] fn own() {} }
+                #[traced(min_statements = 2)] impl B { fn one() { loop {} } fn two() { a(); b() }
+                #[traced(skip)] mod d { fn e() {} } }";
+    let functions = functions(text, &Choice::default());
+    let said: Vec<String> = functions
+        .iter()
+        .map(|function| format!("{} {}", function.name, function.verdict))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            "c::A::small left out by #[traced] around it: no loop, about 0 instructions",
+            "c::A::large marked by #[traced] around it",
+            "c::A::c has #[traced(skip)]",
+            "c::m::small marked by #[traced] around it",
+            "c::m::own has #[traced]",
+            "c::B::one left out by #[traced] around it: 1 statement",
+            "c::B::two marked by #[traced] around it",
+            "c::B::d::e has #[traced(skip)]",
+        ]
+    );
+}
+
+#[test]
 fn modules_in_files() {
     let text = "mod a; pub mod r#type; #[path = \"x/y.rs\"] mod b; mod c { #[cfg(d)] mod e; }\n\
                 #[cfg_attr(unix, path = \"u.rs\")] #[cfg_attr(not(unix), path = r\"w.rs\")] mod f; #[cfg(test)] mod t;";

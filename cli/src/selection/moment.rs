@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use fdr_formats::{Clock, Ticks};
+use fdr_formats::{Clock, Ticks, utc};
 
 use crate::tally::Tally;
 use crate::ui;
@@ -165,21 +165,12 @@ fn time_of_day(text: &str) -> Option<i128> {
 
 /// `2026-11-20`, in ns since 1970.
 fn date_of(text: &str) -> Option<i128> {
-    let mut fields = text.split('-').map(|field| decimal(field, 1));
+    let mut fields = text
+        .split('-')
+        .map(|field| u64::try_from(decimal(field, 1)?).ok());
     let (year, month, day) = (fields.next()??, fields.next()??, fields.next()??);
-    let fits =
-        (1970..=2554).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
-    if !fits || fields.next().is_some() {
-        return None;
-    }
-    // Years begin in March: the leap day is the last of a year.
-    let (year, month) = if month > 2 {
-        (year, month - 3)
-    } else {
-        (year - 1, month + 9)
-    };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    Some((days - 719_468) * DAY)
+    let days = utc::days(year, month, day).filter(|_| fields.next().is_none());
+    days.map(|days| i128::from(days) * DAY)
 }
 
 impl Span {

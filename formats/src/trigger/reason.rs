@@ -3,6 +3,10 @@
 
 use std::fmt;
 
+use crate::utc::Utc;
+#[cfg(feature = "read")]
+use crate::{text::number, utc};
+
 #[cfg(feature = "read")]
 use super::Event;
 
@@ -46,8 +50,11 @@ const NOT_RETURNED: &str = " has not returned after ";
 const IN_THREAD: &str = " ms in thread ";
 const BEGUN: &str = "), begun at ";
 
-/// `trigger my_app::handle>50ms: my_app::handle took 81.204311 ms in thread 71 (worker), begun at 1763985600.123456789
-/// s since 1970`.
+/// In ns.
+const SECOND: u64 = 1_000_000_000;
+
+/// `trigger my_app::handle>50ms: my_app::handle took 81.204311 ms in thread 71 (worker), begun at
+/// 2025-11-24T12:00:00.123456789Z`.
 impl fmt::Display for Reason<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "trigger {}", self.trigger)?;
@@ -58,12 +65,9 @@ impl fmt::Display for Reason<'_> {
                 let verb = if call.returned { TOOK } else { NOT_RETURNED };
                 let (ms, ns) = (call.took_ns / 1_000_000, call.took_ns % 1_000_000);
                 write!(f, ": {}{verb}{ms}.{ns:06}{IN_THREAD}", call.function)?;
-                let (s, ns) = (
-                    call.begin_unix_ns / 1_000_000_000,
-                    call.begin_unix_ns % 1_000_000_000,
-                );
-                let (thread, name) = (call.thread, call.thread_name);
-                write!(f, "{thread} ({name}{BEGUN}{s}.{ns:09} s since 1970")
+                let (s, ns) = (call.begin_unix_ns / SECOND, call.begin_unix_ns % SECOND);
+                let (thread, name, begun) = (call.thread, call.thread_name, Utc::of(s));
+                write!(f, "{thread} ({name}{BEGUN}{begun}.{ns:09}Z")
             }
         }
     }
@@ -125,9 +129,26 @@ impl<'a> SlowCall<'a> {
             returned,
             thread: thread.parse().ok()?,
             thread_name,
-            begin_unix_ns: fixed(begun.strip_suffix(" s since 1970")?, 9)?,
+            begin_unix_ns: unix_ns(begun)?,
         })
     }
+}
+
+/// A moment as it is written above.
+#[cfg(feature = "read")]
+fn unix_ns(text: &str) -> Option<u64> {
+    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+    let mut date = date.split('-').map(number);
+    let days = utc::days(date.next()??, date.next()??, date.next()??)?;
+    let (minutes, seconds) = time.rsplit_once(':')?;
+    let (hour, minute) = minutes.split_once(':')?;
+    let ns = fixed(seconds, 9)?;
+    let hours = (days * 24).checked_add(number(hour)?)?;
+    let minutes = hours.checked_mul(60)?.checked_add(number(minute)?)?;
+    let ns = minutes.checked_mul(60 * SECOND)?.checked_add(ns)?;
+    // What was read has to be what is written: no hour 24, no number without its zeros.
+    let is = Utc::of(ns / SECOND);
+    (format!("{is}.{:09}Z", ns % SECOND) == text).then_some(ns)
 }
 
 #[cfg(feature = "read")]
@@ -146,7 +167,7 @@ mod tests {
     #[test]
     fn a_reason_typed_by_hand() {
         let text = "trigger a::*>50ms +2s: <a::B as C>::d took 81.204311 ms in thread 71 (x in thread 1 (), begun at \
-                    1763985600.123456789 s since 1970";
+                    2025-11-24T12:00:00.123456789Z";
         let reason = Reason::parse(text).expect("a reason");
         let call = SlowCall {
             function: "<a::B as C>::d",
@@ -195,10 +216,14 @@ mod tests {
         }
         // Damaged ones are words.
         for text in [
-            "trigger a>1ms: a took 1 ms in thread 7 (x), begun at 1.000000000 s since 1970",
-            "trigger a>1ms: a took 1.000000 ms in thread x (x), begun at 1.000000000 s since 1970",
-            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 1.0 s since 1970",
-            "trigger a>1ms: a took 99999999999999999999.000000 ms in thread 7 (x), begun at 1.000000000 s since 1970",
+            "trigger a>1ms: a took 1 ms in thread 7 (x), begun at 2025-11-24T12:00:00.000000000Z",
+            "trigger a>1ms: a took 1.000000 ms in thread x (x), begun at 2025-11-24T12:00:00.000000000Z",
+            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 2025-11-24T12:00:00.0Z",
+            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 2025-11-31T12:00:00.000000000Z",
+            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 2025-11-24T24:00:00.000000000Z",
+            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 2025-11-24T18446744073709551615:00:00.000000000Z",
+            "trigger a>1ms: a took 1.000000 ms in thread 7 (x), begun at 9999-11-24T12:00:00.000000000Z",
+            "trigger a>1ms: a took 99999999999999999999.000000 ms in thread 7 (x), begun at 2025-11-24T12:00:00.000000000Z",
         ] {
             let reason = Reason::parse(text).expect("a reason");
             assert_eq!(reason.call(), None, "{text}");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::registry::{FORMATS, Format, HAS_FOLDERS, Opener};
 use fdr_formats::text::owned;
+use fdr_formats::utc::Utc;
 
 use super::staged::is_open_file;
 
@@ -433,26 +434,13 @@ fn sanitised(name: &OsStr) -> String {
 
 /// Writes `20261120T135501Z`, which sorts by time and needs no escaping.
 fn utc(unix_time_s: u64, out: &mut dyn FnMut(&[u8])) {
-    let (days, s) = (unix_time_s / 86_400, unix_time_s % 86_400);
-    // The years here have 365.2425 days and begin in March, so the leap day is the last day of a year.
-    let days = days + 719_468;
-    let (era, day) = (days / 146_097, days % 146_097);
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day_of_month = day - (153 * month + 2) / 5 + 1;
-    let (year, month) = if month < 10 {
-        (year, month + 3)
-    } else {
-        (year + 1, month - 9)
-    };
-    let year = year + era * 400;
-    let (h, min, s) = (s / 3600, s / 60 % 60, s % 60);
-    decimal(year, 4, out);
-    decimal(month, 2, out);
-    decimal(day_of_month, 2, out);
+    let at = Utc::of(unix_time_s);
+    decimal(at.year, 4, out);
+    decimal(at.month, 2, out);
+    decimal(at.day, 2, out);
     out(b"T");
-    [h, min, s].into_iter().for_each(|two| decimal(two, 2, out));
+    let time = [at.hour, at.minute, at.second];
+    time.into_iter().for_each(|two| decimal(two, 2, out));
     out(b"Z");
 }
 

@@ -129,14 +129,17 @@ fn on() -> String {
         table.set_filter(Filter::parse("*").unwrap_or_default());
     }
     let on = table.enable(true);
-    format!("recording is on: {on} of {} functions", table.switched())
+    format!(
+        "recording is on: {on} of {} functions and events",
+        table.switched()
+    )
 }
 
 fn filter(text: &str) -> Result<String, String> {
     let filter = Filter::parse(text)?;
     let mut table = table();
     let named = table.set_filter(filter);
-    let mut answer = format!("{named} of {} functions", table.switched());
+    let mut answer = format!("{named} of {} functions and events", table.switched());
     if !table.is_enabled() {
         answer.push_str(", when recording is on");
     }

@@ -283,6 +283,11 @@ fn has_records(ring: &Ring) -> Result<(), Error> {
     }
 }
 
+/// Whether a dump would have records.
+pub(crate) fn may_dump() -> bool {
+    ring().is_some_and(|ring| has_records(ring).is_ok())
+}
+
 fn to_write<'a>(ring: &'a Ring, state: &State, info: &'a TraceInfo) -> file::Dump<'a> {
     file::Dump {
         ring,

@@ -52,6 +52,8 @@ struct Progress {
     /// When memory and open calls are looked at next, ns.
     memory_due_ns: u64,
     calls_due_ns: u64,
+    /// Whether any trigger has fired.
+    has_fired: bool,
     /// The process ends, and its last dumps are made.
     is_over: bool,
 }
@@ -109,6 +111,7 @@ impl Progress {
             is_told: false,
             memory_due_ns: 0,
             calls_due_ns: 0,
+            has_fired: false,
             is_over: false,
         }
     }
@@ -390,6 +393,8 @@ pub(crate) fn at_exit() -> Result<(), Error> {
     }
     if is_asked {
         dumping::dump_and_say("signal").map(|_| ())?;
+    } else if !progress.has_fired && !triggers().is_empty() && dumping::may_dump() {
+        messages::warn(format_args!("no trigger fired: {}", in_words()));
     }
     match progress.has_failed {
         true => Err(Error::failed("the last dump of a trigger failed", "")),
@@ -405,6 +410,7 @@ impl Progress {
         let Some(due) = armed.and_then(|armed| armed.due.take_if(is_due)) else {
             return false;
         };
+        self.has_fired = true;
         let occasion = Occasion {
             reason: &due.reason,
             marks: due.marks,

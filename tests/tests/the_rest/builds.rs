@@ -67,23 +67,21 @@ fn succeeds(what: &str, program: &Path) {
 }
 
 /// Settings of the profile, as cargo's `--config` takes them, and flags of the compiler for all crates. Together: every
-/// level of optimization, all kinds of `lto`, both kinds of panics, one unit and many, every way to strip and to split,
-/// and both linkers.
-const WAYS: [(&str, &str); 7] = [
-    ("opt-level=0 debug=2 split-debuginfo='packed'", ""),
+/// level of optimization but 1, which all other tests have, all kinds of `lto`, both kinds of panics, one unit and many,
+/// every way to strip and to split, and both linkers.
+const WAYS: [(&str, &str); 5] = [
     // Each module is an object of its own, so a linker takes no more than what is named.
     (
-        "opt-level=0 codegen-units=1000 incremental=true",
-        "-C linker-features=-lld",
-    ),
-    (
-        "opt-level=1 lto='thin' debug=1 split-debuginfo='unpacked'",
+        "opt-level=0 debug=2 split-debuginfo='packed' codegen-units=1000 incremental=true",
         "",
     ),
-    ("opt-level=2 lto='fat' strip='debuginfo'", ""),
+    (
+        "opt-level=2 lto='fat' strip='debuginfo'",
+        "-C linker-features=-lld",
+    ),
     ("opt-level=3 lto='off' codegen-units=1 strip='symbols'", ""),
     (
-        "opt-level='s' lto='thin' panic='abort' codegen-units=1 strip='symbols'",
+        "opt-level='s' lto='thin' panic='abort' debug=1 split-debuginfo='unpacked'",
         "",
     ),
     (

@@ -85,7 +85,7 @@ impl Status {
         let on = ui::count(self.functions_on);
         fact(
             "recording",
-            &format!("{switch}: {on} of {functions} functions"),
+            &format!("{switch}: {on} of {functions} functions and events"),
         )?;
         fact("filter", &self.filter)?;
         fact("keep", &self.keep())?;

@@ -1,6 +1,6 @@
 //! A state, printed for people and as JSON. What a trace says is cleaned before people see it.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Write;
 
 use fdr_formats::tcstate::state::{Attribute, Value};
@@ -25,6 +25,8 @@ enum Place<'a> {
     Status(u64),
     /// Whether a thread of the program runs on a CPU.
     CpuStatus,
+    /// A counter of a thread, by its name.
+    Counter(u64, &'a str),
     /// Something else of a thread.
     Thread(u64),
     Other,
@@ -38,6 +40,7 @@ fn place(attribute: &Attribute) -> Place<'_> {
             (Some(id), [] | ["Current_cpu_rq"]) => Place::Status(id),
             (Some(id), ["CallStack"]) => Place::Stack(id, None),
             (Some(id), ["CallStack", level]) => Place::Stack(id, number(level)),
+            (Some(id), ["Counters", name]) => Place::Counter(id, name),
             (Some(id), _) => Place::Thread(id),
             (None, _) => Place::Other,
         },
@@ -58,7 +61,7 @@ impl Answer<'_> {
     fn shows(&self, attribute: &Attribute) -> bool {
         match place(attribute) {
             _ if self.threads.is_none() => true,
-            Place::Stack(id, _) | Place::Thread(id) | Place::Status(id) => {
+            Place::Stack(id, _) | Place::Thread(id) | Place::Status(id) | Place::Counter(id, _) => {
                 self.wanted(ThreadId(id))
             }
             Place::Cpu(_) => match attribute.value {
@@ -92,23 +95,28 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     let head = columns.map_or(head.clone(), |width| ui::wrap_facts(&head, width, 2));
     writeln!(out, "{head}")?;
     let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
+    let mut counters: BTreeMap<u64, Vec<(&str, &Value)>> = BTreeMap::new();
     let shown = || {
         state
             .attributes
             .iter()
             .filter(|attribute| answer.shows(attribute))
     };
-    for attribute in shown() {
-        if let Place::Stack(id, Some(level)) = place(attribute)
-            && attribute.value != Value::Null
-        {
-            frames.entry(id).or_default().push((level, attribute));
+    for attribute in shown().filter(|attribute| attribute.value != Value::Null) {
+        match place(attribute) {
+            Place::Stack(id, Some(level)) => frames.entry(id).or_default().push((level, attribute)),
+            Place::Counter(id, name) => {
+                let of_thread = counters.entry(id).or_default();
+                of_thread.push((name, &attribute.value));
+            }
+            _ => {}
         }
     }
     // In the order of the trace, then those that it has no entry for.
     let listed = info.threads.iter().map(|thread| thread.id.0);
     let threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();
-    let others = frames.keys().copied().filter(|id| !threads.contains(id));
+    let others: BTreeSet<u64> = frames.keys().chain(counters.keys()).copied().collect();
+    let others = others.into_iter().filter(|id| !threads.contains(id));
     let threads: Vec<u64> = threads.iter().copied().chain(others).collect();
     // Then those that made no call.
     let listed: HashSet<u64> = threads.iter().copied().collect();
@@ -157,6 +165,10 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
             let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(24));
             writeln!(out, "{level}{}{time}", ui::shorten(&name, most))?;
         }
+        for (name, value) in counters.get(&id).into_iter().flatten() {
+            let value = value_in_words(value);
+            writeln!(out, "     counter {}: {value}", ui::clean(name))?;
+        }
         for wait in answer.waiting.iter().filter(|wait| wait.thread == id) {
             let time = ui::duration(wait.waiting_ns);
             let line = format!("     waits for {time} for {}", waited_for(wait));
@@ -182,7 +194,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
             Place::Other | Place::Thread(_) => false,
             // Another program may have other values there.
             Place::Status(_) | Place::CpuStatus => !answer.states.is_empty(),
-            Place::Stack(..) | Place::Cpu(_) => true,
+            Place::Stack(..) | Place::Cpu(_) | Place::Counter(..) => true,
         };
         if !is_told {
             if std::mem::take(&mut first) {
