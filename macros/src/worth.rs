@@ -138,7 +138,7 @@ struct Measure {
 }
 
 /// Methods that go through many values, or wait for something.
-const LOOPS: [&str; 51] = [
+const LOOPS: [&str; 50] = [
     "all",
     "any",
     "collect",
@@ -189,7 +189,11 @@ const LOOPS: [&str; 51] = [
     "sync_data",
     "wait",
     "wait_timeout",
-    "write_all",
+];
+
+/// What a write of all bytes waits for, by the word before it. Other writers are most often in memory.
+const WRITTEN: [&str; 10] = [
+    "conn", "file", "pipe", "sock", "socket", "stderr", "stdin", "stdout", "stream", "tty",
 ];
 
 /// Functions that wait for something, whatever module they are in.
@@ -269,6 +273,7 @@ impl Measure {
                 self.has_loop |= arguments(next) > if module_is(before, &["io"]) { 1 } else { 2 }
             }
             "replace" => self.has_loop |= is_name && arguments(next) > 1,
+            "write_all" if is_name => self.has_loop |= is_written(before),
             // A method of the type's own is judged where it is written.
             _ if is_name && is_word(before.iter().nth_back(1), "self") => {}
             // What is borrowed is no iterator that `count` would use up.
@@ -280,6 +285,17 @@ impl Measure {
             }
         }
     }
+}
+
+/// Whether the words before a `.` end in one of [`WRITTEN`]: `self.stream.`, `stdout().`, `&mut log_file.`.
+fn is_written(before: &[TokenTree]) -> bool {
+    let name = before.iter().rev().find_map(|token| match token {
+        TokenTree::Ident(name) => Some(name.to_string()),
+        _ => None,
+    });
+    let name = name.unwrap_or_default();
+    let mut words = name.rsplit('_');
+    words.next().is_some_and(|word| WRITTEN.contains(&word))
 }
 
 /// Whether the name that follows is one of these modules' or types': `fs::` of `fs::read`.
@@ -378,6 +394,9 @@ mod tests {
             "File::open(path)",
             "io::copy(a, b)",
             "self.file.sync_all()",
+            "self.stream.write_all(bytes)",
+            "self.log_file.as_ref()?; log_file.write_all(bytes)",
+            "io::stdout().write_all(bytes)",
             "self.a.borrow().iter().count()",
         ] {
             let text = format!("#[inline(always)] fn a() {{ {body} }}");
@@ -405,6 +424,8 @@ mod tests {
             "Copy::copy(a, b)",
             "self.sleep = File::NAME",
             "Some(fs::Kind)",
+            "self.out().borrow_mut().write_all(bytes)",
+            "file.inner.write_all(bytes)",
         ] {
             let found = judge(&format!("fn a() {{ {body} }}"), &Rules::default());
             assert!(matches!(found, Some(Reason::Small(_))), "{body}: {found:?}");

@@ -393,6 +393,7 @@ fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards
     assert_eq!([open(10), open(10), open(10)], [128, 256, 512]);
     // Slow enough, but the ring does not hold enough yet.
     assert_eq!([open(340_000), open(340_000)], [512; 2]);
+    assert_eq!([open(300_000), open(300_000)], [512; 2], "nearly enough");
     assert_eq!([open(340_000), open(340_000)], [512; 2], "just enough");
     assert_eq!([open(1_340_000), open(1_340_000)], [256, 128]);
     assert_eq!(open(10), 128, "filled fast, but the ring holds enough");
