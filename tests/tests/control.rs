@@ -111,10 +111,8 @@ fn recording_is_turned_off_and_on() {
     assert_eq!(ctl(&program, &["off"]), "recording is off");
     assert_eq!(status(&program)["recording"], false);
     call(&mut program, 100);
-    assert_eq!(
-        ctl(&program, &["on"]),
-        "recording is on: 6 of 6 functions and events"
-    );
+    let on = ctl(&program, &["on"]);
+    assert_eq!(on, "recording is on: 6 of 6 functions and events");
     call(&mut program, 20);
     let path = PathBuf::from(ctl(&program, &["dump"]));
     assert_eq!(traces(&folder), std::slice::from_ref(&path));
@@ -143,16 +141,12 @@ fn recording_is_turned_off_and_on() {
 fn a_filter_chooses_functions() {
     let folder = Folder::new("ctl-filter");
     let mut program = start(&folder, "", &[]);
-    assert_eq!(
-        ctl(&program, &["filter", "-controlled::exactly"]),
-        "5 of 6 functions and events"
-    );
+    let said = ctl(&program, &["filter", "-controlled::exactly"]);
+    assert_eq!(said, "5 of 6 functions and events");
     assert_eq!(status(&program)["filter"], "-controlled::exactly");
     call(&mut program, 10);
-    assert_eq!(
-        ctl(&program, &["filter", "controlled::ex*"]),
-        "1 of 6 functions and events"
-    );
+    let said = ctl(&program, &["filter", "controlled::ex*"]);
+    assert_eq!(said, "1 of 6 functions and events");
     call(&mut program, 7);
     let unmatched = ctl(&program, &["filter", "controlled::exatly"]);
     let wanted = "0 of 6 functions and events; no function matches `controlled::exatly` (nearest: controlled::exactly";
@@ -165,10 +159,8 @@ fn a_filter_chooses_functions() {
     let report = is_exact(Path::new(&ctl(&program, &["dump"])));
     assert_eq!(calls(&report, "controlled::exactly"), 7);
     let text = ctl(&program, &["status"]);
-    assert!(
-        text.contains("recording  on: 0 of 6 functions and events"),
-        "{text}"
-    );
+    let wanted = "recording  on: 0 of 6 functions and events";
+    assert!(text.contains(wanted), "{text}");
     let long = "x".repeat(control::LONGEST_TEXT + 1);
     let wrong = refused(program.id(), &["filter", &long]);
     assert!(

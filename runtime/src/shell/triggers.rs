@@ -208,14 +208,11 @@ pub(crate) fn in_words() -> String {
 
 impl Armed {
     fn new(trigger: &Trigger, now_ns: u64) -> Armed {
-        let period_ns = match trigger.event {
-            Event::Every(period) => now_ns.saturating_add(as_ns(period)),
-            _ => 0,
-        };
-        Armed {
-            period_ns,
-            ..Armed::default()
+        let mut armed = Armed::default();
+        if let Event::Every(period) = trigger.event {
+            armed.period_ns = now_ns.saturating_add(as_ns(period));
         }
+        armed
     }
 
     /// Fires if a slow call has left a request.
@@ -256,11 +253,8 @@ impl Armed {
 
 impl Due {
     fn of(trigger: &Trigger, words: &str) -> Due {
-        let reason = Reason {
-            trigger: &trigger.text,
-            what: What::Other(words),
-        };
-        Due::because(format!("{reason}"))
+        let (trigger, what) = (trigger.text.as_str(), What::Other(words));
+        Due::because(format!("{}", Reason { trigger, what }))
     }
 
     fn because(reason: String) -> Due {
