@@ -27,7 +27,7 @@ pub struct Dump {
 pub struct Statistics {
     /// Every thread whose records are still there.
     pub threads: Vec<ThreadStatistics>,
-    /// Traced functions in the process.
+    /// Traced functions and events in the process.
     pub functions: u64,
     /// How many of them are on.
     pub functions_on: u64,

@@ -116,25 +116,24 @@ fn string(token: &TokenTree) -> Option<String> {
     }
 }
 
-/// What a person's attribute says.
+/// What a person's attribute decides.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Says {
+pub(crate) enum Decision {
     Skip,
     /// On a scope, with these rules.
     Trace(Rules),
 }
 
 /// What a person has decided about the item.
-pub(crate) fn own_of(item: &Item, tokens: &[TokenTree]) -> Option<Says> {
-    let mut attributes = item.attributes(tokens);
-    let own = attributes.find(is_traced)?;
-    let options: Vec<TokenTree> = options(&own).into_iter().collect();
+pub(crate) fn decision(item: &Item, tokens: &[TokenTree]) -> Option<Decision> {
+    let attribute = item.attributes(tokens).find(is_traced)?;
+    let options: Vec<TokenTree> = options(&attribute).into_iter().collect();
     let has = |word: &str| {
         let mut idents = options.iter();
         idents.any(|token| matches!(token, TokenTree::Ident(ident) if ident == word))
     };
     if has("skip") {
-        return Some(Says::Skip);
+        return Some(Decision::Skip);
     }
     let min_statements = options.windows(3).find_map(|window| match window {
         [TokenTree::Ident(word), _, TokenTree::Literal(least)] if word == "min_statements" => {
@@ -142,7 +141,7 @@ pub(crate) fn own_of(item: &Item, tokens: &[TokenTree]) -> Option<Says> {
         }
         _ => None,
     });
-    Some(Says::Trace(Rules {
+    Some(Decision::Trace(Rules {
         always: has("always"),
         min_statements,
         skip_inline: has("skip_inline"),
@@ -150,11 +149,11 @@ pub(crate) fn own_of(item: &Item, tokens: &[TokenTree]) -> Option<Says> {
 }
 
 /// The options of `#[traced(…)]`, also of one under a condition.
-fn options(own: &Attribute) -> TokenStream {
-    if own.path != "cfg_attr" {
-        return own.arguments();
+fn options(attribute: &Attribute) -> TokenStream {
+    if attribute.path != "cfg_attr" {
+        return attribute.arguments();
     }
-    let tokens: Vec<TokenTree> = own.arguments().into_iter().collect();
+    let tokens: Vec<TokenTree> = attribute.arguments().into_iter().collect();
     let options = tokens.windows(2).find_map(|pair| match pair {
         [TokenTree::Ident(word), TokenTree::Group(options)] if word == "traced" => {
             Some(options.stream())
@@ -164,7 +163,7 @@ fn options(own: &Attribute) -> TokenStream {
     options.unwrap_or_default()
 }
 
-/// Whether a person has decided about the item.
+/// Whether it is `#[traced]`, and a person wrote it.
 fn is_traced(attribute: &Attribute) -> bool {
     let path = &attribute.path;
     let is_traced = path == "traced" || path.ends_with("::traced");

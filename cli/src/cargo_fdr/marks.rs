@@ -9,7 +9,7 @@ use proc_macro2::{TokenStream, TokenTree};
 
 use fdr_formats::filter::Filter;
 
-use crate::facts::{Says, is_mark, is_test, named, own_of, scope_name, step};
+use crate::facts::{Decision, decision, is_mark, is_test, named, scope_name, step};
 use crate::items::{Attribute, Item, Kind, split};
 use crate::worth::{Reason, Rules, left_out};
 
@@ -45,7 +45,7 @@ pub(crate) struct Function {
 pub(crate) enum Verdict {
     Marked,
     /// A person's attribute decides: on the function, or around it.
-    Own(Own),
+    Decided(Effect),
     Test,
     Filter,
     LeftOut(Reason),
@@ -53,22 +53,22 @@ pub(crate) enum Verdict {
 
 /// What a person's attribute does with a function.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Own {
+pub(crate) enum Effect {
     /// It is on the function.
-    Traces,
+    Traced,
     /// `#[traced(skip)]`, on the function or around it.
-    Skips,
+    Skipped,
     /// It is around the function.
     Around(Option<Reason>),
 }
 
-impl fmt::Display for Own {
+impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Own::Traces => f.write_str("has #[traced]"),
-            Own::Skips => f.write_str("has #[traced(skip)]"),
-            Own::Around(None) => f.write_str("marked by #[traced] around it"),
-            Own::Around(Some(reason)) => write!(f, "left out by #[traced] around it: {reason}"),
+            Effect::Traced => f.write_str("has #[traced]"),
+            Effect::Skipped => f.write_str("has #[traced(skip)]"),
+            Effect::Around(None) => f.write_str("marked by #[traced] around it"),
+            Effect::Around(Some(reason)) => write!(f, "left out by #[traced] around it: {reason}"),
         }
     }
 }
@@ -77,7 +77,7 @@ impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Verdict::Marked => f.write_str("marked"),
-            Verdict::Own(own) => own.fmt(f),
+            Verdict::Decided(effect) => effect.fmt(f),
             Verdict::Test => f.write_str("left out: part of a test"),
             Verdict::Filter => f.write_str("left out: --filter"),
             Verdict::LeftOut(reason) => write!(f, "left out: {reason}"),
@@ -90,7 +90,7 @@ impl Verdict {
     pub(crate) fn short(&self) -> Option<&'static str> {
         match self {
             Verdict::Marked => None,
-            Verdict::Own(_) => Some("with an attribute of their own, or around them"),
+            Verdict::Decided(_) => Some("with an attribute of their own, or around them"),
             Verdict::Test => Some("in tests"),
             Verdict::Filter => Some("by --filter"),
             Verdict::LeftOut(Reason::Const) => Some("const"),
@@ -174,7 +174,7 @@ impl<'a> Source<'a> {
         };
         let around = Around {
             scope: scope.to_owned(),
-            own: None,
+            decision: None,
             is_test: false,
         };
         finder.items(&self.tokens, &around);
@@ -298,8 +298,8 @@ fn before_tokens(text: &str) -> usize {
 #[derive(Clone)]
 struct Around {
     scope: String,
-    /// What the innermost attribute of a person says.
-    own: Option<Says>,
+    /// What the innermost attribute of a person decides.
+    decision: Option<Decision>,
     is_test: bool,
 }
 
@@ -317,16 +317,19 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn items(&mut self, tokens: &[TokenTree], around: &Around) {
         for item in split(tokens) {
+            let own = decision(&item, tokens);
             let inside = Around {
                 scope: match scope_name(&item, tokens) {
                     Some(name) => named(&around.scope, &name),
                     None => around.scope.clone(),
                 },
-                own: own_of(&item, tokens).or_else(|| around.own.clone()),
+                decision: own.clone().or_else(|| around.decision.clone()),
                 is_test: around.is_test || item.attributes(tokens).any(|a| is_test(&a)),
             };
             match item.kind {
-                Kind::Function { name, .. } => self.function(&item, name, tokens, around, &inside),
+                Kind::Function { name, .. } => {
+                    self.function(&item, name, tokens, &inside, own.is_some());
+                }
                 Kind::Impl { body } | Kind::Trait { body, .. } => {
                     self.body(&tokens[body], &inside);
                 }
@@ -356,30 +359,34 @@ impl Finder<'_> {
         }
     }
 
+    /// `is_own`: whether the decision is one about the function itself.
     fn function(
         &mut self,
         item: &Item,
         name: usize,
         tokens: &[TokenTree],
-        around: &Around,
         inside: &Around,
+        is_own: bool,
     ) {
         let (Some(name), Some(first)) = (tokens.get(name), tokens.get(item.head)) else {
             return;
         };
         let place = self.source.place(first).start;
-        let name = named(&around.scope, name.to_string().trim_start_matches("r#"));
-        let why_not = left_out(item, tokens, &self.choice.rules);
-        let own = match (own_of(item, tokens), &around.own) {
-            (Some(Says::Skip), _) | (None, Some(Says::Skip)) => Some(Own::Skips),
-            (Some(Says::Trace(_)), _) => Some(Own::Traces),
-            (None, Some(Says::Trace(rules))) => Some(Own::Around(left_out(item, tokens, rules))),
-            (None, None) => None,
+        let name = named(&inside.scope, name.to_string().trim_start_matches("r#"));
+        let rules = match &inside.decision {
+            Some(Decision::Trace(rules)) if !is_own => rules,
+            _ => &self.choice.rules,
         };
-        let verdict = match (own, why_not, &self.choice.filter) {
+        let reason = left_out(item, tokens, rules);
+        let effect = inside.decision.as_ref().map(|decision| match decision {
+            Decision::Skip => Effect::Skipped,
+            Decision::Trace(_) if is_own => Effect::Traced,
+            Decision::Trace(_) => Effect::Around(reason),
+        });
+        let verdict = match (effect, reason, &self.choice.filter) {
             // A declaration is no function of the program.
             (_, Some(Reason::NoBody), _) => return,
-            (Some(own), ..) => Verdict::Own(own),
+            (Some(effect), ..) => Verdict::Decided(effect),
             _ if inside.is_test => Verdict::Test,
             (.., Some(filter)) if !filter.matches(&name) => Verdict::Filter,
             (_, Some(reason), _) => Verdict::LeftOut(reason),

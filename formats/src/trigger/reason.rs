@@ -137,18 +137,15 @@ impl<'a> SlowCall<'a> {
 /// A moment as it is written above.
 #[cfg(feature = "read")]
 fn unix_ns(text: &str) -> Option<u64> {
-    let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let mut date = date.split('-').map(number);
-    let days = utc::days(date.next()??, date.next()??, date.next()??)?;
-    let (minutes, seconds) = time.rsplit_once(':')?;
-    let (hour, minute) = minutes.split_once(':')?;
-    let ns = fixed(seconds, 9)?;
-    let hours = (days * 24).checked_add(number(hour)?)?;
-    let minutes = hours.checked_mul(60)?.checked_add(number(minute)?)?;
-    let ns = minutes.checked_mul(60 * SECOND)?.checked_add(ns)?;
-    // What was read has to be what is written: no hour 24, no number without its zeros.
-    let is = Utc::of(ns / SECOND);
-    (format!("{is}.{:09}Z", ns % SECOND) == text).then_some(ns)
+    let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(number);
+    let mut next = || numbers.next().flatten();
+    let mut time = utc::days(next()?, next()?, next()?)?;
+    for in_unit_before in [24, 60, 60, SECOND] {
+        time = time.checked_mul(in_unit_before)?.checked_add(next()?)?;
+    }
+    // What was read has to be what is written: no hour 24, and no number without its zeros.
+    let written = format!("{}.{:09}Z", Utc::of(time / SECOND), time % SECOND);
+    (written == text).then_some(time)
 }
 
 #[cfg(feature = "read")]

@@ -42,9 +42,9 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
-/// The threshold does not rise for this part of the time that a ring should hold. A step may leave out all calls of
-/// 10 to 400 us, because each step is twice the one before.
-const NEARLY: u64 = 8;
+/// One part in so many of the time that a ring should hold may be missing, and the threshold does not rise. Each step
+/// doubles it. So a few steps for little more time would leave out far longer calls.
+const SLACK: u64 = 8;
 
 /// The threshold falls only if the last chunk took so many times its share of the time. Otherwise more and more records
 /// would overwrite what the ring holds, until it holds too little.
@@ -366,7 +366,7 @@ pub(super) fn adjust_for(
     let (last, share) = (since(next - 1), keep / (chunks - 1).max(1));
     // The oldest chunk is gone by now, so all others must hold enough.
     let holds_enough = since(next + 1 - chunks) >= keep;
-    let threshold = if !holds_enough && last < share - share / NEARLY {
+    let threshold = if !holds_enough && last < share - share / SLACK {
         (2 * before).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
     } else if holds_enough && last >= share.saturating_mul(SLOW) {
         if before > FIRST_THRESHOLD {

@@ -284,7 +284,7 @@ fn has_records(ring: &Ring) -> Result<(), Error> {
 }
 
 /// Whether a dump would have records.
-pub(crate) fn may_dump() -> bool {
+pub(crate) fn would_have_records() -> bool {
     ring().is_some_and(|ring| has_records(ring).is_ok())
 }
 

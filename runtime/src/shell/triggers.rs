@@ -387,7 +387,7 @@ pub(crate) fn at_exit() -> Result<(), Error> {
     }
     if is_asked {
         dumping::dump_and_say("signal").map(|_| ())?;
-    } else if !progress.has_fired && !triggers().is_empty() && dumping::may_dump() {
+    } else if !progress.has_fired && !triggers().is_empty() && dumping::would_have_records() {
         messages::warn(format_args!("no trigger fired: {}", in_words()));
     }
     match progress.has_failed {
