@@ -1,6 +1,9 @@
 //! A thread's endless calls: scripts in a row, each from a seed of its own. So any part of the calls can be computed
 //! without the calls before it. Must never depend on anything but seed and length.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use super::random::Random;
 use super::script::{FUNCTIONS, Script};
 
@@ -24,6 +27,20 @@ pub fn check(serial: u64) -> u64 {
     Random::new(serial).bits()
 }
 
+/// What comes before a script.
+#[derive(Clone, Copy, Default)]
+struct Before {
+    top_level_calls: u64,
+    /// Of the sample.
+    edges: u64,
+}
+
+/// What comes before each script of a course, by its seed, calls, sample and the top-level calls before it.
+type Known = HashMap<[u64; 4], Vec<Before>>;
+
+/// Of the courses so far, so that a long one is not made from its beginning each time.
+static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
+
 /// Calls to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
@@ -32,6 +49,8 @@ pub struct Course {
     has_blocks: bool,
     /// Of so many top-level calls the first is in the course, with all calls inside.
     one_in: u64,
+    /// Top-level calls before it, which count in the sample.
+    before: u64,
 }
 
 impl Course {
@@ -43,6 +62,7 @@ impl Course {
             calls,
             has_blocks: false,
             one_in: 1,
+            before: 0,
         }
     }
 
@@ -58,13 +78,23 @@ impl Course {
         Course { one_in, ..self }
     }
 
+    /// The same where the thread has made another course before.
+    #[must_use]
+    pub fn behind(self, other: &Course) -> Course {
+        let before = other.before(u64::MAX).top_level_calls;
+        Course { before, ..self }
+    }
+
     /// How many of the first edges that are made are the course's.
     #[must_use]
     pub fn count_of(&self, made: u64) -> u64 {
         if self.one_in == 1 {
             return made;
         }
-        self.sampled(made).count() as u64
+        let before = self.before(made / EDGES);
+        let last = self.part(made / EDGES);
+        let edges = last.map(|script| self.sampled(&script.edges(made % EDGES), before));
+        before.edges + edges.map_or(0, |edges| edges.len() as u64)
     }
 
     /// Whether it has those.
@@ -97,8 +127,7 @@ impl Course {
     #[must_use]
     pub fn window(&self, from: u64, count: u64) -> Vec<u8> {
         if self.one_in > 1 {
-            let wanted = self.sampled(u64::MAX).skip(from as usize);
-            return wanted.take(count as usize).collect();
+            return self.of_sample(from, count);
         }
         if !self.has_blocks {
             return self.of_scripts(from, count);
@@ -135,19 +164,70 @@ impl Course {
         window
     }
 
-    /// Of the first `made` edges of the scripts, those that are in the sample.
-    fn sampled(&self, made: u64) -> impl Iterator<Item = u8> {
-        let course = *self;
-        let scripts = (0..).map_while(move |number| course.part(number));
-        let edges = scripts.flat_map(|script| script.edges(u64::MAX));
-        let (mut depth, mut top) = (0_u64, 0_u64);
-        edges.take(made as usize).filter(move |edge| {
-            let is_entry = edge % 2 == 0;
+    /// The same of the sample.
+    fn of_sample(&self, from: u64, count: u64) -> Vec<u8> {
+        let mut window = Vec::new();
+        for number in 0.. {
+            let Some(script) = self.part(number).filter(|_| (window.len() as u64) < count) else {
+                break;
+            };
+            if self.before(number + 1).edges > from {
+                let before = self.before(number);
+                let edges = self.sampled(&script.edges(u64::MAX), before);
+                let skip = from.saturating_sub(before.edges) as usize;
+                window.extend_from_slice(edges.get(skip..).unwrap_or_default());
+            }
+        }
+        window.truncate(usize::try_from(count).unwrap_or(usize::MAX));
+        window
+    }
+
+    /// What comes before the script at that place in the row, or before the end.
+    fn before(&self, number: u64) -> Before {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = [self.seed, self.calls, self.one_in, self.before];
+        let begin = Before {
+            top_level_calls: self.before,
+            edges: 0,
+        };
+        let row = known.entry(key).or_insert_with(|| vec![begin]);
+        let mut last = row.last().copied().unwrap_or_default();
+        while row.len() as u64 <= number {
+            let Some(script) = self.part(row.len() as u64 - 1) else {
+                break;
+            };
+            let edges = script.edges(u64::MAX);
+            last = Before {
+                top_level_calls: last.top_level_calls + top_level_calls(&edges),
+                edges: last.edges + self.sampled(&edges, last).len() as u64,
+            };
+            row.push(last);
+        }
+        row.get(number as usize).copied().unwrap_or(last)
+    }
+
+    /// Of a script's first edges, those that are in the sample.
+    fn sampled(&self, edges: &[u8], before: Before) -> Vec<u8> {
+        let (mut depth, mut top) = (0_u64, before.top_level_calls);
+        let is_sampled = |edge: &&u8| {
+            let is_entry = *edge % 2 == 0;
             top += u64::from(is_entry && depth == 0);
             depth = if is_entry { depth + 1 } else { depth - 1 };
-            (top - 1).is_multiple_of(course.one_in)
-        })
+            (top - 1).is_multiple_of(self.one_in)
+        };
+        edges.iter().filter(is_sampled).copied().collect()
     }
+}
+
+/// How many calls of a script are in no other one.
+fn top_level_calls(edges: &[u8]) -> u64 {
+    let (mut depth, mut calls) = (0_u64, 0);
+    for edge in edges {
+        let is_entry = edge % 2 == 0;
+        calls += u64::from(is_entry && depth == 0);
+        depth = if is_entry { depth + 1 } else { depth - 1 };
+    }
+    calls
 }
 
 #[cfg(test)]
@@ -184,10 +264,29 @@ mod tests {
         assert_eq!(whole[..end], first[..end]);
         assert_eq!(course.count_of(end as u64), end as u64);
         assert_eq!(course.count_of(end as u64 + 2), end as u64);
-        for (from, count) in [(0, 1), (9_999, 20), (whole.len() - 1, 1)] {
+        let last = whole.len() - 1;
+        let second = Course::new(6, 100);
+        assert_ne!(all.before(u64::MAX).top_level_calls % 3, 0);
+        let same = second.with_sample(3).window(0, 200);
+        assert_ne!(second.with_sample(3).behind(&all).window(0, 200), same);
+        for (from, count) in [(0, 1), (5_999, 20), (3_000, 9_000), (last, 1)] {
             let window = course.window(from as u64, count as u64);
             assert!(window == whole[from..from + count], "{count} from {from}");
         }
+        // The place of each top-level call tells which are in the sample, over the ends of scripts.
+        let mut expected = Vec::new();
+        let (mut depth, mut top) = (0, 0_u64);
+        for (made, edge) in (1..).zip(all.window(0, 50_000)) {
+            top += u64::from(depth == 0);
+            depth += if edge % 2 == 0 { 1 } else { -1 };
+            if (top - 1).is_multiple_of(3) {
+                expected.push(edge);
+            }
+            if made % 997 == 0 {
+                assert_eq!(course.count_of(made), expected.len() as u64, "{made}");
+            }
+        }
+        assert!(whole == expected);
         assert_eq!(all.with_sample(1).window(7, 9), all.window(7, 9));
     }
 

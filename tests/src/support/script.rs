@@ -6,8 +6,8 @@ use super::random::Random;
 /// The functions, by number.
 pub const FUNCTIONS: [&str; 4] = ["alpha", "beta", "gamma", "delta"];
 
-/// No call has so many callers.
-const DEEPEST: usize = 40;
+/// No call has more callers.
+pub const DEEPEST: u64 = 40;
 
 /// A thread's calls to come.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl Script {
     /// What is called next by a function with so many callers (0 = none, the thread's own body);
     /// `None` = it returns.
     pub fn step(&mut self, depth: usize) -> Option<usize> {
-        let returns = depth > 0 && (depth >= DEEPEST || self.random.below(2) == 0);
+        let returns = depth > 0 && (depth as u64 >= DEEPEST || self.random.below(2) == 0);
         if returns || self.left == 0 {
             return None;
         }

@@ -4,7 +4,7 @@
 use fdr_formats::identity::Part;
 use fdr_formats::ring::layout;
 use fdr_tests::support::course::Course;
-use fdr_tests::support::script::FUNCTIONS;
+use fdr_tests::support::script::{DEEPEST, FUNCTIONS};
 use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth, WAY, WRONG, way};
 
 use crate::look::{Lane, Look};
@@ -17,9 +17,9 @@ use crate::victim;
 pub(crate) enum Moment {
     /// The program stands still, or is gone: what is surely made, or one more.
     Now,
-    /// It went on after the trace: at least what was made before, at most what is made now.
+    /// It went on after the trace: at least the records that were made before, at most what is made now.
     Since(u64),
-    /// So much, and no more.
+    /// So many records, and no more.
     Exactly(u64),
 }
 
@@ -84,6 +84,25 @@ fn totals(lane: &Lane, course: Course, made: u64, edge: u8) -> Result<(), Failur
         }
     }
     Ok(())
+}
+
+/// The same of a thread with functions that are only counted. Such a call is counted at its entry.
+fn counted(lane: &Lane, course: Course, made: u64, moment: Moment) -> Result<(), Failure> {
+    let Moment::Since(before) = moment else {
+        return totals(lane, course, made, 0);
+    };
+    // It went on meanwhile, so its functions are taken together: of each two edges, about one is an entry.
+    let ended: u64 = lane.ended.values().sum();
+    let (least, most) = (before.saturating_sub(DEEPEST) / 2, (made + 1 + DEEPEST) / 2);
+    let why = format!(
+        "{}: {ended} calls are counted, not {least} to {most}",
+        lane.name
+    );
+    match ended {
+        _ if ended < least => Err(Failure::Lost(least - ended, why)),
+        _ if ended > most => Err(Failure::Wrong(why)),
+        _ => Ok(()),
+    }
 }
 
 /// Edges of the longest call that is looked for at the end.
@@ -167,8 +186,7 @@ pub(crate) fn thread(
 ) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
     if truth.get(0, WAY) == way::COUNTED && lane.untimed > 0 {
-        // A call that is only counted is counted at its entry.
-        return totals(lane, course, truth.get(number, MADE), 0);
+        return counted(lane, course, truth.get(number, MADE), moment);
     }
     let (made, sure) = (lane.made(), course.count_of(truth.get(number, MADE)));
     let (least, most) = match moment {
@@ -209,10 +227,14 @@ pub(crate) fn thread(
             _ => summarised(lane, course),
         };
     }
-    if !matches!(moment, Moment::Since(_)) {
-        keeps(lane, truth.get(0, CHUNKS))?;
-    } else if counts.readable == 0 && made > 0 {
-        return Err(Failure::Lost(made, format!("{name}: nothing is readable")));
+    match moment {
+        // What it had made before, it has overwritten since, while its ring was copied.
+        Moment::Since(before) if counts.readable == 0 && counts.overwritten > before => {}
+        Moment::Since(_) if counts.readable == 0 && made > 0 => {
+            return Err(Failure::Lost(made, format!("{name}: nothing is readable")));
+        }
+        Moment::Since(_) => {}
+        Moment::Now | Moment::Exactly(_) => keeps(lane, truth.get(0, CHUNKS))?,
     }
     window(lane, course)
 }

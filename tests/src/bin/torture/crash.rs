@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fdr_formats::ring::layout::Slot;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
+use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash, way};
 
 use crate::check::{self, Moment};
 use crate::child;
@@ -69,9 +69,12 @@ fn process(
     let part = Part("crash", [seed, kind, place]);
     // A thread whose calls are short may never store a record again, and so not crash there.
     let setting = match place {
-        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(one),
-        _ => Setting::any(one, random),
+        crash::IN_COMMIT | crash::UNREADABLE => {
+            Setting::exact(one).with_less(random, &[way::SAMPLED])
+        }
+        _ => Setting::any(one, random).with_less(random, &[way::SAMPLED, way::COUNTED]),
     };
+    setting.count(tally);
     let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
     let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
     let status = child.end(HANGS)?;
@@ -171,10 +174,11 @@ fn threads(
 ) -> Result<(), Failure> {
     let mut known = 0;
     for thread in truth.threads() {
-        let sure = truth.get(thread, CRASHED);
+        let course = check::course(truth, seed, thread);
+        let sure = course.count_of(truth.get(thread, CRASHED));
         let moment = match thread {
             _ if is_ring => Moment::Now,
-            CRASHING => crash.moment(truth),
+            CRASHING => crash.moment(sure),
             _ => Moment::Since(sure),
         };
         let lane = match thread {
@@ -183,7 +187,6 @@ fn threads(
         };
         match lane {
             Some(lane) => {
-                let course = check::course(truth, seed, thread);
                 check::thread(lane, course, truth, thread, moment)?;
                 known += 1;
             }
@@ -309,9 +312,8 @@ impl Crash {
         })
     }
 
-    /// How far the thread was in the trace.
-    fn moment(&self, truth: &Truth) -> Moment {
-        let crashed = truth.get(CRASHING, CRASHED);
+    /// How far the thread was in the trace. `crashed`: its records when it was to crash.
+    fn moment(&self, crashed: u64) -> Moment {
         match self.place {
             crash::IN_RECORDER if self.is_swallowed() => Moment::Since(crashed),
             crash::IN_RECORDER => Moment::Now,

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
+use fdr_tests::support::truth::{SIGNALS, Truth, WRONG, way};
 use fdr_tests::support::wait::Patience;
 
 use crate::check::{self, Moment};
@@ -44,7 +44,10 @@ struct Files<'a> {
 fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
     let part = Part("dumps", [seed, THREADS, signals]);
-    let setting = Setting::any(one, &mut one.random()).with_trigger();
+    let mut random = one.random();
+    let setting = Setting::any(one, &mut random).with_trigger();
+    let setting = setting.with_less(&mut random, &[way::SAMPLED, way::COUNTED]);
+    setting.count(tally);
     let variables = "FDR_MEMORY=32M FDR_OUT=%n.fdr";
     let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
     let mut files = Files {

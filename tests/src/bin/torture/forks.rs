@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
+use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth, way};
 
 use crate::check;
 use crate::look::{Look, look};
@@ -60,7 +60,10 @@ fn files(folder: &Folder) -> Result<Files, Failure> {
 fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let seed = one.seed >> 1;
     let part = Part("forks", [seed, forks, 0]);
-    let setting = Setting::any(one, &mut one.random());
+    let mut random = one.random();
+    let setting =
+        Setting::any(one, &mut random).with_less(&mut random, &[way::SAMPLED, way::COUNTED]);
+    setting.count(tally);
     let (mut child, truth) = part.start(one.plan, folder, 2, setting, "FDR_MEMORY=4M")?;
     let parent = u64::from(child.id());
     child.succeed(folder.path(), LIMIT)?;
@@ -105,8 +108,13 @@ fn only(process: u64, files: &[PathBuf]) -> Result<Look, Failure> {
 /// What a child leaves.
 fn of_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) -> Result<(), Failure> {
     let (process, life) = (truth.get(place, CHILD_PID), truth.get(place, CHILD_LIFE));
-    let made = truth.get(place, MADE);
-    if life == NO_RECORDS {
+    let mut course = check::course(truth, seed, place);
+    if (place - FIRST_CHILD) % 2 == 1 {
+        // The sample goes on over the fork.
+        course = course.behind(&check::course(truth, seed, place - 1));
+    }
+    let made = course.count_of(truth.get(place, MADE));
+    if life == NO_RECORDS || made == 0 {
         return match files {
             [] => Ok(()),
             _ => Err(Failure::Wrong(format!(
@@ -134,6 +142,5 @@ fn of_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) -> Result
         let why = format!("process {process}: thread {}, {missing:?}", lane.id);
         return Err(Failure::Wrong(why));
     }
-    let course = check::course(truth, seed, place);
     check::thread(lane, course, truth, place, check::Moment::Now)
 }

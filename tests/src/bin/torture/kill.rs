@@ -74,8 +74,12 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     let (calls, moment) = moment(&mut random);
     let (variables, chunks) = variables(&mut random);
     let setting = Setting::any(one, &mut random).with_trigger();
-    // Nothing counts the calls of threads that are gone.
-    let setting = setting.with_less(&mut random, calls == 0);
+    let less: &[u64] = match calls {
+        0 => &[way::SAMPLED, way::COUNTED],
+        // Nothing counts the calls of threads that are gone.
+        _ => &[way::SAMPLED],
+    };
+    let setting = setting.with_less(&mut random, less);
     let pause = Duration::from_nanos(random.below(100_000));
     one.within(in_memory, |folder| {
         let seed = one.seed >> 1;

@@ -1,11 +1,13 @@
 //! The program that cases do something to, and the page in which it counts for itself. Must never tell the
 //! program what its recorder is to be compared with.
 
+use std::sync::Mutex;
+
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CHUNKS, Truth, WAY, way};
 
 use crate::child::Child;
-use crate::plan::{Folder, Plan, Try};
+use crate::plan::{Folder, Plan, Tally, Try, lock};
 
 /// What the recorder is told, and whether the program uses all that the recorder has.
 #[derive(Clone, Copy)]
@@ -54,15 +56,25 @@ impl Setting {
         }
     }
 
-    /// Of the settings that use functions alone, some record a sample. If `counts`, others have so small a budget that
-    /// functions are only counted.
-    pub(crate) fn with_less(self, random: &mut Random, counts: bool) -> Setting {
-        let way = match (self.way, random.below(3)) {
-            (way::PLAIN, 0) => way::SAMPLED,
-            (way::PLAIN, 1) if counts && self.keep != "0" => way::COUNTED,
-            (way, _) => way,
+    /// Of the settings that use functions alone, a third record a sample, and a third have so small a budget that
+    /// functions are only counted, where `less` has these ways.
+    pub(crate) fn with_less(self, random: &mut Random, less: &[u64]) -> Setting {
+        let way = [way::SAMPLED, way::COUNTED, way::PLAIN][random.below(3) as usize];
+        let may = self.way == way::PLAIN && (way != way::COUNTED || self.keep != "0");
+        match may && less.contains(&way) {
+            true => Setting { way, ..self },
+            false => self,
+        }
+    }
+
+    /// Counts a program that records a sample, or whose functions may be only counted.
+    pub(crate) fn count(self, tally: &Mutex<Tally>) {
+        let what = match self.way {
+            way::SAMPLED => "programs with a sample",
+            way::COUNTED => "programs whose functions may be only counted",
+            _ => return,
         };
-        Setting { way, ..self }
+        lock(tally).count(what, 1);
     }
 
     /// The word of the page.

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use fdr::traced;
-use fdr_tests::support::truth::{MADE, PHASE, STOP, THREADS};
+use fdr_tests::support::truth::{MADE, PHASE, STOP, THREADS, calls};
 
 use crate::page::{Entry, Page};
 
@@ -28,7 +28,7 @@ pub(crate) fn run(page: Page, count: u64, at_once: u64) {
     while made < count {
         let batch = at_once.min(count - made);
         let spawn =
-            |number: u64| thread::spawn(move || (0..1 + number % 5).for_each(|_| work(&page[1])));
+            |number: u64| thread::spawn(move || (0..calls(number)).for_each(|_| work(&page[1])));
         let threads: Vec<_> = (made..made + batch).map(spawn).collect();
         for thread in threads {
             thread.join().expect("its end");
