@@ -144,9 +144,16 @@ impl<'a> OpenCalls<'a> {
     #[must_use]
     pub fn lasting(self, later: &OpenCalls<'_>) -> OpenCalls<'a> {
         let both = self.depth.min(later.depth);
+        let arguments = arguments::common(self.arguments, later.arguments);
         let is_same = |&at: &usize| {
-            let (one, other) = (self.frame(at), later.frame(at));
-            one.map(|one| (one.word, one.ticks)) == other.map(|other| (other.word, other.ticks))
+            let (Some(one), Some(other)) = (self.frame(at), later.frame(at)) else {
+                return false;
+            };
+            // The notes of an open call are gone once its entry is in a chunk. Its frame tells that too, unless the
+            // thread published the call while the later copy was made.
+            let notes = |area| notes_of(area, at, &one).count();
+            (one.word, one.ticks) == (other.word, other.ticks)
+                && notes(self.arguments) == notes(arguments)
         };
         let depth = (1..=both).take_while(is_same).count();
         OpenCalls {
@@ -154,7 +161,7 @@ impl<'a> OpenCalls<'a> {
             published: self.published.max(later.published).min(depth),
             summarised: later.summarised,
             left: later.left.or(self.left),
-            arguments: arguments::common(self.arguments, later.arguments),
+            arguments,
             ..self
         }
     }
@@ -186,10 +193,7 @@ impl<'a> OpenCalls<'a> {
                 };
                 put(&encode_metadata(&time, RING));
                 put(&u64::from(frame.word & !1).to_le_bytes());
-                let is_its_own = |note: &arguments::Waiting<'_>| {
-                    note.at == at && note.ticks == frame.ticks && note.function == frame.word >> 4
-                };
-                let notes = arguments::notes(self.arguments).filter(is_its_own);
+                let notes = notes_of(self.arguments, at, &frame);
                 notes.for_each(|note| put_note(note.body, last, &mut put));
             }
             if is_exact && frame.short_calls > 0 {
@@ -219,6 +223,19 @@ impl<'a> OpenCalls<'a> {
         }
         Some(frame)
     }
+}
+
+/// The notes of the open call with that index.
+fn notes_of<'a>(
+    area: &'a [u8],
+    at: usize,
+    frame: &Frame,
+) -> impl Iterator<Item = arguments::Waiting<'a>> {
+    let Frame { word, ticks, .. } = *frame;
+    let is_its_own = move |note: &arguments::Waiting<'_>| {
+        note.at == at && note.ticks == ticks && note.function == word >> 4
+    };
+    arguments::notes(area).filter(is_its_own)
 }
 
 /// A note of arguments. As the recorder, it lets no note end with two words of zeros.

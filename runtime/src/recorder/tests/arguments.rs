@@ -4,6 +4,7 @@
 use core::sync::atomic::Ordering::Relaxed;
 
 use fdr_formats::notes::{NoteKind, RESULT};
+use fdr_formats::ring::open_calls::OpenCalls;
 
 use super::found::found_in;
 use super::{FN_1, FN_2, Rig};
@@ -11,6 +12,7 @@ use crate::clock::Stamp;
 use crate::recorder::EXIT;
 use crate::recorder::note::Note;
 use crate::ring::layout::{ARGUMENTS, BUSY};
+use crate::ring::open_calls;
 
 const FN_3: u32 = 3 << 4;
 
@@ -118,6 +120,30 @@ fn a_long_call_publishes_them_with_the_entries() {
     };
     assert_eq!((recorded, readable), (5, 5));
     assert!(!rig.open_calls().has_arguments());
+}
+
+#[test]
+fn a_call_that_is_published_while_it_is_copied_is_not_open_without_them() {
+    let rig = rig(100);
+    let copy = || {
+        let mut bytes = [0; open_calls::SIZE];
+        let cursor = open_calls::copy(rig.slot(), rig.open_calls(), &mut bytes);
+        (bytes, cursor.expect("nobody changes them"))
+    };
+    rig.write(FN_1, 1000, 0);
+    argument(&rig, FN_1);
+    rig.write(FN_2, 1010, 0);
+    argument(&rig, FN_2);
+    let (before, cursor) = copy();
+    rig.write(FN_2 | EXIT, 1200, 0);
+    // It reads the word of counts before the calls are published, and the arguments after that.
+    let (mut torn, later) = copy();
+    torn[..8].copy_from_slice(&before[..8]);
+    let one = OpenCalls::decode(&before, cursor).expect("open calls");
+    let other = OpenCalls::decode(&torn, later).expect("open calls");
+    assert_eq!((one.unpublished(), other.unpublished()), (2, 2));
+    assert_eq!(one.lasting(&one).unpublished(), 2);
+    assert_eq!(one.lasting(&other).unpublished(), 0);
 }
 
 #[test]
