@@ -42,8 +42,8 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
-/// One part in so many of the time that a ring should hold may be missing, and the threshold does not rise. Each step
-/// doubles it. So a few steps for little more time would leave out far longer calls.
+/// One part in so many of the time that a ring should hold may be missing, and the threshold does not rise. Otherwise a
+/// few steps for little more time would leave out far longer calls.
 const SLACK: u64 = 8;
 
 /// The threshold falls only if the last chunk took so many times its share of the time. Otherwise more and more records
@@ -367,12 +367,13 @@ pub(super) fn adjust_for(
     // The oldest chunk is gone by now, so all others must hold enough.
     let holds_enough = since(next + 1 - chunks) >= keep;
     let threshold = if !holds_enough && last < share - share / SLACK {
-        (2 * before).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
+        // A smaller step where little is missing.
+        let step = if last < share / 2 { before } else { before / 2 };
+        (before + step).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
     } else if holds_enough && last >= share.saturating_mul(SLOW) {
-        if before > FIRST_THRESHOLD {
-            before / 2
-        } else {
-            0
+        match before / 2 {
+            half if half >= FIRST_THRESHOLD => half,
+            _ => 0,
         }
     } else {
         before

@@ -16,13 +16,13 @@ const WIDEST: usize = 64;
 
 /// What the notes of one path say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said(Vec<Vec<u8>>);
+pub(super) struct Said(Vec<(NoteKind, Vec<u8>)>);
 
 impl Said {
-    /// Takes the body of a note of arguments.
-    pub(super) fn take(&mut self, body: &[u8]) {
+    /// Takes the body of a note: of arguments, or of an event that has the fields of a span.
+    pub(super) fn take(&mut self, kind: NoteKind, body: &[u8]) {
         if self.0.len() < MOST {
-            self.0.push(body.to_vec());
+            self.0.push((kind, body.to_vec()));
         }
     }
 }
@@ -37,8 +37,10 @@ impl OfCall {
     /// The arguments, and the result.
     pub(super) fn fields(&self) -> Vec<Field<'_>> {
         let mut all = Vec::new();
-        for body in &self.said.0 {
-            if let Some(Note::Arguments { fields, .. }) = Note::decode(NoteKind::Arguments, body) {
+        for (kind, body) in &self.said.0 {
+            if let Some(Note::Arguments { fields, .. } | Note::Event { fields, .. }) =
+                Note::decode(*kind, body)
+            {
                 all.extend(fields);
             }
         }
@@ -62,6 +64,16 @@ pub(super) fn of(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
         .collect()
 }
 
+/// Words of a note in one line, long ones without their middle.
+pub(super) fn shorten(words: &str) -> String {
+    let words = ui::clean(words);
+    let words: Vec<_> = words
+        .split_whitespace()
+        .map(|word| ui::shorten(word, WIDEST))
+        .collect();
+    words.join(" ")
+}
+
 /// `arguments  id=7 kind="Compact"`, for people. `None`: there is none.
 pub(super) fn line(info: &TraceInfo, function: FunctionId, calls: &[OfCall]) -> Option<String> {
     let words = |of: &OfCall| {
@@ -74,12 +86,7 @@ pub(super) fn line(info: &TraceInfo, function: FunctionId, calls: &[OfCall]) -> 
         let name = name_of(info, of.function);
         let own = words.strip_prefix(&name).map(str::trim_start);
         let words = own.filter(|_| of.function == function).unwrap_or(&words);
-        let words = ui::clean(words);
-        let words: Vec<_> = words
-            .split(' ')
-            .map(|word| ui::shorten(word, WIDEST))
-            .collect();
-        words.join(" ")
+        shorten(words)
     };
     let all: Vec<String> = calls.iter().map(words).collect();
     (!all.is_empty()).then(|| format!("arguments  {}", all.join(" \u{b7} ")))

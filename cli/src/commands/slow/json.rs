@@ -1,15 +1,18 @@
 //! The slowest calls as JSON: see docs/json.md.
 
+use std::borrow::Cow;
 use std::io::Write;
 
 use fdr_formats::model::State;
+use fdr_formats::notes::Note;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
 use super::arguments::OfCall;
 use super::cause::{Cause, Step};
+use super::slowest::SlowCall;
 use super::states::By;
-use super::{Finding, Findings, name_of_thread, sentence};
+use super::{Finding, Findings, events, name_of_thread, sentence};
 use crate::commands::records::JsonField;
 use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
@@ -47,12 +50,23 @@ struct Call<'a> {
     samples: Option<AllSamples>,
     meanwhile: Option<Meanwhile>,
     arguments: Vec<Arguments<'a>>,
+    events: Vec<Event<'a>>,
+    events_in_all: u64,
     sentence: String,
 }
 
 #[derive(Serialize)]
 struct Arguments<'a> {
     function: String,
+    fields: Vec<JsonField<'a>>,
+}
+
+#[derive(Serialize)]
+struct Event<'a> {
+    name: String,
+    level: Option<Cow<'static, str>>,
+    since_begin_ns: u64,
+    times: u64,
     fields: Vec<JsonField<'a>>,
 }
 
@@ -227,8 +241,37 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
             .iter()
             .map(|of| arguments(info, of))
             .collect(),
+        events: finding
+            .events
+            .kept
+            .iter()
+            .filter_map(|of| event(info, call, of))
+            .collect(),
+        events_in_all: finding.events.count,
         sentence: sentence(info, finding),
     }
+}
+
+fn event<'a>(info: &'a TraceInfo, call: &SlowCall, of: &events::Event) -> Option<Event<'a>> {
+    let Some(Note::Event {
+        name,
+        level,
+        fields,
+        ..
+    }) = of.note()
+    else {
+        return None;
+    };
+    Some(Event {
+        name: name_of(info, FunctionId(name)),
+        level: note_words::level(level),
+        since_begin_ns: info.clock.nanos(of.time.since(call.start)).0,
+        times: of.times,
+        fields: fields
+            .iter()
+            .map(|field| JsonField::new(field, info))
+            .collect(),
+    })
 }
 
 fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {

@@ -3,6 +3,7 @@
 mod arguments;
 mod cause;
 pub(in crate::commands) mod document;
+mod events;
 mod json;
 mod noise;
 mod overlaps;
@@ -31,6 +32,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use self::arguments::OfCall;
 use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
+use self::events::Events;
 use self::noise::Noise;
 use self::overlaps::{OverlapPass, Stretch, Stretches};
 use self::samples::Samples;
@@ -74,7 +76,11 @@ CPU, or by another process, or waited. There, an excess below 1 ms is no
 finding; and below 20 ms neither if the thread was preempted, or waited in a
 function whose usual calls wait: the system does that to any call now and then.
 
-arguments: those that the trace has of the call, and of calls on its path.
+arguments: those that the trace has of the call, and of calls on its path; of a
+span its fields.
+
+events: of up to four names the first event inside of the call, those of higher
+levels before others, with the time since the call began.
 
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
@@ -193,6 +199,8 @@ struct Finding {
     states: Option<CallStates>,
     /// Its arguments, and those of calls on its path.
     arguments: Vec<OfCall>,
+    /// Events inside.
+    events: Events,
     /// Where it was while it ran, if the trace has samples of that.
     samples: Option<Samples>,
 }
@@ -459,6 +467,7 @@ fn explain(
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
             states,
             arguments: arguments::of(tree, &explained),
+            events: tree.events.clone(),
             explained,
             samples,
         });

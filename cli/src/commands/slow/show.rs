@@ -172,6 +172,13 @@ fn call(
     if let Some(line) = arguments::line(info, call.function, &finding.arguments) {
         writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
     }
+    if let Some(line) = finding.events.line(info, call) {
+        writeln!(
+            out,
+            "    {}",
+            ui::wrap_facts(&line, width.saturating_sub(4), 6)
+        )?;
+    }
     for line in finding.samples.iter().flat_map(Samples::lines) {
         writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
     }

@@ -5,12 +5,13 @@ use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use fdr_formats::calls::Ended;
-use fdr_formats::notes::{Note, NoteKind, thread_state};
+use fdr_formats::notes::{Form, Note, NoteKind, form_of, thread_state};
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use super::arguments::Said;
+use super::events::Events;
 use super::overlaps::Stretch;
 use super::slowest::SlowCall;
 use crate::away::Away;
@@ -64,6 +65,8 @@ pub(super) struct Tree {
     pub(super) wait: Option<Wait>,
     /// A wait that has not ended, and its beginning.
     blocked: Option<(Wait, Ticks)>,
+    /// Events inside of the call.
+    pub(super) events: Events,
 }
 
 impl Tree {
@@ -88,6 +91,22 @@ impl Tree {
         self.places.clear();
         self.wait = None;
         self.blocked = None;
+        self.events = Events::default();
+    }
+
+    /// Takes a note of the innermost call, which is at that place.
+    fn said(&mut self, place: u32, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let is_of_its_entry = match kind {
+            NoteKind::Event => form_of(body) == Some(Form::Begin),
+            kind => kind == NoteKind::Arguments,
+        };
+        if !is_of_its_entry {
+            return self.events.take(time, kind, body);
+        }
+        let node = self.nodes.get_mut(place as usize);
+        if let Some(node) = node.filter(|node| node.calls == 0) {
+            node.said.take(kind, body);
+        }
     }
 
     fn wait(&mut self, wait: Wait) {
@@ -305,13 +324,6 @@ impl Pass for TreePass<'_> {
         let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
             return;
         };
-        if kind == NoteKind::Arguments {
-            let node = tree.nodes.get_mut(place as usize);
-            if let Some(node) = node.filter(|node| node.calls == 0) {
-                node.said.take(body);
-            }
-            return;
-        }
         let Some(Note::ThreadState {
             object,
             holder,
@@ -322,7 +334,7 @@ impl Pass for TreePass<'_> {
             waited,
         }) = Note::decode(kind, body)
         else {
-            return;
+            return tree.said(place, time, kind, body);
         };
         let wait = Wait {
             object: Object::new(reason, name, object),

@@ -391,13 +391,15 @@ fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards
         "the ring is not full"
     );
     assert_eq!([open(10), open(10), open(10)], [128, 256, 512]);
+    // The last chunk has more than half of its share of the time.
+    assert_eq!([open(170_000), open(200_000)], [768, 1152]);
     // Slow enough, but the ring does not hold enough yet.
-    assert_eq!([open(340_000), open(340_000)], [512; 2]);
-    assert_eq!([open(300_000), open(300_000)], [512; 2], "nearly enough");
-    assert_eq!([open(340_000), open(340_000)], [512; 2], "just enough");
-    assert_eq!([open(1_340_000), open(1_340_000)], [256, 128]);
-    assert_eq!(open(10), 128, "filled fast, but the ring holds enough");
-    assert_eq!([open(10), open(10)], [128, 256]);
+    assert_eq!([open(340_000), open(340_000)], [1152; 2]);
+    assert_eq!([open(300_000), open(300_000)], [1152; 2], "nearly enough");
+    assert_eq!([open(340_000), open(340_000)], [1152; 2], "just enough");
+    assert_eq!([open(1_340_000), open(1_340_000)], [576, 288]);
+    assert_eq!(open(10), 288, "filled fast, but the ring holds enough");
+    assert_eq!([open(10), open(10)], [288, 576]);
     for _ in 0..20 {
         open(2_000_000);
     }

@@ -1,0 +1,143 @@
+//! Events inside of a slow call: what the program said while it ran. Must never keep more than a few of them.
+
+use fdr_formats::notes::{Form, Note, NoteKind, form_of};
+use fdr_formats::{Ticks, TraceInfo};
+
+use super::arguments::shorten;
+use super::slowest::SlowCall;
+use crate::ui;
+
+/// Names of events that are kept of a call.
+const MOST: usize = 4;
+/// Where the body of an event has its level, behind its name and its form.
+const LEVEL_AT: usize = 5;
+
+/// The first event of a name, at a moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Event {
+    pub(super) time: Ticks,
+    /// How many events of the name there were.
+    pub(super) times: u64,
+    name: [u8; 4],
+    level: u8,
+    body: Vec<u8>,
+}
+
+impl Event {
+    pub(super) fn note(&self) -> Option<Note<'_>> {
+        Note::decode(NoteKind::Event, &self.body)
+    }
+}
+
+/// Those of one call: the first ones of different names, in the order of time. Those of a higher level take the place
+/// of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Events {
+    pub(super) kept: Vec<Event>,
+    /// How many there were.
+    pub(super) count: u64,
+}
+
+impl Events {
+    /// Takes a note, if it is an event at a moment.
+    pub(super) fn take(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+        let is_event = kind == NoteKind::Event && form_of(body) == Some(Form::Instant);
+        let (Some(&name), Some(&level)) = (body.first_chunk(), body.get(LEVEL_AT)) else {
+            return;
+        };
+        if !is_event {
+            return;
+        }
+        self.count += 1;
+        if let Some(known) = self.kept.iter_mut().find(|known| known.name == name) {
+            known.times += 1;
+            return;
+        }
+        if self.kept.len() == MOST {
+            let lowest = self.kept.iter().map(|event| event.level).min();
+            if lowest.is_none_or(|lowest| lowest >= level) {
+                return;
+            }
+            let last = self
+                .kept
+                .iter()
+                .rposition(|event| Some(event.level) == lowest);
+            last.map(|at| self.kept.remove(at));
+        }
+        self.kept.push(Event {
+            time,
+            times: 1,
+            name,
+            level,
+            body: body.to_vec(),
+        });
+    }
+
+    /// `events  +1.2 ms app::retry (warning) n=0 × 6 · 5 more`, for people. `None`: there is none.
+    pub(super) fn line(&self, info: &TraceInfo, call: &SlowCall) -> Option<String> {
+        let mut all: Vec<String> = Vec::new();
+        for event in &self.kept {
+            let Some(note) = event.note() else { continue };
+            let since = info.clock.nanos(event.time.since(call.start)).0;
+            let words = note.words(info).to_string();
+            let times = match event.times {
+                1 => String::new(),
+                times => format!(" \u{d7} {}", ui::count(times)),
+            };
+            all.push(format!(
+                "+{} {}{times}",
+                ui::duration(since),
+                shorten(&words)
+            ));
+        }
+        let shown: u64 = self.kept.iter().map(|event| event.times).sum();
+        let more = self.count - shown;
+        if more > 0 {
+            all.push(format!("{} more", ui::count(more)));
+        }
+        (!all.is_empty()).then(|| format!("events  {}", all.join(" \u{b7} ")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn body(name: u32, level: u8, form: Form) -> Vec<u8> {
+        let note = Note::Event {
+            name,
+            form: form as u8,
+            level,
+            span: 0,
+            fields: Vec::new(),
+        };
+        note.encode().expect("a body")
+    }
+
+    #[test]
+    fn the_first_of_each_name_and_those_of_higher_levels_are_kept() {
+        let mut events = Events::default();
+        let names = |events: &Events| -> Vec<u64> {
+            events.kept.iter().map(|event| event.time.0).collect()
+        };
+        let take = |events: &mut Events, at: u64, level, form| {
+            events.take(Ticks(at), NoteKind::Event, &body(at as u32, level, form));
+        };
+        for at in 1..=6 {
+            take(&mut events, at, 3, Form::Instant);
+        }
+        take(&mut events, 2, 3, Form::Instant);
+        assert_eq!((names(&events), events.count), (vec![1, 2, 3, 4], 7));
+        assert_eq!((events.kept[0].times, events.kept[1].times), (1, 2));
+        take(&mut events, 7, 5, Form::Instant);
+        take(&mut events, 8, 4, Form::Instant);
+        take(&mut events, 9, 2, Form::Instant);
+        assert_eq!((names(&events), events.count), (vec![1, 2, 7, 8], 10));
+        // Values of counters and fields of spans are no events, and neither is what cannot be read.
+        take(&mut events, 10, 5, Form::Counter);
+        take(&mut events, 10, 5, Form::Begin);
+        events.take(Ticks(10), NoteKind::Event, &[1, 2]);
+        events.take(Ticks(10), NoteKind::Task, &body(1, 5, Form::Instant));
+        assert_eq!(events.count, 10);
+    }
+}
