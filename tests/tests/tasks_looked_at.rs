@@ -98,6 +98,11 @@ fn slow_tasks_are_explained() {
     assert_eq!(tasks.len(), 2, "{found}");
     for task in tasks {
         assert_eq!(task["by"], "even");
+        // Its own arguments and events, and none of another task.
+        let number = &task["arguments"][0]["fields"][0]["value"];
+        assert!(number.as_u64().is_some_and(|n| n % 100 == 0), "{task}");
+        assert_eq!(task["events"][0]["fields"][0]["value"], "even");
+        assert_eq!(task["events_in_all"], 1);
         let sentence = task["sentence"].as_str().expect("a sentence");
         if task["busy_ns"].as_u64() > task["waiting_ns"].as_u64() {
             assert!(sentence.contains("tasks::compute"), "{sentence}");
@@ -112,6 +117,15 @@ fn slow_tasks_are_explained() {
     }
     let busy = |task: &&Value| task["busy_ns"].as_u64() > task["waiting_ns"].as_u64();
     assert_eq!(tasks.iter().filter(busy).count(), 1, "{found}");
+    let calls_of = json(&folder, &["slow", "--json", "-f", "*serve", "-n", "1"]);
+    let call = &calls_of["calls"][0];
+    assert_eq!(call["arguments"][0]["fields"][0]["value"], 100, "{call}");
+    assert_eq!(call["events"][0]["name"], "tasks::serve", "{call}");
+    assert_eq!(call["events"][0]["fields"][0]["value"], "even");
+    assert_eq!(
+        (&call["events"][0]["times"], &call["events_in_all"]),
+        (&1.into(), &1.into())
+    );
     // A task by what an event inside of it says, and what is inside of it.
     let number = tasks[0]["id"].to_string();
     let of_one = calls(&folder, &number, &[]);

@@ -380,7 +380,7 @@ impl Future for Until<'_> {
     }
 }
 
-#[fdr::traced]
+#[fdr::traced(args)]
 async fn serve(number: u32, flag: &AtomicBool) -> u32 {
     fdr::event!(
         "serve",

@@ -19,6 +19,12 @@ const WIDEST: usize = 64;
 pub(super) struct Said(Vec<(NoteKind, Vec<u8>)>);
 
 impl Said {
+    /// Takes what another pass found.
+    pub(super) fn add(&mut self, more: Said) {
+        self.0.extend(more.0);
+        self.0.truncate(MOST);
+    }
+
     /// Takes the body of a note: of arguments, or of an event that has the fields of a span.
     pub(super) fn take(&mut self, kind: NoteKind, body: &[u8]) {
         if self.0.len() < MOST {
@@ -34,6 +40,12 @@ pub(super) struct OfCall {
 }
 
 impl OfCall {
+    /// `None`: nothing is said of the call.
+    pub(super) fn new(function: FunctionId, said: Said) -> Option<OfCall> {
+        let of = OfCall { function, said };
+        (!of.fields().is_empty()).then_some(of)
+    }
+
     /// The arguments, and the result.
     pub(super) fn fields(&self) -> Vec<Field<'_>> {
         let mut all = Vec::new();
@@ -56,11 +68,7 @@ pub(super) fn of(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
         .filter_map(|step| tree.nodes.get(step.place as usize));
     nodes
         .filter(|node| node.calls == 1)
-        .map(|node| OfCall {
-            function: node.function,
-            said: node.said.clone(),
-        })
-        .filter(|of| !of.fields().is_empty())
+        .filter_map(|node| OfCall::new(node.function, node.said.clone()))
         .collect()
 }
 

@@ -4,7 +4,6 @@ use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{Ticks, TraceInfo};
 
 use super::arguments::shorten;
-use super::slowest::SlowCall;
 use crate::ui;
 
 /// Names of events that are kept of a call.
@@ -49,13 +48,34 @@ impl Events {
             return;
         }
         self.count += 1;
-        if let Some(known) = self.kept.iter_mut().find(|known| known.name == name) {
-            known.times += 1;
+        let times = 1;
+        let body = body.to_vec();
+        self.keep(Event {
+            time,
+            times,
+            name,
+            level,
+            body,
+        });
+    }
+
+    /// Takes the events of another part of the same time.
+    pub(super) fn add(&mut self, more: Events) {
+        self.count += more.count;
+        let mut all = std::mem::take(&mut self.kept);
+        all.extend(more.kept);
+        all.sort_by_key(|event| event.time);
+        all.into_iter().for_each(|event| self.keep(event));
+    }
+
+    fn keep(&mut self, event: Event) {
+        if let Some(known) = self.kept.iter_mut().find(|known| known.name == event.name) {
+            known.times += event.times;
             return;
         }
         if self.kept.len() == MOST {
             let lowest = self.kept.iter().map(|event| event.level).min();
-            if lowest.is_none_or(|lowest| lowest >= level) {
+            if lowest.is_none_or(|lowest| lowest >= event.level) {
                 return;
             }
             let last = self
@@ -64,21 +84,16 @@ impl Events {
                 .rposition(|event| Some(event.level) == lowest);
             last.map(|at| self.kept.remove(at));
         }
-        self.kept.push(Event {
-            time,
-            times: 1,
-            name,
-            level,
-            body: body.to_vec(),
-        });
+        self.kept.push(event);
     }
 
-    /// `events  +1.2 ms app::retry (warning) n=0 × 6 · 5 more`, for people. `None`: there is none.
-    pub(super) fn line(&self, info: &TraceInfo, call: &SlowCall) -> Option<String> {
+    /// `events  +1.2 ms app::retry (warning) n=0 × 6 · 5 more`, for people, with times since `begin`.
+    /// `None`: there is none.
+    pub(super) fn line(&self, info: &TraceInfo, begin: Ticks) -> Option<String> {
         let mut all: Vec<String> = Vec::new();
         for event in &self.kept {
             let Some(note) = event.note() else { continue };
-            let since = info.clock.nanos(event.time.since(call.start)).0;
+            let since = info.clock.nanos(event.time.since(begin)).0;
             let words = note.words(info).to_string();
             let times = match event.times {
                 1 => String::new(),

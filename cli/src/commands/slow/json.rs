@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use super::arguments::OfCall;
 use super::cause::{Cause, Step};
-use super::slowest::SlowCall;
+use super::events::{self, Events};
 use super::states::By;
-use super::{Finding, Findings, events, name_of_thread, sentence};
+use super::{Finding, Findings, name_of_thread, sentence};
 use crate::commands::records::JsonField;
 use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
@@ -56,13 +56,13 @@ struct Call<'a> {
 }
 
 #[derive(Serialize)]
-struct Arguments<'a> {
+pub(super) struct Arguments<'a> {
     function: String,
     fields: Vec<JsonField<'a>>,
 }
 
 #[derive(Serialize)]
-struct Event<'a> {
+pub(super) struct Event<'a> {
     name: String,
     level: Option<Cow<'static, str>>,
     since_begin_ns: u64,
@@ -241,18 +241,19 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
             .iter()
             .map(|of| arguments(info, of))
             .collect(),
-        events: finding
-            .events
-            .kept
-            .iter()
-            .filter_map(|of| event(info, call, of))
-            .collect(),
+        events: events(info, &finding.events, call.start),
         events_in_all: finding.events.count,
         sentence: sentence(info, finding),
     }
 }
 
-fn event<'a>(info: &'a TraceInfo, call: &SlowCall, of: &events::Event) -> Option<Event<'a>> {
+/// Events with their times since `begin`.
+pub(super) fn events<'a>(info: &'a TraceInfo, all: &Events, begin: Ticks) -> Vec<Event<'a>> {
+    let events = all.kept.iter();
+    events.filter_map(|of| event(info, of, begin)).collect()
+}
+
+fn event<'a>(info: &'a TraceInfo, of: &events::Event, begin: Ticks) -> Option<Event<'a>> {
     let Some(Note::Event {
         name,
         level,
@@ -265,7 +266,7 @@ fn event<'a>(info: &'a TraceInfo, call: &SlowCall, of: &events::Event) -> Option
     Some(Event {
         name: name_of(info, FunctionId(name)),
         level: note_words::level(level),
-        since_begin_ns: info.clock.nanos(of.time.since(call.start)).0,
+        since_begin_ns: info.clock.nanos(of.time.since(begin)).0,
         times: of.times,
         fields: fields
             .iter()
@@ -274,7 +275,7 @@ fn event<'a>(info: &'a TraceInfo, call: &SlowCall, of: &events::Event) -> Option
     })
 }
 
-fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
+pub(super) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
     let fields = of.fields();
     Arguments {
         function: name_of(info, of.function),

@@ -172,7 +172,7 @@ fn call(
     if let Some(line) = arguments::line(info, call.function, &finding.arguments) {
         writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
     }
-    if let Some(line) = finding.events.line(info, call) {
+    if let Some(line) = finding.events.line(info, call.start) {
         writeln!(
             out,
             "    {}",

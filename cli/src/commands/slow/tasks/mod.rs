@@ -1,6 +1,7 @@
 //! `fdr slow --tasks`: the slowest tasks. The excess of a task is divided among its polls and the time between them. Must
 //! never keep a poll of a task that is not shown.
 
+mod notes;
 pub(super) mod show;
 #[cfg(test)]
 mod tests;
@@ -10,8 +11,9 @@ use std::path::Path;
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
+use self::notes::{NotePass, Stretches, TaskNotes};
 use super::cause::{self, Compared, Meanwhile, Usual};
-use super::overlaps::{OverlapPass, Stretch, Stretches};
+use super::overlaps::{self, OverlapPass, Stretch};
 use super::slowest::SlowCall;
 use super::{
     Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
@@ -67,6 +69,8 @@ pub(super) struct SlowTask {
     pub(super) between: Option<Between>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
+    /// Its arguments, and the events inside.
+    pub(super) notes: TaskNotes,
 }
 
 impl SlowTask {
@@ -99,10 +103,18 @@ pub(super) fn find(
     let mut polls = PollPass::gather(passes);
     let report = Report::of_all(trace, source)?;
     let calls: HashMap<FunctionId, Usual> = report.rows.iter().filter_map(usual_of).collect();
+    let mut stretches = Stretches::default();
+    polls
+        .iter()
+        .for_each(|(task, polls)| stretches.add(*task, polls));
+    stretches.sort();
+    let passes = stacks::run(source, || NotePass::new(&stretches)).map_err(about)?;
+    let mut notes = NotePass::gather(passes);
     let mut longest: HashMap<u64, SlowCall> = HashMap::new();
     for slow in &mut list {
         let polls = polls.remove(&slow.id).unwrap_or_default();
         slow.known_polls = polls.len() as u64;
+        slow.notes = notes.remove(&slow.id).unwrap_or_default();
         slow.between = longest_between(&polls, slow, &seen);
         let poll = polls.iter().max_by_key(|poll| poll.end.since(poll.start));
         if let Some(poll) = poll.filter(|_| slow.is_busy == Some(true)) {
@@ -219,6 +231,7 @@ fn choose(
             known_polls: 0,
             between: None,
             poll: None,
+            notes: TaskNotes::default(),
         });
     }
     let excess = |slow: &SlowTask| slow.elapsed.saturating_sub(slow.usual.p50);
@@ -296,7 +309,7 @@ fn look_between(
         end: between.until,
     };
     let all = list.iter().filter_map(|slow| slow.between.as_ref());
-    let stretches = Stretches::new(all.map(stretch).collect());
+    let stretches = overlaps::Stretches::new(all.map(stretch).collect());
     let states = crate::away::states_of(source.info());
     let pass = || OverlapPass::new(&stretches, states.as_deref());
     let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;

@@ -6,6 +6,8 @@ use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::{Between, MOST, SlowTask, SlowTasks};
+use crate::commands::slow::arguments;
+use crate::commands::slow::json::{self as call_json, Arguments, Event};
 use crate::commands::slow::words::{self, name_of_thread, percent, thread_name};
 use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
@@ -66,6 +68,17 @@ pub(in crate::commands::slow) fn write(
         ];
         for line in lines {
             writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 4))?;
+        }
+        let function = slow.task.function;
+        if let Some(line) = arguments::line(info, function, &slow.notes.arguments(function)) {
+            writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
+        }
+        if let Some(line) = slow.notes.events.line(info, slow.start) {
+            writeln!(
+                out,
+                "    {}",
+                ui::wrap_facts(&line, width.saturating_sub(4), 6)
+            )?;
         }
     }
     Ok(())
@@ -131,11 +144,11 @@ struct Document<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     by: Option<&'a str>,
-    tasks: Vec<One>,
+    tasks: Vec<One<'a>>,
 }
 
 #[derive(Serialize)]
-struct One {
+struct One<'a> {
     id: u64,
     parent: Option<u64>,
     function: String,
@@ -151,6 +164,9 @@ struct One {
     usual: Usual,
     excess_ns: u64,
     between: Option<BetweenPolls>,
+    arguments: Vec<Arguments<'a>>,
+    events: Vec<Event<'a>>,
+    events_in_all: u64,
     sentence: String,
 }
 
@@ -198,7 +214,7 @@ pub(in crate::commands::slow) fn write_json(
     json::print(out, &document)
 }
 
-fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> One {
+fn one<'a>(info: &'a TraceInfo, found: &SlowTasks, slow: &'a SlowTask) -> One<'a> {
     let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
     let usual = &slow.usual;
     One {
@@ -235,6 +251,14 @@ fn one(info: &TraceInfo, found: &SlowTasks, slow: &SlowTask) -> One {
                 ns: nanos(meanwhile.ticks),
             }),
         }),
+        arguments: slow
+            .notes
+            .arguments(slow.task.function)
+            .iter()
+            .map(|of| call_json::arguments(info, of))
+            .collect(),
+        events: call_json::events(info, &slow.notes.events, slow.start),
+        events_in_all: slow.notes.events.count,
         sentence: sentence(info, slow),
     }
 }

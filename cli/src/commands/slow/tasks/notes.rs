@@ -1,0 +1,130 @@
+//! What slow tasks say: the arguments of their functions, and the events in their polls. Must never give those of one
+//! task to another.
+
+use fdr_formats::notes::{Form, Note, NoteKind, form_of};
+use fdr_formats::{FunctionId, ThreadId, Ticks};
+use foldhash::{HashMap, HashMapExt};
+
+use crate::commands::slow::arguments::{OfCall, Said};
+use crate::commands::slow::events::Events;
+use crate::report::tasks::polls::Poll;
+use crate::stacks::Pass;
+
+/// A poll of a slow task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    start: Ticks,
+    end: Ticks,
+    task: u64,
+    function: FunctionId,
+    is_first: bool,
+}
+
+/// The polls of the slow tasks, of each thread in the order of time.
+#[derive(Debug, Default)]
+pub(super) struct Stretches(HashMap<ThreadId, Vec<Stretch>>);
+
+impl Stretches {
+    pub(super) fn add(&mut self, task: u64, polls: &[Poll]) {
+        for poll in polls {
+            self.0.entry(poll.thread).or_default().push(Stretch {
+                start: poll.start,
+                end: poll.end,
+                task,
+                function: poll.function,
+                is_first: poll.number == 1,
+            });
+        }
+    }
+
+    pub(super) fn sort(&mut self) {
+        for all in self.0.values_mut() {
+            all.sort_by_key(|one| one.start);
+        }
+    }
+
+    /// The last poll that began by then, if it had not ended.
+    fn around(&self, thread: ThreadId, time: Ticks) -> Option<&Stretch> {
+        let all = self.0.get(&thread)?;
+        let behind = all.partition_point(|one| one.start <= time);
+        let last = all.get(behind.checked_sub(1)?)?;
+        (time <= last.end).then_some(last)
+    }
+}
+
+/// What a task says.
+#[derive(Debug, Default)]
+pub(in crate::commands::slow) struct TaskNotes {
+    said: Said,
+    pub(in crate::commands::slow) events: Events,
+}
+
+impl TaskNotes {
+    /// The arguments of its function, if it has some.
+    pub(in crate::commands::slow) fn arguments(&self, function: FunctionId) -> Vec<OfCall> {
+        OfCall::new(function, self.said.clone())
+            .into_iter()
+            .collect()
+    }
+}
+
+/// The pass.
+pub(super) struct NotePass<'a> {
+    stretches: &'a Stretches,
+    thread: ThreadId,
+    found: HashMap<u64, TaskNotes>,
+}
+
+impl<'a> NotePass<'a> {
+    pub(super) fn new(stretches: &'a Stretches) -> NotePass<'a> {
+        NotePass {
+            stretches,
+            thread: ThreadId::default(),
+            found: HashMap::new(),
+        }
+    }
+
+    /// What all workers found of each task.
+    pub(super) fn gather(passes: Vec<NotePass<'_>>) -> HashMap<u64, TaskNotes> {
+        let mut all: HashMap<u64, TaskNotes> = HashMap::new();
+        for (task, more) in passes.into_iter().flat_map(|pass| pass.found) {
+            let notes = all.entry(task).or_default();
+            notes.said.add(more.said);
+            notes.events.add(more.events);
+        }
+        all
+    }
+}
+
+impl Pass for NotePass<'_> {
+    type Data = ();
+
+    fn thread(&mut self, thread: ThreadId) {
+        self.thread = thread;
+    }
+
+    fn entered(&mut self, _: FunctionId, (): ()) {}
+
+    fn ended(&mut self, _: &fdr_formats::calls::Ended<()>, _: bool) {}
+
+    fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {
+        if !matches!(kind, NoteKind::Event | NoteKind::Arguments) {
+            return;
+        }
+        let Some(poll) = self.stretches.around(self.thread, time) else {
+            return;
+        };
+        let notes = self.found.entry(poll.task).or_default();
+        if kind == NoteKind::Event && form_of(body) == Some(Form::Instant) {
+            return notes.events.take(time, kind, body);
+        }
+        let of = match Note::decode(kind, body) {
+            Some(Note::Arguments { function, .. }) => function,
+            Some(Note::Event { name, form, .. }) if Form::of(form) == Some(Form::Begin) => name,
+            _ => return,
+        };
+        if poll.is_first && time == poll.start && of == poll.function.0 {
+            notes.said.take(kind, body);
+        }
+    }
+}
