@@ -1,11 +1,15 @@
-//! Dumps on a panic, with its thread, place and message as the reason. It must never change what the program's
-//! own hook does. The reason must have a limited length.
+//! An event for each panic, and a dump with its thread, place and message as the reason. It must never change what the
+//! program's own hook does. The reason must have a limited length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::PanicHookInfo;
+use std::sync::OnceLock;
 
 use super::triggers::{self, Occasion};
-use super::{dumping, install};
+use super::{dumping, install, made};
+use crate::events::{self, Form, Level, Value};
+use crate::site::CallSite;
+use crate::site::wait::WAITS;
 use crate::{crash, sys};
 use fdr_formats::text;
 
@@ -13,21 +17,61 @@ use fdr_formats::text;
 const LONGEST_MESSAGE: usize = 400;
 const LONGEST_PATH: usize = 200;
 
-/// Has every panic dumped, after the program's own hook. Without `FDR_PANIC=1`, the trigger `panic` says whether it is.
-pub(crate) fn dump_on_panic() {
+/// Has every panic recorded, before the program's own hook runs. With `FDR_PANIC=1` it is dumped afterwards. Otherwise
+/// the trigger `panic` says whether it is.
+pub(crate) fn watch() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
         return;
     }
     let previous = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
+        record(panic);
         previous(panic);
         let always = install::state().is_some_and(|state| state.config.panic);
         match always {
             true => dump(&in_words(panic)),
-            false => triggers::take_panic(in_words(panic)),
+            false => triggers::take_panic(|| in_words(panic)),
         }
     }));
+}
+
+/// Leaves an event `panic` with the message and the place in the trace, if recording is on.
+fn record(panic: &PanicHookInfo<'_>) {
+    /// The event, and the names of its fields. They are made at the first panic, so a program without one has none.
+    static SITES: OnceLock<&[CallSite]> = OnceLock::new();
+    if WAITS.state() < CallSite::LEAST_ON {
+        return;
+    }
+    let site = |name: &'static &'static str| CallSite::new::<()>(file!(), line!()).named(name);
+    let make = || {
+        made::register(vec![
+            site(&"panic").event(),
+            site(&"message").only_name(),
+            site(&"at").only_name(),
+        ])
+    };
+    let [event, message, at] = SITES.get_or_init(make) else {
+        return;
+    };
+    if event.id() == 0 {
+        return;
+    }
+    let place = panic.location().map_or("", |place| place.file());
+    let line = panic.location().map_or(0, |place| place.line());
+    let fields = [
+        (Some(message), Value::Text(message_of(panic))),
+        (Some(at), Value::Display(&format_args!("{place}:{line}"))),
+    ];
+    events::write(event, Form::Instant, Level::Error, &fields);
+}
+
+/// What it was called with.
+fn message_of<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
+    let payload = panic.payload();
+    let message = payload.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    message.unwrap_or("(a value that is no text)")
 }
 
 /// Dumps with the panicking thread first.
@@ -59,10 +103,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
         let cut = if shown.len() < file.len() { "…" } else { "" };
         line += &format!(" at {cut}{shown}:{}:{}", place.line(), place.column());
     }
-    let payload = panic.payload();
-    let message = payload.downcast_ref::<&str>().copied();
-    let message = message.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    let message = message.unwrap_or("(a value that is no text)");
+    let message = message_of(panic);
     let shown = text::cut(message, LONGEST_MESSAGE);
     let cut = if shown.len() < message.len() {
         "…"

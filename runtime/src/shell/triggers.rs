@@ -16,7 +16,6 @@ use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
 use super::install::{self, State};
-use super::panics;
 use super::sites::table;
 use super::{dumper, dumping};
 use crate::api::Error;
@@ -180,9 +179,6 @@ pub(crate) fn set(state: &State, list: &'static [Trigger]) {
             watch::set_threshold(number, ticks(longest, frequency.hz));
         }
     }
-    if list.iter().any(|of| of.event == Event::Panic) {
-        panics::dump_on_panic();
-    }
     table().watch(named);
     watch::forget();
     TRIGGERS.set(list);
@@ -284,7 +280,7 @@ pub(crate) fn take_signal() -> bool {
 
 /// Dumps because of a panic, in the thread that panics, or later if there is a post-roll. `reason` is the panic in
 /// words.
-pub(crate) fn take_panic(reason: String) {
+pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
     let is = |of: &Trigger| of.event == Event::Panic;
     let Some(number) = triggers().iter().position(is) else {
         return;
@@ -299,7 +295,7 @@ pub(crate) fn take_panic(reason: String) {
         let armed = progress.armed.get_mut(number);
         let due = || Due {
             thread: Some(sys::thread::tid()),
-            ..Due::because(reason)
+            ..Due::because(reason())
         };
         if !armed.is_some_and(|armed| armed.fire(trigger, now_ns, due)) {
             return;

@@ -210,7 +210,7 @@ impl Course {
     fn sampled(&self, edges: &[u8], before: Before) -> Vec<u8> {
         let (mut depth, mut top) = (0_u64, before.top_level_calls);
         let is_sampled = |edge: &&u8| {
-            let is_entry = *edge % 2 == 0;
+            let is_entry = edge.is_multiple_of(2);
             top += u64::from(is_entry && depth == 0);
             depth = if is_entry { depth + 1 } else { depth - 1 };
             (top - 1).is_multiple_of(self.one_in)
