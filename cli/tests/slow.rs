@@ -1,6 +1,6 @@
 //! `fdr slow`: a planted slow call is explained, with the lock that it waited for.
 
-use fdr_formats::notes::{Field, FieldValue, Note, reason, thread_state};
+use fdr_formats::notes::{Field, FieldValue, Form, Note, reason, thread_state};
 use fdr_formats::{Clock, Thread, ThreadId, TraceInfo};
 
 use crate::common::{Folder, Item, answer, functions, json, write_noted};
@@ -94,15 +94,29 @@ fn a_slow_call_names_the_lock_and_its_holder() {
 }
 
 /// Arguments of the innermost open call of the function with that id. The names of the fields are ids, too.
-fn arguments(function: u32, fields: &[(u32, FieldValue<'static>)]) -> Note<'static> {
+type Values<'a> = &'a [(u32, FieldValue<'static>)];
+
+fn fields(values: Values<'_>) -> Vec<Field<'static>> {
     let field = |(place, &(name, value)): (usize, &(u32, FieldValue<'static>))| Field {
         name,
         place: place as u8,
         value,
     };
-    Note::Arguments {
-        function,
-        fields: fields.iter().enumerate().map(field).collect(),
+    values.iter().enumerate().map(field).collect()
+}
+
+fn arguments(function: u32, values: Values<'_>) -> Note<'static> {
+    let fields = fields(values);
+    Note::Arguments { function, fields }
+}
+
+fn event(name: u32, level: u8, values: Values<'_>) -> Note<'static> {
+    Note::Event {
+        name,
+        form: Form::Instant as u8,
+        level,
+        span: 0,
+        fields: fields(values),
     }
 }
 
@@ -122,6 +136,8 @@ fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
             Item::Note(start, arguments(1, &[id, kind])),
             Item::Call(start + 10, 2),
             Item::Note(start + 10, arguments(2, &[id])),
+            Item::Note(start + 60, event(4, 4, &[id])),
+            Item::Note(start + 70, event(4, 4, &[id])),
             Item::Call(start + 10 + length, -2),
             Item::Call(start + length + 20, 3),
             Item::Note(start + length + 20, arguments(3, &[id])),
@@ -130,7 +146,14 @@ fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
         ]);
     }
     let info = TraceInfo {
-        functions: functions(&["app::handle", "app::lock", "app::compact", "", "id", "kind"]),
+        functions: functions(&[
+            "app::handle",
+            "app::lock",
+            "app::compact",
+            "retry",
+            "id",
+            "kind",
+        ]),
         clock: Clock {
             frequency: 1_000_000_000,
             ..Clock::default()
@@ -141,7 +164,20 @@ fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
     let said = answer(&["slow", &trace]);
     let line = "\n    arguments  id=740 kind=\"Compact, of \\u{1b}[31mall things that there are\" \u{b7} app::lock  id=740\n";
     assert!(said.contains(line), "{said}");
+    let line = "\n    events  +60 ns retry (warning)  id=740 \u{d7} 2\n";
+    assert!(said.contains(line), "{said}");
     let found = json(&["slow", "--json", &trace]);
+    let event = &found["calls"][0]["events"][0];
+    assert_eq!(
+        (&event["name"], &event["level"]),
+        (&"retry".into(), &"warning".into())
+    );
+    assert_eq!(
+        (&event["since_begin_ns"], &event["times"]),
+        (&60.into(), &2.into())
+    );
+    assert_eq!(event["fields"][0]["value"], 740, "{event:#}");
+    assert_eq!(found["calls"][0]["events_in_all"], 2);
     let all = &found["calls"][0]["arguments"];
     assert_eq!(all.as_array().map(Vec::len), Some(2), "{found:#}");
     assert_eq!(all[0]["function"], "app::handle");
@@ -149,7 +185,8 @@ fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
     assert_eq!(all[0]["fields"][0]["value"], 740);
     assert_eq!(all[1]["function"], "app::lock");
     let documented = include_str!("../../docs/json.md");
-    for field in all[0].as_object().expect("an object").keys() {
+    let fields = [&all[0], event].map(|of| of.as_object().expect("an object").keys());
+    for field in fields.into_iter().flatten() {
         assert!(documented.contains(&format!("`{field}`")), "{field}");
     }
 }

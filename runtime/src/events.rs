@@ -144,6 +144,36 @@ scalar! {
 
 impl<T: Scalar + ?Sized> Scalar for &T {}
 impl<T: Scalar + ?Sized> Scalar for &mut T {}
+/// What the value of a counter may be.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no value of a counter",
+    label = "numbers are",
+    note = "`fdr::event!` takes other values as fields"
+)]
+pub trait Number: AsValue {
+    /// The value.
+    #[inline]
+    fn as_number(&self) -> Value<'_> {
+        self.as_value()
+    }
+}
+
+macro_rules! number {
+    ($($type:ty)+) => {
+        $(impl Number for $type {})+
+    };
+}
+
+number! {
+    u8 u16 u32 u64 usize i8 i16 i32 i64 isize f32 f64 bool
+    NonZero<u8> NonZero<u16> NonZero<u32> NonZero<u64> NonZero<usize>
+    NonZero<i8> NonZero<i16> NonZero<i32> NonZero<i64> NonZero<isize>
+}
+
+impl<T: Number + ?Sized> Number for &T {}
+impl<T: Number + ?Sized> Number for &mut T {}
+impl<T: Number + ?Sized> Number for Box<T> {}
+
 impl<T: ?Sized> Scalar for *const T {}
 impl<T: ?Sized> Scalar for *mut T {}
 impl<T: ?Sized> Scalar for NonNull<T> {}

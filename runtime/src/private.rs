@@ -15,7 +15,7 @@ pub use crate::__fdr_site as site;
 pub use crate::__fdr_task_sites as task_sites;
 pub use crate::__fdr_value as value;
 pub use crate::events::{
-    AsValue, Form, Level, Value, ValueOf, write as event, write_arguments as arguments,
+    AsValue, Form, Level, Number, Value, ValueOf, write as event, write_arguments as arguments,
     write_result as result,
 };
 pub use crate::site::{CallSite, TaskSites};

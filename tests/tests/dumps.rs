@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
+use fdr_formats::notes::Note;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, verify};
@@ -153,6 +154,19 @@ fn dump_at_a_caught_panic(variables: &str) {
     assert_eq!(first.threads[0].thread.name, "thrower");
     assert!(first.info.reason.ends_with(": this panic is wanted"));
     assert_eq!(second.info.reason, "exit");
+    // The panic is an event of its thread, in both.
+    for trace in [&first, &second] {
+        let [(.., kind, body)] = trace.thread("thrower").notes.as_slice() else {
+            panic!("{:?}", trace.thread("thrower").notes);
+        };
+        let event = Note::decode(*kind, body).expect("a note");
+        let text = event.words(&trace.info).to_string();
+        assert!(
+            text.starts_with("panic (error)  message=\"this panic is wanted\" at=\""),
+            "{text}"
+        );
+        assert!(text.contains(".rs:"), "{text}");
+    }
 }
 
 #[test]

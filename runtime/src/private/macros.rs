@@ -65,7 +65,7 @@ macro_rules! counter {
                         $crate::private::Level::NotKnown,
                         &[(
                             $crate::private::core::option::Option::None,
-                            $crate::private::AsValue::as_value(&$value),
+                            $crate::private::Number::as_number(&$value),
                         )],
                     );
                 }

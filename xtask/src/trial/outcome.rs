@@ -110,7 +110,7 @@ pub(super) fn warnings(text: &str) -> Vec<String> {
     lines
 }
 
-/// `FILE:LINE:COLUMN: warning: TEXT`
+/// `FILE:LINE:COLUMN: warning: TEXT`, without what would help: clippy lists names there in any order.
 fn warning(line: &str) -> Option<String> {
     let (place, text) = line.split_once(": ")?;
     let (place, column) = place.rsplit_once(':')?;
@@ -118,6 +118,7 @@ fn warning(line: &str) -> Option<String> {
     let said = text
         .strip_prefix("warning")
         .or(text.strip_prefix("error"))?;
+    let (said, _) = said.split_once(": help: try: ").unwrap_or((said, ""));
     Some(format!("{place}{said}"))
 }
 

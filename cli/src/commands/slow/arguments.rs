@@ -76,7 +76,7 @@ pub(super) fn of(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
 pub(super) fn shorten(words: &str) -> String {
     let words = ui::clean(words);
     let words: Vec<_> = words
-        .split_whitespace()
+        .split(' ')
         .map(|word| ui::shorten(word, WIDEST))
         .collect();
     words.join(" ")
