@@ -42,8 +42,8 @@ const RUNTIME: [Row; 19] = [
     (
         "shell",
         &[
-            "api", "clock", "config", "crash", "dump", "messages", "recorder", "ring", "site",
-            "sys",
+            "api", "clock", "config", "crash", "dump", "events", "messages", "recorder", "ring",
+            "site", "sys",
         ],
     ),
     ("dynamic", &["events", "recorder", "shell", "site"]),
