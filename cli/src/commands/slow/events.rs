@@ -59,7 +59,7 @@ impl Events {
         });
     }
 
-    /// Takes the events of another part of the same time.
+    /// Takes the events that another worker found.
     pub(super) fn add(&mut self, more: Events) {
         self.count += more.count;
         let mut all = std::mem::take(&mut self.kept);
