@@ -167,7 +167,10 @@ mod tests {
         let again = compare(&every, &every);
         let compared = Compared { kept: pairs, again };
         let text = table(&[("p", compared)]).text();
-        assert!(text.contains("+10.0 %") && text.contains("+1.0 %"), "{text}");
+        assert!(
+            text.contains("+10.0 %") && text.contains("+1.0 %"),
+            "{text}"
+        );
         let row = text
             .lines()
             .find(|line| line.starts_with("p "))
