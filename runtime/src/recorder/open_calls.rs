@@ -22,8 +22,8 @@
 use core::time::Duration;
 
 use super::note::{Asked, Note};
-use super::{EXIT, claim, writer};
-use crate::clock::{Kind, Stamp};
+use super::{CLOCK, EXIT, claim, writer};
+use crate::clock::{self, Kind, Stamp};
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
 use crate::ring::chunk;
 use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Row, Slot};
@@ -183,6 +183,18 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
         summarise(slot, calls, depth, stamp);
         publish(slot, calls, word, stamp);
         calls.set_open(at - 1, at - 1);
+        leave_out(calls, around, stamp);
+    }
+}
+
+/// The recorder has made the records of a call since `stamp`, and those of its callers. While there is a threshold, most
+/// calls make none, so this time would be a large part of the caller's self time. It is left out.
+fn leave_out(calls: &OpenCalls, around: &Frame, stamp: Stamp) {
+    // Without a time to hold, the stamps are of no clock: a test made them.
+    let has_clock = KEEP_TICKS.load(Ordering::Relaxed) > 0;
+    if has_clock && calls.threshold.load(Ordering::Relaxed) > 0 {
+        let now = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
+        add(&around.inside, now.ticks.saturating_sub(stamp.ticks));
     }
 }
 
