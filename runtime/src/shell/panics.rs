@@ -59,11 +59,15 @@ fn record(panic: &PanicHookInfo<'_>) {
     }
     let place = panic.location().map_or("", |place| place.file());
     let line = panic.location().map_or(0, |place| place.line());
-    let fields = [
-        (Some(message), Value::Text(message_of(panic))),
-        (Some(at), Value::Display(&format_args!("{place}:{line}"))),
-    ];
-    events::write(event, Form::Instant, Level::Error, &fields);
+    events::write(
+        event,
+        Form::Instant,
+        Level::Error,
+        &[
+            (Some(message), Value::Text(message_of(panic))),
+            (Some(at), Value::Display(&format_args!("{place}:{line}"))),
+        ],
+    );
 }
 
 /// What it was called with.
