@@ -82,6 +82,9 @@ struct Outcome {
     stderr: Vec<String>,
 }
 
+/// The frame of the recorder's panic hook.
+const HOOK: &str = " fdr::shell::panics::";
+
 /// A program's end, and the recorder's lines.
 fn end(mut process: Process) -> Result<(Outcome, Vec<String>), String> {
     let mut patience = Patience::new(LIMIT);
@@ -105,7 +108,9 @@ fn end(mut process: Process) -> Result<(Outcome, Vec<String>), String> {
         read.map_err(|error| error.to_string())?;
     }
     let lines = String::from_utf8_lossy(&stderr).into_owned();
-    let lines = lines.lines().map(masked);
+    // The recorder's panic hook has a frame of its own in the stack of a panic in a panic.
+    let lines = lines.lines().filter(|line| !line.contains(HOOK));
+    let lines = lines.map(masked);
     let (own, others) = lines.partition(|line| line.starts_with("fdr: "));
     let outcome = Outcome {
         status,
@@ -116,10 +121,12 @@ fn end(mut process: Process) -> Result<(Outcome, Vec<String>), String> {
 }
 
 /// A line without what differs from run to run. That is the thread's id, which follows its name in a panic's message
-/// (`'main' (4711)`), and addresses in the message of a panic in a panic.
+/// (`'main' (4711)`), and addresses and numbers of frames in the message of a panic in a panic.
 fn masked(line: &str) -> String {
     let mut masked = String::new();
-    let mut rest = line;
+    let frame = line.split_once(": ");
+    let frame = frame.filter(|(number, _)| number.trim().parse::<u32>().is_ok());
+    let mut rest = frame.map_or(line, |(_, frame)| frame);
     while let Some(at) = rest.find("0x").or_else(|| rest.find("' (")) {
         let (before, after) = rest.split_at(at + 2);
         masked += before;
