@@ -70,7 +70,7 @@ fn record(panic: &PanicHookInfo<'_>) {
     );
 }
 
-/// What it was called with.
+/// The panic's message.
 fn message_of<'a>(panic: &'a PanicHookInfo<'_>) -> &'a str {
     let payload = panic.payload();
     let message = payload.downcast_ref::<&str>().copied();

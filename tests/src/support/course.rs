@@ -93,7 +93,7 @@ impl Course {
         }
         let before = self.before(made / EDGES);
         let last = self.part(made / EDGES);
-        let edges = last.map(|script| self.sampled(&script.edges(made % EDGES), before));
+        let edges = last.map(|script| self.sampled(&script.edges(made % EDGES), before).0);
         before.edges + edges.map_or(0, |edges| edges.len() as u64)
     }
 
@@ -173,7 +173,7 @@ impl Course {
             };
             if self.before(number + 1).edges > from {
                 let before = self.before(number);
-                let edges = self.sampled(&script.edges(u64::MAX), before);
+                let (edges, _) = self.sampled(&script.edges(u64::MAX), before);
                 let skip = from.saturating_sub(before.edges) as usize;
                 window.extend_from_slice(edges.get(skip..).unwrap_or_default());
             }
@@ -196,18 +196,18 @@ impl Course {
             let Some(script) = self.part(row.len() as u64 - 1) else {
                 break;
             };
-            let edges = script.edges(u64::MAX);
+            let (edges, top_level_calls) = self.sampled(&script.edges(u64::MAX), last);
             last = Before {
-                top_level_calls: last.top_level_calls + top_level_calls(&edges),
-                edges: last.edges + self.sampled(&edges, last).len() as u64,
+                top_level_calls,
+                edges: last.edges + edges.len() as u64,
             };
             row.push(last);
         }
         row.get(number as usize).copied().unwrap_or(last)
     }
 
-    /// Of a script's first edges, those that are in the sample.
-    fn sampled(&self, edges: &[u8], before: Before) -> Vec<u8> {
+    /// Of a script's first edges, those that are in the sample, and how many top-level calls there were up to them.
+    fn sampled(&self, edges: &[u8], before: Before) -> (Vec<u8>, u64) {
         let (mut depth, mut top) = (0_u64, before.top_level_calls);
         let is_sampled = |edge: &&u8| {
             let is_entry = edge.is_multiple_of(2);
@@ -215,19 +215,9 @@ impl Course {
             depth = if is_entry { depth + 1 } else { depth - 1 };
             (top - 1).is_multiple_of(self.one_in)
         };
-        edges.iter().filter(is_sampled).copied().collect()
+        let sampled = edges.iter().filter(is_sampled).copied().collect();
+        (sampled, top)
     }
-}
-
-/// How many calls of a script are in no other one.
-fn top_level_calls(edges: &[u8]) -> u64 {
-    let (mut depth, mut calls) = (0_u64, 0);
-    for edge in edges {
-        let is_entry = edge % 2 == 0;
-        calls += u64::from(is_entry && depth == 0);
-        depth = if is_entry { depth + 1 } else { depth - 1 };
-    }
-    calls
 }
 
 #[cfg(test)]

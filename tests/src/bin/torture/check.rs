@@ -227,14 +227,10 @@ pub(crate) fn thread(
             _ => summarised(lane, course),
         };
     }
-    match moment {
-        // What it had made before, it has overwritten since, while its ring was copied.
-        Moment::Since(before) if counts.readable == 0 && counts.overwritten > before => {}
-        Moment::Since(_) if counts.readable == 0 && made > 0 => {
-            return Err(Failure::Lost(made, format!("{name}: nothing is readable")));
-        }
-        Moment::Since(_) => {}
-        Moment::Now | Moment::Exactly(_) => keeps(lane, truth.get(0, CHUNKS))?,
+    if !matches!(moment, Moment::Since(_)) {
+        keeps(lane, truth.get(0, CHUNKS))?;
+    } else if counts.readable == 0 && made > 0 {
+        return Err(Failure::Lost(made, format!("{name}: nothing is readable")));
     }
     window(lane, course)
 }

@@ -186,6 +186,14 @@ fn threads(
             _ => check::lane(look, thread)?,
         };
         match lane {
+            // It went on after the crash, and overwrote what it had made before while its ring was copied.
+            Some(lane)
+                if moment == Moment::Since(sure)
+                    && lane.counts.readable == 0
+                    && lane.counts.overwritten > sure =>
+            {
+                known += 1;
+            }
             Some(lane) => {
                 check::thread(lane, course, truth, thread, moment)?;
                 known += 1;
