@@ -79,6 +79,19 @@ fn every_function_of_the_project_is_found() {
     sources(root, &mut files);
     files.sort();
     assert!(files.len() > 300, "{} files", files.len());
+    let halves = files.chunks(files.len().div_ceil(2));
+    let count: usize = std::thread::scope(|scope| {
+        let halves: Vec<_> = halves.map(|half| scope.spawn(|| compare(half))).collect();
+        let counts = halves
+            .into_iter()
+            .map(|half| half.join().expect("no panic"));
+        counts.sum()
+    });
+    assert!(count > 3000, "{count} functions");
+}
+
+/// Compares the functions of these files, and counts them.
+fn compare(files: &[PathBuf]) -> usize {
     let choice = Choice {
         rules: Rules {
             always: true,
@@ -88,7 +101,7 @@ fn every_function_of_the_project_is_found() {
     };
     let mut count = 0;
     for path in files {
-        let text = fs::read_to_string(&path).expect("a source");
+        let text = fs::read_to_string(path).expect("a source");
         let shown = path.display();
         let Ok(file) = syn::parse_file(&text) else {
             panic!("{shown}: no Rust");
@@ -110,5 +123,5 @@ fn every_function_of_the_project_is_found() {
         let back = again.without_marks().unwrap_or_else(|| marked.clone());
         assert!(back == text, "{shown}: {layout:?}");
     }
-    assert!(count > 3000, "{count} functions");
+    count
 }

@@ -63,6 +63,10 @@ const CHUNK_TICK: u64 = 35;
 /// is 24 tenths, and beside other work 11 (AMD Zen 5). rdtsc does not wait, and the difference is anything from 0 to 50.
 const BESIDE_TENTHS: u64 = 18;
 
+/// Making the records of a call takes fewer ticks than this. If it took longer, the thread did not run meanwhile, which is
+/// time of its caller as anywhere else.
+pub(super) const PREEMPTED: u64 = 1 << 20;
+
 /// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records. A thread
 /// notices it at its next chunk.
 pub(crate) fn keep(time: Option<Duration>, kind: Kind, frequency: u64) {
@@ -190,11 +194,13 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
 /// The recorder has made the records of a call since `stamp`, and those of its callers. While there is a threshold, most
 /// calls make none, so this time would be a large part of the caller's self time. It is left out.
 fn leave_out(calls: &OpenCalls, around: &Frame, stamp: Stamp) {
-    // Without a time to hold, the stamps are of no clock: a test made them.
-    let has_clock = KEEP_TICKS.load(Ordering::Relaxed) > 0;
-    if has_clock && calls.threshold.load(Ordering::Relaxed) > 0 {
-        let now = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
-        add(&around.inside, now.ticks.saturating_sub(stamp.ticks));
+    if calls.threshold.load(Ordering::Relaxed) == 0 {
+        return;
+    }
+    let now = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
+    let taken = now.ticks.saturating_sub(stamp.ticks);
+    if taken < PREEMPTED {
+        add(&around.inside, taken);
     }
 }
 

@@ -110,6 +110,8 @@ impl<'a> TraceOf<'a> {
     pub(super) fn new(viewed: &'a Viewed) -> TraceOf<'a> {
         let info = viewed.info();
         let base = viewed.base();
+        // First: if everything is read, all figures below are the last ones.
+        let progress = viewed.index.progress();
         let (begin, end) = viewed.index.span().unwrap_or((base, base));
         let last = info.end.map_or(end, |end_of_all| end_of_all.0.max(end));
         let failed = info.thread_of_reason();
@@ -169,7 +171,7 @@ impl<'a> TraceOf<'a> {
             has_times: !trace::is_timeless(info),
             has_states: viewed.states.is_some(),
             has_cpus,
-            progress: viewed.index.progress(),
+            progress,
             threads: threads.collect(),
             functions: functions.collect(),
             moments: moments.collect(),

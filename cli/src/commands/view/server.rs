@@ -379,6 +379,7 @@ mod tests {
             {
                 let _ = stream.read_to_end(&mut answer);
             }
+            std::thread::sleep(Duration::from_millis(20));
         }
         assert!(answer.starts_with(b"HTTP/1.1 200 "));
         assert!(shared.connections.load(Ordering::Relaxed) <= MOST_CONNECTIONS + 1);

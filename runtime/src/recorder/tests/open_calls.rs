@@ -2,11 +2,12 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::super::open_calls;
+use super::super::open_calls::{self, PREEMPTED};
 use super::found::{Found, found_in};
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
+use crate::clock::{self, Kind};
 use crate::dump::snapshot::Snapshot;
-use crate::recorder::EXIT;
+use crate::recorder::{CLOCK, EXIT};
 use crate::ring::layout::{FRAMES, NO_CPU};
 use crate::ring::totals;
 
@@ -244,6 +245,35 @@ fn each_call_is_counted_whether_it_leaves_records_or_not() {
         ];
         assert_eq!(rows(&rig), expected);
     }
+}
+
+#[test]
+fn the_time_of_making_records_is_not_the_callers_own() {
+    let own_of_caller = || {
+        let rig = rig(10);
+        let kind = Kind::from_raw(CLOCK.load(Relaxed));
+        let now = clock::read(kind).ticks;
+        for (word, ticks) in [
+            (FN_1, now - 1_000),
+            (FN_2, now - 900),
+            // Its records are made now, which is 400 ticks later at least.
+            (FN_2 | EXIT, now - 400),
+            (FN_1 | EXIT, now + PREEMPTED),
+        ] {
+            rig.write(word, ticks, 0);
+        }
+        let numbers = rows(&rig).into_iter().map(|row| row.0);
+        let mut own = numbers.filter(|numbers| numbers.0 == 1);
+        own.next().expect("the caller's row").4
+    };
+    let with_all = 1_000 + PREEMPTED - 500;
+    // A thread that does not run for a while in between keeps that time. So it does if a test beside this one chooses
+    // another clock.
+    let mut tries = (0..1_000).map(|_| own_of_caller());
+    let own = tries
+        .find(|own| *own != with_all)
+        .expect("time is left out");
+    assert!((with_all - PREEMPTED..=with_all - 400).contains(&own));
 }
 
 #[test]
