@@ -86,7 +86,8 @@ use crate::scope::Scope;
 /// On an `impl` block, a trait or an inline module it stands for the functions inside, also for those of modules
 /// inside. It leaves out functions that are not worth two clock reads. Such a function has no loop, waits for nothing,
 /// and runs less than about 70 instructions of its own, as far as the source shows. What cannot be traced is left out
-/// without a message. A function or scope inside that has the attribute itself keeps its own options.
+/// without a message. A function or scope inside that has the attribute itself keeps its own options. If no function is
+/// left that is traced, the compiler warns.
 ///
 /// ```text
 /// #[traced]

@@ -2,7 +2,9 @@
 //! function or scope inside that has an attribute of its own is left to that attribute. It must never change
 //! a token outside the functions that it traces.
 
-use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use std::cell::Cell;
+
+use proc_macro2::{Group, Literal, Span, TokenStream, TokenTree};
 
 use crate::code::code;
 use crate::error::{Error, Result};
@@ -10,7 +12,7 @@ use crate::expand::expand;
 use crate::items::{Attribute, Item, Kind, is_named, split};
 use crate::options::Options;
 use crate::parse::{Function, open_sole_group};
-use crate::worth::left_out;
+use crate::worth::{Reason, left_out};
 
 /// An item that holds functions.
 pub(crate) struct Scope {
@@ -72,11 +74,32 @@ impl Scope {
                 .map(|path| code!(Span::call_site()=> crate = #path)),
             rules,
             options,
+            found: Found::default(),
         };
         let mut tokens = self.tokens.clone();
         options.trace_body(&mut tokens, self.body);
+        if options.found.some_left_out.get() && !options.found.some_marked.get() {
+            tokens.extend(warning());
+        }
         tokens.into_iter().collect()
     }
+}
+
+/// A warning of the compiler at the attribute. Macros have no other way to warn than the use of what is deprecated.
+fn warning() -> TokenStream {
+    let span = Span::call_site();
+    let note = Literal::string(
+        "`#[traced]` does nothing here: no function of this scope is worth two clock reads; \
+         `#[traced(always)]` traces them all the same",
+    );
+    let note = TokenTree::Literal(note);
+    code!(span=>
+        const _: () = {
+            #[deprecated(note = #note)]
+            const NOTHING_IS_TRACED: () = ();
+            NOTHING_IS_TRACED
+        };
+    )
 }
 
 fn body_of(kind: &Kind) -> Option<usize> {
@@ -92,6 +115,16 @@ struct ScopeOptions {
     options: Options,
     rules: crate::worth::Rules,
     krate: Option<TokenStream>,
+    found: Found,
+}
+
+/// What was found in a scope so far.
+#[derive(Default)]
+struct Found {
+    /// A function that is traced, or that has an attribute of its own.
+    some_marked: Cell<bool>,
+    /// A function that the rules leave out, although it can be traced.
+    some_left_out: Cell<bool>,
 }
 
 impl ScopeOptions {
@@ -119,16 +152,26 @@ impl ScopeOptions {
         for item in split(&tokens) {
             let range = item.tokens.clone();
             if self.is_left_to_itself(&item, &tokens) {
+                self.found.some_marked.set(true);
                 self.hand_down_crate(&item, &mut tokens);
             } else if let Some(body) = body_of(&item.kind) {
                 self.trace_body(&mut tokens, body);
             } else if item.kind == Kind::Given {
                 self.trace_body(&mut tokens, item.head);
-            } else if left_out(&item, &tokens, &self.rules).is_none() {
-                let function = tokens[range.clone()].iter().cloned().collect();
-                if let Ok(function) = Function::parse(function) {
-                    traced.extend(expand(&function, &self.options));
-                    continue;
+            } else {
+                match left_out(&item, &tokens, &self.rules) {
+                    None => {
+                        let function = tokens[range.clone()].iter().cloned().collect();
+                        if let Ok(function) = Function::parse(function) {
+                            self.found.some_marked.set(true);
+                            traced.extend(expand(&function, &self.options));
+                            continue;
+                        }
+                    }
+                    Some(Reason::Inline | Reason::Statements(_) | Reason::Small(_)) => {
+                        self.found.some_left_out.set(true);
+                    }
+                    Some(Reason::Const | Reason::NoBody | Reason::Attribute(_)) => {}
                 }
             }
             traced.extend(tokens[range].iter().cloned());
