@@ -54,7 +54,8 @@ pub(crate) fn missing(missing: &Missing) -> Option<String> {
     let mut parts = Vec::new();
     if missing.dropped > 0 {
         let records = ui::things(missing.dropped, "dropped record");
-        let what = "of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER)";
+        let what =
+            "of threads that had no ring (if they are many, raise FDR_MEMORY or lower FDR_BUFFER)";
         parts.push(format!("{records} {what}"));
     }
     if missing.overwritten > 0 || missing.threads > 0 {
@@ -123,7 +124,8 @@ mod tests {
         };
         assert_eq!(
             missing(&all).unwrap(),
-            "16,000 dropped records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
+            "16,000 dropped records of threads that had no ring \
+             (if they are many, raise FDR_MEMORY or lower FDR_BUFFER); \
              5,000 overwritten records of 12 ended threads whose rings were reused"
         );
         let one = Missing {

@@ -175,7 +175,8 @@ fn what_is_missing_is_said() {
     let folder = Folder::new("missing");
     let trace = folder.file("t.fdr");
     common::lossy(&trace);
-    let words = "16,000 dropped records of threads that had no ring (raise FDR_MEMORY or lower FDR_BUFFER); \
+    let words = "16,000 dropped records of threads that had no ring \
+                 (if they are many, raise FDR_MEMORY or lower FDR_BUFFER); \
                  5,000 overwritten records of 12 ended threads whose rings were reused\n";
     let table = answer(&["report", &trace]);
     assert!(

@@ -63,8 +63,8 @@ fn a_ring_becomes_a_trace_beside_it() {
     let wanted = format!(
         "fdr: {trace}: crash: SIGSEGV at 0x10 in thread 101: 7 records of 1 thread, 10 overwritten, \
          4 dropped, {size} B\nfdr: {trace}: not in the trace: 2 dropped records of threads that had no ring \
-         (raise FDR_MEMORY or lower FDR_BUFFER); 6 overwritten records of 1 ended thread whose rings were \
-         reused\n"
+         (if they are many, raise FDR_MEMORY or lower FDR_BUFFER); \
+         6 overwritten records of 1 ended thread whose rings were reused\n"
     );
     assert_eq!(said, wanted);
     is_whole(&trace);

@@ -153,8 +153,9 @@ fn what_is_missing_is_a_note() {
         (
             0,
             "OK: 2 records in 1 thread, 0 synthetic\n\
-             note: not in the trace: 16,000 dropped records of threads that had no ring (raise FDR_MEMORY \
-             or lower FDR_BUFFER); 5,000 overwritten records of 12 ended threads whose rings were reused\n"
+             note: not in the trace: 16,000 dropped records of threads that had no ring \
+             (if they are many, raise FDR_MEMORY or lower FDR_BUFFER); \
+             5,000 overwritten records of 12 ended threads whose rings were reused\n"
                 .into()
         )
     );

@@ -50,7 +50,12 @@ const SLACK: u64 = 8;
 /// would overwrite what the ring holds, until it holds too little.
 const SLOW: u64 = 4;
 
-/// The largest threshold. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
+/// A threshold is at most one part in so many of the time that a ring should hold. Of longer calls, a level of calls has
+/// no more than this number in that time, which take 16 KiB. So if the ring still holds too little, it is full of notes,
+/// and a higher threshold would only lose the long calls.
+const SHARE_OF_KEEP: u64 = 1024;
+
+/// The largest threshold of all. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
 const LARGEST_THRESHOLD: u64 = 1 << 37;
 
 const _: () = assert!(LARGEST_THRESHOLD < fdr_formats::lengths::LONGEST);
@@ -384,10 +389,11 @@ pub(super) fn adjust_for(
     let (last, share) = (since(next - 1), keep / (chunks - 1).max(1));
     // The oldest chunk is gone by now, so all others must hold enough.
     let holds_enough = since(next + 1 - chunks) >= keep;
+    let most = (keep / SHARE_OF_KEEP).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD);
     let threshold = if !holds_enough && last < share - share / SLACK {
         // A smaller step where little is missing.
         let step = if last < share / 2 { before } else { before / 2 };
-        (before + step).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD)
+        (before + step).clamp(FIRST_THRESHOLD, most)
     } else if holds_enough && last >= share.saturating_mul(SLOW) {
         match before / 2 {
             half if half >= FIRST_THRESHOLD => half,

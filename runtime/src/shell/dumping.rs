@@ -228,6 +228,11 @@ fn say_written(dump: &Dump, replaced: bool, reason: &str) {
         path.display(),
         if *threads == 1 { "" } else { "s" },
     ));
+    // Events and waits are recorded whatever the filter is.
+    if *records == 0 && *overwritten == 0 && *dropped == 0 {
+        let why = table().why_nothing();
+        messages::warn(format_args!("no call was recorded: {why}"));
+    }
 }
 
 /// Says what the format could not hold.

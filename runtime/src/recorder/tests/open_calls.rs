@@ -422,14 +422,16 @@ fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards
     );
     assert_eq!([open(10), open(10), open(10)], [128, 256, 512]);
     // The last chunk has more than half of its share of the time.
-    assert_eq!([open(170_000), open(200_000)], [768, 1152]);
+    assert_eq!([open(170_000), open(200_000)], [768, 976]);
     // Slow enough, but the ring does not hold enough yet.
-    assert_eq!([open(340_000), open(340_000)], [1152; 2]);
-    assert_eq!([open(300_000), open(300_000)], [1152; 2], "nearly enough");
-    assert_eq!([open(340_000), open(340_000)], [1152; 2], "just enough");
-    assert_eq!([open(1_340_000), open(1_340_000)], [576, 288]);
-    assert_eq!(open(10), 288, "filled fast, but the ring holds enough");
-    assert_eq!([open(10), open(10)], [288, 576]);
+    assert_eq!([open(340_000), open(340_000)], [976; 2]);
+    assert_eq!([open(300_000), open(300_000)], [976; 2], "nearly enough");
+    assert_eq!([open(340_000), open(340_000)], [976; 2], "just enough");
+    assert_eq!([open(1_340_000), open(1_340_000)], [488, 244]);
+    assert_eq!(open(10), 244, "filled fast, but the ring holds enough");
+    assert_eq!([open(10), open(10)], [244, 488]);
+    // Of calls that are longer than a thousandth of that time, a ring holds enough.
+    assert_eq!([open(10), open(10)], [976; 2]);
     for _ in 0..20 {
         open(2_000_000);
     }
