@@ -157,6 +157,11 @@ fn records_have_names_and_values() {
         ["+1000", "+3000"]
     );
     assert_eq!(times(&["-f", "app::run"]), ["+0", "+8000"]);
+    // What happens inside of calls, and the calls themselves.
+    assert_eq!(times(&["-F", "app::step"]), ["+2000", "+3000", "+3500"]);
+    let all = answer(&["records", "-F", "app::step", &trace]);
+    let edges = ["Entry", "Exit"].map(|edge| all.matches(&format!(" {edge} ")).count());
+    assert_eq!(edges, [1, 1], "{all}");
     assert_eq!(
         times(&["-f", "app::accepted", "--since", "+2us"]),
         ["+3000", "+10000"]

@@ -265,7 +265,7 @@ fn json_has_the_documented_shape() {
         (&json!(true), &json!(0))
     );
     assert_eq!(broken["ok"], false);
-    let calls = documents(&["records", "--json", "-F", "app::run", &trace]);
+    let calls = documents(&["records", "--json", "-f", "app::run", &trace]);
     let tell = |record: &Value| {
         json!([
             record["kind"],

@@ -12,7 +12,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::error::{Diagnostic, Error};
-use crate::model::{FunctionId, NoteKind, ThreadId, Ticks, TraceInfo};
+use crate::model::{Edge, FunctionId, NoteKind, ThreadId, Ticks, TraceInfo};
 use crate::sink::Sink;
 
 /// A trace that was opened and indexed.
@@ -198,6 +198,8 @@ pub struct Record<'a> {
     /// The function that was entered or left, if the record is of one call and the list knows the
     /// function. Of a note, what `--filter` chooses it by: its name, or the function of an argument.
     pub function: Option<FunctionId>,
+    /// Which side of a call the record is, if the format has a record for each.
+    pub edge: Option<Edge>,
     /// The note that the record is: its kind and its body.
     pub note: Option<(NoteKind, &'a [u8])>,
     /// The record's name in its format: `NewCPUId`, `Entry`.

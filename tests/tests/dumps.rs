@@ -124,6 +124,22 @@ fn at_a_panic_that_is_caught() {
     }
 }
 
+#[test]
+fn a_trace_without_calls_says_why() {
+    let folder = Folder::new("dump-no-calls");
+    let outcome = like_untraced(&folder, "FDR=nothing::*", "caught");
+    // The panic is recorded all the same.
+    let said = [
+        ": 0 records of 1 thread, ",
+        "fdr: no call was recorded: no function matches `nothing::*` (nearest: ",
+    ];
+    for words in said {
+        assert!(outcome.stderr.contains(words), "{outcome:?}");
+    }
+    let trace = Trace::read(&folder.only_trace());
+    assert_eq!(trace.thread("thrower").notes.len(), 1);
+}
+
 fn dump_at_a_caught_panic(variables: &str) {
     let folder = Folder::new("dump-caught");
     let outcome = like_untraced(&folder, variables, "caught");

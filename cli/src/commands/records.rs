@@ -27,6 +27,9 @@ Examples:
   fdr records --thread worker-1 --limit 100 app.fdr
   fdr records --filter app::accepted app.fdr
       the events, or the calls, of that name, in the order of each thread
+  fdr records --function app::load app.fdr
+      each call of it, and all inside (of an XRay trace: the others do not have
+      both ends of a call as records)
   fdr records --offset 0x1f40 --limit 20 app.fdr
       what is at the offset of a diagnostic";
 
@@ -274,6 +277,7 @@ mod tests {
             thread: Some(ThreadId(7)),
             time: Some(Ticks(1500)),
             function: None,
+            edge: None,
             note: None,
             kind: "CustomEvent",
             detail: "\"a\nb\x1b[0m\"",

@@ -9,7 +9,7 @@ use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
-use crate::model::{FunctionId, ThreadId, Ticks};
+use crate::model::{Edge, FunctionId, ThreadId, Ticks};
 use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Stop, Visit};
 
@@ -28,6 +28,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
             thread: None,
             function: None,
             last: None,
+            edge: None,
             note: None,
             base: 0,
         };
@@ -42,6 +43,8 @@ struct Lister<'a> {
     thread: Option<ThreadId>,
     /// That of the record at hand.
     function: Option<FunctionId>,
+    /// That of the record at hand.
+    edge: Option<Edge>,
     /// Of a thread, the function of the record before: an argument belongs to that call.
     last: Option<(Option<ThreadId>, FunctionId)>,
     /// The note that the record at hand is.
@@ -137,7 +140,12 @@ impl Lister<'_> {
         use record::Record as R;
         let (mut time, mut size) = (None, record.size() as u64);
         match *record {
-            R::Function { id, delta, .. } => {
+            R::Function { action, id, delta } => {
+                self.edge = Some(match action {
+                    record::Action::Entry | record::Action::EntryArgs => Edge::Entry,
+                    record::Action::Exit => Edge::Exit,
+                    record::Action::TailExit => Edge::TailExit,
+                });
                 self.base = self.base.wrapping_add(u64::from(delta));
                 time = Some(self.base);
                 self.function = Some(FunctionId(id));
@@ -259,6 +267,7 @@ impl Lister<'_> {
             thread: self.thread,
             time: time.map(Ticks),
             function: self.function.take(),
+            edge: self.edge.take(),
             note: note.as_ref().map(|(kind, body)| (*kind, &body[..])),
             kind,
             ..Record::default()

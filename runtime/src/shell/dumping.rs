@@ -215,21 +215,16 @@ fn say_written(dump: &Dump, replaced: bool, reason: &str) {
         None => String::new(),
     };
     messages::trace_was_written();
-    let Dump {
-        path,
-        threads,
-        records,
-        overwritten,
-        dropped,
-    } = dump;
+    let (records, overwritten, dropped) = (dump.records, dump.overwritten, dump.dropped);
     messages::warn(format_args!(
-        "{} {}: {records} records of {threads} thread{}, {overwritten} overwritten, {dropped} dropped{why}",
+        "{} {}: {records} records of {} thread{}, {overwritten} overwritten, {dropped} dropped{why}",
         if replaced { "replaced" } else { "wrote" },
-        path.display(),
-        if *threads == 1 { "" } else { "s" },
+        dump.path.display(),
+        dump.threads,
+        if dump.threads == 1 { "" } else { "s" },
     ));
-    // Events and waits are recorded whatever the filter is.
-    if *records == 0 && *overwritten == 0 && *dropped == 0 {
+    // Panics and waits are recorded whatever the filter is.
+    if records == 0 && overwritten == 0 && dropped == 0 {
         let why = table().why_nothing();
         messages::warn(format_args!("no call was recorded: {why}"));
     }
