@@ -7,7 +7,7 @@ use fdr_formats::{FunctionId, TraceInfo};
 
 use super::cause::{Cause, Step};
 use super::samples::Samples;
-use super::{Finding, Findings, arguments, percent, sentence, thread_name};
+use super::{ENOUGH_CALLS, Finding, Findings, arguments, percent, sentence, thread_name};
 use crate::report::rows::name_of;
 use crate::ui;
 
@@ -28,10 +28,11 @@ pub(super) fn write_within(
     width: usize,
 ) -> anyhow::Result<()> {
     if found.list.is_empty() {
-        writeln!(
-            out,
-            "nothing stands out: no function has calls far above its usual ones"
-        )?;
+        let words = format!(
+            "nothing stands out: no function of {ENOUGH_CALLS} calls or more has one far above its usual ones; \
+             --over 10ms shows the calls that took so long, of any function"
+        );
+        writeln!(out, "{}", ui::wrap(&words, width, 0))?;
         return Ok(());
     }
     for (at, finding) in found.list.iter().enumerate() {
