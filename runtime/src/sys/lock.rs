@@ -167,8 +167,10 @@ impl<T> Lasting<T> {
 
     /// Sets the value. Only one thread may call this at a time.
     pub(crate) fn set(&self, value: T) {
-        self.value
-            .store(Box::into_raw(Box::new(value)), Ordering::Release);
+        // LLVM may put a value that is set in one place into a static, and then cannot compile the load for aarch64
+        // (Rust 1.85). It must not see where the pointer comes from.
+        let value = core::hint::black_box(Box::into_raw(Box::new(value)));
+        self.value.store(value, Ordering::Release);
     }
 }
 
