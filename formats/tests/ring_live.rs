@@ -224,7 +224,9 @@ impl Writer {
 #[derive(Clone)]
 struct Live {
     writer: Arc<Mutex<Writer>>,
-    /// At most so many stores at once.
+    /// At least so many stores at once.
+    least: u64,
+    /// At most so many more, and now and then 40 times as many.
     pace: u64,
 }
 
@@ -241,7 +243,7 @@ impl ReadAt for Live {
                 0 => 40 * self.pace,
                 _ => self.pace,
             };
-            let stores = writer.random.below(pace);
+            let stores = self.least + writer.random.below(pace);
             writer.go(stores);
         }
         let mut done = 0;
@@ -315,7 +317,11 @@ fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
             let start = writer.random.below(200_000);
             writer.go(start);
             let writer = Arc::new(Mutex::new(writer));
-            let read = read(&Live { writer, pace });
+            let read = read(&Live {
+                writer,
+                least: 0,
+                pace,
+            });
             records += check(&read, &format!("seed {seed}, pace {pace}, {changes}"));
         }
     }
@@ -328,9 +334,10 @@ fn a_writer_that_is_faster_than_the_reader_is_counted() {
     let mut writer = Writer::new(5, false, CHUNKS);
     writer.go(50_000);
     let writer = Arc::new(Mutex::new(writer));
-    // Nearly each look finds all chunks overwritten, which takes 75,000 stores.
+    // Each look finds all chunks overwritten, which takes 75,000 stores.
     let read = read(&Live {
         writer,
+        least: 80_000,
         pace: 600_000,
     });
     check(&read, "too fast");
@@ -349,6 +356,7 @@ fn killed_after_any_store(all: u64, times: u32) {
     let mut stored = 0;
     let live = |writer: Writer| Live {
         writer: Arc::new(Mutex::new(writer)),
+        least: 0,
         pace: 0,
     };
     // Just before a chunk's end, in the first round and later, and then store after store.

@@ -50,9 +50,9 @@ const SLACK: u64 = 8;
 /// would overwrite what the ring holds, until it holds too little.
 const SLOW: u64 = 4;
 
-/// A threshold is at most one part in so many of the time that a ring should hold. Of longer calls, a level of calls has
-/// no more than this number in that time, which take 16 KiB. So if the ring still holds too little, it is full of notes,
-/// and a higher threshold would only lose the long calls.
+/// A threshold is at most one part in so many of the time that a ring should hold. At one depth, no more than so many
+/// longer calls fit into that time, and their records take 16 KiB. So if the ring still holds too little time, it is full
+/// of notes. A higher threshold would then lose long calls, and gain no time.
 const SHARE_OF_KEEP: u64 = 1024;
 
 /// The largest threshold of all. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
@@ -68,8 +68,8 @@ const CHUNK_TICK: u64 = 35;
 /// is 24 tenths, and beside other work 11 (AMD Zen 5). rdtsc does not wait, and the difference is anything from 0 to 50.
 const BESIDE_TENTHS: u64 = 18;
 
-/// Making the records of a call takes fewer ticks than this. If it took longer, the thread did not run meanwhile, which is
-/// time of its caller as anywhere else.
+/// Making the records of a call takes fewer ticks than this. If it took longer, the thread was preempted meanwhile. The
+/// time of a preemption counts for the caller, as it does everywhere else.
 pub(super) const PREEMPTED: u64 = 1 << 20;
 
 /// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records. A thread

@@ -110,7 +110,7 @@ impl<'a> TraceOf<'a> {
     pub(super) fn new(viewed: &'a Viewed) -> TraceOf<'a> {
         let info = viewed.info();
         let base = viewed.base();
-        // First: if everything is read, all figures below are the last ones.
+        // This is the first thing read: if the progress is 1, all figures below are final.
         let progress = viewed.index.progress();
         let (begin, end) = viewed.index.span().unwrap_or((base, base));
         let last = info.end.map_or(end, |end_of_all| end_of_all.0.max(end));
