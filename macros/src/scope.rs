@@ -85,7 +85,7 @@ impl Scope {
     }
 }
 
-/// A warning of the compiler at the attribute. Macros have no other way to warn than the use of what is deprecated.
+/// A warning of the compiler at the attribute. A macro of stable Rust can only warn by the use of a deprecated item.
 fn warning() -> TokenStream {
     let span = Span::call_site();
     let note = Literal::string(

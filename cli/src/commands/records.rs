@@ -28,8 +28,8 @@ Examples:
   fdr records --filter app::accepted app.fdr
       the events, or the calls, of that name, in the order of each thread
   fdr records --function app::load app.fdr
-      each call of it, and all inside (of an XRay trace: the others do not have
-      both ends of a call as records)
+      the calls of that function, and what lies inside of them; in formats
+      other than XRay, the calls alone
   fdr records --offset 0x1f40 --limit 20 app.fdr
       what is at the offset of a diagnostic";
 

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 
 use fdr_formats::calls::{Exit, Rule};
 use fdr_formats::notes::{Note, NoteKind};
+use fdr_formats::source::Record;
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
@@ -47,7 +48,7 @@ struct Frame {
 
 /// A thread's open calls.
 #[derive(Debug, Default)]
-struct Open {
+pub(super) struct Open {
     frames: Vec<Frame>,
     rule: Rule,
     /// The outermost open call of a function inside of which all is chosen: its place.
@@ -250,6 +251,25 @@ enum Left {
 }
 
 impl Open {
+    /// Follows a record of a listing. Returns whether the record is an edge of a call of a chosen function, or lies inside
+    /// of such a call.
+    pub(super) fn follow(&mut self, record: &Record<'_>, is_chosen: bool) -> bool {
+        let was_within = self.root.is_some();
+        match record.edge.zip(record.function) {
+            Some((Edge::Entry, function)) => {
+                let shown = was_within || is_chosen;
+                self.enter(Frame { function, shown }, is_chosen, false);
+            }
+            Some((Edge::Exit | Edge::TailExit, function)) => {
+                if let Left::Frame(at) = self.leave(function) {
+                    self.close(at);
+                }
+            }
+            None => {}
+        }
+        was_within || is_chosen
+    }
+
     fn enter(&mut self, frame: Frame, root: bool, poll: bool) {
         self.rule.entered(1);
         if root {

@@ -10,11 +10,10 @@ use fdr_formats::packed::Packed;
 use fdr_formats::source::{Complaints, Part, Position, Record};
 use fdr_formats::states::States;
 use fdr_formats::{
-    Call, Diagnostic, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
-    TraceInfo,
+    Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
 };
 
-use super::calls::Calls;
+use super::calls::{Calls, Open};
 use super::{Chosen, Wanted};
 use crate::report::rows::name_of;
 use crate::ui;
@@ -118,7 +117,7 @@ impl Source for Selected {
         );
         // A record without a time has that of the record before it in its thread.
         let mut inside: HashMap<ThreadId, bool> = HashMap::new();
-        let mut open: HashMap<ThreadId, OpenCalls> = HashMap::new();
+        let mut open: HashMap<ThreadId, Open> = HashMap::new();
         let mut times: HashMap<ThreadId, Ticks> = HashMap::new();
         let (from, to) = (self.chosen.from, self.chosen.to);
         let by_function = !filters.is_empty() || !self.chosen.within.is_empty();
@@ -143,11 +142,9 @@ impl Source for Selected {
             if let Some(time) = record.time {
                 times.insert(thread, time);
             }
-            let is_own = is_function(&mut within);
-            let is_within = match self.chosen.within.is_empty() {
-                true => true,
-                false => open.entry(thread).or_default().note(record, is_own),
-            };
+            let is_chosen = is_function(&mut within);
+            let is_within = self.chosen.within.is_empty()
+                || open.entry(thread).or_default().follow(record, is_chosen);
             match *inside && is_polled && is_function(&mut filter) && is_within {
                 true => visit(record),
                 false => ControlFlow::Continue(()),
@@ -161,35 +158,6 @@ impl Source for Selected {
             ));
         }
         Ok(())
-    }
-}
-
-/// The open calls of a thread in a listing.
-#[derive(Default)]
-struct OpenCalls {
-    /// Each with whether its function is chosen.
-    calls: Vec<(FunctionId, bool)>,
-    chosen: usize,
-}
-
-impl OpenCalls {
-    /// Whether the record is an edge of a chosen function's call, or inside of such a call.
-    fn note(&mut self, record: &Record<'_>, is_chosen: bool) -> bool {
-        let Some((edge, function)) = record.edge.zip(record.function) else {
-            return is_chosen || self.chosen > 0;
-        };
-        if edge == Edge::Entry {
-            self.calls.push((function, is_chosen));
-            self.chosen += usize::from(is_chosen);
-            return self.chosen > 0;
-        }
-        let is_within = is_chosen || self.chosen > 0;
-        // Calls inside of it that have no exit have ended, too.
-        if let Some(at) = self.calls.iter().rposition(|call| call.0 == function) {
-            let ended = self.calls.drain(at..);
-            self.chosen -= ended.filter(|call| call.1).count();
-        }
-        is_within
     }
 }
 

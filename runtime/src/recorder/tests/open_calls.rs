@@ -267,7 +267,7 @@ fn the_time_of_making_records_is_not_the_callers_own() {
         own.next().expect("the caller's row").4
     };
     let with_all = 1_000 + PREEMPTED - 500;
-    // A thread that does not run for a while in between keeps that time. So it does if a test beside this one chooses
+    // If the thread is preempted in between, no time is left out. The same holds if a test beside this one chooses
     // another clock.
     let mut tries = (0..1_000).map(|_| own_of_caller());
     let own = tries
