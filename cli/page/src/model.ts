@@ -172,7 +172,6 @@ export interface Report {
   functions: RowOfTable[];
   duration_ns: number;
   records: number;
-  diagnostics: unknown[];
   /** What has to be said of the figures, if they are not those of `fdr report`. */
   note?: string;
 }

@@ -14,12 +14,14 @@
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
 //! | `wire` | pictures as arrays of numbers |
 //! | `page`, `export` | the text of the page; a page with its data inside, as a file |
+//! | `file_data` | what such a file may say |
 
 mod api;
 mod counters;
 mod cpus;
 mod details;
 mod export;
+mod file_data;
 mod filler;
 mod http;
 mod index;
@@ -55,8 +57,8 @@ command ends with Ctrl-C, or a minute after the page was closed.
 
 With -o, the page is a file that opens without network and without fdr. It has
 20 MB at most: the shortest calls are joined until it is small enough, and the
-page says so. It has no arguments and no values of events, and explains no
-calls but the slow ones.
+page says so. It has no arguments, results, errors and values of events, and
+explains no calls but the slow ones.
 
 The trace is read once, and the picture grows while it is. Of a large trace,
 short calls are read again when you zoom in, so its size does not matter. Use
