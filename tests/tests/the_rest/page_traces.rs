@@ -85,6 +85,36 @@ pub(super) fn usual(path: &Path) {
     write(path, &info, &threads);
 }
 
+/// Calls of a microsecond in half an hour, by a clock whose ticks are no whole ns.
+pub(super) fn spread(path: &Path) {
+    const FREQUENCY: u64 = 2_900_000_000;
+    const MICROSECOND: u64 = FREQUENCY / 1_000_000;
+    let functions = [(1, "app::run"), (2, "app::step"), (3, "app::leaf")];
+    let info = TraceInfo {
+        functions: functions.map(|(id, name)| function(id, name)).to_vec(),
+        clock: Clock {
+            frequency: FREQUENCY,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    };
+    let of = FunctionId;
+    let mut calls = Vec::new();
+    for group in 0..40 {
+        let begin = 10_000_000 * FREQUENCY / 3 + group * 50 * FREQUENCY;
+        calls.push(Call::entry(Ticks(begin), of(1)));
+        for nth in 0..30 {
+            let at = begin + 1000 + nth * 4 * MICROSECOND;
+            calls.push(Call::entry(Ticks(at), of(2)));
+            calls.push(Call::entry(Ticks(at + MICROSECOND / 3), of(3)));
+            calls.push(Call::exit(Ticks(at + MICROSECOND), of(3)));
+            calls.push(Call::exit(Ticks(at + 2 * MICROSECOND), of(2)));
+        }
+        calls.push(Call::exit(Ticks(begin + 130 * MICROSECOND), of(1)));
+    }
+    write(path, &info, &[(thread(7, "main"), calls)]);
+}
+
 /// Names that would be more than text, if a page let them.
 pub(super) fn hostile(path: &Path) {
     let mut names: Vec<String> = [
