@@ -170,6 +170,8 @@ export interface RowOfTable {
 
 export interface Report {
   functions: RowOfTable[];
+  /** Of a whole trace: the figures of the whole run, also of calls that are not in the trace any more. Null: not known. */
+  whole_run: RowOfTable[] | null;
   duration_ns: number;
   records: number;
   /** What has to be said of the figures, if they are not those of `fdr report`. */

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fdr_formats::model::{Clock, What};
+use fdr_formats::model::{Clock, FunctionTotals, What};
 use fdr_formats::notes::{Field, FieldValue, Form, Note, RESULT, task_state};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
@@ -83,6 +83,37 @@ pub(super) fn usual(path: &Path) {
     let threads = [(7, "main"), (8, "worker-1"), (9, "worker-2")];
     let threads = threads.map(|(id, name)| (thread(id, name), calls(id * 1000)));
     write(path, &info, &threads);
+}
+
+/// A run of 4,000 calls, of which so many are left.
+pub(super) fn kept(path: &Path, calls: u64) {
+    let function = |(id, name)| function(id, name);
+    let info = TraceInfo {
+        functions: [(1, "app::run"), (2, "app::step")].map(function).to_vec(),
+        ..TraceInfo::default()
+    };
+    let totals = FunctionTotals {
+        function: FunctionId(2),
+        calls: 4000,
+        untimed: 0,
+        total: Ticks(400_000),
+        own: Ticks(400_000),
+        longest: Ticks(100),
+        lengths: vec![(10, 4000)],
+    };
+    let edges = (0..calls).flat_map(|nth| {
+        let at = 1_000_000 + nth * 200;
+        let (entry, exit) = (Call::entry, Call::exit);
+        [
+            entry(Ticks(at), FunctionId(2)),
+            exit(Ticks(at + 100), FunctionId(2)),
+        ]
+    });
+    let main = Thread {
+        totals: vec![totals],
+        ..thread(7, "main")
+    };
+    write(path, &info, &[(main, edges.collect())]);
 }
 
 /// Calls of a microsecond in half an hour, by a clock whose ticks are no whole ns.

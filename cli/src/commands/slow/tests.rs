@@ -293,7 +293,7 @@ fn sentence_of(trace: &MemoryTrace) -> (Cause, String) {
 
 #[test]
 fn work_of_others_is_not_blamed() {
-    let may = "Several threads also run it outermost, so this thread may have run other work while the call waited.";
+    let may = "Several threads make such calls outermost, too, so this thread may have run other work while the call waited.";
     // Halves of others, and whole requests of others.
     let halves = pool(|script| {
         (0..40).for_each(|_| script.call(RENDER, |script| script.pass(1000)));

@@ -82,7 +82,7 @@ pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
     words.push('.');
     if explained.cause == Cause::OtherWork {
         words.push_str(
-            " Several threads also run it outermost, so this thread may have run other work while the call waited.",
+            " Several threads make such calls outermost, too, so this thread may have run other work while the call waited.",
         );
     }
     words

@@ -27,6 +27,8 @@ pub(super) struct ReportOf {
     duration_ns: u64,
     records: u64,
     functions: Vec<RowOf>,
+    /// Of the whole run, if the trace has them.
+    whole_run: Option<Vec<RowOf>>,
 }
 
 #[derive(Deserialize, Serialize)]
