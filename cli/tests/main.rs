@@ -18,6 +18,7 @@ mod hist;
 mod hostile;
 mod inputs;
 mod listen;
+mod listen_strangers;
 mod llvm;
 mod messages;
 mod pack;

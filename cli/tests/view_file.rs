@@ -141,6 +141,8 @@ fn a_file_to_send_has_no_value() {
         assert!(!has(&data, VALUE.as_bytes()), "{reason}");
         assert!(!has(&data, NUMBER.to_string().as_bytes()), "{reason}");
         assert!(!has(&data, &NUMBER.to_le_bytes()), "{reason}");
+        let path = folder.path().to_string_lossy();
+        assert!(!has(&data, path.as_bytes()), "the folder of the sender");
         let length = u32::from_le_bytes(data[..4].try_into().expect("4 bytes")) as usize;
         let head: Value = serde_json::from_slice(&data[4..4 + length]).expect("JSON");
         let slow = &head["slow"][0]["calls"][0];

@@ -44,40 +44,40 @@ pub(super) struct Info<'a> {
 /// What a page knows of a trace. Times are ticks since a moment near its beginning.
 #[derive(Serialize)]
 pub(super) struct TraceOf<'a> {
-    file: String,
+    pub(super) file: String,
     /// The same as a word of a shell; empty if it is no file.
-    word: String,
-    format: &'a str,
-    program: &'a str,
-    process: Option<u64>,
-    reason: String,
-    frequency: u64,
+    pub(super) word: String,
+    pub(super) format: &'a str,
+    pub(super) program: &'a str,
+    pub(super) process: Option<u64>,
+    pub(super) reason: String,
+    pub(super) frequency: u64,
     /// The moment from which ticks count, and the remainder that rounding needs, as text: 53 bits are too few.
-    base: String,
-    begin: f64,
-    end: f64,
+    pub(super) base: String,
+    pub(super) begin: f64,
+    pub(super) end: f64,
     /// As text: 53 bits are too few.
-    begin_unix_ns: Option<String>,
+    pub(super) begin_unix_ns: Option<String>,
     /// By how much times of day may be wrong, by the trace's own clock. `None`: it does not say.
-    unix_error_ns: Option<u64>,
+    pub(super) unix_error_ns: Option<u64>,
     /// The boot of the machine; empty: not known.
-    boot: &'a str,
-    has_times: bool,
-    has_states: bool,
-    has_cpus: bool,
+    pub(super) boot: &'a str,
+    pub(super) has_times: bool,
+    pub(super) has_states: bool,
+    pub(super) has_cpus: bool,
     /// How much was read; 1 is all.
-    progress: f64,
-    threads: Vec<ThreadOf<'a>>,
-    functions: Vec<FunctionOf<'a>>,
-    moments: Vec<MomentOf<'a>>,
-    counters: Vec<CounterOf>,
+    pub(super) progress: f64,
+    pub(super) threads: Vec<ThreadOf<'a>>,
+    pub(super) functions: Vec<FunctionOf<'a>>,
+    pub(super) moments: Vec<MomentOf<'a>>,
+    pub(super) counters: Vec<CounterOf>,
     /// `None`: not all of the trace was read yet.
-    tasks: Option<tasks::Count>,
-    notes: Vec<String>,
+    pub(super) tasks: Option<tasks::Count>,
+    pub(super) notes: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct ThreadOf<'a> {
+pub(super) struct ThreadOf<'a> {
     id: u64,
     name: &'a str,
     process: Option<u64>,
@@ -91,7 +91,7 @@ struct ThreadOf<'a> {
 }
 
 #[derive(Serialize)]
-struct FunctionOf<'a> {
+pub(super) struct FunctionOf<'a> {
     id: u32,
     name: &'a str,
     file: &'a str,
@@ -101,7 +101,7 @@ struct FunctionOf<'a> {
 }
 
 #[derive(Serialize)]
-struct MomentOf<'a> {
+pub(super) struct MomentOf<'a> {
     name: &'a str,
     time: f64,
 }
@@ -180,46 +180,11 @@ impl<'a> TraceOf<'a> {
             notes: notes(viewed, Words::All),
         }
     }
-
-    /// What a page that is given away knows of a trace. Each field is named here, so that nobody adds one without
-    /// deciding whether such a page may have it.
-    pub(super) fn to_give_away(viewed: &'a Viewed) -> TraceOf<'a> {
-        let mut trace = TraceOf::new(viewed);
-        let TraceOf {
-            reason,
-            notes: all_notes,
-            file: _,
-            word: _,
-            format: _,
-            program: _,
-            process: _,
-            frequency: _,
-            base: _,
-            begin: _,
-            end: _,
-            begin_unix_ns: _,
-            unix_error_ns: _,
-            boot: _,
-            has_times: _,
-            has_states: _,
-            has_cpus: _,
-            progress: _,
-            threads: _,
-            functions: _,
-            moments: _,
-            counters: _,
-            tasks: _,
-        } = &mut trace;
-        // A panic's message may have any value of the program.
-        trace::word_of_reason(viewed.info()).clone_into(reason);
-        *all_notes = notes(viewed, Words::Own);
-        trace
-    }
 }
 
 /// Which words the notes of a trace have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Words {
+pub(super) enum Words {
     /// Also those of a reader, which may repeat bytes of the trace.
     All,
     /// Our own ones.
@@ -236,7 +201,7 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
 }
 
 /// What has to be said of a trace before its figures are believed.
-fn notes(viewed: &Viewed, words: Words) -> Vec<String> {
+pub(super) fn notes(viewed: &Viewed, words: Words) -> Vec<String> {
     let info = viewed.info();
     let mut notes = viewed.notes.clone();
     let trouble = viewed.index.trouble();

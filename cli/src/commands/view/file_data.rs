@@ -2,10 +2,14 @@
 //! answer of a command is read, and only these fields of it are written again: a new field of a command's JSON does not get
 //! into a page by itself. No text here is a value of an argument, a result, an error or an event.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
-use super::api::Info;
+use super::api::{Info, TraceOf, Words, notes};
 use super::tasks::TaskOf;
+use super::viewed::Viewed;
+use crate::{trace, ui};
 
 /// What stands before the pictures.
 #[derive(Serialize)]
@@ -19,6 +23,47 @@ pub(super) struct Head<'a> {
     pub(super) tasks: Vec<Vec<TaskOf>>,
     /// Polls of tasks that are left out.
     pub(super) left_out: Vec<usize>,
+}
+
+impl<'a> TraceOf<'a> {
+    /// What a page that is given away knows of a trace. Each field is named here, so that nobody adds one without
+    /// deciding whether such a page may have it.
+    pub(super) fn to_give_away(viewed: &'a Viewed) -> TraceOf<'a> {
+        let mut trace = TraceOf::new(viewed);
+        let TraceOf {
+            file,
+            word,
+            reason,
+            notes: all_notes,
+            format: _,
+            program: _,
+            process: _,
+            frequency: _,
+            base: _,
+            begin: _,
+            end: _,
+            begin_unix_ns: _,
+            unix_error_ns: _,
+            boot: _,
+            has_times: _,
+            has_states: _,
+            has_cpus: _,
+            progress: _,
+            threads: _,
+            functions: _,
+            moments: _,
+            counters: _,
+            tasks: _,
+        } = &mut trace;
+        // The folder is one of whoever sends the page.
+        let name = viewed.path.file_name().unwrap_or_default();
+        *file = name.to_string_lossy().into_owned();
+        *word = ui::shell(Path::new(name));
+        // A panic's message may have any value of the program.
+        trace::word_of_reason(viewed.info()).clone_into(reason);
+        *all_notes = notes(viewed, Words::Own);
+        trace
+    }
 }
 
 /// Of `fdr report --json`, the figures of functions.
