@@ -1,20 +1,20 @@
 //! Files: making the ring file, giving it space, and writing a line to stderr. A descriptor of this file is valid only in
-//! the thread that opened it, because that thread has a descriptor table of its own (`own_table`).
+//! threads that share the descriptor table of the thread that opened it (`own_table`).
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
 use std::fs::File;
 use std::io::Read;
 
-use super::own_table;
+use super::own_table::{self, Table};
 
-/// An open file in the descriptor table of one thread of ours. It is not closed on drop, because the ring's file stays
-/// open as long as that thread lives.
+/// An open file in a descriptor table of ours. It is not closed on drop, because the ring's file stays open as long as
+/// the dumper lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     fd: i32,
-    /// The thread. 0 = the file is closed, and only its identity is left.
-    thread: u32,
+    /// The table in which it is open. [`Table::NONE`]: the file is closed, and only its identity is left.
+    table: Table,
     device: u64,
     inode: u64,
 }
@@ -94,10 +94,10 @@ impl Descriptor {
             super::raw::close(fd);
             return Err(error);
         };
-        let thread = super::raw::thread();
+        let table = Table::mine();
         Ok(Descriptor {
             fd,
-            thread,
+            table,
             device,
             inode,
         })
@@ -119,14 +119,14 @@ impl Descriptor {
 
     /// Whether the calling thread has the file open. Async-signal-safe.
     pub(crate) fn is_mine(&self) -> bool {
-        self.thread != 0 && self.thread == super::raw::thread()
+        self.table != Table::NONE && self.table == Table::mine()
     }
 
-    /// The file without its descriptor, which ends with the thread that has it.
+    /// The file without its descriptor, which ends with the table that has it.
     pub(crate) fn closed(self) -> Descriptor {
         Descriptor {
             fd: -1,
-            thread: 0,
+            table: Table::NONE,
             ..self
         }
     }
