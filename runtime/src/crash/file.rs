@@ -88,6 +88,11 @@ impl TraceFile {
             let path = self.temporary.path().ok_or(libc::ENAMETOOLONG)?;
             match raw::create(path) {
                 Ok(fd) => {
+                    // As in `dump::staged`. Another process may have removed it before it was locked.
+                    if raw::lock(fd).is_ok() && !raw::exists(path) {
+                        raw::close(fd);
+                        continue;
+                    }
                     let place = path.as_ptr().cast_mut();
                     // Release: pairs with the Acquire in `remove_unfinished`.
                     UNFINISHED.store(place, Ordering::Release);

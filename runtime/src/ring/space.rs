@@ -120,10 +120,7 @@ impl Ring {
             Err(libc::EFAULT) => Err(libc::ENOSPC),
             other => other,
         };
-        if given.is_err() && offset == from {
-            // SAFETY: the part is inside our mapping. Nobody uses it, because it has no space.
-            unsafe { sys::memory::forbid(at, length) };
-        }
+        // Without space the part stays accessible, because the dumper may give it space at this moment.
         self.allocated(given, offset, length)
     }
 

@@ -5,6 +5,7 @@ use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 
 use super::own_table::{self, Table};
 
@@ -141,9 +142,7 @@ impl Descriptor {
         /// Another process may test the lock for a moment.
         const TRIES: u32 = 100;
         for _ in 0..TRIES {
-            // SAFETY: this is a plain system call on our descriptor, and it does not wait.
-            let result = unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) };
-            if result == 0 || super::errno() != libc::EWOULDBLOCK {
+            if super::raw::lock(self.fd) != Err(libc::EWOULDBLOCK) {
                 return;
             }
             super::thread::give_way();
@@ -259,6 +258,11 @@ impl Descriptor {
     pub(crate) fn close(self) {
         super::raw::close(self.fd);
     }
+}
+
+/// Locks a file for as long as it is open. False: another process has the lock, or the file system has no locks.
+pub(crate) fn lock(file: &File) -> bool {
+    super::raw::lock(file.as_raw_fd()).is_ok()
 }
 
 /// The process's limit on the size of files, in bytes.
