@@ -251,8 +251,7 @@ mod tests {
         let [reader, writer] = ends;
         let read = with_own_table(|| {
             // SAFETY: the program's own number, closed in the program's table while this thread lives.
-            let closed = unsafe { libc::close(writer) };
-            closed
+            unsafe { libc::close(writer) }
         });
         assert_eq!(read, Ok(-1), "it is not in this table");
         // SAFETY: as above.
