@@ -35,3 +35,5 @@ mod states;
 mod terminal;
 mod verify;
 mod view;
+mod view_browser;
+mod view_file;

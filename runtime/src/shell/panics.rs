@@ -58,6 +58,7 @@ fn record(panic: &PanicHookInfo<'_>) {
         return;
     }
     let place = panic.location().map_or("", |place| place.file());
+    let place = text::path_in_crate(place);
     let line = panic.location().map_or(0, |place| place.line());
     events::write(
         event,
@@ -102,7 +103,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     );
     if let Some(place) = panic.location() {
         // The end of a path says more than its beginning.
-        let file = place.file();
+        let file = text::path_in_crate(place.file());
         let shown = text::last(file, LONGEST_PATH);
         let cut = if shown.len() < file.len() { "…" } else { "" };
         line += &format!(" at {cut}{shown}:{}:{}", place.line(), place.column());
