@@ -15,11 +15,11 @@ use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
 use super::moments::Moments;
 use super::stack::Flaws;
-use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_functions};
+use super::states::{OfThreads, RowStates, ThreadStates, give, of_functions};
 use super::stats::{OTHERS, Stats};
 use super::tasks::rows::counted;
 use super::waits::WaitRows;
-use super::whole::Whole;
+use super::whole::{OfRecords, Whole};
 use crate::clock::notes as clock_notes;
 use crate::memory;
 use crate::trace::is_timeless;
@@ -57,6 +57,10 @@ pub(crate) struct Row {
     pub(crate) untimed: bool,
     /// Calls of a timed function that were only counted. The times are estimated from the other calls.
     pub(crate) counted: u64,
+    /// The total also counts calls inside calls of the same function, so that it is at most that much.
+    pub(crate) nests: bool,
+    /// Of the records, among rows of the whole run: the totals have no row for the function.
+    pub(crate) of_records: bool,
     /// The standard error of the total, if calls were only counted.
     pub(crate) error_ns: Option<u64>,
     pub(crate) total_ns: u64,
@@ -99,8 +103,9 @@ pub(crate) struct ThreadRow {
     pub(crate) counts: Option<Counts>,
     /// Its functions, where they were asked for.
     pub(crate) rows: Option<Vec<Row>>,
-    /// The states of these, by id, and of the thread.
-    pub(super) rows_states: RowsStates,
+    /// What the records have of each, where they were asked for.
+    pub(super) functions: OfRecords,
+    /// The states of the thread.
     pub(crate) states: ThreadStates,
 }
 
@@ -135,8 +140,10 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     /// The rows of the whole run. `None`: the trace has none, or they are shown as `rows`.
     pub(crate) whole: Option<Whole>,
-    /// The rows are of the whole run.
+    /// The rows are of the whole run, from the recorder's totals.
     pub(crate) is_whole: bool,
+    /// The rows are of the whole run, because each of its calls has its records in the trace.
+    pub(crate) has_all: bool,
     /// Rows that the limit left out.
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
@@ -214,8 +221,9 @@ impl Report {
         let states = OfThreads::new(info);
         let threads = threads.map(|thread| thread_row(info, thread, &states, first, selection));
         Ok(Report {
-            whole: Whole::of(info, &of_functions(info, &figures.functions), selection)?,
+            whole: Whole::of(info, &figures.functions, selection)?,
             is_whole: false,
+            has_all: false,
             open,
             moments: Moments::of(info, first),
             events,
@@ -290,6 +298,12 @@ impl Report {
         counted.map(|thread| thread.records).sum()
     }
 
+    /// Records that were never written.
+    pub(crate) fn dropped(&self) -> u64 {
+        let of_threads = self.counts().map_or(0, |counts| counts.dropped);
+        of_threads.saturating_add(self.missing.dropped)
+    }
+
     /// The recorders' counts of all threads that have one. `None`: the trace has no counts.
     pub(crate) fn counts(&self) -> Option<Counts> {
         let mut counts = self.threads.iter().filter_map(|thread| thread.counts);
@@ -357,7 +371,6 @@ fn thread_row(
         is_cut: is_cut(&part.thread),
         self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
-        rows_states: of_functions(info, &part.functions),
         states: states.of(&info.clock, part.thread.id, part.first, part.last),
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),
@@ -369,6 +382,7 @@ fn thread_row(
         short_ns: nanos(&info.clock, part.short.ticks),
         duration_ns: span(&info.clock, part.first, part.last),
         counts: part.thread.counts,
+        functions: part.functions,
         name: part.thread.name,
     })
 }
@@ -447,7 +461,7 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
     }
 }
 
-fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
+pub(super) fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
     let function = info.function(id);
     let untimed = function.is_some_and(|function| function.untimed);
     let time = |ticks: Option<u64>| {
@@ -466,6 +480,8 @@ fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
         calls: stats.calls(),
         clipped: stats.clipped,
         counted: 0,
+        nests: false,
+        of_records: false,
         error_ns: None,
         total_ns: time(Some(stats.total)).unwrap_or(0),
         self_ns: time(Some(stats.own)).unwrap_or(0),

@@ -339,6 +339,10 @@ pub(crate) fn summary_words(calls: u64, ticks: u64) -> ([u64; 2], usize) {
     ([low, high], 1 + usize::from(high != 0))
 }
 
+/// A length that is none: behind the lengths of a function whose calls were inside of each other. Readers that do not
+/// know it count no call for it.
+const NESTS: (u8, u64) = (u8::MAX, 0);
+
 #[cfg(feature = "read")]
 fn totals(mut fields: Fields<'_>) -> Option<Payload> {
     let (count, flags) = (fields.u32()?, fields.u32()?);
@@ -355,10 +359,14 @@ fn totals(mut fields: Fields<'_>) -> Option<Payload> {
             own: Ticks(own),
             longest: Ticks(longest),
             lengths: Vec::new(),
+            nests: false,
         };
         for _ in 0..lengths {
             let length = fields.u64()?;
-            row.lengths.push((length as u8, length >> 8));
+            match (length as u8, length >> 8) {
+                NESTS => row.nests = true,
+                length => row.lengths.push(length),
+            }
         }
         // Other code relies on this order.
         let ordered = row.lengths.is_sorted_by(|one, next| one.0 < next.0);

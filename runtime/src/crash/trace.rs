@@ -296,6 +296,7 @@ fn put_totals(totals: &Totals, mut batch: CrashTotals<'_>, put: &mut crash_dump:
             total: copy.total,
             own: copy.own.min(copy.total),
             longest: copy.longest,
+            nests: copy.nests,
         };
         let is_empty = copy.calls == 0 && copy.untimed == 0;
         if !is_empty && batch.row(&head, &copy.lengths, put).is_none() {

@@ -237,6 +237,7 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
             own: Ticks(copy.own.min(copy.total)),
             longest: Ticks(copy.longest),
             lengths,
+            nests: copy.nests,
         });
     }
     list

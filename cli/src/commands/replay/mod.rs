@@ -101,6 +101,8 @@ struct Replay<'a> {
     /// Calls that are shown, and those that are not.
     shown: u64,
     hidden: u64,
+    /// Notes that are not shown.
+    notes_hidden: u64,
     /// The thread whose panic or crash made the trace.
     failed: Option<ThreadId>,
     /// The moment to which the calls are nearest, if it was asked for.
@@ -153,6 +155,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         begin: selection::begin(source)?.unwrap_or_default(),
         hidden: found.seen.saturating_sub(shown),
         shown,
+        notes_hidden: found.notes_hidden,
         lines: lines::lines(found, !options.each && !options.json),
         failed,
         around,

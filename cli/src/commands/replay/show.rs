@@ -88,6 +88,10 @@ fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
         ),
         (hidden, Some(_)) => format!("the nearest {calls}, {} more (--limit)", ui::count(hidden)),
     });
+    if replay.notes_hidden > 0 {
+        let notes = ui::things(replay.notes_hidden, "note");
+        facts.push(format!("{notes} not shown"));
+    }
     if !info.reason.is_empty() {
         facts.push(crate::trace::reason(info).into_owned());
     }

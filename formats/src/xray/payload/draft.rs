@@ -3,8 +3,8 @@
 //! [`Place`] must never allocate.
 
 use super::{
-    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, PLACE_BITS, PROCESS, SHORT_CALLS,
-    SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
+    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, NESTS, PLACE_BITS, PROCESS,
+    SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
     Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
@@ -403,6 +403,7 @@ fn next_totals(rest: &mut &[FunctionTotals], is_of_missing: bool) -> Option<Vec<
             total: row.total.0,
             own: row.own.0,
             longest: row.longest.0,
+            nests: row.nests,
         };
         put_totals_row(&head, row.lengths.iter().copied(), &mut |part| {
             bytes.extend_from_slice(part);
@@ -428,6 +429,8 @@ pub struct TotalsRow {
     pub own: u64,
     /// The longest call.
     pub longest: u64,
+    /// Some calls were inside of others.
+    pub nests: bool,
 }
 
 /// The first bytes of a payload with so many rows.
@@ -449,6 +452,7 @@ pub(in super::super) fn put_totals_row(
     lengths: impl Iterator<Item = (u8, u64)> + Clone,
     put: &mut dyn FnMut(&[u8]),
 ) {
+    let lengths = lengths.chain(row.nests.then_some(NESTS));
     let known = lengths.clone().count() as u64;
     for number in [
         u64::from(row.function) | known << 32,
