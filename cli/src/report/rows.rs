@@ -8,18 +8,18 @@ use std::io;
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
+use fdr_formats::model::{Counts, EarlyCall, Missing};
+use fdr_formats::{Clock, Diagnostic, FunctionId, Thread, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
 use super::moments::Moments;
 use super::stack::Flaws;
-use super::states::{OfThreads, RowStates, ThreadStates, give, of_functions};
+use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_functions};
 use super::stats::{OTHERS, Stats};
 use super::tasks::rows::counted;
 use super::waits::WaitRows;
-use super::whole::{OfRecords, Whole};
+use super::whole::{OfRecords, Whole, of_records};
 use crate::clock::notes as clock_notes;
 use crate::memory;
 use crate::trace::is_timeless;
@@ -104,8 +104,9 @@ pub(crate) struct ThreadRow {
     /// Its functions, where they were asked for.
     pub(crate) rows: Option<Vec<Row>>,
     /// What the records have of each, where they were asked for.
-    pub(super) functions: OfRecords,
-    /// The states of the thread.
+    pub(super) of_records: OfRecords,
+    /// The states of these, by id, and of the thread.
+    pub(super) rows_states: RowsStates,
     pub(crate) states: ThreadStates,
 }
 
@@ -117,7 +118,7 @@ pub(crate) struct OpenRow {
     pub(crate) thread_name: String,
     /// For how long.
     pub(crate) open_ns: u64,
-    /// Its entry is in the trace; else it may have been open for longer.
+    /// When it began is known; else it may have been open for longer.
     pub(crate) entered: bool,
     /// Open calls of the thread, this innermost one among them.
     pub(crate) depth: u64,
@@ -328,6 +329,13 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
+/// The call of that level, from 1, that began before its thread's records, if the recorder still knew it.
+pub(crate) fn early_call(thread: &Thread, level: u64, function: FunctionId) -> Option<EarlyCall> {
+    let place = usize::try_from(level.checked_sub(1)?).ok()?;
+    let call = thread.early_calls.get(place).copied();
+    call.filter(|call| call.function == function)
+}
+
 /// What the threads were in when the trace was written: the one that the reason names first, then the
 /// longest.
 pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow> {
@@ -337,12 +345,14 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
             info.end
                 .is_none_or(|end| open.end > open.last || open.end >= end)
         })?;
+        let early = early_call(&part.thread, open.depth, open.function).filter(|_| !open.entered);
+        let start = early.map_or(open.start, |early| early.begin);
         Some(OpenRow {
             function: name_of(info, open.function),
             thread: part.thread.id.0,
             thread_name: part.thread.name.clone(),
-            open_ns: info.clock.nanos(open.end.since(open.start)).0,
-            entered: open.entered,
+            open_ns: info.clock.nanos(open.end.since(start)).0,
+            entered: open.entered || early.is_some(),
             depth: open.depth,
         })
     };
@@ -369,6 +379,8 @@ fn thread_row(
     Ok(ThreadRow {
         window_ns: part.first.map(|first| (since(first), since(part.last))),
         is_cut: is_cut(&part.thread),
+        rows_states: of_functions(info, &part.functions),
+        of_records: of_records(info, &part.functions),
         self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
         states: states.of(&info.clock, part.thread.id, part.first, part.last),
@@ -382,7 +394,6 @@ fn thread_row(
         short_ns: nanos(&info.clock, part.short.ticks),
         duration_ns: span(&info.clock, part.first, part.last),
         counts: part.thread.counts,
-        functions: part.functions,
         name: part.thread.name,
     })
 }

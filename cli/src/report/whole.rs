@@ -13,7 +13,7 @@ use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
 use super::rows::{Report, Row, Selection, arrange, name_of, row as row_of_records};
-use super::states::{give, of_functions};
+use super::states::{RowsStates, give, of_functions};
 use super::stats::Stats;
 use crate::memory;
 
@@ -36,8 +36,38 @@ pub(crate) struct Whole {
     pub(crate) is_in_records: bool,
 }
 
-/// The figures of the records, by function.
-pub(super) type OfRecords = BTreeMap<FunctionId, Box<Stats>>;
+/// What the records have of a function.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    row: Row,
+    /// Calls from their entry to their exit, what they took together, and self time, in ticks.
+    calls: u64,
+    sum: u64,
+    own: u64,
+    /// A call was inside of another one.
+    nests: bool,
+}
+
+/// The same of each function.
+pub(super) type OfRecords = BTreeMap<FunctionId, Known>;
+
+/// What the records have of each function.
+pub(super) fn of_records(
+    info: &TraceInfo,
+    functions: &BTreeMap<FunctionId, Box<Stats>>,
+) -> OfRecords {
+    let known = |(&id, stats): (&FunctionId, &Box<Stats>)| {
+        let known = Known {
+            row: row_of_records(info, id, name_of(info, id), stats),
+            calls: stats.measured.count(),
+            sum: stats.measured.sum(),
+            own: stats.own,
+            nests: stats.nests(),
+        };
+        (id, known)
+    };
+    functions.iter().map(known).collect()
+}
 
 impl Whole {
     /// The figures of all threads. `None`: the trace does not have them for each thread.
@@ -46,7 +76,7 @@ impl Whole {
     /// Where the rows take too much memory.
     pub(crate) fn of(
         info: &TraceInfo,
-        records: &OfRecords,
+        records: &BTreeMap<FunctionId, Box<Stats>>,
         selection: &Selection,
     ) -> io::Result<Option<Whole>> {
         let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
@@ -55,13 +85,16 @@ impl Whole {
         }
         let threads = info.threads.iter().flat_map(|thread| &thread.totals);
         let all = threads.chain(&info.missing_totals);
-        Whole::new(info, all, records, selection).map(Some)
+        let states = of_functions(info, records);
+        let records = of_records(info, records);
+        Whole::new(info, all, &records, &states, selection).map(Some)
     }
 
     fn new<'a>(
         info: &TraceInfo,
         totals: impl Iterator<Item = &'a FunctionTotals>,
         records: &OfRecords,
+        states: &RowsStates,
         selection: &Selection,
     ) -> io::Result<Whole> {
         let mut functions: BTreeMap<FunctionId, FunctionTotals> = BTreeMap::new();
@@ -83,7 +116,7 @@ impl Whole {
         // Functions without a row are shown by their records, which are taken out of the row that they share.
         let mut rows = take_from_shared(info, &mut functions, records);
         rows.extend(functions.values().map(|totals| row(info, totals, records)));
-        give(&mut rows, &of_functions(info, records));
+        give(&mut rows, states);
         // Of functions without times, the recorder knows the time of the calls, and takes it from that of the callers.
         let own = |is_untimed: bool| {
             let those = functions
@@ -132,7 +165,13 @@ impl Report {
         for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
             let known = info.threads.iter().find(|known| known.id.0 == thread.id);
             let totals = known.into_iter().flat_map(|known| &known.totals);
-            let own = Whole::new(info, totals, &thread.functions, selection)?;
+            let own = Whole::new(
+                info,
+                totals,
+                &thread.of_records,
+                &thread.rows_states,
+                selection,
+            )?;
             (thread.rows, thread.self_ns) = (Some(own.rows), own.self_ns);
         }
         self.rows = whole.rows;
@@ -168,7 +207,7 @@ fn are_in_records(
             .is_none_or(|counts| counts.readable == counts.recorded)
     };
     let counted = |totals: &FunctionTotals| totals.calls.saturating_add(totals.untimed);
-    let measured = |id: &FunctionId| records.get(id).map_or(0, |stats| stats.measured.count());
+    let measured = |id: &FunctionId| records.get(id).map_or(0, |known| known.calls);
     let all = functions
         .values()
         .fold(0, |sum: u64, totals| sum.saturating_add(counted(totals)));
@@ -191,20 +230,19 @@ fn take_from_shared(
         return Vec::new();
     };
     let mut rows = Vec::new();
-    for (&id, stats) in records.iter().filter(|(id, _)| !functions.contains_key(id)) {
+    for (&id, known) in records.iter().filter(|(id, _)| !functions.contains_key(id)) {
         let untimed = info.function(id).is_some_and(|function| function.untimed);
-        let calls = stats.measured.count();
+        let calls = known.calls;
         if untimed || calls == 0 || calls > shared.calls {
             continue;
         }
-        let row = row_of_records(info, id, name_of(info, id), stats);
         rows.push(Row {
             of_records: true,
-            ..row
+            ..known.row.clone()
         });
         shared.calls -= calls;
-        shared.total = Ticks(shared.total.0.saturating_sub(stats.measured.sum()));
-        shared.own = Ticks(shared.own.0.saturating_sub(stats.own));
+        shared.total = Ticks(shared.total.0.saturating_sub(known.sum));
+        shared.own = Ticks(shared.own.0.saturating_sub(known.own));
         // Nobody knows which of the lengths are left.
         shared.lengths = Vec::new();
         shared.longest = Ticks(0);
@@ -220,7 +258,7 @@ fn row(info: &TraceInfo, totals: &FunctionTotals, records: &OfRecords) -> Row {
     let untimed = is_without_times(info, totals);
     let nests = records
         .get(&totals.function)
-        .is_some_and(|stats| stats.nests());
+        .is_some_and(|known| known.nests);
     let has_longest = totals.function.0 > 0 || !totals.lengths.is_empty();
     let time = |ticks: Option<Ticks>| {
         let ticks = ticks.filter(|_| !untimed);

@@ -163,6 +163,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let exits = open.len() as u64 + state.middle_exits;
         frame.custom(start, &payload::encode_balance(entries, exits))?;
         frame.totals(start, &state.thread.totals, false)?;
+        frame.early_calls(start, &state.thread.early_calls)?;
         if nth == 0 {
             tables(frame, info, start, losses)?;
         }

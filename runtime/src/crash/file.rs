@@ -41,6 +41,8 @@ pub(super) struct TraceFile {
     /// When writing is given up, ns of the monotonic clock.
     deadline_ns: u64,
     used: usize,
+    /// Bytes that were put.
+    size: u64,
     buffer: &'static mut [u8],
     temporary: Text<'static>,
 }
@@ -53,6 +55,7 @@ impl TraceFile {
             error: 0,
             deadline_ns: 0,
             used: 0,
+            size: 0,
             buffer,
             temporary,
         }
@@ -69,6 +72,7 @@ impl TraceFile {
         deadline_ns: u64,
     ) -> Result<(), i32> {
         (self.used, self.error, self.deadline_ns) = (0, 0, deadline_ns);
+        self.size = 0;
         let mine = prepared.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut error = libc::EEXIST;
         for nonce in 0..TRIES {
@@ -103,6 +107,7 @@ impl TraceFile {
 
     /// Writes bytes. False after any error.
     pub(super) fn put(&mut self, bytes: &[u8]) -> bool {
+        self.size += bytes.len() as u64;
         if bytes.len() > BUFFER - self.used {
             self.flush();
         }
@@ -116,6 +121,19 @@ impl TraceFile {
             self.used += bytes.len();
         }
         self.error == 0
+    }
+
+    /// Bytes of the file, if no write failed.
+    pub(super) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Replaces bytes that were put before. Without success they stay.
+    pub(super) fn replace(&mut self, offset: u64, bytes: &[u8]) {
+        self.flush();
+        if self.error == 0 {
+            let _ = raw::write_at(self.fd, bytes, offset);
+        }
     }
 
     fn flush(&mut self) {

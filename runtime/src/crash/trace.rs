@@ -228,6 +228,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
                 ..Counts::default()
             },
             ended: snapshot.owner.ended,
+            open: snapshot.open_calls(),
         };
         let mut put = |bytes: &[u8]| file.put(bytes);
         let chunk = snapshot.chunks().next().unwrap_or_default();
@@ -245,6 +246,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         }
     }
     done.unreadable |= ring.is_lost();
+    if done.is_whole() {
+        let (at, extent) = crash_dump::extent(file.size(), done.threads);
+        file.replace(at, &extent);
+    }
     done
 }
 

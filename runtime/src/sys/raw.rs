@@ -112,6 +112,14 @@ pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize> {
     check(unsafe { call(libc::SYS_write, [fd, start, count, 0, 0, 0]) })
 }
 
+/// The same at an offset of a file.
+pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: u64) -> Result<usize> {
+    let [fd, start, count] = [fd as usize, bytes.as_ptr() as usize, bytes.len()];
+    let arguments = [fd, start, count, offset as usize, 0, 0];
+    // SAFETY: the bytes may be read.
+    check(unsafe { call(libc::SYS_pwrite64, arguments) })
+}
+
 /// Whether a descriptor takes bytes within `patience_ns`, or reports at once that it never will.
 pub(crate) fn has_room(fd: i32, patience_ns: i64) -> bool {
     let mut wanted = libc::pollfd {
