@@ -35,3 +35,4 @@ mod states;
 mod terminal;
 mod verify;
 mod view;
+mod whole_run;

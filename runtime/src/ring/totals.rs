@@ -415,4 +415,32 @@ mod tests {
         let ended: u64 = rows(ended).map(|row| calls(row).1).sum();
         assert_eq!(ended, 3 * u64::from(STEP + 5));
     }
+
+    #[test]
+    fn last_rows_are_for_long_calls() {
+        let options = Options {
+            buffer: 64 * CHUNK as u64,
+            memory: 80 * CHUNK as u64,
+            full: false,
+            keeps: true,
+            states: false,
+            clock: Kind::Monotonic,
+            template: &[],
+        };
+        let (ring, _) = Ring::create(None, &options).expect("addresses");
+        let slot = ring.claim().expect("a slot");
+        let totals = ring.totals_of(slot).expect("totals");
+        let rows = ring.layout.rows() as u32;
+        let own = |function, ticks| {
+            let row = row_of(totals, function, ticks, || ring.give_rows(totals));
+            calls(row).0
+        };
+        let short = (1..=rows).filter(|&function| own(function, LONG - 1) == function);
+        let short = short.count() as u32;
+        assert_eq!(short + 1, rows - rows / RESERVED_SHARE as u32);
+        assert_eq!(own(rows + 1, LONG - 1), 0);
+        // The first row is that of all others.
+        let long = (rows + 2..3 * rows).filter(|&function| own(function, LONG) == function);
+        assert_eq!(long.count() as u32, rows - 1 - short);
+    }
 }
