@@ -37,9 +37,11 @@
 //! | 22 early calls | u32 count, u32 zero; count times, the outermost first: u64 tick, u32 id, u32 zero: calls of the thread of this block that began then, before its first record, and were open when the trace was written |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
+use crate::model::{
+    Counts, EarlyCall, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble,
+};
 #[cfg(feature = "read")]
-use crate::model::{EarlyCall, FunctionId, What};
+use crate::model::{FunctionId, What};
 use crate::notes::{MOST_BYTES, Note, NoteKind};
 
 pub use draft::{

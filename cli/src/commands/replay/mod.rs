@@ -147,7 +147,12 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
     let jobs = ui::jobs().min((2 * MOST / options.limit).max(1));
     let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
-    let found = Nearest::gather(workers, &wanted);
+    let mut found = Nearest::gather(workers, &wanted);
+    for diagnostic in source.diagnostics() {
+        found.damage.add(diagnostic.clone());
+    }
+    let (diagnostics, more) = std::mem::take(&mut found.damage).into_parts();
+    trace::warn_of_damage(trace, &diagnostics, more);
     memory::check()?;
     let shown = found.calls.len() as u64;
     let replay = Replay {

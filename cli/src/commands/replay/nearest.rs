@@ -7,8 +7,9 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use fdr_formats::calls::{EdgeStatus, Ended};
 use fdr_formats::model::CpuId;
 use fdr_formats::notes::NoteKind;
-use fdr_formats::{FunctionId, ThreadId, Ticks};
+use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
+use crate::damage::Damage;
 use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
 
@@ -122,6 +123,7 @@ pub(super) struct Nearest<'a> {
     /// Notes so far, and those that were dropped while they waited.
     place: u64,
     dropped: u64,
+    damage: Damage,
     /// Notes of open calls, until it is known whether the call is kept. Empty where all calls are.
     waiting: HashMap<ThreadId, VecDeque<Said>>,
     thread: ThreadId,
@@ -138,6 +140,7 @@ pub(super) struct Found {
     pub(super) seen: u64,
     /// Notes that are not shown.
     pub(super) notes_hidden: u64,
+    pub(super) damage: Damage,
 }
 
 impl<'a> Nearest<'a> {
@@ -149,6 +152,7 @@ impl<'a> Nearest<'a> {
             notes: Kept::new(),
             place: 0,
             dropped: 0,
+            damage: Damage::default(),
             waiting: HashMap::new(),
             thread: ThreadId::default(),
             cpu: None,
@@ -163,6 +167,7 @@ impl<'a> Nearest<'a> {
         for worker in workers {
             found.seen += worker.calls.seen + worker.first.seen;
             found.notes_hidden += worker.notes.seen + worker.dropped;
+            found.damage.join(worker.damage);
             calls.extend(worker.calls.heap);
             first.extend(worker.first.heap);
             notes.extend(worker.notes.heap);
@@ -222,6 +227,10 @@ impl Pass for Nearest<'_> {
             self.cpu = self.cpus.get(&thread).copied().flatten();
             self.thread = thread;
         }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.damage.add(diagnostic);
     }
 
     fn cpu(&mut self, cpu: CpuId) {
