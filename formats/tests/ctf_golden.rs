@@ -52,6 +52,7 @@ fn files_per_cpu_with_threads_in_several() {
         name: "worker".into(),
         counts: None,
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     assert_eq!(read.info.threads, [thread(7), thread(8)]);
     assert_eq!(read.info.start, Some(Ticks(BASE)));

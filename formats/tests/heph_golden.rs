@@ -250,6 +250,7 @@ fn what_this_project_wrote_first() {
             summarised: 0,
         }),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     assert_eq!(info.threads, [thread]);
     let text = format!("{}and more", "x".repeat(100)).into_bytes();

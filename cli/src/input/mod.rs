@@ -127,7 +127,10 @@ fn source(
             let now = runs.then(clock::monotonic_raw_ns).flatten();
             ring::open_source(bytes, ring.reason(), now)
         }
-        None => registry::open(bytes),
+        None => match head.first_chunk().and_then(rings::process_of) {
+            Some(process) => ring::open_source(bytes, Owner::of_copy(process).reason(), None),
+            None => registry::open(bytes),
+        },
     };
     let source = source.map_err(|error| match error {
         Error::NotATrace(_) if path.file_name().is_some_and(rings::has_end) => {

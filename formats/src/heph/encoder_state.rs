@@ -478,6 +478,7 @@ fn thread_fact(state: &ThreadState, earliest: u64, places: &mut FactPlaces, out:
         name,
         counts,
         totals: _,
+        early_calls: _,
     } = &state.thread;
     let mut parts = Parts::fact(out, earliest, facts::THREAD, places);
     parts.number("stream", state.stream.into());

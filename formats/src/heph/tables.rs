@@ -203,6 +203,7 @@ impl Threads {
             name,
             counts: thread.counts.or(known.counts),
             totals: Vec::new(),
+            early_calls: Vec::new(),
         };
         let news = merged != *known;
         *known = merged;

@@ -130,6 +130,19 @@ impl TraceFile {
         self.error == 0
     }
 
+    /// Bytes of the file, if no write failed.
+    pub(super) fn size(&self) -> u64 {
+        self.length + self.used as u64
+    }
+
+    /// Replaces bytes that were put before. Without success they stay.
+    pub(super) fn replace(&mut self, offset: u64, bytes: &[u8]) {
+        self.flush();
+        if self.error == 0 && self.is_ours().is_ok() {
+            let _ = raw::write_at(self.fd, bytes, offset);
+        }
+    }
+
     fn flush(&mut self) {
         let used = core::mem::take(&mut self.used);
         if self.error == 0 {

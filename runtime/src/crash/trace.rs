@@ -247,6 +247,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
                 ..Counts::default()
             },
             ended: snapshot.owner.ended,
+            open: snapshot.open_calls(),
         };
         let mut put = |bytes: &[u8]| file.put(bytes);
         let chunk = snapshot.chunks().next().unwrap_or_default();
@@ -264,6 +265,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         }
     }
     done.unreadable |= ring.is_lost();
+    if done.is_whole() {
+        let (at, extent) = crash_dump::extent(file.size(), done.threads);
+        file.replace(at, &extent);
+    }
     done
 }
 
@@ -315,6 +320,7 @@ fn put_totals(totals: &Totals, mut batch: CrashTotals<'_>, put: &mut crash_dump:
             total: copy.total,
             own: copy.own.min(copy.total),
             longest: copy.longest,
+            nests: copy.nests,
         };
         let is_empty = copy.calls == 0 && copy.untimed == 0;
         if !is_empty && batch.row(&head, &copy.lengths, put).is_none() {
