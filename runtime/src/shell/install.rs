@@ -255,7 +255,7 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
     if let Some(signal) = state.config.signal.filter(fails) {
         messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
-    panics::watch();
+    panics::watch(true);
     last_thread::watch_main();
     dumper::start(!sys::process::is_fork_child());
     // A child of a fork has no stream, because its parent has it.
