@@ -273,7 +273,7 @@ fn bring_up(config: Option<Settings>, thread: u32) -> Result<(), Failure> {
     if let Some(signal) = state.config.signal.filter(fails) {
         messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
-    panics::watch();
+    panics::watch(true);
     dumper::start()?;
     // A child of a fork has no stream, because its parent has it.
     if state.config.mode == Mode::Stream

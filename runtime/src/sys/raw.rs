@@ -471,6 +471,14 @@ pub(crate) fn exit(status: i32) -> ! {
     }
 }
 
+/// Whether the word at that address can be read. The kernel reads the set of signals there, and refuses what to do with it.
+pub(crate) fn can_read(address: usize) -> bool {
+    const NO_WAY: usize = 0xFFFF;
+    // SAFETY: the kernel reads one word, or says that it can't. It changes nothing.
+    let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_WAY, address, 0, 8, 0, 0]) };
+    answer == -(libc::EINVAL as isize)
+}
+
 /// Sets the calling thread's alternate stack. Returns the former one.
 pub(crate) fn alternate_stack(new: Option<&libc::stack_t>) -> libc::stack_t {
     let mut old = libc::stack_t {
