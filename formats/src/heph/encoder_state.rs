@@ -2,12 +2,14 @@
 //! scale. Makes the packets for what comes next, at the end of a buffer. Must never write to a file or a
 //! stream.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::facts;
 use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
 use super::tables::{Functions, Label, ThreadState, Threads, Untimed};
 use super::writer::{FactPlaces, Parts};
+use crate::escaped::escape;
 use crate::facts::{Value, of_counts};
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -34,6 +36,8 @@ const ARGUMENT_SIZE: usize = number_size("argument");
 /// The notes on trouble of another program's reader.
 const CROWDED: &str = "events that begin in the same microsecond as another one of their thread: \
                        Heph's convert_trace may take very long, or not end";
+const ESCAPED: &str = "texts with quotation marks, backslashes or control characters: \
+                       escaped (%22), because Heph's convert_trace prints them as they are";
 const ARRAYS: &str =
     "payloads that are no text, written as arrays: Heph's convert_trace stops at them";
 
@@ -377,10 +381,14 @@ impl EncoderState {
         }
         match std::str::from_utf8(data) {
             Ok(text) => {
+                let text = match parts.escapes([text].into_iter()) {
+                    true => escape(data).into(),
+                    false => Cow::Borrowed(text),
+                };
                 if text.len() > parts.text_room("text") {
                     parts.number("bytes", text.len() as u64);
                 }
-                parts.text("text", text);
+                parts.text("text", &text);
             }
             Err(_) => {
                 parts.number("bytes", data.len() as u64);
@@ -414,6 +422,7 @@ impl EncoderState {
         self.starts(index, time);
         let body = in_nanos(kind, body, self.info.clock.frequency);
         let mut note = split(kind, &body);
+        self.facts.escaped += notes::escape_texts(&mut note);
         let mut place = self.place(index, time, time, 0);
         match (notes::task(&note), place.substream) {
             (Some(task), 0) => place.substream = task,
@@ -430,6 +439,7 @@ impl EncoderState {
     /// The notes for other readers.
     pub(super) fn notes(&mut self) {
         self.losses.note(CROWDED, self.crowded);
+        self.losses.note(ESCAPED, self.facts.escaped);
     }
 }
 
@@ -447,8 +457,14 @@ fn attributes_size(span: &Span, numbered: bool) -> usize {
 fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let mut parts = Parts::fact(out, earliest, facts::TRACE, places);
     parts.number("version", facts::VERSION);
-    for (name, value) in crate::facts::of(info, facts::TRACE_NAMES) {
+    let values: Vec<_> = crate::facts::of(info, facts::TRACE_NAMES).collect();
+    let escapes = parts.escapes(values.iter().filter_map(|(_, value)| match value {
+        Value::Text(text) => Some(*text),
+        _ => None,
+    }));
+    for (name, value) in values {
         match value {
+            Value::Text(text) if escapes => parts.text(name, &escape(text.as_bytes())),
             Value::Text(text) => parts.text(name, text),
             Value::Number(number) => parts.number(name, number),
             Value::Signed(number) => parts.signed(name, number),
@@ -462,8 +478,7 @@ fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mu
 fn function_fact(function: &Function, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let mut parts = Parts::fact(out, earliest, facts::FUNCTION, places);
     parts.number("id", function.id.0.into());
-    parts.name("name", &function.name);
-    parts.name("file", &function.file);
+    parts.names(&[("name", &function.name), ("file", &function.file)]);
     parts.count("line", function.line.into());
     parts.count("untimed", function.untimed.into());
     #[cfg(feature = "read")]
@@ -484,7 +499,7 @@ fn thread_fact(state: &ThreadState, earliest: u64, places: &mut FactPlaces, out:
     parts.count("substream", state.substream);
     parts.optional("thread", state.renumbered().then_some(id.0));
     parts.optional("process", *process);
-    parts.name("name", name);
+    parts.names(&[("name", name)]);
     if let Some(counts) = counts {
         let [(name, recorded), others @ ..] = of_counts(counts);
         parts.number(name, recorded);

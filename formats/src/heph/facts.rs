@@ -26,6 +26,9 @@
 //! | `fdr:custom` | the payload; `cpu` |
 //! | `fdr:typed` | the payload; `kind` |
 //!
+//! Heph's own converter prints texts into JSON as they are. If a text of an event would break JSON, `escaped` 1 stands in
+//! front, and all texts of the event are escaped (`escape`).
+//!
 //! A payload in UTF-8 is `text`. If it goes on in `fdr:more` events, `bytes` stands in front and says how
 //! many bytes there are. Any other payload is `bytes` and `data`: a u64 array, eight bytes in each, the
 //! last one filled with zeros.
@@ -52,6 +55,7 @@
 //! and no `fdr:more`. They are read too.
 
 use super::record::{Attribute, Event, Value};
+use crate::escaped::{unescape, unescape_text};
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
 use crate::model::{Counts, CpuId, TraceInfo, What};
@@ -69,6 +73,8 @@ pub(super) const LOST: &str = "fdr:lost";
 pub(super) const CUSTOM: &str = "fdr:custom";
 pub(super) const TYPED: &str = "fdr:typed";
 pub(super) const MORE: &str = "fdr:more";
+/// 1: the texts behind it are escaped.
+pub(super) const ESCAPED: &str = "escaped";
 /// The first attribute of a note.
 pub(super) const NOTE: &str = "fdr:note";
 /// A bit of a call's flags: its arguments are in `fdr:more` events.
@@ -190,6 +196,22 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Sample), "sample"),
 ];
 
+/// Whether the texts of the event are escaped.
+pub(super) fn escapes(event: &Event<'_>) -> bool {
+    number(event, ESCAPED) == 1
+}
+
+/// Takes back what was escaped.
+pub(super) fn unescape_trace(info: &mut TraceInfo) {
+    for &(fact, _) in TRACE_NAMES {
+        let text = match fact.get(info) {
+            Some(facts::Value::Text(text)) => unescape_text(text.as_bytes()),
+            _ => continue,
+        };
+        fact.set(info, facts::Value::Text(&text));
+    }
+}
+
 /// Takes the facts about the trace from an event, which may be `fdr:more`.
 pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
     for Attribute { name, value } in attributes(event) {
@@ -267,6 +289,13 @@ pub(super) struct FunctionFacts {
 }
 
 impl FunctionFacts {
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        for text in [&mut self.name, &mut self.file] {
+            *text = unescape_text(text.as_bytes());
+        }
+    }
+
     /// Takes the facts about the function from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
@@ -297,6 +326,14 @@ pub(super) struct ThreadFacts {
 }
 
 impl ThreadFacts {
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        self.name = self
+            .name
+            .as_ref()
+            .map(|name| unescape_text(name.as_bytes()));
+    }
+
     /// Takes the facts about the thread from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
@@ -341,6 +378,7 @@ pub(super) fn optional(event: &Event<'_>, wanted: &str) -> Option<u64> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Payload {
     pub(super) data: Vec<u8>,
+    is_escaped: bool,
     /// The number of its bytes, if the event states it.
     size: Option<usize>,
 }
@@ -350,6 +388,7 @@ impl Payload {
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
+                (b"escaped", Value::Unsigned(escaped)) => self.is_escaped = escaped == 1,
                 (b"text", Value::Text(text)) => self.data.extend_from_slice(text),
                 (b"bytes", Value::Unsigned(count)) => {
                     self.size = Some(usize::try_from(count).unwrap_or(usize::MAX));
@@ -361,6 +400,13 @@ impl Payload {
             }
         }
         self.data.truncate(self.size.unwrap_or(usize::MAX));
+    }
+
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        if self.is_escaped {
+            self.data = unescape(&self.data).into_owned();
+        }
     }
 
     /// Whether `fdr:more` events have the rest of it.

@@ -1,8 +1,11 @@
 //! Functions and threads of a trace that is written: the name, number, stream and substream of each in the
 //! file. Must never give two threads one place, nor two functions one name without a number.
 
+use std::borrow::Cow;
+
 use super::facts::{FACTS, PREFIX};
 use super::names::{self, label};
+use crate::escaped;
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
@@ -87,12 +90,16 @@ impl Functions {
             return false;
         }
         let name = &function.name;
-        let numbered =
-            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(long_hash(name), 0);
+        // Heph's own converter prints a description as it is.
+        let shown = escaped::label(name);
+        let numbered = name.is_empty()
+            || name.starts_with(PREFIX)
+            || matches!(shown, Cow::Owned(_))
+            || !self.names.insert(long_hash(name), 0);
         let mut label = if name.is_empty() {
             Label::new(&label(function.id.0), numbered)
         } else {
-            Label::new(name, numbered)
+            Label::new(&shown, numbered)
         };
         label.declared = true;
         match known {

@@ -15,6 +15,7 @@ use super::facts::{self, FACTS};
 use super::record::{EventPacket, Place, number_size, text_size};
 use super::tables::Untimed;
 use crate::error::{Diagnostic, Error};
+use crate::escaped::{escape, plain};
 use crate::model::{Call, Edge, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
@@ -235,6 +236,8 @@ pub(super) struct FactPlaces {
     pub(super) counter: u32,
     /// The next event is not before this time, in ns.
     free: u64,
+    /// Texts that were escaped.
+    pub(super) escaped: u64,
 }
 
 impl FactPlaces {
@@ -350,11 +353,25 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// A text that says something.
-    pub(super) fn name(&mut self, name: &str, value: &str) {
-        if !value.is_empty() {
-            self.text(name, value);
+    /// Some texts that say something. If one of them would break JSON, all are escaped.
+    pub(super) fn names(&mut self, names: &[(&str, &str)]) {
+        let escapes = self.escapes(names.iter().map(|&(_, value)| value));
+        for &(name, value) in names.iter().filter(|(_, value)| !value.is_empty()) {
+            match escapes {
+                true => self.text(name, &escape(value.as_bytes())),
+                false => self.text(name, value),
+            }
         }
+    }
+
+    /// Says whether the texts that follow are escaped: one of them would break JSON.
+    pub(super) fn escapes<'t>(&mut self, texts: impl Iterator<Item = &'t str>) -> bool {
+        let escaped = texts.filter(|text| !text.chars().all(plain)).count() as u64;
+        if escaped > 0 {
+            self.places.escaped += escaped;
+            self.number(facts::ESCAPED, 1);
+        }
+        escaped > 0
     }
 
     /// An array of any length. It goes into the current packet, however long the packet becomes.

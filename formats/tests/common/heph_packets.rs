@@ -126,7 +126,7 @@ pub fn packets(bytes: &[u8]) -> (Option<u64>, Vec<Packet>) {
     (epoch, events)
 }
 
-/// The packets of a trace that Heph's converter takes. Returns how many events of a thread begin in the
+/// The packets of a trace that Heph's converter takes, and of which it makes JSON. Returns how many events of a thread begin in the
 /// same microsecond as another one, which is more than it can bear.
 pub fn convertible(bytes: &[u8]) -> (Vec<Packet>, u64) {
     let (epoch, events) = packets(bytes);
@@ -135,7 +135,14 @@ pub fn convertible(bytes: &[u8]) -> (Vec<Packet>, u64) {
     let epoch = epoch.unwrap_or(0);
     let mut microseconds: BTreeMap<(u32, u64, u64), u64> = BTreeMap::new();
     let mut counters: BTreeMap<u32, u32> = BTreeMap::new();
+    // The converter prints texts into JSON as they are.
+    let breaks = |text: &str| text.contains(|of: char| of.is_control() || "\"\\".contains(of));
     for event in &events {
+        assert!(!breaks(&event.description), "{event:#?}");
+        for (name, value) in &event.attributes {
+            let text = matches!(value, Value::Text(text) if breaks(text));
+            assert!(!text && !breaks(name), "{event:#?}");
+        }
         assert!(event.size <= MOST, "{event:#?}");
         assert!(!event.is_array(), "{event:#?}");
         assert!(event.start <= event.end, "{event:#?}");
