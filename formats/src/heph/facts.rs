@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64), `end_time` (the moment of the dump, in ns as events have it), `host`, `boot_id`, `build_id`, `program_version`, `tags` (texts) |
 //! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is), `what` (1 the name of an event, 2 another name of notes); comes before the function's first call |
-//! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
+//! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `rows`: the substreams with these upper 32 bits are of the thread, too; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
 //! Marks are events without duration on the stream of their thread. Some marks have no time of their own.
 //! They get the time of the thread's previous event, or the tick before its first event:
@@ -320,6 +320,7 @@ pub(super) struct ThreadFacts {
     pub(super) stream: Option<u32>,
     pub(super) substream: u64,
     pub(super) thread: Option<u64>,
+    pub(super) rows: Option<u64>,
     pub(super) process: Option<u64>,
     pub(super) name: Option<String>,
     pub(super) counts: Option<Counts>,
@@ -341,6 +342,7 @@ impl ThreadFacts {
                 (b"stream", Value::Unsigned(stream)) => self.stream = u32::try_from(stream).ok(),
                 (b"substream", Value::Unsigned(substream)) => self.substream = substream,
                 (b"thread", Value::Unsigned(thread)) => self.thread = Some(thread),
+                (b"rows", Value::Unsigned(first)) => self.rows = Some(first),
                 (b"process", Value::Unsigned(process)) => self.process = Some(process),
                 (b"name", Value::Text(text)) => {
                     self.name.get_or_insert_default().push_str(&lossy(text));

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 
 use super::facts::{FACTS, PREFIX};
 use super::names::{self, label};
+use super::rows::Rows;
 use crate::escaped;
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
 use crate::number_map::NumberMap;
@@ -146,13 +147,20 @@ pub(super) struct ThreadState {
     pub(super) counter: usize,
     /// Time of its last event.
     pub(super) last: Option<Ticks>,
-    /// The beginning of the microsecond in which its last event began, in ns.
-    pub(super) microsecond: u64,
+    pub(super) rows: Rows,
     /// Marks in front of its first event.
     pub(super) waiting: Vec<Untimed>,
 }
 
 impl ThreadState {
+    /// The substream of a row.
+    pub(super) fn substream(&self, row: u32) -> u64 {
+        match (row, self.rows.first) {
+            (1.., Some(first)) => first | u64::from(row),
+            _ => self.substream,
+        }
+    }
+
     /// Whether a reader would take another number for the thread's.
     pub(super) fn renumbered(&self) -> bool {
         names::derived(self.stream, self.substream) != Some(self.thread.id.0)
@@ -247,8 +255,7 @@ impl Threads {
             substream,
             counter,
             last: None,
-            // In no thread's time.
-            microsecond: u64::MAX / 2,
+            rows: Rows::default(),
             waiting: Vec::new(),
         });
         place

@@ -5,7 +5,7 @@
 //!
 //! An event that does not fit `MAX_EVENT` bytes goes on in events `fdr:more`, directly behind it. These
 //! are on the stream of facts, and each has a microsecond of its own. Heph's own converter may not end if
-//! events of a stream share a microsecond. Must never cut a character between two packets, because that
+//! events of a substream share a microsecond; `rows` has the rest. Must never cut a character between two packets, because that
 //! converter wants each text to be UTF-8.
 
 use std::io::{self, Write};
@@ -139,10 +139,11 @@ impl<W: Write> Sink for HephWriter<W> {
             // Times are in ns already. Calls that begin in the same ns are held, so that their parent
             // comes first.
             let time = Ticks(state.nanos(call.time));
-            if call.edge == Edge::Entry && !call.synthetic {
-                state.starts(*index, time.0);
-            }
-            spans.call(&Call { time, ..*call }, &mut |span| {
+            let row = match call.edge {
+                Edge::Entry => state.starts(*index, spans.begin(time).0),
+                Edge::Exit | Edge::TailExit => 0,
+            };
+            spans.call_in_row(&Call { time, ..*call }, row, &mut |span| {
                 state.span(*index, span, &mut out.buffer);
                 out.settle();
             });
