@@ -60,6 +60,10 @@ fn files_per_cpu_with_threads_in_several() {
         read.info.clock.anchor,
         Some((Ticks(0), 1_700_000_000_123_456_789))
     );
+    assert!(
+        read.info.clock.constant,
+        "a clock of a declared rate is not in doubt"
+    );
     let call = Event::Call;
     // The time of 27 bits begins anew between the first and the second exit.
     let wanted = [

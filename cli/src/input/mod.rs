@@ -186,7 +186,13 @@ impl Source for Damaged {
     }
 }
 
-/// The traces that are meant: of a folder that is none itself, those in it, in the order of their names.
+/// How far below a named folder a tracer's folders may be: LTTng has `archives/CHUNK/ust/uid/1000/64-bit`.
+const MAX_DEPTH: usize = 6;
+/// The most folders that are looked into.
+const MAX_FOLDERS: usize = 1000;
+
+/// The traces that are meant: of a folder that is none itself, those in it, in the order of their names. If there are
+/// none, those that are folders further below, as in a session of LTTng.
 ///
 /// # Errors
 /// Where a folder can't be read, or has no trace in it.
@@ -203,6 +209,9 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
             found.push(path);
         }
     }
+    if found.is_empty() {
+        found = below(named);
+    }
     found.sort();
     if found.is_empty() {
         bail!(
@@ -211,6 +220,31 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
         );
     }
     Ok(found)
+}
+
+/// The traces below a folder that are folders. None, if there are too many folders to look.
+fn below(named: &Path) -> Vec<PathBuf> {
+    let (mut found, mut looked) = (Vec::new(), 0);
+    let mut folders = vec![(named.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        looked += 1;
+        if looked > MAX_FOLDERS {
+            return Vec::new();
+        }
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            // A link may lead around.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if !is_folder || entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            if registry::of_folder(&entry.path()).is_some() {
+                found.push(entry.path());
+            } else if depth + 1 < MAX_DEPTH {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
 }
 
 /// Whether a path is a trace that is there to be read: not the ring of a process that runs.
