@@ -20,6 +20,7 @@ mod crash_handlers;
 mod ctf_packets;
 mod ctf_states;
 mod ctf_tasks;
+mod descriptors;
 mod dumps;
 mod dumps_signal;
 mod events;
