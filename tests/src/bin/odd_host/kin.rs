@@ -56,6 +56,7 @@ fn wait(pid: i32) -> i32 {
 }
 
 fn children() {
+    say(work(1));
     for number in 0..5 {
         let pid = fork(|| {
             say(work(100 + number));
@@ -66,6 +67,7 @@ fn children() {
 }
 
 fn children_at_once() {
+    say(work(1));
     let well = |_: &i32| wait(fork(|| i32::from(work(10) == 0))) == 0;
     say((0..50).filter(well).count());
 }

@@ -64,6 +64,7 @@ fn error() {
 }
 
 fn event() {
+    leaf(1);
     seen(|| {
         let value = Unshown(7);
         fdr::event!("odd", value = ?value, again = %value);
