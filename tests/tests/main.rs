@@ -25,6 +25,7 @@ mod dumps;
 mod dumps_signal;
 mod events;
 mod faults;
+mod filters;
 mod flush_formats;
 mod heph_packets;
 mod hostile;

@@ -91,17 +91,21 @@ const DIFFERENT: &[Row] = &[
         REFUSED,
     ),
     (
-        "calls-kill-the-only-thread",
+        "calls-refused-to-the-only-thread",
         &ALL,
-        MaySay(NO_TRACE),
+        MaySay("Operation not permitted"),
         REFUSED,
     ),
+    ("ends-kill-the-only-thread", &ALL, MaySay(NO_TRACE), REFUSED),
     (
-        "calls-kill-the-only-process",
+        "ends-kill-the-only-process",
         &ALL,
         MaySay(NO_TRACE),
         REFUSED,
     ),
+    ("calls-kill-the-only-thread", &ALL, Differs, GROWS),
+    ("calls-kill-the-only-process", &ALL, Differs, GROWS),
+    ("limit-of-processes", &THREADED, Differs, THREAD),
     (
         "limit-of-threads",
         &ALL,
@@ -131,6 +135,7 @@ const NO_TRACE: &str = "no trace was written: ";
 const CRASH: &str = "a crash is told, with its trace";
 const FILES: &str = "the limit is one for the recorder's files, too";
 const REFUSED: &str = "the recorder may do no more than the program";
+const GROWS: &str = "a program of one thread asks for its ring's space itself";
 const THREAD: &str = "what is asked for needs a thread of the recorder's";
 /// Settings in which the recorder has a thread from the beginning.
 const THREADED: [Setting; 3] = [States, Stream, Triggers];

@@ -21,6 +21,7 @@ pub(crate) const WAYS: &[Way] = &[
     ("limit-of-descriptors", || limited(libc::RLIMIT_NOFILE, 20)),
     ("limit-of-descriptors-used", descriptors_used),
     ("limit-of-threads", threads),
+    ("limit-of-processes", processes),
     ("limit-of-locked-memory", || {
         limited(libc::RLIMIT_MEMLOCK, 0)
     }),
@@ -102,16 +103,37 @@ fn descriptors_used() {
     say(crowd(20_000));
 }
 
-/// The user may have four threads, and this program makes as many as it may.
-fn threads() {
-    // Nobody else has this one.
+/// Becomes a user whom nobody else is, and who may have so many threads.
+fn alone(most: u64) {
     let user = 100_000 + process::id();
     // SAFETY: plain system calls on this process.
     unsafe {
         said("setgroups", libc::setgroups(0, std::ptr::null()));
         said("setresuid", libc::setresuid(user, user, user));
     }
-    said("setrlimit", set(libc::RLIMIT_NPROC, 4));
+    said("setrlimit", set(libc::RLIMIT_NPROC, most));
+}
+
+/// One thread, and one child.
+fn processes() {
+    work(10);
+    alone(2);
+    // SAFETY: the only thread of the program; the child ends at once.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(7) }
+    }
+    let mut status = 0;
+    // SAFETY: a place for the status.
+    unsafe { libc::waitpid(child, &raw mut status, 0) };
+    say(format_args!("{status:#x}"));
+    say(work(10));
+}
+
+/// The user may have four threads, and this program makes as many as it may.
+fn threads() {
+    alone(4);
     let sleeps = || {
         work(10);
         thread::sleep(Duration::from_millis(200));

@@ -23,6 +23,9 @@ pub(crate) const WAYS: &[Way] = &[
     ("nothing-executable", || controlled(libc::PR_SET_MDWE, 1)),
     ("no-time-stamps", no_time_stamps),
     ("calls-refused", || filtered(Answer::Error, true)),
+    ("calls-refused-to-the-only-thread", || {
+        filtered(Answer::Error, false)
+    }),
     ("calls-refused-to-all", || filtered_all(Answer::Error)),
     ("calls-kill-the-thread", || {
         filtered(Answer::KillThread, true)
@@ -35,6 +38,18 @@ pub(crate) const WAYS: &[Way] = &[
     }),
     ("calls-kill-the-only-process", || {
         filtered(Answer::KillProcess, false)
+    }),
+    ("ends-kill-the-thread", || {
+        filtered_end(Answer::KillThread, true)
+    }),
+    ("ends-kill-the-process", || {
+        filtered_end(Answer::KillProcess, true)
+    }),
+    ("ends-kill-the-only-thread", || {
+        filtered_end(Answer::KillThread, false)
+    }),
+    ("ends-kill-the-only-process", || {
+        filtered_end(Answer::KillProcess, false)
     }),
 ];
 
@@ -115,17 +130,27 @@ enum Answer {
     KillProcess,
 }
 
-/// The calls that are not allowed: those by which files are made.
-const REFUSED: [libc::c_long; 6] = [
+/// Calls by which files get their names, and lose them.
+const NAMES: [libc::c_long; 5] = [
     libc::SYS_openat,
     libc::SYS_renameat2,
+    libc::SYS_linkat,
     libc::SYS_unlinkat,
-    libc::SYS_ftruncate,
-    libc::SYS_fallocate,
     libc::SYS_mkdirat,
 ];
+/// These, and those that change how long files are.
+const FILES: [libc::c_long; 7] = [
+    libc::SYS_openat,
+    libc::SYS_renameat2,
+    libc::SYS_linkat,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdirat,
+    libc::SYS_ftruncate,
+    libc::SYS_fallocate,
+];
 
-fn forbid(answer: Answer, flags: libc::c_ulong) -> i64 {
+/// These calls are not allowed any more.
+fn forbid(calls: &[libc::c_long], answer: Answer, flags: libc::c_ulong) -> i64 {
     let answer = match answer {
         Answer::Error => libc::SECCOMP_RET_ERRNO | libc::EPERM as u32,
         Answer::KillThread => libc::SECCOMP_RET_KILL_THREAD,
@@ -138,7 +163,7 @@ fn forbid(answer: Answer, flags: libc::c_ulong) -> i64 {
         k,
     };
     let mut filter = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-    for call in REFUSED {
+    for &call in calls {
         let equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
         filter.push(step(equal, 1, call as u32));
         filter.push(step(libc::BPF_RET | libc::BPF_K, 0, answer));
@@ -165,16 +190,27 @@ fn filtered(answer: Answer, crowded: bool) {
     }
     // Names and places are loaded while that may be done.
     let _ = io::Error::last_os_error().to_string();
-    said("seccomp", forbid(answer, 0));
+    said("seccomp", forbid(&FILES, answer, 0));
     say(work(20_000));
     if crowded {
         say(crowd(20_000));
     }
 }
 
+/// From now on the program only ends.
+fn filtered_end(answer: Answer, crowded: bool) {
+    match crowded {
+        true => say(crowd(1000)),
+        false => say(work(1000)),
+    }
+    said("seccomp", forbid(&NAMES, answer, 0));
+    say(work(10));
+}
+
 /// The filter is for all threads, those among them that the program does not know.
 fn filtered_all(answer: Answer) {
     say(crowd(1000));
-    said("seccomp", forbid(answer, libc::SECCOMP_FILTER_FLAG_TSYNC));
+    let flags = libc::SECCOMP_FILTER_FLAG_TSYNC;
+    said("seccomp", forbid(&FILES, answer, flags));
     say(crowd(20_000));
 }
