@@ -17,6 +17,7 @@ mod control;
 mod counts;
 mod crash;
 mod crash_handlers;
+mod crash_in_dump;
 mod ctf_packets;
 mod ctf_states;
 mod ctf_tasks;
