@@ -108,8 +108,8 @@ pub(crate) fn ends(reader: Number, ms: i32) -> bool {
         events: 0,
         revents: 0,
     };
-    // SAFETY: one valid `pollfd`.
     let count = loop {
+        // SAFETY: one valid `pollfd`.
         let count = unsafe { libc::poll(&raw mut poll, 1, ms) };
         if count >= 0 || std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
             break count;
