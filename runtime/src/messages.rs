@@ -8,6 +8,7 @@ use fdr_formats::text;
 
 use crate::config::Log;
 use crate::sys;
+use crate::sys::lock::Lock;
 
 static LEVEL: AtomicU8 = AtomicU8::new(Log::Warn as u8);
 
@@ -76,9 +77,34 @@ fn errno_in(text: &str) -> Option<usize> {
     usize::try_from(text::number(after.split_once(')')?.0)?).ok()
 }
 
+/// Lines that a thread of the recorder could not print, because the kernel does not give it the program's stderr.
+static LEFT: Lock<String> = Lock::new(String::new());
+
+/// Bytes of such lines that are kept at most.
+const MAX_LEFT: usize = 64 * 1024;
+
 fn line(text: fmt::Arguments<'_>) {
     let text = format!("fdr: {text}");
-    sys::file::stderr(format!("{}\n", text::clean(&text)).as_bytes());
+    let line = format!("{}\n", text::clean(&text));
+    if !sys::file::stderr(line.as_bytes()) {
+        let mut left = LEFT.lock();
+        if left.len() < MAX_LEFT {
+            left.push_str(&line);
+        }
+    }
+}
+
+/// Prints such lines. A thread of the program calls this.
+pub(crate) fn print_left() {
+    let left = core::mem::take(&mut *LEFT.lock());
+    if !left.is_empty() {
+        sys::file::stderr(left.as_bytes());
+    }
+}
+
+/// Called in the child of a fork. Async-signal-safe.
+pub(crate) fn in_child(forker: u64) {
+    LEFT.in_child(forker);
 }
 
 #[cfg(test)]

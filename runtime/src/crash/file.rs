@@ -1,13 +1,16 @@
 //! The file of a trace while it is written. It has a hidden temporary name beside its final name, and gets the
 //! final name when it is complete. Async-signal-safe. It must never leave the temporary file behind, and never
 //! replace anything but a file.
+//!
+//! It is open in a descriptor table of the recorder's own, if the kernel makes a thread for that. Otherwise the program
+//! could put a file of its own under the number, so each write first compares the identity, and names its offset.
 
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::Prepared;
 use super::text::Text;
-use crate::sys::file::{Descriptor, make_folders};
+use crate::sys::file::make_folders;
 use crate::sys::raw;
 
 /// Bytes of the buffer that collects small writes.
@@ -36,6 +39,10 @@ pub(super) fn forget() {
 /// A file, and the bytes that are not written yet.
 pub(super) struct TraceFile {
     fd: i32,
+    /// Device and inode. `None`: the kernel does not tell them (before Linux 4.11).
+    identity: Option<(u32, u32, u64)>,
+    /// The bytes that are written.
+    length: u64,
     /// The first error, an errno; 0 = none.
     error: i32,
     /// When writing is given up, ns of the monotonic clock.
@@ -50,6 +57,8 @@ impl TraceFile {
     pub(super) fn new(buffer: &'static mut [u8], temporary: Text<'static>) -> TraceFile {
         TraceFile {
             fd: -1,
+            identity: None,
+            length: 0,
             error: 0,
             deadline_ns: 0,
             used: 0,
@@ -69,6 +78,7 @@ impl TraceFile {
         deadline_ns: u64,
     ) -> Result<(), i32> {
         (self.used, self.error, self.deadline_ns) = (0, 0, deadline_ns);
+        self.length = 0;
         let mine = prepared.nonce ^ u64::from(raw::process()).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let mut error = libc::EEXIST;
         for nonce in 0..TRIES {
@@ -81,7 +91,8 @@ impl TraceFile {
                     let place = path.as_ptr().cast_mut();
                     // Release: pairs with the Acquire in `remove_unfinished`.
                     UNFINISHED.store(place, Ordering::Release);
-                    self.fd = raw::out_of_the_way(fd);
+                    self.fd = fd;
+                    self.identity = raw::identity(fd).ok();
                     return Ok(());
                 }
                 Err(again @ libc::EEXIST) => error = again,
@@ -90,10 +101,6 @@ impl TraceFile {
                 Err(again @ libc::ENOENT) if prepared.output().makes_folders() => {
                     error = again;
                     make_folders(self.temporary.path_mut())?;
-                }
-                Err(again @ (libc::EMFILE | libc::ENFILE)) => {
-                    error = again;
-                    prepared.spare.iter().copied().for_each(Descriptor::close);
                 }
                 Err(other) => return Err(other),
             }
@@ -110,7 +117,7 @@ impl TraceFile {
             return false;
         }
         if bytes.len() >= BUFFER {
-            self.error = send(self.fd, bytes, self.deadline_ns);
+            self.error = self.write(bytes).err().unwrap_or(0);
         } else if let Some(place) = self.buffer.get_mut(self.used..self.used + bytes.len()) {
             place.copy_from_slice(bytes);
             self.used += bytes.len();
@@ -121,8 +128,40 @@ impl TraceFile {
     fn flush(&mut self) {
         let used = core::mem::take(&mut self.used);
         if self.error == 0 {
-            let gathered = self.buffer.get(..used).unwrap_or(&[]);
-            self.error = send(self.fd, gathered, self.deadline_ns);
+            let buffer = core::mem::take(&mut self.buffer);
+            let written = self.write(buffer.get(..used).unwrap_or(&[]));
+            self.buffer = buffer;
+            self.error = written.err().unwrap_or(0);
+        }
+    }
+
+    /// Writes all bytes behind those that are written.
+    ///
+    /// # Errors
+    /// errno. EBADF: the number no longer stands for the file.
+    fn write(&mut self, mut bytes: &[u8]) -> Result<(), i32> {
+        while !bytes.is_empty() {
+            if raw::monotonic_ns() > self.deadline_ns {
+                return Err(libc::ETIMEDOUT);
+            }
+            self.is_ours()?;
+            match raw::write_at(self.fd, bytes, self.length) {
+                Ok(0) => return Err(libc::ENOSPC),
+                Ok(taken) => {
+                    self.length += taken as u64;
+                    bytes = bytes.get(taken..).unwrap_or(&[]);
+                }
+                Err(libc::EINTR) => {}
+                Err(other) => return Err(other),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_ours(&self) -> Result<(), i32> {
+        match raw::identity(self.fd).ok() == self.identity {
+            true => Ok(()),
+            false => Err(libc::EBADF),
         }
     }
 
@@ -143,27 +182,13 @@ impl TraceFile {
     /// The first errno of all writes.
     pub(super) fn close(&mut self) -> Result<(), i32> {
         self.flush();
-        raw::close(self.fd);
+        if self.is_ours().is_ok() {
+            raw::close(self.fd);
+        }
         self.fd = -1;
         match self.error {
             0 => Ok(()),
             error => Err(error),
         }
     }
-}
-
-/// Writes all bytes. Returns an errno, or 0.
-fn send(fd: i32, mut bytes: &[u8], deadline_ns: u64) -> i32 {
-    while !bytes.is_empty() {
-        if raw::monotonic_ns() > deadline_ns {
-            return libc::ETIMEDOUT;
-        }
-        match raw::write(fd, bytes) {
-            Ok(0) => return libc::ENOSPC,
-            Ok(taken) => bytes = bytes.get(taken..).unwrap_or(&[]),
-            Err(libc::EINTR) => {}
-            Err(other) => return other,
-        }
-    }
-    0
 }

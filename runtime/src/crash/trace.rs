@@ -70,6 +70,24 @@ pub(super) fn write(
     ring: &Ring,
     first: u32,
 ) -> Result<Done, NoTrace> {
+    let mut write = || write_here(prepared, work, ring, first);
+    match super::with_stand_in(&mut write) {
+        Ok(result) => result,
+        Err(error @ libc::ECANCELED) => {
+            file::remove_unfinished();
+            Err(NoTrace::Error(error))
+        }
+        // The kernel makes no such thread, so the file is open beside those of the program.
+        Err(_) => write(),
+    }
+}
+
+fn write_here(
+    prepared: &Prepared,
+    work: &mut Work,
+    ring: &Ring,
+    first: u32,
+) -> Result<Done, NoTrace> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
     let is_empty = is_nothing(ring);
     if ring.is_lost() {

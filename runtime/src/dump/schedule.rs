@@ -37,18 +37,23 @@ pub(crate) enum Source {
     Sums(i32),
 }
 
-/// Begins to record the states of the calling thread, and of all threads that it makes. The ring must have a place for
+/// Notes the files that are loaded into the program. It may wait for the loader, so a thread calls it that may do so.
+pub(crate) fn look_at_modules() {
+    LOADED.get_or_init(modules::all);
+}
+
+/// Begins to record the states of a thread, and of all threads that it makes. The ring must have a place for
 /// them. `None`: there is no space for them.
-pub(crate) fn begin(ring: &Ring) -> Option<Source> {
+pub(crate) fn begin(ring: &Ring, thread: u32) -> Option<Source> {
     let log = ring.give_schedule()?;
     let begin_ns = clock::monotonic_raw_ns();
-    let mut buffers = match watch(Watched::Switches, begin_ns) {
+    let mut buffers = match watch(thread, Watched::Switches, begin_ns) {
         Ok(buffers) => buffers,
         Err(error) => return Some(Source::Sums(error)),
     };
     // Without them there are states all the same.
     for watched in [Watched::Time, Watched::PageFaults] {
-        if let Ok(mut more) = watch(watched, begin_ns) {
+        if let Ok(mut more) = watch(thread, watched, begin_ns) {
             buffers.append(&mut more);
         }
     }
@@ -56,30 +61,29 @@ pub(crate) fn begin(ring: &Ring) -> Option<Source> {
         .iter()
         .any(|buffer| buffer.watched != Watched::Switches)
     {
-        let loaded = LOADED.get_or_init(modules::all);
-        ring.give_modules(&encoded(loaded));
+        ring.give_modules(&encoded(LOADED.get().map_or(&[], Vec::as_slice)));
     }
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;
-    let (now_ns, own) = (clock::monotonic_raw_ns(), thread::tid());
+    let now_ns = clock::monotonic_raw_ns();
     with_log(|| {
         log.add(watermark(begin_ns));
         // The buffers may have switches of the thread by now. What was before does not matter.
-        log.add(switch(now_ns, own, cpu, None));
-        log.add(switch(now_ns, own, cpu, Some(State::Running)));
+        log.add(switch(now_ns, thread, cpu, None));
+        log.add(switch(now_ns, thread, cpu, Some(State::Running)));
     });
     perf::keep(buffers);
     Some(Source::Switches)
 }
 
-/// The buffers of all CPUs.
+/// The buffers of all CPUs, for a thread and those that it makes.
 ///
 /// # Errors
 /// The errno of one of them: with some CPUs alone, a thread would seem to wait while it runs on another one.
-fn watch(watched: Watched, begin_ns: u64) -> Result<Vec<Buffer>, i32> {
+fn watch(thread: u32, watched: Watched, begin_ns: u64) -> Result<Vec<Buffer>, i32> {
     let mut buffers = Vec::new();
     for cpu in 0..perf::cpus() {
-        match perf::watch(cpu, watched) {
+        match perf::watch(thread, cpu, watched) {
             Ok(buffer) => {
                 buffer.last_ns.store(begin_ns, Ordering::Relaxed);
                 buffers.push(buffer);

@@ -11,6 +11,7 @@ use core::fmt::Write as _;
 use super::Ring;
 use super::chunk::at_address;
 use super::layout::{Header, Layout, Slot};
+use crate::sys::file::Descriptor;
 use crate::primitive::{AtomicU64, Ordering};
 use crate::sys;
 
@@ -82,8 +83,15 @@ impl Ring {
     /// Makes the ring of a child, in a file at `path`. If the file can't be made, the ring is in anonymous
     /// memory. `None` if no addresses are free.
     pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
-        let (mut ring, trouble) =
-            Ring::with_layout(path, self.layout, self.full, self.clock, self.template)?;
+        let make = |path| Ring::with_layout(path, self.layout, self.full, self.clock, self.template);
+        // The file is open in another thread for a moment. The mapping keeps it locked.
+        let apart = path.map(|path| sys::own_table::with_own_table(|| make(Some(path))));
+        let (mut ring, trouble) = match apart {
+            Some(Ok(made)) => made?,
+            Some(Err(error)) => (make(None)?.0, Some(error)),
+            None => make(None)?,
+        };
+        ring.file = ring.file.map(Descriptor::closed);
         if let Some(error) = trouble {
             ring.misses_space(error);
         }
@@ -106,7 +114,7 @@ impl Ring {
         Some(ring)
     }
 
-    /// Replaces the parent's ring by memory of the child's own, and closes the file. The fork may have been
+    /// Replaces the parent's ring by memory of the child's own. The fork may have been
     /// made in a signal handler. Then the interrupted code may still finish a record in `slot`, or may still
     /// claim a slot. That code finds the same values as before, and nobody reads what it writes.
     ///
@@ -156,9 +164,6 @@ impl Ring {
             unsafe { sys::memory::abandon(self.base.add(from), length) };
         }
         self.kept.store(kept as u64, Ordering::Relaxed);
-        if let Some(file) = self.file {
-            file.close();
-        }
     }
 }
 

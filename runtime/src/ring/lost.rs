@@ -146,7 +146,7 @@ impl Ring {
 
     /// Whether the file is shorter than its own head. Then nobody can find anything in it.
     pub(crate) fn is_file_headless(&self) -> bool {
-        let length = self.file.and_then(|file| file.length());
+        let length = self.file_length();
         length.is_some_and(|length| length < self.layout.slots as u64)
     }
 

@@ -4,6 +4,11 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
+//! The thread that made the file has it open, in a descriptor table of its own, and allocates. All other threads have the
+//! kernel touch the pages of the mapping: that allocates too, fails softly, and needs no descriptor, which the program
+//! could have closed. A kernel before Linux 5.14 can't do so. There a thread opens the file for a moment, in a descriptor
+//! table of its own.
+//!
 //! The owner and the dumper may give space to the same chunk at the same time, which does no harm. Only the
 //! owner reports that there is none, or takes memory in its place.
 
@@ -80,18 +85,71 @@ impl Ring {
     /// meanwhile. Async-signal-safe.
     #[inline(never)]
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
-        let given = self
-            .file
-            .map(|file| file.allocate(offset as u64, length as u64, self.whole));
-        self.allocated(given.unwrap_or(Ok(())), offset, length)
+        match self.file {
+            Some(file) if !file.is_mine() => self.touch(offset, length),
+            file => {
+                let given =
+                    file.map(|file| file.allocate(offset as u64, length as u64, self.whole));
+                self.allocated(given.unwrap_or(Ok(())), offset, length)
+            }
+        }
     }
 
     /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
     pub(super) fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
-        let given = self
-            .file
-            .map(|file| file.allocate_untouched(offset as u64, length as u64, self.whole));
-        self.allocated(given.unwrap_or(Ok(())), offset, length)
+        match self.file {
+            Some(file) if !file.is_mine() => self.touch(offset, length),
+            file => {
+                let given = file
+                    .map(|file| file.allocate_untouched(offset as u64, length as u64, self.whole));
+                self.allocated(given.unwrap_or(Ok(())), offset, length)
+            }
+        }
+    }
+
+    /// Gives a part of the file space on the disk and makes it accessible, without a descriptor: the kernel touches all
+    /// of its pages. Threads may write to the part meanwhile. Async-signal-safe.
+    fn touch(&self, offset: usize, length: usize) -> Result<(), i32> {
+        self.make_accessible(offset, length)?;
+        // What stands before the part in its chunk is in use, or it is given with the part.
+        let from = offset / CHUNK * CHUNK;
+        let at = self.base.wrapping_add(from);
+        let given = match sys::memory::populate(at, offset + length - from) {
+            Err(libc::EINVAL) => self.allocate_apart(offset, length),
+            Err(libc::EFAULT) if self.is_cut() => Err(libc::ESTALE),
+            Err(libc::EFAULT) => Err(libc::ENOSPC),
+            other => other,
+        };
+        if given.is_err() && offset == from {
+            // SAFETY: the part is inside our mapping. Nobody uses it, because it has no space.
+            unsafe { sys::memory::forbid(at, length) };
+        }
+        self.allocated(given, offset, length)
+    }
+
+    /// The same on a kernel that can't touch pages without a fault.
+    #[cold]
+    fn allocate_apart(&self, offset: usize, length: usize) -> Result<(), i32> {
+        let (Some(file), Some(path)) = (self.file, self.path) else {
+            return Err(libc::EBADF);
+        };
+        sys::own_table::with_own_table(|| {
+            let file = file.again(path)?;
+            file.allocate(offset as u64, length as u64, self.whole)
+        })?
+    }
+
+    /// Whether somebody cut the file short.
+    fn is_cut(&self) -> bool {
+        self.file_length().is_some_and(|length| length < self.whole)
+    }
+
+    /// The length of the file. `None` if it can't be found.
+    pub(super) fn file_length(&self) -> Option<u64> {
+        match self.file? {
+            file if file.is_mine() => file.length(),
+            file => file.length_at(self.path?),
+        }
     }
 
     fn allocated(&self, given: Result<(), i32>, offset: usize, length: usize) -> Result<(), i32> {
@@ -140,7 +198,7 @@ impl Ring {
             }
         };
         // The first use is between two clock readings, so it should not be a page fault.
-        sys::memory::prefault(self.base.wrapping_add(offset), FIRST);
+        let _ = sys::memory::populate(self.base.wrapping_add(offset), FIRST);
         Some(given)
     }
 
@@ -150,17 +208,12 @@ impl Ring {
         if self.is_lost() {
             return false;
         }
-        let all = self.layout.chunks() as u64;
         let offset = self.offset_of(slot, opened);
         let more = match self.allocate(offset, CHUNK) {
             Ok(()) => 1,
             Err(_) if self.is_lost() => 0,
             Err(error) => {
-                let memory = match error {
-                    // The file is lost and the disk is not full. All later chunks are in memory.
-                    libc::EBADF => all - opened,
-                    _ => LEAST.saturating_sub(opened),
-                };
+                let memory = LEAST.saturating_sub(opened);
                 self.misses(error, memory == 0);
                 let length = memory as usize * CHUNK;
                 if memory > 0 && self.take_memory(offset, length) {
@@ -302,7 +355,7 @@ fn is_idle(slot: &Slot) -> bool {
 /// Brings the first bytes of the chunk behind `chunks` others into memory. The chunk has space.
 fn bring_in(slot: &Slot, chunks: u64, length: usize) {
     let at = slot.base.load(Ordering::Relaxed) + chunks * CHUNK as u64;
-    sys::memory::prefault(chunk::at_address(at), length);
+    let _ = sys::memory::populate(chunk::at_address(at), length);
 }
 
 #[cfg(all(test, not(loom), not(miri)))]

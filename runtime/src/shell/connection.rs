@@ -43,7 +43,7 @@ pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
         Address::Connect(_) | Address::Unix(_) => return Ok(()),
         Address::Listen(place) => listen(place).map_err(named)?,
         Address::Stdout => {
-            let stdout = Socket::stdout().map_err(|errno| named(os(errno)))?;
+            let stdout = Socket::stdout().map_err(named)?;
             if stdout.is_terminal() {
                 return Err("FDR_OUT: -: the standard output is a terminal; redirect it".into());
             }
@@ -61,7 +61,7 @@ fn listen(place: &str) -> io::Result<Socket> {
     if place.ends_with(":0") {
         messages::warn(format_args!("listening on tcp-listen://{port}"));
     }
-    Socket::from_std(listener).map_err(os)
+    Ok(Socket::from_std(listener))
 }
 
 fn prepared() -> io::Result<&'static Socket> {
@@ -72,7 +72,7 @@ fn prepared() -> io::Result<&'static Socket> {
 pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     match address {
         Address::Unix(path) => Socket::connect_unix(path).map_err(os),
-        Address::Stdout => prepared()?.second().map_err(os),
+        Address::Stdout => prepared()?.second(),
         Address::Listen(_) => accept().ok_or_else(|| io::Error::other("no client is there")),
         Address::Connect(place) => {
             let mut last = io::Error::other("the host's name has no address");
@@ -84,7 +84,7 @@ pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
                     }
                     Ok(stream) => {
                         stream.set_nodelay(true)?;
-                        return Socket::from_std(stream).map_err(os);
+                        return Ok(Socket::from_std(stream));
                     }
                     Err(error) => last = error,
                 }

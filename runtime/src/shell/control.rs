@@ -2,7 +2,7 @@
 //! in a way that the API does not state.
 
 use core::sync::atomic::Ordering;
-use std::io::{self, Write};
+use std::io::Write;
 use std::str::SplitN;
 
 use fdr_formats::filter::Filter;
@@ -19,6 +19,7 @@ use crate::ring::counts;
 use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
 use crate::sys;
+use crate::sys::memory::Mapped;
 
 pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     if recorder::host().is_some() {
@@ -133,21 +134,23 @@ pub(crate) fn dump() -> Result<Dump, Error> {
     dumping::dump("call")
 }
 
-/// Writes a whole trace into a file without a name, and copies it to `writer`.
+/// Makes a whole trace in a file without a name, and copies it to `writer`.
 pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
-    let (mut file, dump) = match recorder::host() {
+    let (trace, dump) = match recorder::host() {
         Some(host) => {
             let text = guest::ask(host, Operation::DumpUnnamed, "")?;
-            let parts = text.split_once(' ');
-            let taken = parts.and_then(|(descriptor, dump)| {
-                let file = sys::file::take(descriptor.parse().ok()?);
-                Some((file, decode_dump(dump)?))
-            });
-            taken.ok_or_else(garbled)?
+            let mut parts = text.splitn(3, ' ');
+            let mut taken = || {
+                let trace = Mapped::taken(parts.next()?, parts.next()?)?;
+                Some((trace, decode_dump(parts.next()?)?))
+            };
+            taken().ok_or_else(garbled)?
         }
         None => dumping::dump_unnamed("call")?,
     };
-    let copied = io::copy(&mut file, writer).and_then(|_| writer.flush());
+    let copied = writer
+        .write_all(trace.bytes())
+        .and_then(|()| writer.flush());
     copied.map_err(|error| {
         let remedy = "look whether its reader has gone away";
         Error::Failed(Failure::new(
@@ -217,7 +220,7 @@ pub(crate) fn answer(operation: Operation, argument: &str) -> Result<String, Err
         Operation::IsEnabled => Ok(u8::from(is_enabled()).to_string()),
         Operation::Dump => dump().map(|dump| encode_dump(&dump)),
         Operation::DumpUnnamed => dumping::dump_unnamed("call")
-            .map(|(file, dump)| format!("{} {}", sys::file::give(file), encode_dump(&dump))),
+            .map(|(trace, dump)| format!("{} {}", trace.given(), encode_dump(&dump))),
         Operation::Statistics => Ok(encode_statistics(&statistics())),
     }
 }

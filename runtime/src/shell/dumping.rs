@@ -2,7 +2,6 @@
 //! it ended. A dump must never run in a signal handler, because it allocates and takes locks.
 
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +10,7 @@ use fdr_formats::text::owned;
 use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
+use super::handover::hand_over;
 use super::install::{State, state};
 use super::sites::{self, table};
 use super::triggers::{self, Occasion};
@@ -26,6 +26,7 @@ use crate::recorder::{self, ring};
 use crate::ring::Ring;
 use crate::ring::counts;
 use crate::sys;
+use crate::sys::memory::Mapped;
 
 /// Whether the dump at exit was made. The end of the process would cut a later dump off.
 static OVER: AtomicBool = AtomicBool::new(false);
@@ -69,9 +70,34 @@ pub(crate) extern "C" fn at_exit() {
         }
         return;
     }
+    let ended = match sites::is_mine() {
+        true => Err(CHANGING.into()),
+        false => by_dumper(|| end(ring)),
+    };
+    if let Err(why) = ended {
+        say_failed(&why);
+    }
+}
+
+/// The thread is about to change what is recorded, and a handler interrupted it.
+const CHANGING: &str = "a fault's handler interrupted a change of what is recorded";
+
+/// Has the dumper run `body`, without handlers of the program in the calling thread.
+fn by_dumper<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    let address = state().and_then(State::address);
+    match address {
+        // No handler of the program may interrupt this. If it called `exit`, it would wait for this dump for ever.
+        None => sys::signal::undisturbed(|| hand_over(body)),
+        // The program's signals must not wait for a slow peer.
+        Some(_) => hand_over(body),
+    }
+}
+
+/// The last dump of the process.
+fn end(ring: &Ring) {
     say_replaced();
     dumper::say_out_of_space(ring);
-    let result = if stream::is_begun() && !sites::is_mine() {
+    let result = if stream::is_begun() {
         stream::finish()
     } else {
         triggers::at_exit()
@@ -128,8 +154,7 @@ pub(crate) fn say_error(error: &Error, reason: &str) {
 fn ready() -> Result<(&'static Ring, &'static State), Error> {
     sys::process::notice_child();
     if sites::is_mine() {
-        let why = "a fault's handler interrupted a change of what is recorded";
-        return Err(Error::failed(why, "call it elsewhere"));
+        return Err(Error::failed(CHANGING, "call it elsewhere"));
     }
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return Err(Error::NothingRecorded(owned(
@@ -165,13 +190,7 @@ pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
             Ok(dump)
         })
     };
-    match state.address() {
-        // No handler of the program may interrupt this. If it forked, two processes would write. If it called
-        // `exit`, it would wait for this dump for ever.
-        None => sys::signal::undisturbed(dump),
-        // The program's signals must not wait for a slow peer.
-        Some(_) => dump(),
-    }
+    by_dumper(dump).map_err(Error::Failed)?
 }
 
 /// The error for a ring that somebody cut short.
@@ -240,8 +259,8 @@ pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     }
 }
 
-/// Writes a trace into a file without a name, whose cursor is then at its beginning. The trace has no number.
-pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
+/// Makes a trace in a file without a name, and maps it. The trace has no number.
+pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
     let (ring, state) = ready()?;
     let target = state.config.format.0;
     if target.kind == Kind::Folder {
@@ -255,7 +274,8 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
         let mut info = trace_info(ring, state, reason);
         info.dump = None;
         let unnamed = to_write(ring, state, &info).to_unnamed(&std::env::temp_dir());
-        let (file, written) = unnamed.map_err(|error| {
+        let mapped = unnamed.and_then(|(file, written)| Ok((Mapped::of(&file)?, written)));
+        let (trace, written) = mapped.map_err(|error| {
             let place = format!(
                 "{}: no trace in a file without a name",
                 std::env::temp_dir().display()
@@ -266,10 +286,10 @@ pub(crate) fn dump_unnamed(reason: &str) -> Result<(File, Dump), Error> {
                 Some(error),
             ))
         })?;
-        Ok((file, told(PathBuf::new(), &info, target, written)))
+        Ok((trace, told(PathBuf::new(), &info, target, written)))
     };
     // As in `dump`, no handler of the program may interrupt this.
-    alone(|| sys::signal::undisturbed(write))
+    sys::signal::undisturbed(|| hand_over(|| alone(write))).map_err(Error::Failed)?
 }
 
 fn has_records(ring: &Ring) -> Result<(), Error> {

@@ -10,8 +10,8 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{dumper, dumping, install, last_thread, sites, stream, triggers};
-use crate::crash;
+use super::{dumper, dumping, handover, install, last_thread, sites, stream, triggers};
+use crate::{crash, messages};
 use crate::dump::schedule;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
@@ -129,6 +129,9 @@ fn forget() {
     sites::TABLE.in_child(forker);
     install::in_child(forker);
     dumping::in_child(forker);
+    sys::own_table::in_child();
+    handover::in_child(forker);
+    messages::in_child(forker);
     dumper::forget();
     triggers::in_child(forker);
     last_thread::forget();

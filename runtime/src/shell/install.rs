@@ -22,6 +22,7 @@ use super::{
     connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream, triggers,
     waits,
 };
+use super::handover::hand_over;
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};
@@ -36,6 +37,7 @@ use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
 use crate::sys::lock::{Lasting, Lock};
+use crate::sys::notes;
 
 /// The state that does not change once the recorder is up.
 pub(crate) struct State {
@@ -152,7 +154,11 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
         return Ok(());
     }
     // If a handler forked meanwhile, the child would go on with objects of its parent.
-    sys::signal::undisturbed(|| bring_up(config))?;
+    let up = sys::signal::undisturbed(|| bring_up(config));
+    if up.is_err() {
+        dumper::give_up();
+    }
+    up?;
     UP.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -163,6 +169,9 @@ const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
     // This comes first, because a fork must not divide the steps below.
     fork::watch();
+    let known = STATE.get().map(|state| &state.config);
+    let address = known.or(config.as_ref()).and_then(|of| of.address.as_ref());
+    dumper::start(address.is_some_and(stream::is_stdout) && !sys::process::is_fork_child())?;
     if let (None, Some(config)) = (STATE.get(), config) {
         if let Some(folder) = config.output.missing_folder() {
             return Err(Failure::new(
@@ -179,7 +188,13 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
         if let Some(note) = &config.format_note {
             messages::warn(format_args!("{note}"));
         }
-        let chosen = clock::choose(config.clock);
+        // The loader's lock may be taken, so this is not handed over.
+        let build_id = notes::build_id().unwrap_or_default();
+        let look = || {
+            let identity = identity::gather(&config, build_id);
+            (clock::choose(config.clock), identity)
+        };
+        let (chosen, identity) = hand_over(look)?;
         if let Some(note) = &chosen.note {
             messages::warn(format_args!("{note}"));
         }
@@ -195,7 +210,6 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
             recorder::sample::set(config.sample);
             table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
         }
-        let identity = identity::gather(&config);
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(last_thread::on_thread_end) {
             messages::info(format_args!(
@@ -225,11 +239,17 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
         return Err("the recorder is not up".into());
     };
     if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
-        connection::prepare(address)?;
+        hand_over(|| connection::prepare(address))??;
     }
     match process_ring::ring_or_make() {
         Some(ring) => table().publish(ring),
-        None => new_ring(state)?,
+        None => {
+            if state.config.sched {
+                schedule::look_at_modules();
+            }
+            let thread = sys::thread::tid();
+            hand_over(|| new_ring(state, thread))??;
+        }
     }
     let found = {
         // The loader's lock is taken inside ours. A fork would leave the loader's lock locked in the child.
@@ -257,13 +277,14 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
     }
     panics::watch();
     last_thread::watch_main();
-    dumper::start(!sys::process::is_fork_child());
+    dumper::go_on();
     // A child of a fork has no stream, because its parent has it.
     if state.config.mode == Mode::Stream
         && !sys::process::is_fork_child()
         && !state.output().is_null()
     {
-        stream::start();
+        // The thread shares the descriptor table of its maker.
+        hand_over(stream::start)?;
     }
     messages::info(format_args!(
         "recording with {}, {} KiB per thread",
@@ -303,10 +324,8 @@ fn prepare_for_crashes(state: &State) {
     }
 }
 
-/// Makes the ring and publishes it.
-// Out of line, because all of this runs on the stack of the program.
-#[inline(never)]
-fn new_ring(state: &'static State) -> Result<(), Failure> {
+/// Makes the ring and publishes it. `thread` is the one that brings the recorder up.
+fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
     let make_folders = makes_ring_folder(config);
@@ -315,7 +334,6 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
     let path = match template {
         [] => None,
         template => {
-            // It is on the heap, because the program's stack may be small.
             let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
                 .leak()
                 .try_into()
@@ -373,7 +391,7 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
         .clock_flags
         .store(state.clock_flags(), Ordering::Relaxed);
     if config.sched {
-        record_states(&ring);
+        record_states(&ring, thread);
     }
     ring.set_program(&state.program);
     ring.set_identity(state.identity.as_bytes());
@@ -385,10 +403,9 @@ fn new_ring(state: &'static State) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Begins to record when threads run and wait. Says if that can't be had.
-#[inline(never)]
-fn record_states(ring: &Ring) {
-    let (how, error) = match schedule::begin(ring) {
+/// Begins to record when a thread, and those that it makes, run and wait. Says if that can't be had.
+fn record_states(ring: &Ring, thread: u32) {
+    let (how, error) = match schedule::begin(ring, thread) {
         Some(schedule::Source::Switches) => return,
         Some(schedule::Source::Sums(error)) => {
             ("only its sums for each thread are recorded", error)

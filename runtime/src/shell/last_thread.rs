@@ -6,17 +6,34 @@
 //! thread may also leave alone, by `pthread_exit` or by the `exit` system call. The kernel then keeps it as a
 //! zombie until all other threads are gone. After `pthread_exit` the destructor of a key notifies the recorder.
 //! The system call notifies nobody, so the dumper looks from time to time.
+//!
+//! The C library ends the process in the last thread that it knows: it calls `exit`, which writes what the program's
+//! streams hold back. The dumper can't do that, because it has a descriptor table of its own. So a main thread that leaves
+//! by `pthread_exit` makes a *last thread*, which shares the program's table and waits until the dumper has ended.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::fs;
 
-use crate::{crash, recorder, sys};
+use super::{dumper, stream};
+use crate::sys::signal::Mask;
+use crate::{crash, messages, recorder, sys};
 
 /// The names of the recorder's threads. Another copy of the recorder may have such threads too.
 pub(crate) const DUMPER: &CStr = c"fdr-dumper";
 pub(crate) const STREAM: &CStr = c"fdr-stream";
+const LAST: &CStr = c"fdr-last";
+
+/// The state of the last thread.
+static LAST_STATE: AtomicU32 = AtomicU32::new(NONE);
+const NONE: u32 = 0;
+const WAITS: u32 = 1;
+const MAY_END: u32 = 2;
+const MAY_END_WITH_STATUS: u32 = 3;
+
+/// Changes with the state.
+static CHANGED: AtomicU32 = AtomicU32::new(0);
 
 /// The longest pause between two looks.
 const LONGEST_NS: u64 = 1_000_000_000;
@@ -41,7 +58,7 @@ pub(crate) fn watch_main() {
 }
 
 /// The C library calls this when a thread ends by `pthread_exit` or by returning. `value` is the value that
-/// `set_end_value` stored. Async-signal-safe.
+/// `set_end_value` stored. Async-signal-safe, except in the main thread.
 pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     if !recorder::on_thread_end(value as usize) {
         return;
@@ -50,6 +67,7 @@ pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
     let is_main = sys::thread::tid() == sys::process::pid();
     if is_main {
         MAIN_LEFT.store(true, Ordering::Relaxed);
+        start();
     }
     if is_main || MAIN_LEFT.load(Ordering::Relaxed) {
         ENDING.store(true, Ordering::Relaxed);
@@ -62,6 +80,63 @@ pub(crate) extern "C" fn on_thread_end(value: *mut libc::c_void) {
 pub(crate) fn forget() {
     MAIN_LEFT.store(false, Ordering::Relaxed);
     ENDING.store(false, Ordering::Relaxed);
+    LAST_STATE.store(NONE, Ordering::Relaxed);
+}
+
+/// Makes the last thread.
+fn start() {
+    if !dumper::is_running() {
+        return;
+    }
+    LAST_STATE.store(WAITS, Ordering::Release);
+    let spawned = sys::signal::with_all_blocked(|programs| {
+        let body = Box::new(move || wait_for_end(programs));
+        sys::thread::spawn(LAST, 64 * 1024, body)
+    });
+    if spawned.is_err() {
+        LAST_STATE.store(NONE, Ordering::Release);
+    }
+}
+
+/// The work of the last thread.
+fn wait_for_end(programs: Mask) {
+    let state = loop {
+        let seen = CHANGED.load(Ordering::Acquire);
+        match LAST_STATE.load(Ordering::Acquire) {
+            WAITS => sys::thread::wait(&CHANGED, seen, None),
+            other => break other,
+        }
+    };
+    // The C library must know no other thread by now.
+    while dumper::exists() {
+        sys::thread::give_way();
+    }
+    messages::print_left();
+    end(programs, state == MAY_END_WITH_STATUS);
+}
+
+/// The dumper calls this when the program's last thread is gone and the last dump is made. It ends the process, or has the
+/// last thread do that when the dumper has ended.
+pub(crate) fn end_process(programs: Mask, looks: &Looks) {
+    let state = match looks.others_seen {
+        false => MAY_END_WITH_STATUS,
+        true => MAY_END,
+    };
+    let waits = LAST_STATE.compare_exchange(WAITS, state, Ordering::AcqRel, Ordering::Relaxed);
+    match waits {
+        Ok(_) => sys::thread::wake(&CHANGED),
+        Err(_) => end(programs, !looks.others_seen),
+    }
+}
+
+fn end(programs: Mask, has_status: bool) {
+    if stream::is_running() {
+        // A peer delays the stream, and the thread of the stream would delay the end.
+        sys::process::exit();
+    }
+    // `exit` calls functions of the program, with the program's own signal mask.
+    programs.restore();
+    end_as_last(has_status);
 }
 
 /// Ends the calling thread as the last one of the process. The exit status is the one that the process would
@@ -71,10 +146,10 @@ pub(crate) fn forget() {
 /// thread that it knows. That is this thread, which returns. If the main thread left by the system call and was
 /// the last one, its status counts. Since Linux 5.17 the kernel takes the status of the thread that ends last.
 /// The status of another thread that left by the system call is unknown, so it counts as 0.
-pub(crate) fn end_as_last(looks: &Looks) {
+fn end_as_last(has_status: bool) {
     let status = main_field(EXIT_STATUS).and_then(|status| status.parse::<i32>().ok());
     let status = status.map_or(0, |status| status >> 8 & 0xff);
-    if status != 0 && !looks.others_seen {
+    if status != 0 && has_status {
         sys::thread::exit(status);
     }
 }
@@ -150,7 +225,7 @@ fn main_field(field: usize) -> Option<String> {
 /// Whether a thread with this name, as the kernel gives it, is a recorder's.
 fn is_recorders(name: &str) -> bool {
     let name = name.trim_ascii_end().as_bytes();
-    name == DUMPER.to_bytes() || name == STREAM.to_bytes()
+    [DUMPER, STREAM, LAST].iter().any(|of| name == of.to_bytes())
 }
 
 /// Whether every thread except the main one is a recorder's. A thread that is made meanwhile comes later in the

@@ -14,6 +14,7 @@ pub(crate) mod dumper;
 pub(crate) mod dumping;
 pub(crate) mod fork;
 pub(crate) mod guest;
+pub(crate) mod handover;
 mod identity;
 pub(crate) mod install;
 pub(crate) mod last_thread;

@@ -35,6 +35,10 @@ pub(crate) fn is_of_children(address: &Address) -> bool {
     match *address {}
 }
 
+pub(crate) fn is_stdout(address: &Address) -> bool {
+    match *address {}
+}
+
 pub(crate) fn name(address: &Address) -> String {
     match *address {}
 }

@@ -15,8 +15,9 @@ use std::time::Duration;
 use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
+use super::handover::hand_over;
 use super::install::{self, State};
-use super::sites::table;
+use super::sites::{self, table};
 use super::{dumper, dumping};
 use crate::api::Error;
 use crate::recorder::{self, watch};
@@ -278,34 +279,36 @@ pub(crate) fn take_signal() -> bool {
     true
 }
 
-/// Dumps because of a panic, in the thread that panics, or later if there is a post-roll. `reason` is the panic in
-/// words.
+/// Dumps because of a panic of the calling thread, or later if there is a post-roll. `reason` is the panic in words.
 pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
     let is = |of: &Trigger| of.event == Event::Panic;
-    let Some(number) = triggers().iter().position(is) else {
+    let Some((number, trigger)) = triggers().iter().enumerate().find(|(_, of)| is(of)) else {
         return;
     };
+    sys::process::notice_child();
+    // A thread that panics while it changes what is recorded gets no dump, because the dumper would wait for it.
+    if sites::is_mine() {
+        return;
+    }
+    let due = Due {
+        thread: Some(sys::thread::tid()),
+        ..Due::because(reason())
+    };
+    let take = || {
+        let mut progress = progress()?;
+        let armed = progress.armed.get_mut(number)?;
+        let fires = armed.fire(trigger, clock::monotonic_raw_ns(), || due);
+        let is_now = fires && trigger.post_roll.is_zero();
+        Some(is_now && progress.dump(number, u64::MAX))
+    };
     // No handler of the program may interrupt this, as in a dump.
-    undisturbed(|| {
-        sys::process::notice_child();
-        let (Some(mut progress), Some(trigger)) = (progress(), triggers().get(number)) else {
-            return;
-        };
-        let now_ns = clock::monotonic_raw_ns();
-        let armed = progress.armed.get_mut(number);
-        let due = || Due {
-            thread: Some(sys::thread::tid()),
-            ..Due::because(reason())
-        };
-        if !armed.is_some_and(|armed| armed.fire(trigger, now_ns, due)) {
-            return;
-        }
-        if !trigger.post_roll.is_zero() {
-            sys::thread::wake_dumper();
-        } else if progress.dump(number, u64::MAX) {
-            crash::panic_was_dumped();
-        }
-    });
+    let dumped = undisturbed(|| hand_over(take));
+    if let Ok(Some(true)) = dumped {
+        crash::panic_was_dumped();
+    }
+    if !trigger.post_roll.is_zero() {
+        sys::thread::wake_dumper();
+    }
 }
 
 /// Looks whether a trigger fires, and makes the dumps that are due. Returns how long the dumper may sleep. `None` if

@@ -1,24 +1,23 @@
-//! Files: making the ring file, giving it space, and writing a line to stderr. This file must never use a
-//! descriptor number that is no longer ours.
+//! Files: making the ring file, giving it space, and writing a line to stderr. A descriptor of this file is valid only in
+//! the thread that opened it, because that thread has a descriptor table of its own (`own_table`).
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
 use std::fs::File;
 use std::io::Read;
-use std::os::fd::{FromRawFd, IntoRawFd};
 
-/// An open file of ours. It is not closed on drop, because the ring's file stays open as long as the process
-/// lives.
+use super::own_table;
+
+/// An open file in the descriptor table of one thread of ours. It is not closed on drop, because the ring's file stays
+/// open as long as that thread lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     fd: i32,
+    /// The thread. 0 = the file is closed, and only its identity is left.
+    thread: u32,
     device: u64,
     inode: u64,
 }
-
-/// Our descriptors are moved to numbers from this one on. Some programs rely on low numbers or close a range of
-/// them.
-const HIGH_DESCRIPTOR: i32 = 700;
 
 /// The rights of files: only their owner may read and write them.
 const OWNER: libc::mode_t = 0o600;
@@ -26,28 +25,31 @@ const OWNER: libc::mode_t = 0o600;
 /// How long a line waits for room on stderr, ns. It is short, because the program itself would not have waited.
 const PATIENCE_NS: libc::c_long = 100_000_000;
 
-/// Makes a file that must not exist, readable and writable by its owner alone. It follows no link.
-/// Async-signal-safe.
+/// Makes a file that must not exist, readable and writable by its owner alone. It follows no link. The calling thread has
+/// a descriptor table of its own. Async-signal-safe.
 pub(crate) fn create(path: &CStr) -> Result<Descriptor, i32> {
-    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-    let low = loop {
+    let fd = open(path, libc::O_CREAT | libc::O_EXCL)?;
+    // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
+    // SAFETY: this is a plain system call on a descriptor that was just opened.
+    unsafe { libc::fchmod(fd, OWNER) };
+    let made = Descriptor::of(fd);
+    if made.is_err() {
+        unlink(path);
+    }
+    made
+}
+
+/// Opens a file for reading and writing, but no link.
+fn open(path: &CStr, how: i32) -> Result<i32, i32> {
+    let flags = libc::O_RDWR | libc::O_NOFOLLOW | libc::O_CLOEXEC | how;
+    loop {
         // SAFETY: `path` is NUL-terminated. The mode is passed as open(2) needs it with O_CREAT.
-        let low = unsafe { libc::open(path.as_ptr(), flags, OWNER as libc::c_uint) };
-        match low {
-            0.. => break low,
+        let fd = unsafe { libc::open(path.as_ptr(), flags, OWNER as libc::c_uint) };
+        match fd {
+            0.. => return Ok(fd),
             _ if super::errno() == libc::EINTR => {}
             _ => return Err(super::errno()),
         }
-    };
-    // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
-    // SAFETY: this is a plain system call on a descriptor that was just opened.
-    unsafe { libc::fchmod(low, OWNER) };
-    let Some(fd) = raise(low) else {
-        return Err(give_up(path, low));
-    };
-    match identity(fd) {
-        Some((device, inode)) => Ok(Descriptor { fd, device, inode }),
-        None => Err(give_up(path, fd)),
     }
 }
 
@@ -74,110 +76,66 @@ pub(crate) fn make_folders(path: &mut [u8]) -> Result<(), i32> {
     made
 }
 
-/// Moves a descriptor of ours to a high number. It must not be one of the first three, because a program that
-/// has closed those would print into our file. `None` if it can't be moved. Async-signal-safe.
-fn raise(low: i32) -> Option<i32> {
-    let high = [HIGH_DESCRIPTOR, 3].into_iter().find_map(|least| {
-        // SAFETY: this is a plain system call on a descriptor that the caller just opened.
-        let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, least) };
-        (high >= 0).then_some(high)
-    });
-    match high {
-        Some(high) => {
-            // SAFETY: `low` is ours and no longer needed.
-            unsafe { shut(low) };
-            Some(high)
-        }
-        None => (low > libc::STDERR_FILENO).then_some(low),
-    }
-}
-
-/// Removes a file that was just made. Returns errno.
-fn give_up(path: &CStr, fd: i32) -> i32 {
-    let error = super::errno();
-    // SAFETY: `create` opened the descriptor, and nobody else gets it.
-    unsafe { shut(fd) };
-    unlink(path);
-    error
-}
-
-/// # Safety
-/// The descriptor is ours and no longer used.
-unsafe fn shut(fd: i32) {
-    // SAFETY: the caller promises that. It is not `close`, because a thread may be cancelled in there.
-    unsafe { libc::syscall(libc::SYS_close, fd) };
-}
-
-fn identity(fd: i32) -> Option<(u64, u64)> {
-    let (device, inode, _) = stat(fd)?;
-    Some((device, inode))
-}
-
 /// Device, inode and length.
 #[inline(never)]
-fn stat(fd: i32) -> Option<(u64, u64, u64)> {
+fn stat(call: impl FnOnce(*mut libc::stat) -> i32) -> Option<(u64, u64, u64)> {
     // SAFETY: all zeros is a valid `stat`.
     let mut stat: libc::stat = unsafe { core::mem::zeroed() };
-    // SAFETY: `stat` is valid for writing.
-    let result = unsafe { libc::fstat(fd, &raw mut stat) };
+    let result = call(&raw mut stat);
     (result == 0).then_some((stat.st_dev as u64, stat.st_ino as u64, stat.st_size as u64))
 }
 
 impl Descriptor {
-    /// Takes over a descriptor that was just opened. Closes it if that fails.
-    ///
-    /// # Errors
-    /// errno.
-    pub(crate) fn adopt(low: i32) -> Result<Descriptor, i32> {
-        let fd = raise(low).unwrap_or(low);
-        if let Some((device, inode)) = identity(fd).filter(|_| fd > libc::STDERR_FILENO) {
-            return Ok(Descriptor { fd, device, inode });
-        }
-        let error = super::errno();
-        // SAFETY: the descriptor was given to us, and nobody else gets it.
-        unsafe { shut(fd) };
-        Err(error)
-    }
-
-    #[cfg(feature = "stream")]
-    /// A second descriptor of the file that the program's own `fd` stands for.
-    ///
-    /// # Errors
-    /// errno.
-    pub(crate) fn second(fd: i32) -> Result<Descriptor, i32> {
-        // SAFETY: this is a plain system call, and `fd` stays as it is.
-        let high = unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) };
-        if high < 0 {
-            return Err(super::errno());
-        }
-        Descriptor::adopt(high)
-    }
-
-    /// A descriptor that is closed if no others are left. Async-signal-safe.
-    pub(crate) fn spare() -> Option<Descriptor> {
-        // SAFETY: the name is NUL-terminated. The call is made by number, because older C libraries have no
-        // function for it.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_memfd_create,
-                c"fdr-spare".as_ptr(),
-                libc::MFD_CLOEXEC,
-            )
+    /// Takes over a descriptor that was just opened.
+    fn of(fd: i32) -> Result<Descriptor, i32> {
+        // SAFETY: a plain system call on a descriptor that was just opened.
+        let Some((device, inode, _)) = stat(|place| unsafe { libc::fstat(fd, place) }) else {
+            let error = super::errno();
+            super::raw::close(fd);
+            return Err(error);
         };
-        Descriptor::adopt(i32::try_from(fd).ok().filter(|&fd| fd >= 0)?).ok()
+        let thread = super::raw::thread();
+        Ok(Descriptor {
+            fd,
+            thread,
+            device,
+            inode,
+        })
+    }
+
+    /// Opens the file a second time, at the path at which it was made. The calling thread has a descriptor table of its
+    /// own. Async-signal-safe.
+    ///
+    /// # Errors
+    /// errno. ESTALE: another file has the path.
+    pub(crate) fn again(&self, path: &CStr) -> Result<Descriptor, i32> {
+        let file = Descriptor::of(open(path, 0)?)?;
+        if (file.device, file.inode) != (self.device, self.inode) {
+            file.close();
+            return Err(libc::ESTALE);
+        }
+        Ok(file)
+    }
+
+    /// Whether the calling thread has the file open. Async-signal-safe.
+    pub(crate) fn is_mine(&self) -> bool {
+        self.thread != 0 && self.thread == super::raw::thread()
+    }
+
+    /// The file without its descriptor, which ends with the thread that has it.
+    pub(crate) fn closed(self) -> Descriptor {
+        Descriptor {
+            fd: -1,
+            thread: 0,
+            ..self
+        }
     }
 
     pub(crate) fn raw(&self) -> i32 {
         self.fd
     }
 
-    #[cfg(feature = "stream")]
-    /// The number by which the kernel knows the file, within its device.
-    pub(crate) fn inode(&self) -> u64 {
-        self.inode
-    }
-
-    /// Locks the file as long as any process has this descriptor. A process in another container can't see
+    /// Locks the file as long as any process has it open or mapped. A process in another container can't see
     /// ours, but it sees the lock. If the file can't be locked, it stays unlocked. Async-signal-safe.
     pub(crate) fn lock(&self) {
         /// Another process may test the lock for a moment.
@@ -192,24 +150,18 @@ impl Descriptor {
         }
     }
 
-    #[cfg(feature = "stream")]
-    /// Closes the number if it still stands for that file. Async-signal-safe.
-    pub(crate) fn close_if(fd: i32, inode: u64) {
-        if identity(fd).is_some_and(|(_, now)| now == inode) {
-            // SAFETY: it is our descriptor, because its identity is ours.
-            unsafe { shut(fd) };
-        }
-    }
-
-    /// Whether the number still stands for our file. A program may close every descriptor that it does not
-    /// know, and open its own file under that number. Async-signal-safe.
-    pub(crate) fn still_ours(&self) -> bool {
-        self.length().is_some()
-    }
-
-    /// The file's length, if the number still stands for the file. Async-signal-safe.
+    /// The file's length. Async-signal-safe.
     pub(crate) fn length(&self) -> Option<u64> {
-        let (device, inode, length) = stat(self.fd)?;
+        // SAFETY: a plain system call on a descriptor of the calling thread.
+        let found = stat(|place| unsafe { libc::fstat(self.fd, place) });
+        found.map(|(_, _, length)| length)
+    }
+
+    /// The length of the file at that path, if it is this file. No descriptor is needed. Async-signal-safe.
+    pub(crate) fn length_at(&self, path: &CStr) -> Option<u64> {
+        // SAFETY: `path` is NUL-terminated.
+        let found = stat(|place| unsafe { libc::lstat(path.as_ptr(), place) });
+        let (device, inode, length) = found?;
         ((device, inode) == (self.device, self.inode)).then_some(length)
     }
 
@@ -303,12 +255,9 @@ impl Descriptor {
         Ok(())
     }
 
-    /// Closes it, unless the number stands for another file by now. Async-signal-safe.
+    /// Closes it. Async-signal-safe.
     pub(crate) fn close(self) {
-        if self.still_ours() {
-            // SAFETY: the descriptor is ours, and `self` is not used afterwards.
-            unsafe { shut(self.fd) };
-        }
+        super::raw::close(self.fd);
     }
 }
 
@@ -341,50 +290,69 @@ pub(crate) fn kernel_text(path: &str) -> Option<String> {
     }
 }
 
-/// Turns a file into its descriptor. [`take`] takes the descriptor over.
-pub(crate) fn give(file: File) -> i32 {
-    file.into_raw_fd()
-}
-
-/// Takes over a descriptor of [`give`], once.
-pub(crate) fn take(descriptor: i32) -> File {
-    // SAFETY: as above: [`give`] made the descriptor, and nobody else has taken it.
-    unsafe { File::from_raw_fd(descriptor) }
-}
-
 /// Removes a file. It is no error if the file does not exist. Async-signal-safe.
 pub(crate) fn unlink(path: &CStr) {
     // SAFETY: `path` is NUL-terminated.
     unsafe { libc::unlink(path.as_ptr()) };
 }
 
-/// Writes to stderr. One call writes as much as a pipe takes at once, so lines of several threads do not mix.
-/// Text that finds no room in time is left out. Async-signal-safe.
-pub(crate) fn stderr(mut text: &[u8]) {
+/// Writes to the program's stderr. One call writes as much as a pipe takes at once, so lines of several threads do not
+/// mix. Text that finds no room in time is left out. False: the calling thread has a descriptor table of its own, and
+/// can't get at the program's stderr. Async-signal-safe.
+pub(crate) fn stderr(text: &[u8]) -> bool {
     let saved = super::errno();
-    let write = || {
-        while !text.is_empty() && stderr_has_room() {
-            let count = text.len().min(libc::PIPE_BUF);
-            // SAFETY: `text` is valid for reading its length. There is no place to report a failure.
-            let done = unsafe { libc::write(libc::STDERR_FILENO, text.as_ptr().cast(), count) };
-            match usize::try_from(done) {
-                Ok(done) => text = text.get(done..).unwrap_or(&[]),
-                Err(_) if super::errno() == libc::EINTR => {}
-                Err(_) => return,
-            }
-        }
+    let has_own = own_table::has_own_table();
+    let fd = match has_own {
+        true => programs_stderr(),
+        false => Some(libc::STDERR_FILENO),
     };
-    // Without this a program in the background of a terminal would be stopped.
-    super::signal::held_back(libc::SIGPIPE, || {
-        super::signal::held_back(libc::SIGTTOU, write);
-    });
+    if let Some(fd) = fd {
+        // Without this a program in the background of a terminal would be stopped.
+        super::signal::held_back(libc::SIGPIPE, || {
+            super::signal::held_back(libc::SIGTTOU, || write_in_time(fd, text));
+        });
+        if has_own {
+            super::raw::close(fd);
+        }
+    }
     super::set_errno(saved);
+    fd.is_some()
 }
 
-/// Whether stderr takes bytes, or reports at once that it never will.
-fn stderr_has_room() -> bool {
+fn write_in_time(fd: i32, mut text: &[u8]) {
+    while !text.is_empty() && has_room(fd) {
+        let count = text.len().min(libc::PIPE_BUF);
+        // SAFETY: `text` is valid for reading its length. There is no place to report a failure.
+        let done = unsafe { libc::write(fd, text.as_ptr().cast(), count) };
+        match usize::try_from(done) {
+            Ok(done) => text = text.get(done..).unwrap_or(&[]),
+            Err(_) if super::errno() == libc::EINTR => {}
+            Err(_) => return,
+        }
+    }
+}
+
+/// What the program has as its stderr now, as a descriptor of the calling thread's own table. It is not kept, because
+/// a program that leaves its terminal must leave it altogether. Linux 5.6. `None`: it can't be had.
+#[inline(never)]
+fn programs_stderr() -> Option<i32> {
+    let pid = super::process::pid();
+    // SAFETY: plain system calls. The calls are made by number, because older C libraries have no functions for them.
+    let fd = unsafe {
+        let process = libc::syscall(libc::SYS_pidfd_open, pid, 0);
+        let fd = libc::syscall(libc::SYS_pidfd_getfd, process, libc::STDERR_FILENO, 0);
+        if process >= 0 {
+            super::raw::close(process as i32);
+        }
+        fd
+    };
+    i32::try_from(fd).ok().filter(|&fd| fd >= 0)
+}
+
+/// Whether a descriptor takes bytes, or reports at once that it never will.
+fn has_room(fd: i32) -> bool {
     let mut stderr = libc::pollfd {
-        fd: libc::STDERR_FILENO,
+        fd,
         events: libc::POLLOUT,
         revents: 0,
     };

@@ -1,6 +1,10 @@
 //! Mappings: a long reservation of addresses, and files and anonymous memory that are mapped into it. This file
 //! must never replace a mapping of the program.
 
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+
 /// Reserves `length` bytes of addresses, aligned to `align` (a power of two, at least a page). They can't be
 /// read or written yet. Async-signal-safe.
 pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
@@ -109,6 +113,58 @@ pub(crate) fn empty_in_children(memory: &mut [u8]) {
     };
 }
 
+/// A file that was mapped for reading. It needs no descriptor.
+#[derive(Debug)]
+pub(crate) struct Mapped {
+    at: usize,
+    length: usize,
+}
+
+impl Mapped {
+    /// Maps all of a file that nobody else has.
+    ///
+    /// # Errors
+    /// The file is empty, or the system maps nothing more.
+    pub(crate) fn of(file: &File) -> io::Result<Mapped> {
+        let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
+        // SAFETY: the kernel chooses addresses that nobody uses.
+        let at = unsafe { libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let at = at.expose_provenance();
+        Ok(Mapped { at, length })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        let at = core::ptr::with_exposed_provenance(self.at);
+        // SAFETY: the bytes are mapped as long as this value lives, and nobody writes to the file.
+        unsafe { core::slice::from_raw_parts(at, self.length) }
+    }
+
+    /// Its place as text, for another copy of the recorder in this process. [`Mapped::taken`] takes it over.
+    pub(crate) fn given(self) -> String {
+        let text = format!("{} {}", self.at, self.length);
+        core::mem::forget(self);
+        text
+    }
+
+    /// Takes over what [`Mapped::given`] gave, once.
+    pub(crate) fn taken(at: &str, length: &str) -> Option<Mapped> {
+        let (at, length) = (at.parse().ok()?, length.parse().ok()?);
+        Some(Mapped { at, length })
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        let at = core::ptr::with_exposed_provenance_mut(self.at);
+        // SAFETY: the mapping is this value's own.
+        unsafe { libc::munmap(at, self.length) };
+    }
+}
+
 /// The alignment of mappings: the largest page that exists.
 const ALIGNMENT: usize = 64 * 1024;
 
@@ -150,10 +206,29 @@ pub(crate) fn read_ahead(at: *mut u8, length: usize) {
     unsafe { libc::madvise(at.cast(), length, libc::MADV_WILLNEED) };
 }
 
-/// Brings pages into memory, so their first use is no page fault. It is a hint, so failure does no harm.
-pub(crate) fn prefault(at: *mut u8, length: usize) {
-    /// New in Linux 5.14. An older kernel answers EINVAL.
+/// Brings pages into memory, so their first use is no page fault. Pages of a file get space on the disk. `at` is the
+/// beginning of a page. Async-signal-safe. May change errno.
+///
+/// # Errors
+/// errno. EFAULT: a use of the pages would raise SIGBUS, because there is no space or because the file is shorter.
+/// EINVAL: a kernel before Linux 5.14.
+pub(crate) fn populate(at: *mut u8, length: usize) -> Result<(), i32> {
     const MADV_POPULATE_WRITE: i32 = 23;
-    // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
-    unsafe { libc::madvise(at.cast(), length, MADV_POPULATE_WRITE) };
+    loop {
+        // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
+        match unsafe { libc::madvise(at.cast(), length, MADV_POPULATE_WRITE) } {
+            0 => return Ok(()),
+            _ if super::errno() == libc::EINTR => {}
+            _ => return Err(super::errno()),
+        }
+    }
+}
+
+/// Makes a part of a mapping inaccessible. It keeps its contents. Async-signal-safe.
+///
+/// # Safety
+/// `at .. at + length` lies in a mapping of ours, and nobody uses that part.
+pub(crate) unsafe fn forbid(at: *mut u8, length: usize) {
+    // SAFETY: as the caller vouches.
+    unsafe { libc::mprotect(at.cast(), length, libc::PROT_NONE) };
 }

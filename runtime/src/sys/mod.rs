@@ -5,10 +5,12 @@
 
 pub(crate) mod action;
 pub(crate) mod file;
+pub(crate) mod handover;
 pub(crate) mod lock;
 pub(crate) mod memory;
 pub(crate) mod modules;
 pub(crate) mod notes;
+pub(crate) mod own_table;
 pub(crate) mod perf;
 pub(crate) mod process;
 pub(crate) mod raw;

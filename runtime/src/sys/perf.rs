@@ -152,14 +152,15 @@ pub(crate) fn cpus() -> usize {
     usize::try_from(cpus).unwrap_or(1).max(1)
 }
 
-/// Has the kernel note this of the calling thread, and of all threads that it makes from now on, on that CPU.
+/// Has the kernel note this of a thread of this process, and of all threads that it makes from now on, on that CPU. The
+/// calling thread has a descriptor table of its own.
 ///
 /// # Errors
 /// The errno. ENODEV: there is no such CPU now.
-pub(crate) fn watch(cpu: usize, watched: Watched) -> Result<Buffer, i32> {
-    let fd = open(cpu, watched, INHERIT_THREAD).or_else(|error| match error {
+pub(crate) fn watch(thread: u32, cpu: usize, watched: Watched) -> Result<Buffer, i32> {
+    let fd = open(thread, cpu, watched, INHERIT_THREAD).or_else(|error| match error {
         // An older kernel. `drain` tells whose events are of this process.
-        libc::EINVAL | libc::E2BIG => open(cpu, watched, 0),
+        libc::EINVAL | libc::E2BIG => open(thread, cpu, watched, 0),
         other => Err(other),
     })?;
     let mut mapped = Err(libc::EPERM);
@@ -174,7 +175,7 @@ pub(crate) fn watch(cpu: usize, watched: Watched) -> Result<Buffer, i32> {
     mapped
 }
 
-fn open(cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
+fn open(thread: u32, cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
     let (count, period) = watched.counted();
     let (records, sample) = match watched {
         Watched::Switches => (TASK | CONTEXT_SWITCH, SAMPLE),
@@ -195,7 +196,7 @@ fn open(cpu: usize, watched: Watched, also: u64) -> Result<i32, i32> {
         libc::syscall(
             libc::SYS_perf_event_open,
             attributes.as_ptr(),
-            0,
+            thread,
             cpu,
             -1,
             CLOSE_ON_EXEC,

@@ -105,6 +105,25 @@ pub(crate) fn create(path: &CStr) -> Result<i32> {
     Ok(fd as i32)
 }
 
+/// Device and inode of an open file.
+pub(crate) fn identity(fd: i32) -> Result<(u32, u32, u64)> {
+    // SAFETY: all zeros is a valid `statx`.
+    let mut found: libc::statx = unsafe { core::mem::zeroed() };
+    let [fd, path] = [fd as usize, c"".as_ptr() as usize];
+    let how = libc::AT_EMPTY_PATH as usize;
+    let [what, place] = [libc::STATX_INO as usize, (&raw mut found) as usize];
+    // SAFETY: the path is NUL-terminated, and the place may be written.
+    check(unsafe { call(libc::SYS_statx, [fd, path, how, what, place, 0]) })?;
+    Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
+}
+
+/// Writes to a file at an offset. Returns how many bytes were taken.
+pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: u64) -> Result<usize> {
+    let [fd, start, count] = [fd as usize, bytes.as_ptr() as usize, bytes.len()];
+    // SAFETY: the bytes may be read.
+    check(unsafe { call(libc::SYS_pwrite64, [fd, start, count, offset as usize, 0, 0]) })
+}
+
 /// Writes to a descriptor. Returns how many bytes were taken.
 pub(crate) fn write(fd: i32, bytes: &[u8]) -> Result<usize> {
     let [fd, start, count] = [fd as usize, bytes.as_ptr() as usize, bytes.len()];
@@ -133,6 +152,139 @@ pub(crate) fn has_room(fd: i32, patience_ns: i64) -> bool {
 pub(crate) fn close(fd: i32) {
     // SAFETY: the number is the caller's own, and nothing else uses it.
     unsafe { call(libc::SYS_close, [fd as usize, 0, 0, 0, 0, 0]) };
+}
+
+/// Closes every descriptor from `first` on. `apart`: the calling thread first leaves the descriptor table that it
+/// shares, and none of these descriptors is copied into its own one. New in Linux 5.9.
+pub(crate) fn close_from(first: u32, apart: bool) -> Result<()> {
+    /// `CLOSE_RANGE_UNSHARE`.
+    const APART: usize = 1 << 1;
+    const NUMBER: libc::c_long = 436;
+    let flags = if apart { APART } else { 0 };
+    let last = u32::MAX as usize;
+    // SAFETY: the caller has these descriptors for itself, or leaves the table.
+    check(unsafe { call(NUMBER, [first as usize, last, flags, 0, 0, 0]) }).map(|_| ())
+}
+
+/// Closes the descriptors from `first` to the limit, where the kernel can't do so in one step. At most
+/// [`MAX_CLOSED`] of them: others stay open until the thread ends.
+pub(crate) fn close_each_from(first: u32) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    let place = (&raw mut limit) as usize;
+    let [this, none, which] = [0, 0, libc::RLIMIT_NOFILE as usize];
+    // SAFETY: the place may be written.
+    unsafe { call(libc::SYS_prlimit64, [this, which, none, place, 0, 0]) };
+    for fd in first..(limit.rlim_cur as u32).min(MAX_CLOSED) {
+        close(fd as i32);
+    }
+}
+
+/// The most descriptors that are closed one by one.
+const MAX_CLOSED: u32 = 1 << 16;
+
+/// Gives the calling thread a copy of the descriptor table that it shares with others.
+pub(crate) fn unshare_descriptors() -> Result<()> {
+    let flags = libc::CLONE_FILES as usize;
+    // SAFETY: the call changes nothing in other threads.
+    check(unsafe { call(libc::SYS_unshare, [flags, 0, 0, 0, 0, 0]) }).map(|_| ())
+}
+
+/// Opens the file that takes everything and has nothing. Without it, an empty file in memory.
+pub(crate) fn open_null() -> Result<i32> {
+    let [at, path] = [libc::AT_FDCWD as usize, c"/dev/null".as_ptr() as usize];
+    let flags = (libc::O_RDWR | libc::O_CLOEXEC) as usize;
+    // SAFETY: the path is NUL-terminated.
+    let opened = check(unsafe { call(libc::SYS_openat, [at, path, flags, 0, 0, 0]) });
+    let name = c"fdr-null".as_ptr() as usize;
+    let memory = libc::MFD_CLOEXEC as usize;
+    opened
+        // SAFETY: the name is NUL-terminated.
+        .or_else(|_| check(unsafe { call(libc::SYS_memfd_create, [name, memory, 0, 0, 0, 0]) }))
+        .map(|fd| fd as i32)
+}
+
+/// Runs `body` in a new thread of this process, and waits for its end. The two share the stack, the thread storage and
+/// the descriptor table. The C library does not know the thread. Returns the thread's id.
+///
+/// # Errors
+/// errno: there is no thread. If the kernel ends the thread before its time, this is no error.
+///
+/// # Safety
+/// `body` may be called with `argument`. No handler of the program may run meanwhile.
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+pub(crate) unsafe fn call_in_thread(
+    body: extern "C" fn(*mut libc::c_void),
+    argument: *mut libc::c_void,
+) -> Result<u32> {
+    // `CLONE_VFORK`: the calling thread sleeps until the new one has ended, so both may use the stack below here.
+    const FLAGS: usize = (libc::CLONE_VM
+        | libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SIGHAND
+        | libc::CLONE_THREAD
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_VFORK) as usize;
+    let answer: isize;
+    // SAFETY: the new thread begins behind the system call, with copies of all registers. It uses the stack below the
+    // frame of this function, whose contents the calling thread does not need (there is no red zone without
+    // `nostack`), and ends without a return.
+    #[cfg(target_arch = "x86_64")]
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "and rsp, -16",
+            "mov rdi, r13",
+            "call r12",
+            "mov eax, {exit}",
+            "xor edi, edi",
+            "syscall",
+            "ud2",
+            "2:",
+            exit = const libc::SYS_exit as i32,
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            in("rdi") FLAGS, in("rsi") 0_usize, in("rdx") 0_usize, in("r10") 0_usize, in("r8") 0_usize,
+            in("r12") body, in("r13") argument,
+            lateout("rcx") _, lateout("r11") _,
+        );
+    }
+    // SAFETY: as above.
+    #[cfg(target_arch = "aarch64")]
+    unsafe {
+        core::arch::asm!(
+            "svc 0",
+            "cbnz x0, 2f",
+            "mov x0, x21",
+            "blr x20",
+            "mov x8, {exit}",
+            "mov x0, 0",
+            "svc 0",
+            "brk 1",
+            "2:",
+            exit = const libc::SYS_exit as i32,
+            in("x8") libc::SYS_clone as usize,
+            inlateout("x0") FLAGS as isize => answer,
+            in("x1") 0_usize, in("x2") 0_usize, in("x3") 0_usize, in("x4") 0_usize,
+            in("x20") body, in("x21") argument,
+        );
+    }
+    check(answer).map(|thread| thread as u32)
+}
+
+/// As above: there is no such thread.
+///
+/// # Safety
+/// None is needed.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+pub(crate) unsafe fn call_in_thread(
+    _: extern "C" fn(*mut libc::c_void),
+    _: *mut libc::c_void,
+) -> Result<u32> {
+    Err(libc::ENOSYS)
 }
 
 /// Makes a folder into which only its owner may put anything.
@@ -216,6 +368,15 @@ pub(crate) type Signals = u64;
 pub(crate) const fn bit(signal: i32) -> Signals {
     1 << (signal - 1)
 }
+
+/// Every signal but those that a thread causes or sends itself.
+pub(crate) const ALL_BUT_FAULTS: Signals = !(bit(libc::SIGSEGV)
+    | bit(libc::SIGBUS)
+    | bit(libc::SIGILL)
+    | bit(libc::SIGFPE)
+    | bit(libc::SIGABRT)
+    | bit(libc::SIGTRAP)
+    | bit(libc::SIGSYS));
 
 /// The signals that are pending for the calling thread.
 pub(crate) fn pending() -> Signals {
@@ -326,23 +487,6 @@ pub(crate) fn is_no_file(path: &CStr) -> bool {
     // SAFETY: the path is NUL-terminated, and the place may be written.
     let answer = check(unsafe { call(libc::SYS_statx, [at, path, 0, what, place, 0]) });
     answer.is_ok() && u32::from(found.stx_mode) & libc::S_IFMT != libc::S_IFREG
-}
-
-/// Moves a new descriptor away from the first three numbers. A program that has closed those would print into
-/// our file.
-pub(crate) fn out_of_the_way(fd: i32) -> i32 {
-    if fd > libc::STDERR_FILENO {
-        return fd;
-    }
-    let [low, duplicate] = [fd as usize, libc::F_DUPFD_CLOEXEC as usize];
-    // SAFETY: the arguments are numbers.
-    match check(unsafe { call(libc::SYS_fcntl, [low, duplicate, 3, 0, 0, 0]) }) {
-        Ok(high) => {
-            close(fd);
-            high as i32
-        }
-        Err(_) => fd,
-    }
 }
 
 /// Runs `body` with the signals held back that writing can raise. If `body` raised one, takes it away, because

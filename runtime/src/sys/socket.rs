@@ -1,43 +1,18 @@
-//! Sockets and pipes of streams. Sending never waits longer than asked and never raises SIGPIPE. A descriptor
-//! is checked before each use. A program may close every descriptor that it does not know, and open its own
-//! file under that number. This file must never write into a descriptor that is not ours.
+//! Sockets and pipes of streams. Sending never waits longer than asked and never raises SIGPIPE. They are used only in
+//! threads with a descriptor table of the recorder.
 
 use core::mem::zeroed;
-use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 use core::time::Duration;
-use std::os::fd::{IntoRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::errno;
-use super::file::Descriptor;
 
 /// How many bytes a pipe takes at once if it takes any.
 const PIPE_BYTES: usize = libc::PIPE_BUF;
-
-/// Every socket of ours. The child of a fork closes them. Otherwise it would keep its parent's connections open
-/// and its port in use.
-static OPEN: [Place; 64] = [const {
-    Place {
-        fd: AtomicI32::new(0),
-        inode: AtomicU64::new(0),
-    }
-}; 64];
-
-/// A socket of ours, by its number and identity. 0 = none.
-struct Place {
-    fd: AtomicI32,
-    inode: AtomicU64,
-}
-
-impl Place {
-    fn swap(&self, from: i32, to: i32) -> bool {
-        let swap = self
-            .fd
-            .compare_exchange(from, to, Ordering::Relaxed, Ordering::Relaxed);
-        swap.is_ok()
-    }
-}
 
 /// See [`keep`].
 static KEPT: AtomicPtr<Socket> = AtomicPtr::new(core::ptr::null_mut());
@@ -56,25 +31,23 @@ enum Kind {
 /// A connection, a listener or a pipe of ours. It is closed on drop.
 #[derive(Debug)]
 pub(crate) struct Socket {
-    descriptor: Descriptor,
+    descriptor: OwnedFd,
     kind: Kind,
 }
 
 impl Socket {
-    fn new(descriptor: Descriptor, kind: Kind) -> Socket {
-        if let Some(place) = OPEN.iter().find(|place| place.swap(0, descriptor.raw())) {
-            place.inode.store(descriptor.inode(), Ordering::Relaxed);
-        }
+    fn new(descriptor: impl Into<OwnedFd>, kind: Kind) -> Socket {
+        let descriptor = descriptor.into();
         Socket { descriptor, kind }
     }
 
     /// Takes over a socket of std.
-    ///
-    /// # Errors
-    /// errno.
-    pub(crate) fn from_std(socket: impl Into<OwnedFd>) -> Result<Socket, i32> {
-        let descriptor = Descriptor::adopt(socket.into().into_raw_fd())?;
-        Ok(Socket::new(descriptor, Kind::Socket))
+    pub(crate) fn from_std(socket: impl Into<OwnedFd>) -> Socket {
+        Socket::new(socket, Kind::Socket)
+    }
+
+    fn raw(&self) -> i32 {
+        self.descriptor.as_raw_fd()
     }
 
     /// Connects to the socket at `path`. It does not wait until somebody accepts.
@@ -98,26 +71,29 @@ impl Socket {
         if fd < 0 {
             return Err(errno());
         }
-        let socket = Socket::new(Descriptor::adopt(fd)?, Kind::Socket);
+        // SAFETY: the descriptor was just opened.
+        let socket = Socket::new(unsafe { OwnedFd::from_raw_fd(fd) }, Kind::Socket);
         let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
         let place = (&raw const address).cast::<libc::sockaddr>();
         // SAFETY: the address is valid for reading its length.
-        match unsafe { libc::connect(socket.descriptor.raw(), place, length) } {
+        match unsafe { libc::connect(socket.raw(), place, length) } {
             0 => Ok(socket),
             _ => Err(errno()),
         }
     }
 
-    /// The program's standard output, as a descriptor of ours.
+    /// The program's standard output, which the calling thread kept when it took its own descriptor table.
     ///
     /// # Errors
-    /// errno.
-    pub(crate) fn stdout() -> Result<Socket, i32> {
-        let descriptor = Descriptor::second(libc::STDOUT_FILENO)?;
+    /// It is closed.
+    pub(crate) fn stdout() -> io::Result<Socket> {
+        // SAFETY: in this table nobody closes it.
+        let stdout = unsafe { BorrowedFd::borrow_raw(libc::STDOUT_FILENO) };
+        let descriptor = stdout.try_clone_to_owned()?;
         // SAFETY: all zeros is a valid `stat`, valid for writing.
         let mode = unsafe {
             let mut stat: libc::stat = zeroed();
-            libc::fstat(descriptor.raw(), &raw mut stat);
+            libc::fstat(descriptor.as_raw_fd(), &raw mut stat);
             stat.st_mode & libc::S_IFMT
         };
         let kind = match mode {
@@ -131,35 +107,24 @@ impl Socket {
     /// A second descriptor of the same socket.
     ///
     /// # Errors
-    /// errno.
-    pub(crate) fn second(&self) -> Result<Socket, i32> {
-        if !self.descriptor.still_ours() {
-            return Err(libc::EBADF);
-        }
-        let descriptor = Descriptor::second(self.descriptor.raw())?;
-        Ok(Socket::new(descriptor, self.kind))
+    /// No descriptor is left.
+    pub(crate) fn second(&self) -> io::Result<Socket> {
+        Ok(Socket::new(self.descriptor.try_clone()?, self.kind))
     }
 
     /// Whether it is a terminal.
     pub(crate) fn is_terminal(&self) -> bool {
         // SAFETY: a plain system call.
-        unsafe { libc::isatty(self.descriptor.raw()) == 1 }
+        unsafe { libc::isatty(self.raw()) == 1 }
     }
 
     /// Takes a client of this listener. It does not wait. `None` if no client is there.
     pub(crate) fn accept(&self) -> Option<Socket> {
-        if !self.descriptor.still_ours() {
-            return None;
-        }
         let (nobody, flags) = (core::ptr::null_mut(), libc::SOCK_CLOEXEC);
         // SAFETY: the call asks for no address.
-        let fd =
-            unsafe { libc::accept4(self.descriptor.raw(), nobody, core::ptr::null_mut(), flags) };
-        if fd < 0 {
-            return None;
-        }
-        let descriptor = Descriptor::adopt(fd).ok()?;
-        Some(Socket::new(descriptor, Kind::Socket))
+        let fd = unsafe { libc::accept4(self.raw(), nobody, core::ptr::null_mut(), flags) };
+        // SAFETY: the descriptor was just opened.
+        (fd >= 0).then(|| Socket::new(unsafe { OwnedFd::from_raw_fd(fd) }, Kind::Socket))
     }
 
     /// Sends as much as it can without waiting. 0 = nothing now. The calling thread must hold SIGPIPE back.
@@ -167,10 +132,7 @@ impl Socket {
     /// # Errors
     /// errno: the connection is gone.
     pub(crate) fn send(&self, bytes: &[u8]) -> Result<usize, i32> {
-        if !self.descriptor.still_ours() {
-            return Err(libc::EBADF);
-        }
-        let (fd, place) = (self.descriptor.raw(), bytes.as_ptr().cast());
+        let (fd, place) = (self.raw(), bytes.as_ptr().cast());
         let count = match self.kind {
             Kind::Socket => {
                 let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
@@ -195,7 +157,7 @@ impl Socket {
     /// Waits until something can be sent or the connection is gone. False after `patience`.
     pub(crate) fn wait(&self, patience: Duration) -> bool {
         let mut ask = libc::pollfd {
-            fd: self.descriptor.raw(),
+            fd: self.raw(),
             events: libc::POLLOUT,
             revents: 0,
         };
@@ -208,10 +170,10 @@ impl Socket {
     /// Ends a connection after the bytes that were sent, so the peer can read all of them. Input of the peer is
     /// thrown away. Closing with unread input would take sent bytes back.
     pub(crate) fn end(self) {
-        if self.kind != Kind::Socket || !self.descriptor.still_ours() {
+        if self.kind != Kind::Socket {
             return;
         }
-        let fd = self.descriptor.raw();
+        let fd = self.raw();
         let mut waste = [0u8; 4096];
         // SAFETY: these are plain system calls. The buffer is valid for writing its length.
         unsafe {
@@ -224,14 +186,6 @@ impl Socket {
             ) > 0
             {}
         }
-    }
-}
-
-impl Drop for Socket {
-    fn drop(&mut self) {
-        let fd = self.descriptor.raw();
-        let _ = OPEN.iter().any(|place| place.swap(fd, 0));
-        self.descriptor.close();
     }
 }
 
@@ -249,13 +203,7 @@ pub(crate) fn kept() -> Option<&'static Socket> {
     unsafe { kept.as_ref() }
 }
 
-/// Closes every socket of ours in the child of a fork, because they belong to the parent. Async-signal-safe.
+/// Called in the child of a fork, which does not have it. Async-signal-safe.
 pub(crate) fn forget() {
     KEPT.store(core::ptr::null_mut(), Ordering::Release);
-    for place in &OPEN {
-        let fd = place.fd.swap(0, Ordering::Relaxed);
-        if fd > 0 {
-            Descriptor::close_if(fd, place.inode.load(Ordering::Relaxed));
-        }
-    }
 }

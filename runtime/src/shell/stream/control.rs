@@ -86,6 +86,7 @@ impl Drop for Life {
         if thread::panicking() {
             CONTROL.fail();
         }
+        sys::own_table::forget_own_table(sys::thread::tid());
         CONTROL.runs.store(OVER, Ordering::Release);
     }
 }

@@ -53,7 +53,12 @@ pub(crate) fn is_of_children(address: &Address) -> bool {
     matches!(address, Address::Connect(_) | Address::Unix(_))
 }
 
-/// Starts the thread. All signals are blocked in it. So the program's handlers never run there, and a reader
+/// Whether a trace goes to the program's standard output.
+pub(crate) fn is_stdout(address: &Address) -> bool {
+    matches!(address, Address::Stdout)
+}
+
+/// Starts the thread, which shares the descriptor table of its maker, the dumper. All signals are blocked in it. So the program's handlers never run there, and a reader
 /// that goes away is an error and does not end the program.
 pub(crate) fn start() {
     let Some(state) = state().filter(|_| CONTROL.begin()) else {
@@ -95,6 +100,9 @@ pub(crate) fn forget() {
 fn run(place: PathBuf) {
     let _life = Life;
     CONTROL.is_me();
+    if !sys::own_table::note_own_table() {
+        return CONTROL.fail();
+    }
     let (Some(ring), Some(state)) = (ring(), state()) else {
         return;
     };
