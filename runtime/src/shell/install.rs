@@ -15,6 +15,7 @@ use fdr_formats::xray::crash_dump::states_bytes;
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
 use super::config::{self, Settings};
+use super::handover::hand_over;
 use super::sites::table;
 use super::skew::Skew;
 use super::stream::Address;
@@ -22,7 +23,6 @@ use super::{
     connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream, triggers,
     waits,
 };
-use super::handover::hand_over;
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
 use crate::config::{Config, Log, Mode};

@@ -129,7 +129,8 @@ impl Mapped {
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
         // SAFETY: the kernel chooses addresses that nobody uses.
-        let at = unsafe { libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
+        let at =
+            unsafe { libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }

@@ -121,7 +121,12 @@ pub(crate) fn identity(fd: i32) -> Result<(u32, u32, u64)> {
 pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: u64) -> Result<usize> {
     let [fd, start, count] = [fd as usize, bytes.as_ptr() as usize, bytes.len()];
     // SAFETY: the bytes may be read.
-    check(unsafe { call(libc::SYS_pwrite64, [fd, start, count, offset as usize, 0, 0]) })
+    check(unsafe {
+        call(
+            libc::SYS_pwrite64,
+            [fd, start, count, offset as usize, 0, 0],
+        )
+    })
 }
 
 /// Writes to a descriptor. Returns how many bytes were taken.

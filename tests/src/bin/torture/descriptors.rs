@@ -7,7 +7,7 @@ mod place;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,6 @@ use fdr_tests::support::truth::descriptors::{
 use fdr_tests::support::truth::{PHASE, STOP, Truth};
 
 use crate::child::{Child as Process, command};
-use crate::look::look;
 use crate::plan::{Failure, Plan, Tally, Try, Verdict, lock};
 use place::Places;
 
@@ -110,7 +109,7 @@ impl How {
             end: random.below(end::ENDS),
             kinds,
             keep: ["0", "10s"][random.below(2) as usize],
-            buffer: ["128K", "1M"][random.below(2) as usize],
+            buffer: ["128K", "128K", "128K", "1M"][random.below(4) as usize],
             format: match to {
                 To::Traces => ["xray", "xray", "heph", "htdump"][random.below(4) as usize],
                 _ => "htdump",
@@ -216,9 +215,9 @@ fn process(one: &Try<'_>, rounds: u64, how: &How, folder: &Path, tally: &Mutex<T
     if wrong.is_empty() && (died != how.signal() || done != rounds) {
         wrong.push(format!("{status} after {done} of {rounds} rounds"));
     }
-    let stream = receiver.and_then(Receiver::end);
+    let received = receiver.map(Receiver::end).unwrap_or_default();
     wrong.extend(prints(how, done, folder).err());
-    let (count, bad) = traces(how, folder, stream)?;
+    let (count, bad) = traces(how, folder, received)?;
     wrong.extend(bad);
     let mut tally = lock(tally);
     tally.count("traces that were looked at", count);
@@ -302,6 +301,7 @@ fn prints(how: &How, done: u64, folder: &Path) -> Result<(), String> {
 fn announced(line: &str, folder: &Path) -> Result<(), String> {
     let path = line.split_once("fdr: wrote ").map(|(_, rest)| rest);
     let path = path.and_then(|rest| rest.split(": ").next());
+    let path = path.filter(|path| !path.starts_with("unix:"));
     match path {
         Some(path) if !folder.join(path).exists() => Err(format!("no such trace: {line:?}")),
         _ => Ok(()),
@@ -309,11 +309,11 @@ fn announced(line: &str, folder: &Path) -> Result<(), String> {
 }
 
 /// How many traces were looked at, and what is wrong with them.
-fn traces(how: &How, folder: &Path, stream: Option<PathBuf>) -> Result<(u64, Vec<String>), String> {
+fn traces(how: &How, folder: &Path, received: Vec<PathBuf>) -> Result<(u64, Vec<String>), String> {
     let is_orderly = [end::RETURN, end::EXIT].contains(&how.end);
     let (mut wrong, mut traces) = (Vec::new(), Vec::new());
     // Another end may come in the midst of what is sent.
-    traces.extend(stream.filter(|_| is_orderly));
+    traces.extend(received.into_iter().filter(|_| is_orderly));
     let entries = fs::read_dir(folder.join("traces")).map_err(|error| error.to_string())?;
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
         let name = path.to_string_lossy().into_owned();
@@ -324,14 +324,29 @@ fn traces(how: &How, folder: &Path, stream: Option<PathBuf>) -> Result<(u64, Vec
         }
     }
     for path in &traces {
-        let result = match how.format {
-            "xray" => look(path).map(|_| ()),
-            _ => panic::catch_unwind(|| drop(Counts::read(path)))
-                .map_err(|_| format!("{}: it does not read", path.display())),
-        };
-        wrong.extend(result.err());
+        let result = panic::catch_unwind(|| whole(path));
+        wrong.extend(
+            result
+                .unwrap_or_else(|_| Err("does not read".into()))
+                .err()
+                .map(|why| format!("{}: {why}", path.display())),
+        );
     }
     Ok((traces.len() as u64, wrong))
+}
+
+/// It reads without a complaint, and has as many records as it says.
+fn whole(path: &Path) -> Result<(), String> {
+    for (thread, known) in Counts::read(path).threads {
+        let Some(counts) = known.counts else {
+            continue;
+        };
+        let sum = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
+        if counts.recorded != sum || counts.readable != known.measured.iter().sum::<u64>() {
+            return Err(format!("thread {thread}: {known:?}"));
+        }
+    }
+    Ok(())
 }
 
 /// The pipes that a program leaves, read to their ends.
@@ -358,41 +373,54 @@ impl Outputs {
     }
 }
 
-/// Who takes a stream: one connection, while the program lives.
+/// Who takes what comes over a socket: a stream, and the dumps of children.
 struct Receiver {
     is_over: Arc<AtomicBool>,
-    thread: JoinHandle<Option<PathBuf>>,
+    thread: JoinHandle<Vec<PathBuf>>,
 }
 
 impl Receiver {
     fn new(folder: &Path) -> Result<Receiver, String> {
-        let listener = UnixListener::bind(folder.join("socket"));
-        let listener = listener.map_err(|error| format!("a socket: {error}"))?;
-        let set = listener.set_nonblocking(true);
-        set.map_err(|error| format!("a socket: {error}"))?;
-        let (path, is_over) = (folder.join("received"), Arc::new(AtomicBool::new(false)));
+        let failed = |error: io::Error| format!("a socket: {error}");
+        let listener = UnixListener::bind(folder.join("socket")).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let (folder, is_over) = (folder.to_owned(), Arc::new(AtomicBool::new(false)));
         let over = Arc::clone(&is_over);
         let thread = thread::spawn(move || {
+            let mut all = Vec::new();
             loop {
+                // What came before the end is still there.
                 let ends = over.load(Ordering::Acquire);
-                if let Ok((mut stream, _)) = listener.accept() {
-                    let _ = stream.set_nonblocking(false);
-                    let mut file = File::create(&path).ok()?;
-                    let _ = io::copy(&mut stream, &mut file);
-                    return Some(path);
+                match listener.accept() {
+                    Ok((stream, _)) => {
+                        let path = folder.join(format!("received.{}", all.len()));
+                        all.push((
+                            thread::spawn({
+                                let path = path.clone();
+                                move || keep(stream, &path)
+                            }),
+                            path,
+                        ));
+                    }
+                    Err(_) if ends => break,
+                    Err(_) => thread::sleep(Duration::from_millis(1)),
                 }
-                if ends {
-                    return None;
-                }
-                thread::sleep(Duration::from_millis(1));
             }
+            let ended = all.into_iter().map(|(thread, path)| (thread.join(), path));
+            ended.map(|(_, path)| path).collect()
         });
         Ok(Receiver { is_over, thread })
     }
 
     /// What came.
-    fn end(self) -> Option<PathBuf> {
+    fn end(self) -> Vec<PathBuf> {
         self.is_over.store(true, Ordering::Release);
-        self.thread.join().ok().flatten()
+        self.thread.join().unwrap_or_default()
     }
+}
+
+/// Reads it to its end.
+fn keep(mut from: UnixStream, to: &Path) -> io::Result<u64> {
+    from.set_nonblocking(false)?;
+    io::copy(&mut from, &mut File::create(to)?)
 }

@@ -99,10 +99,10 @@ impl Own {
         Ok(())
     }
 
-    /// The file has its pattern and nothing else.
+    /// The end of the file has its pattern and nothing else. All of it is read when the program has ended.
     pub(crate) fn is_whole(&mut self, number: Number) -> Result<(), String> {
         self.is_at(number)?;
-        let (mut offset, index) = (0, self.index);
+        let (mut offset, index) = (self.length.saturating_sub(WHOLE), self.index);
         let mut bytes = [0; PIECE as usize];
         loop {
             let count = table::read(number, &mut bytes, offset)?;
