@@ -204,6 +204,8 @@ pub mod descriptors {
     pub const FIRST_KIND: usize = 64;
     /// Word of a kind: how many rounds had it.
     pub const TIMES: usize = 0;
+    /// Entry and word: the round whose child may go on.
+    pub const GO: (usize, usize) = (FIRST_KIND - 1, 0);
     /// Where a program says what was wrong.
     pub const WRONG_FILE: &str = "wrong";
 
@@ -231,8 +233,10 @@ pub mod descriptors {
         pub const ABORT: u64 = 3;
         /// `_exit`.
         pub const AT_ONCE: u64 = 4;
+        /// Another program, which a thread executes.
+        pub const EXEC: u64 = 5;
         /// How many ends there are.
-        pub const ENDS: u64 = 5;
+        pub const ENDS: u64 = 6;
     }
 
     /// What happens in a round, by bit.

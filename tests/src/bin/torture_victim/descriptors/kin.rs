@@ -3,10 +3,12 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use fdr_tests::support::truth::descriptors::{OF_CHILDREN, round};
+use std::time::{Duration, Instant};
+
+use fdr_tests::support::truth::descriptors::{GO, OF_CHILDREN, round};
 
 use super::owner::Own;
-use super::{MANY, Wanted, table, work};
+use super::{MANY, PATIENCE, Wanted, table, work};
 
 /// Bytes of the stack of a child that has one of its own.
 const STACK: usize = 1 << 20;
@@ -17,21 +19,26 @@ struct Life {
     number: u64,
     /// Whether it shares the table.
     shares: bool,
+    /// Whether it is a process of its own in all.
+    forked: bool,
 }
 
 /// All that this round has.
 pub(crate) fn children(wanted: Wanted, kinds: u64, number: u64) -> Result<(), String> {
     let does = |kind: u64| kinds >> kind & 1 == 1;
-    let life = |shares| Life {
+    let life = |shares, forked| Life {
         wanted,
         number,
         shares,
+        forked,
     };
     if does(round::FORK) {
-        fork(&life(false))?;
+        // No other thread may be in the midst of a change that the child would find.
+        let _table = table::lock();
+        fork(&life(false, true))?;
     }
     if does(round::VFORK) {
-        cloned(libc::CLONE_VM | libc::CLONE_VFORK, &life(false))?;
+        cloned(libc::CLONE_VM | libc::CLONE_VFORK, &life(false, false))?;
     }
     if does(round::SPAWN) {
         spawn()?;
@@ -39,7 +46,7 @@ pub(crate) fn children(wanted: Wanted, kinds: u64, number: u64) -> Result<(), St
     if does(round::SHARING) {
         // It closes what another thread may have opened just now.
         let _table = table::lock();
-        cloned(libc::CLONE_FILES, &life(true))?;
+        cloned(libc::CLONE_FILES, &life(true, false))?;
     }
     Ok(())
 }
@@ -76,10 +83,30 @@ fn lived(life: &Life) -> Result<(), String> {
     } else {
         20
     });
+    if life.forked {
+        waits(life)?;
+    }
     own.is_whole(first)
 }
 
+/// The recorder gets its thread back in some children. They go on when their parent has seen the end of its pipe.
+fn waits(life: &Life) -> Result<(), String> {
+    if life.number.is_multiple_of(3) {
+        let _ = fdr::enable();
+        work(20);
+    }
+    let begun = Instant::now();
+    while life.wanted.page[GO.0].get(GO.1) <= life.number {
+        if begun.elapsed() > 2 * PATIENCE {
+            return Err("a parent that does not go on".to_owned());
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    Ok(())
+}
+
 fn fork(life: &Life) -> Result<(), String> {
+    let [reader, writer] = table::pipe()?;
     // SAFETY: the child takes no lock of the program's, and ends below.
     match unsafe { libc::fork() } {
         -1 => Err(format!("fork: {}", std::io::Error::last_os_error())),
@@ -100,7 +127,17 @@ fn fork(life: &Life) -> Result<(), String> {
                 libc::_exit(status)
             }
         }
-        child => wait(child, life.number % 5 == 2),
+        child => {
+            table::close(writer);
+            let has_ended = table::ends(reader, PATIENCE.as_millis() as i32);
+            table::close(reader);
+            life.wanted.page[GO.0].set(GO.1, 1 + life.number);
+            wait(child, life.number % 5 == 2)?;
+            match has_ended {
+                true => Ok(()),
+                false => Err("a child's copy of a pipe is kept".to_owned()),
+            }
+        }
     }
 }
 

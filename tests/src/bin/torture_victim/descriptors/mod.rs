@@ -95,12 +95,15 @@ pub(crate) fn run(page: Page, seed: u64, rounds: u64, how: u64) {
         how,
     };
     table::widen(NUMBERS + ROOM);
+    let held = Held::new().unwrap_or_else(|why| stop(page, &why));
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
         for share in 1..THREADS {
             let barrier = &barrier;
             scope.spawn(move || all_rounds(wanted, share, barrier));
         }
+        let let_go = held.let_go();
+        let_go.unwrap_or_else(|why| stop(page, &why));
         all_rounds(wanted, 0, &barrier);
     });
 }
@@ -144,12 +147,16 @@ fn all_rounds(wanted: Wanted, share: u64, barrier: &Barrier) {
 }
 
 fn ended(way: u64) {
-    // SAFETY: each ends the process: that is what is wanted.
+    // SAFETY: each ends the process, or gives it another program; the strings end with NUL.
     unsafe {
         match way {
             end::EXIT => libc::exit(0),
             end::FAULT => std::ptr::without_provenance_mut::<u8>(16).write_volatile(1),
             end::ABORT => libc::abort(),
+            end::EXEC => {
+                let end = std::ptr::null::<libc::c_char>();
+                libc::execl(c"/bin/true".as_ptr(), c"true".as_ptr(), end);
+            }
             _ => libc::_exit(0),
         }
     }
@@ -262,6 +269,46 @@ fn dump(wanted: Wanted) -> Result<(), String> {
     match fdr::dump() {
         Err(why) if wanted.is(DUMPS) => Err(format!("no dump: {why}")),
         _ => Ok(()),
+    }
+}
+
+/// What the program had before the recorder had a thread.
+struct Held {
+    pipe: [Number; 2],
+    lock: Number,
+}
+
+impl Held {
+    fn new() -> Result<Held, String> {
+        let held = Held {
+            pipe: table::pipe()?,
+            lock: table::open(c"lock", 0)?,
+        };
+        match table::take(held.lock) {
+            true => Ok(held),
+            false => Err("nobody else has the lock, and it is not had".to_owned()),
+        }
+    }
+
+    /// Closes it: the pipe's reader learns of it, and the lock is free. The other threads wait for this one.
+    fn let_go(self) -> Result<(), String> {
+        let [reader, writer] = self.pipe;
+        table::close(writer);
+        table::close(self.lock);
+        if !table::ends(reader, PATIENCE.as_millis() as i32) {
+            return Err("a pipe of the beginning does not end".to_owned());
+        }
+        table::close(reader);
+        let again = table::open(c"lock", 0)?;
+        let begun = Instant::now();
+        while !table::take(again) {
+            if begun.elapsed() > PATIENCE {
+                return Err("somebody keeps a lock of the program's".to_owned());
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        table::close(again);
+        Ok(())
     }
 }
 

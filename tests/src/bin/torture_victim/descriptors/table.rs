@@ -101,6 +101,12 @@ pub(crate) fn pipe() -> Result<[Number; 2], String> {
     number(unsafe { libc::pipe(ends.as_mut_ptr()) }, "pipe").map(|_| ends)
 }
 
+/// Whether the lock of a file could be had.
+pub(crate) fn take(number: Number) -> bool {
+    // SAFETY: a plain system call.
+    unsafe { libc::flock(number, libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
 /// Whether a pipe's reader learns in so many milliseconds that nobody can write any more.
 pub(crate) fn ends(reader: Number, ms: i32) -> bool {
     let mut poll = libc::pollfd {
