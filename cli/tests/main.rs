@@ -38,3 +38,5 @@ mod verify;
 mod view;
 mod view_browser;
 mod view_file;
+mod whole_run;
+

@@ -25,7 +25,7 @@ struct Case {
     share: u32,
 }
 
-const CASES: [Case; 9] = [
+const CASES: [Case; 10] = [
     case("kill", "kill -9 at random moments", 10_000, 300, 4),
     case("crash", "crashes of every kind", 10_000, 200, 5),
     case(
@@ -47,6 +47,13 @@ const CASES: [Case; 9] = [
     case("threads", "short threads", 100_000, 10_000, 1),
     case("faults", "combinations of faults", 2_000, 60, 2),
     case("cut", "rings that are cut short", 2_000, 60, 2),
+    case(
+        "descriptors",
+        "programs that take every descriptor",
+        10_000,
+        600,
+        2,
+    ),
 ];
 
 /// Who drives, and who is driven.
@@ -276,7 +283,7 @@ fn one(case: &Case, options: &Options, profile: &str) -> Result<Row> {
 /// For people: the figures, and below them what is worth knowing.
 fn table(rows: &[(&Case, Row)]) -> String {
     let mut text = format!(
-        "{:<10} {:>10} {:>10} {:>6} {:>6} {:>8}\n",
+        "{:<11} {:>10} {:>10} {:>6} {:>6} {:>8}\n",
         "case", "tries", "survived", "lost", "wrong", "time (s)"
     );
     for (case, row) in rows {
@@ -289,7 +296,7 @@ fn table(rows: &[(&Case, Row)]) -> String {
             ..
         } = row;
         text += &format!(
-            "{:<10} {tries:>10} {survived:>10} {lost:>6} {wrong:>6} {seconds:>8.1}  {}\n",
+            "{:<11} {tries:>10} {survived:>10} {lost:>6} {wrong:>6} {seconds:>8.1}  {}\n",
             case.name, case.what
         );
     }
@@ -339,7 +346,7 @@ mod tests {
         assert_eq!(row, expected);
         let text = table(&[(&CASES[0], row)]);
         assert!(
-            text.contains("kill               10          8      3      1      2.5"),
+            text.contains("kill                10          8      3      1      2.5"),
             "{text}"
         );
         assert!(text.ends_with("kill: files: 7\n"));

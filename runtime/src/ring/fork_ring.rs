@@ -11,9 +11,9 @@ use core::fmt::Write as _;
 use super::Ring;
 use super::chunk::at_address;
 use super::layout::{Header, Layout, Slot};
-use crate::sys::file::Descriptor;
 use crate::primitive::{AtomicU64, Ordering};
 use crate::sys;
+use crate::sys::file::Descriptor;
 
 /// Bytes of the longest path of a ring file, with its NUL. The kernel takes no longer path.
 pub(crate) const LONGEST_PATH: usize = libc::PATH_MAX as usize;
@@ -83,7 +83,8 @@ impl Ring {
     /// Makes the ring of a child, in a file at `path`. If the file can't be made, the ring is in anonymous
     /// memory. `None` if no addresses are free.
     pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
-        let make = |path| Ring::with_layout(path, self.layout, self.full, self.clock, self.template);
+        let make =
+            |path| Ring::with_layout(path, self.layout, self.full, self.clock, self.template);
         // The file is open in another thread for a moment. The mapping keeps it locked.
         let apart = path.map(|path| sys::own_table::with_own_table(|| make(Some(path))));
         let (mut ring, trouble) = match apart {

@@ -11,12 +11,12 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{dumper, dumping, handover, install, last_thread, sites, stream, triggers};
-use crate::{crash, messages};
 use crate::dump::schedule;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
 use crate::sys::signal::{Mask, undisturbed};
 use crate::sys::{self, process};
+use crate::{crash, messages};
 
 /// How many forks are under way in the thread that holds the table. It is more than one if a fork hook of the
 /// program forks. The statics below belong to the same thread.

@@ -225,7 +225,9 @@ fn main_field(field: usize) -> Option<String> {
 /// Whether a thread with this name, as the kernel gives it, is a recorder's.
 fn is_recorders(name: &str) -> bool {
     let name = name.trim_ascii_end().as_bytes();
-    [DUMPER, STREAM, LAST].iter().any(|of| name == of.to_bytes())
+    [DUMPER, STREAM, LAST]
+        .iter()
+        .any(|of| name == of.to_bytes())
 }
 
 /// Whether every thread except the main one is a recorder's. A thread that is made meanwhile comes later in the

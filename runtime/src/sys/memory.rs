@@ -129,7 +129,8 @@ impl Mapped {
         let length = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
         // SAFETY: the kernel chooses addresses that nobody uses.
-        let at = unsafe { libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
+        let at =
+            unsafe { libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -222,13 +223,4 @@ pub(crate) fn populate(at: *mut u8, length: usize) -> Result<(), i32> {
             _ => return Err(super::errno()),
         }
     }
-}
-
-/// Makes a part of a mapping inaccessible. It keeps its contents. Async-signal-safe.
-///
-/// # Safety
-/// `at .. at + length` lies in a mapping of ours, and nobody uses that part.
-pub(crate) unsafe fn forbid(at: *mut u8, length: usize) {
-    // SAFETY: as the caller vouches.
-    unsafe { libc::mprotect(at.cast(), length, libc::PROT_NONE) };
 }

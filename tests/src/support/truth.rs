@@ -178,3 +178,125 @@ pub mod crash {
         }
     }
 }
+
+/// A program that takes every descriptor for its own: what it is told, and what it says.
+pub mod descriptors {
+    /// Numbers that it closes, and opens its own files at.
+    pub const NUMBERS: u64 = 1024;
+    /// Threads, of which each has a share of the numbers.
+    pub const THREADS: u64 = 4;
+    /// Files: two of each thread, one of children, one of threads with a table of their own.
+    pub const FILES: u64 = 2 * THREADS + 2;
+    /// The file of children.
+    pub const OF_CHILDREN: u64 = 2 * THREADS;
+    /// The file of threads with a table of their own.
+    pub const OF_OTHERS: u64 = OF_CHILDREN + 1;
+    /// The length of a file that is written again and again; others grow.
+    pub const WHOLE: u64 = 64 << 10;
+
+    /// Entry of the first file.
+    pub const FIRST_FILE: usize = 16;
+    /// Word of a file: bytes that are surely written.
+    pub const SURE: usize = 0;
+    /// Word of a file: bytes that may be written.
+    pub const MOST: usize = 1;
+    /// Entry of the first kind of [`round`].
+    pub const FIRST_KIND: usize = 64;
+    /// Word of a kind: how many rounds had it.
+    pub const TIMES: usize = 0;
+    /// Entry and word: the round whose child may go on.
+    pub const GO: (usize, usize) = (FIRST_KIND - 1, 0);
+    /// Where a program says what was wrong.
+    pub const WRONG_FILE: &str = "wrong";
+
+    /// Bit: the numbers 0 to 2 are for its files, too.
+    pub const FROM_ZERO: u64 = 1;
+    /// Bit: it leaves its terminal after the first round, and waits at the end to be told to go on.
+    pub const LEAVES: u64 = 2;
+    /// Bit: `fdr::dump` makes a trace.
+    pub const DUMPS: u64 = 4;
+
+    /// Where the number of its [end](end) begins, and the bits of what it does in its rounds.
+    pub const END: u32 = 8;
+    /// The bits of [`rounds`](round) that it may have.
+    pub const ROUNDS: u32 = 16;
+
+    /// How it ends.
+    pub mod end {
+        /// `main` returns.
+        pub const RETURN: u64 = 0;
+        /// `exit` in another thread, while all work.
+        pub const EXIT: u64 = 1;
+        /// A fault, while all work.
+        pub const FAULT: u64 = 2;
+        /// `abort`, while all work.
+        pub const ABORT: u64 = 3;
+        /// `_exit`.
+        pub const AT_ONCE: u64 = 4;
+        /// Another program, which a thread executes.
+        pub const EXEC: u64 = 5;
+        /// How many ends there are.
+        pub const ENDS: u64 = 6;
+    }
+
+    /// What happens in a round, by bit.
+    pub mod round {
+        /// The dump signal.
+        pub const SIGNAL: u64 = 0;
+        /// `fdr::dump`.
+        pub const CALL: u64 = 1;
+        /// A panic that is caught.
+        pub const PANIC: u64 = 2;
+        /// A call that is slow enough for a trigger.
+        pub const SLOW: u64 = 3;
+        /// New threads, and rings that grow.
+        pub const GROWTH: u64 = 4;
+        /// A child of `fork` that records.
+        pub const FORK: u64 = 5;
+        /// A child that shares the memory, as that of `vfork`.
+        pub const VFORK: u64 = 6;
+        /// `posix_spawn`.
+        pub const SPAWN: u64 = 7;
+        /// A child that shares the descriptors.
+        pub const SHARING: u64 = 8;
+        /// A thread that has descriptors of its own.
+        pub const APART: u64 = 9;
+        /// A pipe, whose reader waits for the end.
+        pub const PIPE: u64 = 10;
+        /// How many there are.
+        pub const KINDS: u64 = 11;
+        /// Names for people.
+        pub const NAMES: [&str; KINDS as usize] = [
+            "dump signals",
+            "calls of dump",
+            "panics",
+            "slow calls",
+            "growths",
+            "children of fork",
+            "children of vfork",
+            "spawned programs",
+            "children that share descriptors",
+            "threads with descriptors of their own",
+            "pipes",
+        ];
+    }
+
+    /// The name of a file.
+    #[must_use]
+    pub fn name(file: u64) -> String {
+        format!("own.{file}")
+    }
+
+    /// What a file has at an offset.
+    #[must_use]
+    pub fn byte(file: u64, offset: u64) -> u8 {
+        let mixed = (offset + (file << 40)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 56) as u8
+    }
+
+    /// What a program prints in a round.
+    #[must_use]
+    pub fn line(round: u64) -> String {
+        format!("round {round} of the program's own\n")
+    }
+}

@@ -18,6 +18,7 @@ mod hawktracer;
 mod hawktracer_live;
 mod memory;
 mod mini_redis;
+mod odd_hosts;
 mod off;
 mod page;
 mod page_traces;

@@ -5,7 +5,7 @@ use std::env;
 use std::fs::{self, File};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child as Process, Command, ExitStatus, Stdio};
+use std::process::{Child as Process, ChildStderr, ChildStdout, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -50,10 +50,20 @@ impl Child {
             .stdin(Stdio::null())
             .stdout(output("stdout")?)
             .stderr(output("stderr")?);
+        Child::spawn(command)
+    }
+
+    /// Starts a command that is complete.
+    pub(crate) fn spawn(command: &mut Command) -> Result<Child, String> {
         let process = command.spawn();
         process
             .map(Child)
-            .map_err(|error| format!("{}: {error}", program.display()))
+            .map_err(|error| format!("{:?}: {error}", command.get_program()))
+    }
+
+    /// Its outputs, where they are pipes.
+    pub(crate) fn outputs(&mut self) -> (Option<ChildStdout>, Option<ChildStderr>) {
+        (self.0.stdout.take(), self.0.stderr.take())
     }
 
     pub(crate) fn id(&self) -> u32 {

@@ -6,6 +6,7 @@ mod check;
 mod child;
 mod crash;
 mod cut;
+mod descriptors;
 mod dumps;
 mod faults;
 mod forks;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         "threads" => threads::run(&plan),
         "faults" => faults::run(&plan),
         "cut" => cut::run(&plan),
+        "descriptors" => descriptors::run(&plan),
         other => panic!("no such case: {other:?}"),
     };
     let seconds = plan.begun.elapsed().as_secs_f64();

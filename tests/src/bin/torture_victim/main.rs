@@ -3,6 +3,7 @@
 //! memory that outlives it, and never in anything that the recorder keeps.
 
 mod crash;
+mod descriptors;
 mod dumps;
 mod forks;
 mod noted;
@@ -32,6 +33,7 @@ fn main() {
         "forks" => forks::run(page, seed, values[0], values[1]),
         "threads" => threads::run(page, values[0], values[1]),
         "crash" => crash::run(page, seed, values[0], values[1]),
+        "descriptors" => descriptors::run(page, seed, values[0], values[1]),
         other => panic!("no such mode: {other:?}"),
     }
 }

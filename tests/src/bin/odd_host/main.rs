@@ -1,0 +1,97 @@
+//! Does one of many things that few programs do: `odd_host WAY`. What it prints and how it ends is the same each time,
+//! unless somebody in the process changes what it depends on. `odd_host list` prints all ways. Must never ask whether
+//! it is recorded.
+
+mod ends;
+mod files;
+mod kin;
+mod limits;
+mod rights;
+mod signals;
+mod threads;
+mod values;
+
+use std::env;
+use std::io::{self, Write};
+
+use fdr::traced;
+
+/// A name, and what is done.
+pub(crate) type Way = (&'static str, fn());
+
+/// By the file that they are in.
+const WAYS: [(&str, &[Way]); 8] = [
+    ("ends", ends::WAYS),
+    ("files", files::WAYS),
+    ("kin", kin::WAYS),
+    ("limits", limits::WAYS),
+    ("rights", rights::WAYS),
+    ("signals", signals::WAYS),
+    ("threads", threads::WAYS),
+    ("values", values::WAYS),
+];
+
+#[traced]
+pub(crate) fn leaf(number: u64) -> u64 {
+    std::hint::black_box(number.wrapping_mul(0x9E37_79B9) >> 3)
+}
+
+#[traced(args, ret)]
+fn pair(number: u64) -> u64 {
+    leaf(number) + leaf(number + 1)
+}
+
+/// Calls of each kind, and an event; always the same sum.
+#[traced]
+pub(crate) fn work(count: u64) -> u64 {
+    let sum = (0..count).map(pair).fold(0, u64::wrapping_add);
+    fdr::event!("worked", count);
+    sum
+}
+
+/// The sum of four threads.
+pub(crate) fn crowd(count: u64) -> u64 {
+    let all: Vec<_> = (0..4)
+        .map(|number| std::thread::spawn(move || work(count + number)))
+        .collect();
+    let sums = all.into_iter().map(|one| one.join().expect("a sum"));
+    sums.fold(0, u64::wrapping_add)
+}
+
+/// A line of output; whether anybody takes it is not this program's business.
+pub(crate) fn say(line: impl std::fmt::Display) {
+    let mut output = io::stdout();
+    let _ = writeln!(output, "{line}");
+    let _ = output.flush();
+}
+
+/// The result of a system call, and its error.
+pub(crate) fn said(call: &str, result: impl Into<i64>) -> i64 {
+    let (result, error) = (result.into(), io::Error::last_os_error());
+    match result {
+        -1 => say(format_args!("{call}: {error}")),
+        _ => say(format_args!("{call}: done")),
+    }
+    result
+}
+
+/// Asks for a dump, where it is recorded; without the recorder the signal does nothing.
+pub(crate) fn ask() {
+    // SAFETY: a plain system call on this process.
+    unsafe { libc::kill(libc::getpid(), libc::SIGWINCH) };
+}
+
+fn main() {
+    let asked = env::args().nth(1).unwrap_or_default();
+    let all = || {
+        WAYS.iter()
+            .flat_map(|(file, ways)| ways.iter().map(move |way| (file, way)))
+    };
+    if asked == "list" {
+        all().for_each(|(file, (name, _))| say(format_args!("{file} {name}")));
+        return;
+    }
+    let known = all().find(|(_, (name, _))| *name == asked);
+    let (_, (_, way)) = known.unwrap_or_else(|| panic!("no such way: {asked:?}"));
+    way();
+}

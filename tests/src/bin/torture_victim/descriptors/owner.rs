@@ -1,0 +1,276 @@
+//! A thread's share: two files with a pattern, and the numbers at which it opens them. The first file grows, the second
+//! has all its bytes from the beginning and is written again and again. The thread knows at each moment what every
+//! number of its share is, how long its files are and what is in them.
+
+use std::ffi::CString;
+
+use fdr_tests::support::random::Random;
+use fdr_tests::support::truth::descriptors::{
+    FIRST_FILE, MOST, NUMBERS, SURE, THREADS, WHOLE, byte, name,
+};
+
+use super::table::{self, Number};
+use crate::page::Page;
+
+/// Bytes that are written or read together, at most.
+const PIECE: u64 = 4096;
+
+/// A file of the program's.
+pub(crate) struct Own {
+    page: Page,
+    index: u64,
+    path: CString,
+    grows: bool,
+    length: u64,
+    known: Option<(u64, u64)>,
+}
+
+impl Own {
+    pub(crate) fn new(page: Page, index: u64, grows: bool) -> Own {
+        Own {
+            page,
+            index,
+            path: CString::new(name(index)).expect("a name"),
+            grows,
+            length: 0,
+            known: None,
+        }
+    }
+
+    /// Opens it, anew each time. Whoever does this holds the table's lock.
+    pub(crate) fn open(&mut self) -> Result<Number, String> {
+        let number = table::open(&self.path, if self.grows { libc::O_APPEND } else { 0 })?;
+        if self.known.is_none() && !self.grows {
+            self.page[FIRST_FILE + self.index as usize].set(MOST, WHOLE);
+            for offset in (0..WHOLE).step_by(PIECE as usize) {
+                self.put(number, offset, PIECE, Some(offset))?;
+            }
+            self.wrote(WHOLE);
+        }
+        self.is_at(number)?;
+        Ok(number)
+    }
+
+    fn put(&self, number: Number, begin: u64, count: u64, at: Option<u64>) -> Result<(), String> {
+        let mut bytes = [0; PIECE as usize];
+        for (place, written) in bytes.iter_mut().enumerate() {
+            *written = byte(self.index, begin + place as u64);
+        }
+        table::write(number, &bytes[..count as usize], at)
+    }
+
+    fn wrote(&mut self, length: u64) {
+        self.length = length;
+        self.page[FIRST_FILE + self.index as usize].set(SURE, length);
+    }
+
+    /// Writes a piece of the pattern.
+    pub(crate) fn write(&mut self, number: Number, random: &mut Random) -> Result<(), String> {
+        let count = 1 + random.below(PIECE);
+        if self.grows {
+            let length = self.length + count;
+            self.page[FIRST_FILE + self.index as usize].set(MOST, length);
+            self.put(number, self.length, count, None)?;
+            self.wrote(length);
+            return Ok(());
+        }
+        let offset = random.below(WHOLE - count);
+        self.put(number, offset, count, Some(offset))
+    }
+
+    /// The number is this file, which is as long as it must be.
+    pub(crate) fn is_at(&mut self, number: Number) -> Result<(), String> {
+        let (index, wanted) = (self.index, self.length);
+        let Some((device, inode, length, mode)) = table::look(number) else {
+            return Err(format!(
+                "number {number} is no descriptor, not file {index}"
+            ));
+        };
+        let known = *self.known.get_or_insert((device, inode));
+        if known != (device, inode) {
+            return Err(format!("number {number} is another file, not file {index}"));
+        }
+        if length != wanted {
+            return Err(format!("file {index} has {length} bytes of {wanted}"));
+        }
+        if mode & 0o777 != 0o640 {
+            return Err(format!("file {index} has the mode {mode:o}"));
+        }
+        Ok(())
+    }
+
+    /// The end of the file has its pattern and nothing else. All of it is read when the program has ended.
+    pub(crate) fn is_whole(&mut self, number: Number) -> Result<(), String> {
+        self.is_at(number)?;
+        let (mut offset, index) = (self.length.saturating_sub(WHOLE), self.index);
+        let mut bytes = [0; PIECE as usize];
+        loop {
+            let count = table::read(number, &mut bytes, offset)?;
+            if count == 0 {
+                break;
+            }
+            for (place, read) in bytes[..count].iter().enumerate() {
+                let place = offset + place as u64;
+                if *read != byte(index, place) {
+                    let end = (count as u64).min(place - offset + 16);
+                    let found = &bytes[(place - offset) as usize..end as usize];
+                    let text = found.escape_ascii();
+                    return Err(format!("file {index} has \"{text}\" at {place}"));
+                }
+            }
+            offset += count as u64;
+        }
+        match offset == self.length {
+            true => Ok(()),
+            false => Err(format!("file {index} ends at {offset}")),
+        }
+    }
+}
+
+/// A thread's files and numbers.
+pub(crate) struct Owner {
+    share: u64,
+    first: Number,
+    pub(crate) random: Random,
+    files: [Own; 2],
+    /// What the numbers of the share are: the first or second file.
+    held: Vec<Option<usize>>,
+}
+
+impl Owner {
+    /// The share of a thread; numbers begin with `first`.
+    pub(crate) fn new(page: Page, seed: u64, share: u64, first: Number) -> Owner {
+        Owner {
+            share,
+            first,
+            random: Random::new(seed.wrapping_add(share)),
+            files: [true, false].map(|grows| Own::new(page, 2 * share + u64::from(!grows), grows)),
+            held: vec![None; (NUMBERS / THREADS) as usize],
+        }
+    }
+
+    fn number(&self, place: usize) -> Number {
+        (place as u64 * THREADS + self.share) as Number
+    }
+
+    fn is_ours(&self, place: usize) -> bool {
+        self.number(place) >= self.first
+    }
+
+    fn any(&mut self) -> usize {
+        loop {
+            let place = self.random.below(self.held.len() as u64) as usize;
+            if self.is_ours(place) {
+                return place;
+            }
+        }
+    }
+
+    /// A number of that file.
+    fn held(&mut self, file: usize) -> Option<Number> {
+        let from = self.any();
+        let places = (from..self.held.len()).chain(0..from);
+        let mut held = places.filter(|&place| self.held[place] == Some(file));
+        held.next().map(|place| self.number(place))
+    }
+
+    /// All numbers were closed: opens the files anew.
+    pub(crate) fn begin(&mut self) -> Result<(), String> {
+        self.held.fill(None);
+        for file in 0..2 {
+            let place = self.any();
+            self.open_at(file, place)?;
+        }
+        // One may have come over the other.
+        (0..2).try_for_each(|file| self.has(file).map(|_| ()))
+    }
+
+    fn open_at(&mut self, file: usize, place: usize) -> Result<(), String> {
+        let _table = table::lock();
+        let wanted = self.number(place);
+        table::close(wanted);
+        let number = self.files[file].open()?;
+        if number != wanted {
+            table::dup_over(number, wanted)?;
+            table::close(number);
+        }
+        // It may have been a free number of the share.
+        self.held[place] = Some(file);
+        Ok(())
+    }
+
+    /// A number of the file, opened where there is none.
+    fn has(&mut self, file: usize) -> Result<Number, String> {
+        if self.held(file).is_none() {
+            let free = (0..self.held.len())
+                .find(|&place| self.is_ours(place) && self.held[place].is_none());
+            let place = free.unwrap_or_else(|| self.any());
+            self.open_at(file, place)?;
+        }
+        self.held(file).ok_or_else(|| "no number".to_owned())
+    }
+
+    /// So many steps: closes, opens, copies over, writes, looks.
+    pub(crate) fn steps(&mut self, count: u64, mut between: impl FnMut()) -> Result<(), String> {
+        for step in 0..count {
+            let (place, file) = (self.any(), self.random.below(2) as usize);
+            match self.random.below(8) {
+                0 | 1 => self.close(place),
+                2 | 3 => {
+                    let from = self.has(file)?;
+                    let _table = table::lock();
+                    table::dup_over(from, self.number(place))?;
+                    self.held[place] = Some(file);
+                }
+                4 => self.open_at(file, place)?,
+                5 | 6 => {
+                    let number = self.has(file)?;
+                    self.files[file].write(number, &mut self.random)?;
+                }
+                _ => {
+                    let number = self.has(file)?;
+                    self.files[file].is_at(number)?;
+                }
+            }
+            if step % 32 == 0 {
+                between();
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, place: usize) {
+        let _table = table::lock();
+        table::close(self.number(place));
+        self.held[place] = None;
+    }
+
+    /// Puts one of the files at each number that is free.
+    pub(crate) fn fill(&mut self) -> Result<(), String> {
+        for place in 0..self.held.len() {
+            if self.is_ours(place) && self.held[place].is_none() {
+                let file = self.random.below(2) as usize;
+                let from = self.has(file)?;
+                let _table = table::lock();
+                table::dup_over(from, self.number(place))?;
+                self.held[place] = Some(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Each number is the file that it must be, and the files have what they must have.
+    pub(crate) fn check(&mut self) -> Result<(), String> {
+        for place in 0..self.held.len() {
+            if let Some(file) = self.held[place] {
+                let number = self.number(place);
+                self.files[file].is_at(number)?;
+            }
+        }
+        for file in 0..2 {
+            let number = self.has(file)?;
+            self.files[file].is_whole(number)?;
+        }
+        Ok(())
+    }
+}

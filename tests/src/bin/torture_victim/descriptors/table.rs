@@ -1,0 +1,136 @@
+//! The table of descriptors, by plain system calls. All changes of it are made with the table's lock held, so that no
+//! thread of the program takes a number from another one. Only the recorder knows nothing of the lock.
+
+use std::ffi::CStr;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Held by whoever changes the table.
+pub(crate) fn lock() -> MutexGuard<'static, ()> {
+    static TABLE: Mutex<()> = Mutex::new(());
+    TABLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A number that may be no descriptor at all.
+pub(crate) type Number = i32;
+
+/// Lets the process have that many descriptors, where it may.
+pub(crate) fn widen(count: u64) {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for reading and writing.
+    unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
+        limit.rlim_cur = count.min(limit.rlim_max);
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+    }
+}
+
+/// Opens a file, at the lowest number that is free.
+pub(crate) fn open(path: &CStr, flags: i32) -> Result<Number, String> {
+    let flags = flags | libc::O_RDWR | libc::O_CREAT;
+    // SAFETY: the path ends with NUL.
+    number(unsafe { libc::open(path.as_ptr(), flags, 0o640) }, "open")
+}
+
+/// Closes a number, whatever it is.
+pub(crate) fn close(number: Number) {
+    // SAFETY: whoever uses that descriptor must bear that it is gone: that is what is wanted.
+    unsafe { libc::close(number) };
+}
+
+/// Closes all from this number on.
+pub(crate) fn close_from(number: Number) {
+    // SAFETY: as for `close`.
+    unsafe { libc::syscall(libc::SYS_close_range, number, u32::MAX, 0) };
+}
+
+/// Puts one over the other.
+pub(crate) fn dup_over(from: Number, to: Number) -> Result<(), String> {
+    // SAFETY: as for `close`.
+    number(unsafe { libc::dup2(from, to) }, "dup2").map(|_| ())
+}
+
+/// Device, inode, length and mode.
+pub(crate) fn look(number: Number) -> Option<(u64, u64, u64, u32)> {
+    let mut known = std::mem::MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: `known` is valid for writing, and zeros are a `stat`.
+    let known = unsafe {
+        if libc::fstat(number, known.as_mut_ptr()) != 0 {
+            return None;
+        }
+        known.assume_init()
+    };
+    Some((
+        known.st_dev,
+        known.st_ino,
+        known.st_size.cast_unsigned(),
+        known.st_mode,
+    ))
+}
+
+/// Appends to a file that is open for that, or writes at a place.
+pub(crate) fn write(number: Number, bytes: &[u8], offset: Option<u64>) -> Result<(), String> {
+    let data = bytes.as_ptr().cast();
+    // SAFETY: `bytes` are valid for reading.
+    let done = unsafe {
+        match offset {
+            Some(offset) => libc::pwrite(number, data, bytes.len(), offset.cast_signed()),
+            None => libc::write(number, data, bytes.len()),
+        }
+    };
+    match usize::try_from(done) {
+        Ok(done) if done == bytes.len() => Ok(()),
+        _ => Err(said("write")),
+    }
+}
+
+/// Reads from a place, up to the end.
+pub(crate) fn read(number: Number, bytes: &mut [u8], offset: u64) -> Result<usize, String> {
+    let (data, offset) = (bytes.as_mut_ptr().cast(), offset.cast_signed());
+    // SAFETY: `bytes` are valid for writing.
+    let done = unsafe { libc::pread(number, data, bytes.len(), offset) };
+    usize::try_from(done).map_err(|_| said("pread"))
+}
+
+/// Both ends of a new pipe.
+pub(crate) fn pipe() -> Result<[Number; 2], String> {
+    let mut ends = [0; 2];
+    // SAFETY: `ends` is valid for writing.
+    number(unsafe { libc::pipe(ends.as_mut_ptr()) }, "pipe").map(|_| ends)
+}
+
+/// Whether the lock of a file could be had.
+pub(crate) fn take(number: Number) -> bool {
+    // SAFETY: a plain system call.
+    unsafe { libc::flock(number, libc::LOCK_EX | libc::LOCK_NB) == 0 }
+}
+
+/// Whether a pipe's reader learns in so many milliseconds that nobody can write any more.
+pub(crate) fn ends(reader: Number, ms: i32) -> bool {
+    let mut poll = libc::pollfd {
+        fd: reader,
+        events: 0,
+        revents: 0,
+    };
+    let count = loop {
+        // SAFETY: one valid `pollfd`.
+        let count = unsafe { libc::poll(&raw mut poll, 1, ms) };
+        if count >= 0 || std::io::Error::last_os_error().kind() != std::io::ErrorKind::Interrupted {
+            break count;
+        }
+    };
+    count == 1 && poll.revents & libc::POLLHUP != 0
+}
+
+fn number(number: Number, what: &str) -> Result<Number, String> {
+    match number {
+        ..0 => Err(said(what)),
+        _ => Ok(number),
+    }
+}
+
+fn said(what: &str) -> String {
+    format!("{what}: {}", std::io::Error::last_os_error())
+}

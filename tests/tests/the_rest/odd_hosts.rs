@@ -1,0 +1,325 @@
+//! Programs that do what few do: with the recorder, each prints, ends and takes as long as without it. Every way is run
+//! once without the recorder and once in each setting. Where they differ on purpose, the table says why.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::panic;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use fdr_tests::support::folder::Folder;
+use fdr_tests::support::program::Program;
+use fdr_tests::support::tally::Tally;
+
+const HOST: &str = env!("CARGO_BIN_EXE_odd_host");
+
+/// What all settings have: traces are apart from the program's own files, and the dump signal is one that does nothing
+/// without the recorder.
+const COMMON: &str = "FDR=1 FDR_OUT=traces/ FDR_SIGNAL=WINCH FDR_MEMORY=256M";
+
+/// Ways to record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Setting {
+    On,
+    States,
+    Stream,
+    Triggers,
+}
+
+use Setting::{On, States, Stream, Triggers};
+
+const ALL: [Setting; 4] = [On, States, Stream, Triggers];
+
+impl Setting {
+    fn set(self, program: Program) -> Program {
+        let program = program.set(COMMON);
+        match self {
+            On => program,
+            States => program.set("FDR_SCHED=1"),
+            // It has all records; nothing is dumped beside it.
+            Stream => program
+                .set("FDR_MODE=stream FDR_FORMAT=htdump FDR_OUT=traces/stream.fdr")
+                .set("FDR_SIGNAL=none"),
+            Triggers => {
+                let triggers = "every 100ms, signal, panic, exit, odd_host::work>1us";
+                program.env("FDR_TRIGGER", triggers)
+            }
+        }
+    }
+}
+
+/// What differs on purpose.
+#[derive(Clone, Copy)]
+enum But {
+    /// The recorder says a line with these words, beside those that tell where traces are.
+    Says(&'static str),
+    /// It says such a line, or none.
+    MaySay(&'static str),
+    /// What the program prints, or how it ends, is not compared.
+    Differs,
+}
+
+use But::{Differs, MaySay, Says};
+
+/// A way, in which settings, what differs, and why.
+type Row = (&'static str, &'static [Setting], But, &'static str);
+
+const DIFFERENT: &[Row] = &[
+    ("abort", &ALL, Says("SIGABRT in thread "), CRASH),
+    ("panic-in-a-panic", &ALL, Says("SIGABRT in thread "), CRASH),
+    ("fault", &ALL, Says("SIGSEGV at 0x10 in thread "), CRASH),
+    ("stack-overflow", &ALL, Says("SIGSEGV at 0x"), CRASH),
+    (
+        "other-root",
+        &ALL,
+        MaySay(NO_TRACE),
+        "the folder of traces is outside of the new root",
+    ),
+    ("limit-of-file-sizes", &ALL, MaySay("File too large"), FILES),
+    (
+        "limit-of-file-sizes-0",
+        &ALL,
+        MaySay("File too large"),
+        FILES,
+    ),
+    (
+        "calls-refused-to-all",
+        &ALL,
+        MaySay("Operation not permitted"),
+        REFUSED,
+    ),
+    (
+        "calls-refused-to-the-only-thread",
+        &ALL,
+        MaySay("Operation not permitted"),
+        REFUSED,
+    ),
+    ("ends-kill-the-only-thread", &ALL, MaySay(NO_TRACE), REFUSED),
+    (
+        "ends-kill-the-only-process",
+        &ALL,
+        MaySay(NO_TRACE),
+        REFUSED,
+    ),
+    ("calls-kill-the-only-thread", &ALL, Differs, GROWS),
+    ("calls-kill-the-only-process", &ALL, Differs, GROWS),
+    ("limit-of-processes", &THREADED, Differs, THREAD),
+    (
+        "limit-of-threads",
+        &ALL,
+        Differs,
+        "the recorder's thread is one of those that the user may have",
+    ),
+    ("namespace-of-users", &THREADED, Differs, THREAD),
+    ("memory-of-its-own", &THREADED, Differs, THREAD),
+    ("threads-of-its-own", &THREADED, Differs, THREAD),
+    ("count-of-threads", &THREADED, Differs, THREAD),
+    ("count-of-threads-later", &THREADED, Differs, THREAD),
+    (
+        "no-time-stamps",
+        &ALL,
+        Differs,
+        "the program forbids the instruction that reads the clock",
+    ),
+    (
+        "alignment-checked",
+        &ALL,
+        Differs,
+        "the compiler and the C library put words anywhere",
+    ),
+];
+
+const NO_TRACE: &str = "no trace was written: ";
+const CRASH: &str = "a crash is told, with its trace";
+const FILES: &str = "the limit is one for the recorder's files, too";
+const REFUSED: &str = "the recorder may do no more than the program";
+const GROWS: &str = "a program of one thread asks for its ring's space itself";
+const THREAD: &str = "what is asked for needs a thread of the recorder's";
+/// Settings in which the recorder has a thread from the beginning.
+const THREADED: [Setting; 3] = [States, Stream, Triggers];
+
+/// The frame of the recorder's hook in the backtrace of a panic in a panic.
+const HOOK: &str = " fdr::shell::panics::";
+
+/// Beside ten times what the program takes by itself: for a machine that does much else.
+const MORE: Duration = Duration::from_secs(20);
+
+/// What a program did.
+#[derive(Debug)]
+struct Run {
+    /// How it ended, what it printed, and what is in its files: all that is compared.
+    seen: BTreeMap<String, String>,
+    /// The recorder's lines.
+    lines: Vec<String>,
+    took: Duration,
+    traces: Vec<PathBuf>,
+    folder: Folder,
+}
+
+fn run(way: &str, setting: Option<Setting>) -> Run {
+    let folder = Folder::new("odd-host");
+    fs::create_dir(folder.join("traces")).expect("a folder");
+    // For a user who has given all rights away.
+    for path in [folder.path().to_owned(), folder.join("traces")] {
+        fs::set_permissions(path, PermissionsExt::from_mode(0o777)).expect("the folder");
+    }
+    let program = Program::new(HOST, &folder).args(&[way]);
+    let program = program.env("RUST_BACKTRACE", "0");
+    let begun = Instant::now();
+    let outcome = match setting {
+        Some(setting) => setting.set(program).run(),
+        None => program.run(),
+    };
+    let took = begun.elapsed();
+    let (own, others): (Vec<&str>, Vec<&str>) = outcome
+        .stderr
+        .lines()
+        .filter(|line| !line.contains(HOOK))
+        .partition(|line| line.starts_with("fdr: "));
+    let lines = own.iter().map(|line| line["fdr: ".len()..].to_owned());
+    let mut seen = BTreeMap::new();
+    seen.insert("its end".into(), format!("{:?}", outcome.status));
+    seen.insert("its output".into(), outcome.stdout);
+    let steady = others.join("\n").replace(|c: char| c.is_ascii_digit(), "");
+    seen.insert("its errors".into(), steady);
+    for name in folder.names().iter().filter(|name| *name != "traces") {
+        let text = fs::read(folder.join(name)).unwrap_or_default();
+        seen.insert(name.clone(), text.escape_ascii().to_string());
+    }
+    let traces = fs::read_dir(folder.join("traces")).expect("the folder");
+    let traces = traces.map(|entry| entry.expect("an entry").path());
+    Run {
+        seen,
+        lines: lines.collect(),
+        took,
+        traces: traces.collect(),
+        folder,
+    }
+}
+
+/// Whether a line only says where a trace is.
+fn is_ordinary(line: &str) -> bool {
+    let begins = ["wrote ", "replaced ", "streamed "];
+    begins.iter().any(|begin| line.starts_with(begin))
+}
+
+/// What differs from the run without the recorder, and is in no row.
+fn differences(way: &str, setting: Setting, off: &Run) -> Vec<String> {
+    let rows = || {
+        let mine = |row: &&Row| row.0 == way && row.1.contains(&setting);
+        DIFFERENT.iter().filter(mine).map(|row| row.2)
+    };
+    let on = run(way, Some(setting));
+    let mut found = Vec::new();
+    let is_compared = !rows().any(|but| matches!(but, Differs));
+    if is_compared && on.seen != off.seen {
+        for (what, text) in &off.seen {
+            let other = on.seen.get(what).map_or("nothing", String::as_str);
+            if other != text {
+                found.push(format!("{what} is {other:?}, not {text:?}"));
+            }
+        }
+        let more = on.seen.keys().filter(|what| !off.seen.contains_key(*what));
+        found.extend(more.map(|what| format!("there is {what}")));
+    }
+    let known = |line: &&String| {
+        is_ordinary(line)
+            || rows().any(|but| match but {
+                Says(words) | MaySay(words) => line.contains(words),
+                Differs => false,
+            })
+    };
+    let unknown: BTreeSet<&String> = on.lines.iter().filter(|line| !known(line)).collect();
+    found.extend(unknown.iter().map(|line| format!("it says {line:?}")));
+    for but in rows() {
+        match but {
+            Says(words) if !on.lines.iter().any(|line| line.contains(words)) => {
+                found.push(format!("it does not say {words:?}"));
+            }
+            _ => {}
+        }
+    }
+    if on.took > 10 * off.took + MORE {
+        found.push(format!("it takes {:?}, not {:?}", on.took, off.took));
+    }
+    let is_trace = |path: &&PathBuf| path.extension().is_some_and(|end| end == "fdr");
+    let traces = on.traces.iter().filter(is_trace);
+    found.extend(traces.filter_map(|trace| damage(setting, trace)));
+    drop(on.folder);
+    let place = format!("{way}, {setting:?}");
+    found
+        .iter()
+        .map(|what| format!("{place}: {what}"))
+        .collect()
+}
+
+/// What is wrong with a trace.
+fn damage(setting: Setting, trace: &Path) -> Option<String> {
+    if setting == Stream {
+        // It may have lost records, which is no damage.
+        let read = panic::catch_unwind(|| drop(Tally::read(trace)));
+        return read.err().map(|_| "the stream does not read".to_owned());
+    }
+    let mut tool = Command::new(fdr_tests::tool());
+    let output = tool.arg("verify").arg(trace).output().expect("fdr runs");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = said + &String::from_utf8_lossy(&output.stderr);
+    // The first line tells what is wrong first.
+    let first = said.lines().next().unwrap_or_default();
+    (!output.status.success()).then(|| format!("a trace: {first}"))
+}
+
+/// All ways, by the file that they are in.
+fn ways() -> Vec<(String, String)> {
+    let folder = Folder::new("odd-host-list");
+    let program = Program::new(HOST, &folder).args(&["list"]);
+    let list = program.run().ok().stdout;
+    let words = list.lines().filter_map(|line| line.split_once(' '));
+    words.map(|(file, way)| (file.into(), way.into())).collect()
+}
+
+/// Every way of a file, in each setting.
+fn check(file: &str) {
+    let (mut found, mut count) = (Vec::new(), 0);
+    for (_, way) in ways().iter().filter(|(of, _)| of == file) {
+        let off = run(way, None);
+        count += 1;
+        for setting in ALL {
+            found.extend(differences(way, setting, &off));
+        }
+    }
+    assert!(count > 0, "no way of {file}");
+    assert!(found.is_empty(), "{count} ways:\n{}", found.join("\n"));
+}
+
+macro_rules! files {
+    ($($test:ident $file:literal)*) => {$(
+        #[test]
+        fn $test() {
+            check($file);
+        }
+    )*};
+}
+
+files! {
+    odd_ends_are_as_without_the_recorder "ends"
+    odd_files_are_as_without_the_recorder "files"
+    odd_kin_is_as_without_the_recorder "kin"
+    odd_limits_are_as_without_the_recorder "limits"
+    odd_rights_are_as_without_the_recorder "rights"
+    odd_signals_are_as_without_the_recorder "signals"
+    odd_threads_are_as_without_the_recorder "threads"
+    odd_values_are_as_without_the_recorder "values"
+}
+
+#[test]
+fn the_table_names_ways_that_there_are() {
+    let ways = ways();
+    assert!(ways.len() >= 60, "{}", ways.len());
+    for (way, settings, _, why) in DIFFERENT {
+        assert!(ways.iter().any(|(_, known)| known == way), "{way}");
+        assert!(!settings.is_empty() && !why.is_empty(), "{way}");
+    }
+}
