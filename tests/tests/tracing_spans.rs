@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const SPANS: &str = env!("CARGO_BIN_EXE_spans");
 
 /// Runs the program, and gives its trace and what it printed.
-fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
+pub(crate) fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
     let program = Program::new(SPANS, folder);
     let outcome = program.set(variables).args(&[word]).run().ok();
     let path = folder.only_trace();
@@ -34,7 +34,7 @@ fn without_lines(text: &str) -> String {
 }
 
 /// Entries, exits (`/`), and events (`!`), in their order.
-fn story(trace: &Trace, lane: &Lane) -> Vec<String> {
+pub(crate) fn story(trace: &Trace, lane: &Lane) -> Vec<String> {
     let events = trace.events(lane);
     let at = lane.notes.iter().filter(|note| note.2 == NoteKind::Event);
     let mut events = at.map(|note| note.0).zip(events).peekable();
@@ -493,28 +493,4 @@ fn the_example_tells_its_tasks() {
     let _ = program.set("FDR=1").run().ok();
     let wanted = json!({"tracing_layer::connection": [10, 0], "tracing_layer::request": [10, 0]});
     assert_eq!(json!(tasks(&folder)), wanted);
-}
-
-#[test]
-fn spans_in_destructors_of_threads_are_calls() {
-    let folder = Folder::new("spans-destructors");
-    let (trace, _) = run(&folder, "FDR=1", "destructors");
-    let mut stories = trace.threads.iter().map(|lane| story(&trace, lane));
-    let story = stories.find(|story| story.contains(&"spans::first".to_owned()));
-    let story = story.expect("the thread");
-    // Which of the two comes first is up to the system.
-    let (mut names, story): (Vec<_>, Vec<_>) =
-        story.into_iter().partition(|line| line.starts_with('!'));
-    names.sort();
-    let name = |name| format!("!spans::spans.rs 0 3 name=\"{name}\"");
-    assert_eq!(names, ["early", "late"].map(name));
-    let calls = [
-        "spans::first",
-        "/spans::first",
-        "spans::last",
-        "/spans::last",
-        "spans::last",
-        "/spans::last",
-    ];
-    assert_eq!(story, calls);
 }

@@ -8,12 +8,13 @@ use std::io;
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Counts, EarlyCall, Missing};
-use fdr_formats::{Clock, Diagnostic, FunctionId, Thread, Ticks, TraceInfo};
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
 use super::moments::Moments;
+use super::open::early_call;
 use super::stack::Flaws;
 use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_functions};
 use super::stats::{OTHERS, Stats};
@@ -327,13 +328,6 @@ fn nanos(clock: &Clock, ticks: u64) -> u64 {
 
 fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
-}
-
-/// The call of that level, from 1, that began before its thread's records, if the recorder still knew it.
-pub(crate) fn early_call(thread: &Thread, level: u64, function: FunctionId) -> Option<EarlyCall> {
-    let place = usize::try_from(level.checked_sub(1)?).ok()?;
-    let call = thread.early_calls.get(place).copied();
-    call.filter(|call| call.function == function)
 }
 
 /// What the threads were in when the trace was written: the one that the reason names first, then the

@@ -107,10 +107,10 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let what = "thread ids over 32 bits, or taken: each thread has another number";
         self.losses.add(what, self.numbers.renumbered);
         let zero = self.info.function(FunctionId(self.zero));
-        let is_unnamed = zero.is_none_or(|function| function.name.is_empty());
-        let what = "function #0, which has no name: it has another number, because 0 is the root of all calls";
-        self.losses
-            .add(what, u64::from(self.has_zero && is_unnamed));
+        let is_unnamed = self.has_zero && zero.is_none_or(|zero| zero.name.is_empty());
+        let what =
+            "function #0 without a name: it has another number, because 0 is the root of calls";
+        self.losses.add(what, is_unnamed.into());
         let what =
             "calls of the function whose number function 0 was given: they look like its calls";
         self.losses
