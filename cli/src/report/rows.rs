@@ -72,8 +72,7 @@ pub(crate) struct Row {
     pub(crate) p90_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     pub(crate) max_ns: Option<u64>,
-    /// How long it ran, was preempted and waited, in the calls with records. `None`: it has no times, or the trace knows
-    /// no states.
+    /// How long it ran, was preempted and waited, in the calls with records, if that is known.
     pub(crate) states: Option<RowStates>,
 }
 
@@ -339,7 +338,7 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
             info.end
                 .is_none_or(|end| open.end > open.last || open.end >= end)
         })?;
-        let early = early_call(&part.thread, open.depth, open.function).filter(|_| !open.entered);
+        let early = early_call(&part.thread, open.depth, open.function);
         let start = early.map_or(open.start, |early| early.begin);
         Some(OpenRow {
             function: name_of(info, open.function),

@@ -139,11 +139,8 @@ fn headline(info: &TraceInfo, report: &Report) -> String {
     }
     parts.push(ui::clean(&info.format).into_owned());
     if !report.timeless {
-        let of_records = match report.is_whole {
-            true => "records of ",
-            false => "",
-        };
-        parts.push(format!("{of_records}{}", ui::duration(report.duration_ns)));
+        let of_records = if report.is_whole { "records of " } else { "" };
+        parts.push(of_records.to_owned() + &ui::duration(report.duration_ns));
     }
     parts.push(ui::things(report.threads.len() as u64, "thread"));
     parts.push(ui::things(report.records(), "record"));
