@@ -1,8 +1,12 @@
 //! `fdr replay`: what a person and a script get to see of the calls one by one.
 
+use fdr_formats::model::What;
+use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
-use crate::common::{Folder, answer, calls, fdr, functions, json, small, stderr, write};
+use crate::common::{
+    Folder, Item, answer, calls, event, fdr, functions, json, small, stderr, write, write_noted,
+};
 use crate::states;
 use crate::terminal::{on_terminal, width};
 
@@ -213,4 +217,84 @@ fn threads_that_fit_stand_beside_each_other_and_names_obey_nobody() {
             "{lines}"
         );
     }
+}
+
+/// What a call says of its arguments and its result.
+fn says(function: u32, name: u32, value: u64) -> Note<'static> {
+    let value = FieldValue::Unsigned(value);
+    let field = Field {
+        name,
+        place: 0,
+        value,
+    };
+    Note::Arguments {
+        function,
+        fields: vec![field],
+    }
+}
+
+#[test]
+fn notes_stand_at_their_calls_and_none_is_left_out() {
+    let folder = Folder::new("replay-notes");
+    let trace = folder.file("t.fdr");
+    let mut all = functions(&["app::outer", "app::inner", "n", "result", "said"]);
+    all[2].what = What::Name;
+    all[3].what = What::Name;
+    all[4].what = What::Event;
+    let info = TraceInfo {
+        functions: all,
+        ..TraceInfo::default()
+    };
+    let thread = Thread {
+        id: ThreadId(7),
+        ..Thread::default()
+    };
+    // Arguments and results have the time of the record before them.
+    let items = vec![
+        Item::Call(100, 1),
+        Item::Note(100, says(1, 3, 1)),
+        Item::Call(200, 2),
+        Item::Note(200, says(2, 3, 2)),
+        Item::Note(200, says(2, 4, 4)),
+        Item::Call(300, -2),
+        Item::Note(300, says(1, 4, 14)),
+        Item::Note(400, event(5, 0, 0, &[])),
+        Item::Call(500, -1),
+        Item::Note(600, event(5, 0, 0, &[])),
+    ];
+    write_noted(&trace, &info, &[(thread, items)]);
+    let text = answer(&["replay", &trace]);
+    let lines = text.lines().skip(2);
+    let lines: Vec<&str> = lines.map(|line| line.split_at(35).1.trim_end()).collect();
+    assert_eq!(
+        lines,
+        [
+            "app::outer",
+            "  * app::outer  n=1",
+            "  app::inner",
+            "    * app::inner  n=2",
+            "    * app::inner  result=4",
+            "  * app::outer  result=14",
+            "  * said",
+            "* said",
+        ],
+        "{text}"
+    );
+    for arguments in [
+        &["--around", "+350ns"][..],
+        &["--around", "end"],
+        &["--since", "+150ns"],
+    ] {
+        let part = answer(&[&["replay"], arguments, &[trace.as_str()]].concat());
+        assert_eq!(part.matches("* said").count(), 2, "{part}");
+        assert!(!part.contains("not shown"), "{part}");
+    }
+    let few = answer(&["replay", "-n", "1", &trace]);
+    let shown = few.matches("* ").count();
+    assert!(
+        few.contains(&format!("{} notes not shown", 6 - shown)),
+        "{few}"
+    );
+    let few = json(&["replay", "--json", "-n", "1", &trace]);
+    assert_eq!(few["notes_not_shown"], 6 - shown);
 }

@@ -366,3 +366,24 @@ fn a_snapshot_of_what_does_not_record_is_refused() {
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     }
 }
+
+#[test]
+fn a_packed_ring_keeps_its_reason() {
+    let folder = Folder::new("rings-packed");
+    let ring = killed(&folder, "a.fdr-ring");
+    let reason = |path: &str| json(&["info", "--json", path])["reason"].clone();
+    assert_eq!(reason(&ring), "killed");
+    for (name, dense) in [("a.zst", None), ("a.dense.zst", Some("--dense"))] {
+        let packed = folder.file(name);
+        let arguments: Vec<&str> = ["pack", "-o", &packed]
+            .into_iter()
+            .chain(dense)
+            .chain([&*ring])
+            .collect();
+        let _ = answer(&arguments);
+        assert_eq!(reason(&packed), "killed", "{name}");
+        let trace = folder.file(&format!("{name}.fdr"));
+        let _ = answer(&["recover", "-q", "-o", &trace, &packed]);
+        assert_eq!(reason(&trace), "killed", "{name}");
+    }
+}

@@ -17,7 +17,7 @@ mod totals;
 
 pub use crate::scale::{Nanos, Ticks};
 pub use schedule::{Account, Cause, FAULTS_OF_SAMPLE, Module, Sample, Schedule, State, Switch};
-pub use totals::FunctionTotals;
+pub use totals::{EarlyCall, FunctionTotals};
 
 /// A logical CPU, as the operating system numbers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -246,15 +246,6 @@ pub struct Thread {
     /// The outermost calls that were open all the time from its first record to its last, the outermost first. Their
     /// entries are overwritten. Their calls in the trace are synthetic.
     pub early_calls: Vec<EarlyCall>,
-}
-
-/// A call that began before its thread's first record and was open when the trace was written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct EarlyCall {
-    /// Of what.
-    pub function: FunctionId,
-    /// When it began.
-    pub begin: Ticks,
 }
 
 /// Function records of one thread: `recorded = readable + overwritten + dropped + summarised`.

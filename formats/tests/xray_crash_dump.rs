@@ -69,7 +69,7 @@ fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
             name,
             counts: counts(),
             ended: has_ended(*id),
-            open: None,
+            early_calls: &[],
         };
         let mut out = |bytes: &[u8]| {
             file.extend_from_slice(bytes);
@@ -203,7 +203,7 @@ fn too_small_a_room_and_a_full_disk_are_said() {
         name: "main",
         counts: counts(),
         ended: false,
-        open: None,
+        early_calls: &[],
     };
     let write = |numbers: usize, most: usize| {
         let mut memory = vec![0; numbers];

@@ -70,6 +70,7 @@ mod tasks_looked_at;
 mod thread_states;
 mod threads;
 mod top;
+mod tracing_destructors;
 mod tracing_spans;
 mod triggers;
 mod triggers_others;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 const SPANS: &str = env!("CARGO_BIN_EXE_spans");
 
 /// Runs the program, and gives its trace and what it printed.
-fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
+pub(crate) fn run(folder: &Folder, variables: &str, word: &str) -> (Trace, String) {
     let program = Program::new(SPANS, folder);
     let outcome = program.set(variables).args(&[word]).run().ok();
     let path = folder.only_trace();
@@ -34,7 +34,7 @@ fn without_lines(text: &str) -> String {
 }
 
 /// Entries, exits (`/`), and events (`!`), in their order.
-fn story(trace: &Trace, lane: &Lane) -> Vec<String> {
+pub(crate) fn story(trace: &Trace, lane: &Lane) -> Vec<String> {
     let events = trace.events(lane);
     let at = lane.notes.iter().filter(|note| note.2 == NoteKind::Event);
     let mut events = at.map(|note| note.0).zip(events).peekable();

@@ -166,6 +166,26 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     notes
 }
 
+/// Of what the figures are. `None`: of the records, which may be a part of the run.
+pub(super) fn scope_in_words(report: &Report) -> Option<String> {
+    let without = match report.dropped() {
+        0 => String::new(),
+        records => format!(
+            ", without calls of {}",
+            ui::things(records, "dropped record")
+        ),
+    };
+    match (report.is_whole, report.has_all) {
+        (true, _) => Some(format!(
+            "figures of the whole run{without} (--window: figures of the records)"
+        )),
+        (false, true) => Some(
+            "figures of the whole run: the records of all its calls are in the trace".to_owned(),
+        ),
+        (false, false) => None,
+    }
+}
+
 /// What is to be said of rows that are of several functions, of records, or have times twice.
 fn shared_rows(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();

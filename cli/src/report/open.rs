@@ -2,7 +2,8 @@
 //! the innermost one and how many there are, so that memory does not grow with a stack. Must never take
 //! calls that a writer ended in the middle, because a later record shows that they were left.
 
-use fdr_formats::{Call, Edge, FunctionId, Ticks};
+use fdr_formats::model::EarlyCall;
+use fdr_formats::{Call, Edge, FunctionId, Thread, Ticks};
 
 use super::stack::Stack;
 
@@ -43,6 +44,13 @@ pub(crate) struct Ends {
     /// Measured records before them, and the time of the last of those.
     records: u64,
     last: Option<Ticks>,
+}
+
+/// The call of that level, from 1, that began before its thread's records, if the recorder still knew it.
+pub(crate) fn early_call(thread: &Thread, level: u64, function: FunctionId) -> Option<EarlyCall> {
+    let place = usize::try_from(level.checked_sub(1)?).ok()?;
+    let call = thread.early_calls.get(place).copied();
+    call.filter(|call| call.function == function)
 }
 
 /// Whether a writer ended a call.

@@ -8,12 +8,13 @@ use std::io;
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Counts, EarlyCall, Missing};
-use fdr_formats::{Clock, Diagnostic, FunctionId, Thread, Ticks, TraceInfo};
+use fdr_formats::model::{Counts, Missing};
+use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
 use super::moments::Moments;
+use super::open::early_call;
 use super::stack::Flaws;
 use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_functions};
 use super::stats::{OTHERS, Stats};
@@ -71,8 +72,7 @@ pub(crate) struct Row {
     pub(crate) p90_ns: Option<u64>,
     pub(crate) p99_ns: Option<u64>,
     pub(crate) max_ns: Option<u64>,
-    /// How long it ran, was preempted and waited, in the calls with records. `None`: it has no times, or the trace knows
-    /// no states.
+    /// How long it ran, was preempted and waited, in the calls with records, if that is known.
     pub(crate) states: Option<RowStates>,
 }
 
@@ -329,13 +329,6 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
-/// The call of that level, from 1, that began before its thread's records, if the recorder still knew it.
-pub(crate) fn early_call(thread: &Thread, level: u64, function: FunctionId) -> Option<EarlyCall> {
-    let place = usize::try_from(level.checked_sub(1)?).ok()?;
-    let call = thread.early_calls.get(place).copied();
-    call.filter(|call| call.function == function)
-}
-
 /// What the threads were in when the trace was written: the one that the reason names first, then the
 /// longest.
 pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow> {
@@ -345,7 +338,7 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
             info.end
                 .is_none_or(|end| open.end > open.last || open.end >= end)
         })?;
-        let early = early_call(&part.thread, open.depth, open.function).filter(|_| !open.entered);
+        let early = early_call(&part.thread, open.depth, open.function);
         let start = early.map_or(open.start, |early| early.begin);
         Some(OpenRow {
             function: name_of(info, open.function),

@@ -7,7 +7,7 @@ use fdr_formats::TraceInfo;
 use fdr_formats::identity::Part;
 
 use super::event_table;
-use super::notes::notes;
+use super::notes::{notes, scope_in_words};
 use super::rows::{OpenRow, Report, Row, ThreadRow};
 use super::states::{InStates, RowStates, percent, thread_facts};
 use super::wait_table;
@@ -139,35 +139,12 @@ fn headline(info: &TraceInfo, report: &Report) -> String {
     }
     parts.push(ui::clean(&info.format).into_owned());
     if !report.timeless {
-        let of_records = match report.is_whole {
-            true => "records of ",
-            false => "",
-        };
-        parts.push(format!("{of_records}{}", ui::duration(report.duration_ns)));
+        let of_records = if report.is_whole { "records of " } else { "" };
+        parts.push(of_records.to_owned() + &ui::duration(report.duration_ns));
     }
     parts.push(ui::things(report.threads.len() as u64, "thread"));
     parts.push(ui::things(report.records(), "record"));
     parts.join(" · ")
-}
-
-/// Of what the figures are. `None`: of the records, which may be a part of the run.
-fn scope_in_words(report: &Report) -> Option<String> {
-    let without = match report.dropped() {
-        0 => String::new(),
-        records => format!(
-            ", without calls of {}",
-            ui::things(records, "dropped record")
-        ),
-    };
-    match (report.is_whole, report.has_all) {
-        (true, _) => Some(format!(
-            "figures of the whole run{without} (--window: figures of the records)"
-        )),
-        (false, true) => Some(
-            "figures of the whole run: the records of all its calls are in the trace".to_owned(),
-        ),
-        (false, false) => None,
-    }
 }
 
 /// Version, host and tags, which tell traces of one program apart. `None`: the trace has none of them.

@@ -27,6 +27,15 @@ pub struct FunctionTotals {
     pub nests: bool,
 }
 
+/// A call that began before its thread's first record and was open when the trace was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EarlyCall {
+    /// Of what.
+    pub function: FunctionId,
+    /// When it began.
+    pub begin: Ticks,
+}
+
 #[cfg(feature = "read")]
 impl FunctionTotals {
     /// The length that so many percent of the calls do not exceed. `None`: no call has a time.

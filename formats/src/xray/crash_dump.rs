@@ -11,14 +11,15 @@ use super::record::{
     self, Action, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When,
 };
 use crate::bytes::ByteOrder;
-use crate::model::{Counts, Function, Identity, Sample, Switch, Ticks, TraceInfo};
+use crate::model::{Counts, EarlyCall, Function, Identity, Ticks, TraceInfo};
 use crate::moments;
-use crate::ring::open_calls::OpenCalls;
 
 pub(super) const LAYOUT: Layout = Layout {
     order: ByteOrder::Little,
     version: 3,
 };
+
+pub use super::crash_states::{modules, samples, states_bytes, switches};
 
 /// The receiver of the bytes. False: it could not take them, and must get no more.
 pub type Out<'a> = dyn FnMut(&[u8]) -> bool + 'a;
@@ -60,109 +61,6 @@ pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<
     let mut moment = Short::new();
     payload::put_moment(&mut moment, number, time, name);
     custom(start.0, moment.bytes(), out)
-}
-
-/// Context switches, in the same way: they are written to `place`. Returns how many bytes of it are used. Those that
-/// have no room are left out, and so a reader takes what comes later as not known. Async-signal-safe.
-pub fn switches(all: &mut dyn Iterator<Item = Switch>, start: Ticks, place: &mut [u8]) -> usize {
-    let mut row = |to: &mut [u8]| {
-        let switch = all.next();
-        switch.map(|switch| to.copy_from_slice(&payload::switch_row(&switch)))
-    };
-    rows(payload::SWITCHES, SWITCH_BYTES, &mut row, start, place)
-}
-
-/// Samples, in the same way. Async-signal-safe.
-pub fn samples(all: &mut dyn Iterator<Item = Sample>, start: Ticks, place: &mut [u8]) -> usize {
-    let mut row = |to: &mut [u8]| {
-        let sample = all.next();
-        sample.map(|sample| to.copy_from_slice(&payload::sample_row(&sample)))
-    };
-    rows(payload::SAMPLES, SAMPLE_BYTES, &mut row, start, place)
-}
-
-/// Payloads of rows of that size, for as long as there are rows and there is room.
-fn rows(
-    kind: u8,
-    size: usize,
-    next: &mut dyn FnMut(&mut [u8]) -> Option<()>,
-    start: Ticks,
-    place: &mut [u8],
-) -> usize {
-    let mut used = 0;
-    loop {
-        let Some(room) = place.get_mut(used + ROWS_HEAD..) else {
-            return used;
-        };
-        let mut rows = 0;
-        for row in room.chunks_exact_mut(size).take(BATCH) {
-            if next(row).is_none() {
-                break;
-            }
-            rows += 1;
-        }
-        if rows == 0 {
-            return used;
-        }
-        put_head(
-            kind,
-            rows * size,
-            rows as u32,
-            start,
-            place.get_mut(used..).unwrap_or(&mut []),
-        );
-        used += ROWS_HEAD + rows * size;
-    }
-}
-
-/// The head of a payload about states, of so many bytes behind it.
-fn put_head(kind: u8, bytes: usize, rows: u32, start: Ticks, place: &mut [u8]) {
-    let event = Record::Custom {
-        size: (SCHEDULE_HEAD + bytes) as i32,
-        when: When::Absolute(start.0),
-        cpu: None,
-    };
-    let metadata = record::encode_metadata(&event, LAYOUT);
-    let words = payload::schedule_head(kind, rows);
-    for (to, from) in [(0, &metadata[..]), (METADATA_SIZE, &words[..])] {
-        if let Some(to) = place.get_mut(to..to + from.len()) {
-            to.copy_from_slice(from);
-        }
-    }
-}
-
-/// The bytes of modules, as a ring has them, as one payload. Async-signal-safe.
-pub fn modules(bytes: &[u8], start: Ticks, place: &mut [u8]) -> usize {
-    let Some(room) = place.get_mut(ROWS_HEAD..ROWS_HEAD + bytes.len()) else {
-        return 0;
-    };
-    if bytes.is_empty() {
-        return 0;
-    }
-    room.copy_from_slice(bytes);
-    put_head(
-        payload::MODULES,
-        bytes.len(),
-        bytes.len() as u32,
-        start,
-        place,
-    );
-    ROWS_HEAD + bytes.len()
-}
-
-/// Bytes of a payload about states before its rows, and with the record around it.
-const SCHEDULE_HEAD: usize = 16;
-const ROWS_HEAD: usize = METADATA_SIZE + SCHEDULE_HEAD;
-/// Bytes of a row.
-const SWITCH_BYTES: usize = 16;
-const SAMPLE_BYTES: usize = 24;
-/// The most rows of a payload.
-const BATCH: usize = 2048;
-
-/// The most bytes that so many [`switches`] and [`samples`] together take, and [`modules`] of so many bytes.
-#[must_use]
-pub const fn states_bytes(count: usize, modules: usize) -> usize {
-    count * SAMPLE_BYTES + (count / BATCH + 3) * ROWS_HEAD + modules
 }
 
 /// The most bytes that [`moment`] gives.
@@ -216,19 +114,8 @@ pub struct CrashThread<'a> {
     /// The thread has ended. Its calls last until its last record, and not until the end in the file's
     /// `info.end`.
     pub ended: bool,
-    /// The thread's open calls, and the tick of its first record: the calls that began before it have not ended.
-    pub open: Option<(OpenCalls<'a>, u64)>,
-}
-
-impl<'a> CrashThread<'a> {
-    /// The calls that began before the first record, the outermost first.
-    fn early_calls(
-        &self,
-    ) -> impl DoubleEndedIterator<Item = (u32, u64)> + ExactSizeIterator + Clone + use<'a> {
-        let none = OpenCalls::default();
-        let (calls, first) = self.open.unwrap_or((none, 0));
-        calls.early(first)
-    }
+    /// The calls that began before its first record and have not ended, the outermost first.
+    pub early_calls: &'a [EarlyCall],
 }
 
 /// Writes blocks behind a [`header`]. Async-signal-safe, if the caller's own iterators and sinks are.
@@ -370,11 +257,12 @@ impl Head<'_, '_> {
         for event in events {
             bytes += (METADATA_SIZE + event.bytes().len()) as u64;
         }
-        let early = thread
-            .early_calls()
-            .take(if valid { usize::MAX } else { 0 });
+        let early = match valid {
+            true => thread.early_calls,
+            false => &[],
+        };
         let early_bytes = EARLY_CALLS_HEAD + early.len() * payload::EARLY_CALL_BYTES;
-        if early.len() > 0 {
+        if !early.is_empty() {
             bytes += (METADATA_SIZE + early_bytes) as u64;
         }
         if let Some(tables) = tables {
@@ -396,7 +284,7 @@ impl Head<'_, '_> {
         for event in of_block.into_iter().flatten() {
             taken(custom(start, event.bytes(), out))?;
         }
-        if early.len() > 0 {
+        if !early.is_empty() {
             let event = Record::Custom {
                 size: early_bytes as i32,
                 when: When::Absolute(start),
@@ -404,8 +292,8 @@ impl Head<'_, '_> {
             };
             metadata(&event, out)?;
             taken(out(&payload::early_calls_head(early.len() as u32)))?;
-            for (function, begin) in early {
-                taken(out(&payload::early_call_row(function, begin)))?;
+            for call in early {
+                taken(out(&payload::early_call_row(call)))?;
             }
         }
         for event in of_trace.into_iter().flatten() {
@@ -458,8 +346,8 @@ fn measure<'c>(
 
 /// The calls that began before all chunks and have not ended are around those that the chunks have.
 fn around(thread: &CrashThread<'_>, walk: &mut Walk<&mut [u32]>) {
-    let calls = thread.early_calls().rev();
-    walk.stack.around(calls.map(|(function, _)| function));
+    let calls = thread.early_calls.iter().rev();
+    walk.stack.around(calls.map(|call| call.function.0));
 }
 
 /// The second pass: the chunks' records, with the missing ones between them.

@@ -32,6 +32,7 @@ mod blocks;
 mod chunk_decoder;
 mod chunk_scan;
 pub mod crash_dump;
+mod crash_states;
 pub mod crash_totals;
 #[cfg(feature = "read")]
 mod decode;

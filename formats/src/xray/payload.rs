@@ -62,6 +62,7 @@ pub(super) use draft::{
 
 mod draft;
 pub(crate) mod schedule;
+mod totals;
 
 const TAG: [u8; 4] = *b"fdr\0";
 const VERSION: u8 = 1;
@@ -268,8 +269,8 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         BREAK => Payload::Break {
             ticks: fields.u64()?,
         },
-        TOTALS => totals(fields)?,
-        EARLY_CALLS => Payload::EarlyCalls(early_calls(fields)?),
+        TOTALS => totals::totals(fields)?,
+        EARLY_CALLS => Payload::EarlyCalls(totals::early_calls(fields)?),
         SWITCHES..=MODULES => Payload::Schedule(schedule::decode(kind, fields)?),
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
         kind => match NoteKind::of(kind) {
@@ -346,58 +347,6 @@ pub(crate) fn summary_words(calls: u64, ticks: u64) -> ([u64; 2], usize) {
     let low = calls & MOST_CALLS | (ticks & MOST_TICKS) << 24;
     let high = calls >> 24 & MOST_CALLS | (ticks >> 40) << 24;
     ([low, high], 1 + usize::from(high != 0))
-}
-
-/// A length that is none: behind the lengths of a function whose calls were inside of each other. Readers that do not
-/// know it count no call for it.
-const NESTS: (u8, u64) = (u8::MAX, 0);
-
-#[cfg(feature = "read")]
-fn totals(mut fields: Fields<'_>) -> Option<Payload> {
-    let (count, flags) = (fields.u32()?, fields.u32()?);
-    let mut rows = Vec::new();
-    for _ in 0..count {
-        let (function, lengths) = (FunctionId(fields.u32()?), fields.u32()?);
-        let (calls, untimed) = (fields.u64()?, fields.u64()?);
-        let (total, own, longest) = (fields.u64()?, fields.u64()?, fields.u64()?);
-        let mut row = FunctionTotals {
-            function,
-            calls,
-            untimed,
-            total: Ticks(total),
-            own: Ticks(own),
-            longest: Ticks(longest),
-            lengths: Vec::new(),
-            nests: false,
-        };
-        for _ in 0..lengths {
-            let length = fields.u64()?;
-            match (length as u8, length >> 8) {
-                NESTS => row.nests = true,
-                length => row.lengths.push(length),
-            }
-        }
-        // Other code relies on this order.
-        let ordered = row.lengths.is_sorted_by(|one, next| one.0 < next.0);
-        rows.push(Some(row).filter(|_| ordered)?);
-    }
-    Some(Payload::Totals {
-        is_of_missing: flags & 1 != 0,
-        rows,
-    })
-}
-
-#[cfg(feature = "read")]
-fn early_calls(mut fields: Fields<'_>) -> Option<Vec<EarlyCall>> {
-    let (count, _zero) = (fields.u32()?, fields.u32()?);
-    let mut calls = Vec::new();
-    for _ in 0..count {
-        let begin = Ticks(fields.u64()?);
-        let (id, _zero) = (fields.u32()?, fields.u32()?);
-        let function = FunctionId(id);
-        calls.push(EarlyCall { function, begin });
-    }
-    Some(calls)
 }
 
 #[cfg(feature = "read")]

@@ -60,9 +60,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         {
             function.id = FunctionId(zero);
         }
-        let frame = Frame::new(out, version, &info.clock)?;
         Ok(XrayWriter {
-            frame,
+            frame: Frame::new(out, version, &info.clock)?,
             info,
             zero,
             has_zero,
@@ -96,10 +95,8 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         }
         let timed = self.states.iter().filter(|state| state.first.is_some());
         let earliest = timed.map(|state| state.earliest).min().unwrap_or_default();
-        let start = self
-            .info
-            .start
-            .map_or(earliest, |start| start.0.min(earliest));
+        let start = self.info.start.unwrap_or(Ticks(earliest));
+        let start = start.0.min(earliest);
         for nth in 0..self.states.len() {
             self.block(nth, start)?;
         }
@@ -107,14 +104,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let what = "thread ids over 32 bits, or taken: each thread has another number";
         self.losses.add(what, self.numbers.renumbered);
         let zero = self.info.function(FunctionId(self.zero));
-        let is_unnamed = zero.is_none_or(|function| function.name.is_empty());
-        let what = "function #0, which has no name: it has another number, because 0 is the root of all calls";
-        self.losses
-            .add(what, u64::from(self.has_zero && is_unnamed));
-        let what =
-            "calls of the function whose number function 0 was given: they look like its calls";
-        self.losses
-            .add(what, self.mistaken * u64::from(self.has_zero));
+        let is_unnamed = self.has_zero && zero.is_none_or(|zero| zero.name.is_empty());
+        let what = "function #0 without a name: it has another number, as 0 is the root of calls";
+        self.losses.add(what, is_unnamed.into());
+        let what = "calls of the function whose number function 0 was given: they look alike";
+        let mistaken = self.mistaken * u64::from(self.has_zero);
+        self.losses.add(what, mistaken);
         Ok(self.losses)
     }
 

@@ -247,7 +247,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
                 ..Counts::default()
             },
             ended: snapshot.owner.ended,
-            open: snapshot.open_calls(),
+            early_calls: &snapshot.early_calls,
         };
         let mut put = |bytes: &[u8]| file.put(bytes);
         let chunk = snapshot.chunks().next().unwrap_or_default();

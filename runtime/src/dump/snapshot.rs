@@ -6,11 +6,13 @@
 //!
 //! Async-signal-safe in a buffer that [`Snapshot::new`] made, because that buffer never grows.
 
+use fdr_formats::model::EarlyCall;
 use fdr_formats::ring::open_calls;
+use fdr_formats::{FunctionId, Ticks};
 
 use crate::primitive::{Ordering, fence};
 use crate::ring::counts::{Counts, Owner, count, used, used_at};
-use crate::ring::layout::{CHUNK, OpenCalls, Slot, state};
+use crate::ring::layout::{CHUNK, FRAMES, OpenCalls, Slot, state};
 use crate::ring::open_calls::SIZE;
 use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::ring::{self, chunk};
@@ -32,6 +34,8 @@ pub(crate) struct Snapshot {
     /// The thread's open calls, and the slot's cursor at the same moment. `None`: they were not copied.
     open: Vec<u8>,
     cursor: Option<u64>,
+    /// The calls that began before the oldest copied record and have not ended, the outermost first.
+    pub(crate) early_calls: Vec<EarlyCall>,
     pub(crate) counts: Counts,
     pub(crate) owner: Owner,
     /// Whether a chunk had zeros in the place of records. Somebody cut the file short, and it was made longer
@@ -57,6 +61,7 @@ impl Snapshot {
         let size = region_size + open_calls::MOST_BYTES;
         snapshot.bytes.try_reserve_exact(size).ok()?;
         snapshot.open.try_reserve_exact(SIZE).ok()?;
+        snapshot.early_calls.try_reserve_exact(FRAMES).ok()?;
         let chunks = region_size / CHUNK;
         snapshot.used.try_reserve_exact(chunks).ok()?;
         Some(snapshot)
@@ -80,6 +85,7 @@ impl Snapshot {
             return false;
         };
         self.used.clear();
+        self.early_calls.clear();
         self.owner = owner;
         self.counts = Counts {
             readable: 0,
@@ -91,6 +97,7 @@ impl Snapshot {
 
     fn try_take(&mut self, slot: &Slot, on: &dyn Fn() -> bool) -> bool {
         self.used.clear();
+        self.early_calls.clear();
         self.counts = Counts::default();
         self.has_zeros = false;
         // A thread without chunks has none, and the last one's is not its own.
@@ -114,6 +121,7 @@ impl Snapshot {
             summarised: 0,
         };
         if let Some(calls) = calls {
+            self.note_early_calls();
             self.append_open(calls);
         }
         fence(Ordering::Acquire);
@@ -140,13 +148,21 @@ impl Snapshot {
         })
     }
 
-    /// The open calls, and the tick of the oldest copied record: the calls that began before it are in no chunk. `None`:
-    /// the open calls were not copied.
-    pub(crate) fn open_calls(&self) -> Option<(open_calls::OpenCalls<'_>, u64)> {
-        let open = ring_open(&self.open, self.cursor?)?;
-        let oldest = self.chunks().next()?;
-        let tick = oldest.get(CHUNK_TICK..).and_then(<[u8]>::first_chunk)?;
-        Some((open, u64::from_le_bytes(*tick)))
+    /// Notes the calls that began before the oldest copied record, and are still open. They are in no chunk.
+    fn note_early_calls(&mut self) {
+        let mut early = core::mem::take(&mut self.early_calls);
+        let open = self.cursor.and_then(|cursor| ring_open(&self.open, cursor));
+        let oldest = self.chunks().next();
+        let tick = oldest.and_then(|chunk| chunk.get(CHUNK_TICK..)?.first_chunk());
+        if let (Some(open), Some(tick)) = (open, tick) {
+            for (function, begin) in open.early(u64::from_le_bytes(*tick)) {
+                early.push(EarlyCall {
+                    function: FunctionId(function),
+                    begin: Ticks(begin),
+                });
+            }
+        }
+        self.early_calls = early;
     }
 
     /// Appends the records of open calls that have none to the newest chunk.

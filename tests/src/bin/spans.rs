@@ -1,7 +1,7 @@
 //! Spans and events of `tracing`, of every kind. Tests record it and look at the trace.
 //!
 //! ```text
-//! spans kinds | harm | tasks | threads | late | layers | many COUNT | cut | killed | forks [kill]
+//! spans kinds | harm | tasks | threads | late | destructors | layers | many COUNT | cut | killed | forks [kill]
 //! ```
 //! `harm`: values that panic and values that make events, and names from anybody. `late`: the program turns the recorder
 //! on by itself. `layers`: another layer counts what it sees. `forks [kill]`: the child has a span that its parent has not.
@@ -55,6 +55,31 @@ fn inner(number: u32, text: &str) -> u32 {
 #[fdr::traced]
 fn native() {
     info!("inside");
+}
+
+/// Makes a span when it is dropped.
+struct Last(&'static str);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        let span = info_span!("last");
+        let _inside = span.enter();
+        info!(name = self.0);
+    }
+}
+
+/// The destructors of a thread's values run before and after those of the recorder's.
+fn destructors() {
+    thread_local! {
+        static EARLY: Last = const { Last("early") };
+        static LATE: Last = const { Last("late") };
+    }
+    let thread = thread::spawn(|| {
+        EARLY.with(|_| ());
+        info_span!("first").in_scope(|| ());
+        LATE.with(|_| ());
+    });
+    thread.join().expect("its end");
 }
 
 fn kinds() {
@@ -371,6 +396,7 @@ fn main() {
         ["tasks"] => tasks(),
         ["threads"] => threads(),
         ["late"] => late(),
+        ["destructors"] => destructors(),
         ["layers"] => {
             (0..3).for_each(work);
             let [events, spans] = [&EVENTS, &SPANS].map(|count| count.load(Ordering::Relaxed));

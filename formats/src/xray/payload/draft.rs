@@ -2,9 +2,10 @@
 //! layout. Few of them are written, so this code is small rather than fast. The functions that take a
 //! [`Place`] must never allocate.
 
+use super::totals::NESTS;
 use super::{
-    BALANCE, BREAK, CLOCK, EARLY_CALLS, FUNCTIONS, IDENTITY, LOST, MOMENT, NESTS, PLACE_BITS,
-    PROCESS, SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
+    BALANCE, BREAK, CLOCK, EARLY_CALLS, FUNCTIONS, IDENTITY, LOST, MOMENT, PLACE_BITS, PROCESS,
+    SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
     Clock, Counts, EarlyCall, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
@@ -329,8 +330,8 @@ pub(in super::super) fn early_calls_head(count: u32) -> [u8; 16] {
 }
 
 /// A row of early calls. Async-signal-safe.
-pub(in super::super) fn early_call_row(function: u32, begin: u64) -> [u8; EARLY_CALL_BYTES] {
-    (u128::from(begin) | u128::from(function) << 64).to_le_bytes()
+pub(in super::super) fn early_call_row(call: &EarlyCall) -> [u8; EARLY_CALL_BYTES] {
+    (u128::from(call.begin.0) | u128::from(call.function.0) << 64).to_le_bytes()
 }
 
 /// Calls that began before the thread's first record and have not ended. `None`: there are none.
@@ -338,7 +339,7 @@ pub(in super::super) fn early_call_row(function: u32, begin: u64) -> [u8; EARLY_
 pub fn encode_early_calls(calls: &[EarlyCall]) -> Option<Vec<u8>> {
     let mut bytes = early_calls_head(u32::try_from(calls.len()).ok()?).to_vec();
     for call in calls {
-        bytes.extend_from_slice(&early_call_row(call.function.0, call.begin.0));
+        bytes.extend_from_slice(&early_call_row(call));
     }
     (!calls.is_empty()).then_some(bytes)
 }
