@@ -196,6 +196,12 @@ impl Ring {
         Some((ring, trouble))
     }
 
+    /// Gives back the memory and the addresses of a ring that nobody knows yet, and that has no file.
+    pub(crate) fn discard(self) {
+        // SAFETY: the mapping is ours, and no other thread knows it.
+        unsafe { sys::memory::unmap(self.base, self.layout.length) };
+    }
+
     /// Makes and maps the file. Returns the file and its length.
     fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<(Descriptor, u64), i32> {
         let file = sys::file::create(path)?;

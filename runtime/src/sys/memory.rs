@@ -135,6 +135,31 @@ unsafe fn map(at: *mut u8, length: usize, protection: i32, flags: i32, fd: i32) 
     }
 }
 
+/// The process's limit on its addresses, in bytes. `None`: there is none.
+pub(crate) fn address_limit() -> Option<u64> {
+    // SAFETY: all zeros is a valid `rlimit`.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: `limit` is valid for writing.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Whether the folder's files are in memory, and never on a disk.
+pub(crate) fn has_files_in_memory(folder: &core::ffi::CStr) -> bool {
+    /// Source: statfs(2). The constant of libc has another type in each C library.
+    const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6];
+    // SAFETY: all zeros is a valid `statfs`.
+    let mut found: libc::statfs = unsafe { core::mem::zeroed() };
+    // SAFETY: the name ends with a NUL, and `found` is valid for writing.
+    let result = unsafe { libc::statfs(folder.as_ptr(), &raw mut found) };
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the field's type is another one in each C library"
+    )]
+    let kind = found.f_type as i64;
+    result == 0 && IN_MEMORY.contains(&kind)
+}
+
 /// Unmaps a reservation.
 ///
 /// # Safety
