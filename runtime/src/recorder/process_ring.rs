@@ -9,10 +9,10 @@ use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 
-use super::{FORKING, RING, UNCLAIMED, claim, tls};
+use super::{FORKING, RING, UNCLAIMED, claim, left_rings, tls};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::fork_ring::{LONGEST_PATH, write_path};
+use crate::ring::fork_ring::{LONGEST_PATH, write_path_of};
 use crate::ring::layout::Slot;
 use crate::site::unit;
 use crate::sys;
@@ -141,7 +141,9 @@ fn make_child_ring(parent: &Ring) -> Option<*mut Ring> {
     let path = match parent.template() {
         [] => None,
         template => {
-            let length = write_path(template, path)?;
+            let random = sys::process::random();
+            left_rings::enter(template, random, path);
+            let length = write_path_of(template, sys::process::pid(), random, path)?;
             if MAKE_FOLDERS.load(Ordering::Relaxed) != 0 {
                 // If a folder can't be made, creating the file reports the error.
                 let _ = sys::file::make_folders(path.get_mut(..=length)?);
@@ -177,6 +179,7 @@ pub(crate) fn is_forking() -> bool {
 /// Called before a fork, in the forking thread. Until [`fork_is_over`] the thread's records are counted and not
 /// written, because the child must not write into the slot.
 pub(crate) fn fork_begins() {
+    left_rings::begin();
     let slot = core::ptr::from_ref(tls::get()).cast_mut();
     SLOT_BEFORE_FORK.store(slot, Ordering::Relaxed);
     tls::set(&FORKING);

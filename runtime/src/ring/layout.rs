@@ -460,6 +460,11 @@ impl Layout {
         self.functions + FUNCTIONS_STEP
     }
 
+    /// Where the space of so many slots ends. It ends with a page, and before the function table.
+    pub(crate) fn end_of_slots(&self, slots: usize) -> usize {
+        self.slot(slots).next_multiple_of(CHUNK).min(self.functions)
+    }
+
     pub(crate) fn chunks(&self) -> usize {
         self.region_size / CHUNK
     }

@@ -96,6 +96,16 @@ pub(crate) fn lasting(length: usize) -> Option<&'static mut [u8]> {
     Some(unsafe { core::slice::from_raw_parts_mut(at, length) })
 }
 
+/// `length` zero bytes that stay for the life of the process, and that its children write to as well.
+/// Async-signal-safe.
+pub(crate) fn shared_with_children(length: usize) -> Option<*mut u8> {
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
+    let at = unsafe { libc::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0) };
+    (at != libc::MAP_FAILED).then_some(at.cast())
+}
+
 /// Has the kernel empty the memory in every child that gets a copy of it. `memory` begins at a page. A kernel before
 /// 4.14 does not know how.
 pub(crate) fn empty_in_children(memory: &mut [u8]) {
