@@ -258,6 +258,18 @@ fn few_descriptors_and_few_addresses() {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn traps_of_floating_point_numbers() {
+    let folder = Folder::new("fault-float");
+    let _ = endings(&folder, &[("FDR", "1")], "inexact");
+    assert_eq!(
+        folder.ending(".fdr").len(),
+        2,
+        "by the program, and at its end"
+    );
+}
+
 #[test]
 fn nobody_listens_to_standard_error() {
     let folder = Folder::new("fault-stderr");

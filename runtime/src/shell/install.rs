@@ -157,6 +157,10 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
     Ok(())
 }
 
+extern "C" fn at_exit() {
+    sys::thread::without_float_traps(|| dumping::at_exit());
+}
+
 /// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
@@ -203,7 +207,7 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
                  there is no other room"
             ));
         }
-        if !sys::process::at_exit(dumping::at_exit) {
+        if !sys::process::at_exit(at_exit) {
             messages::warn(format_args!(
                 "atexit is full: there will be no dump at exit"
             ));
