@@ -11,7 +11,7 @@ use crate::ring::fork_ring::{LONGEST_PATH, Template, write_path_of};
 use crate::sys;
 
 /// How many rings of dead children stay.
-const MOST: usize = 64;
+const MOST: usize = 256;
 
 /// A ring of a child: the parts of its name. A pid of 0 = none.
 struct Entry {
