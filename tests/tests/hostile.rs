@@ -66,6 +66,11 @@ fn files_are_their_owners_alone_whatever_the_umask() {
                 assert_eq!(mode(&file) & !0o600, 0, "umask {umask}: {file:?}");
             }
         }
+        let folder = Folder::new("hostile-umask-made");
+        let script = format!("umask {umask}; exec \"$0\" \"$@\"");
+        let program = Program::in_shell(&script, ENDINGS, &folder).set("FDR=1 FDR_OUT=made/");
+        let _ = program.args(&["return"]).run().ok();
+        assert_eq!(mode(&folder.join("made")) & 0o700, 0o700, "umask {umask}");
         let folder = Folder::new("hostile-umask-ring");
         let script = format!("umask {umask}; \"$0\" abort; true");
         let program = Program::in_shell(&script, ENDINGS, &folder);

@@ -241,6 +241,12 @@ fn few_descriptors_and_few_addresses() {
         let outcome = limited(&folder, limit, "FDR=1");
         assert!(!outcome.said().is_empty(), "{outcome:?}");
         folder.ending(".fdr").iter().for_each(|path| verify(path));
+        if limit == "ulimit -v 500000" {
+            let said = outcome.said().join("\n");
+            let wanted = "the limit of 500000 KiB of addresses leaves 62464 KiB for all rings";
+            assert!(said.contains(wanted), "{said}");
+            assert_eq!(folder.ending(".fdr").len(), 1, "{outcome:?}");
+        }
         // A ring may be left only where no trace could be written.
         let (traces, rings) = (folder.ending(".fdr"), folder.ending(".fdr-ring"));
         assert_eq!(
@@ -250,6 +256,18 @@ fn few_descriptors_and_few_addresses() {
             folder.names()
         );
     }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn traps_of_floating_point_numbers() {
+    let folder = Folder::new("fault-float");
+    let _ = endings(&folder, &[("FDR", "1")], "inexact");
+    assert_eq!(
+        folder.ending(".fdr").len(),
+        2,
+        "by the program, and at its end"
+    );
 }
 
 #[test]

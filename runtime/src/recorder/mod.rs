@@ -7,6 +7,7 @@
 mod arguments;
 mod claim;
 mod left;
+mod left_rings;
 mod note;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;

@@ -9,13 +9,13 @@ use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 
-use super::{FORKING, RING, UNCLAIMED, claim, tls};
+use super::{FORKING, RING, UNCLAIMED, claim, left_rings, tls};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::fork_ring::{LONGEST_PATH, write_path};
+use crate::ring::fork_ring::{LONGEST_PATH, write_path_of};
 use crate::ring::layout::Slot;
 use crate::site::unit;
-use crate::sys;
+use crate::sys::{self, own_table};
 
 /// In a child without a ring: the ring of its parent, or of the nearest ancestor that has one.
 static PARENT: AtomicPtr<Ring> = AtomicPtr::new(core::ptr::null_mut());
@@ -125,7 +125,9 @@ fn make_now() {
     if mine.is_err() || ring().is_some() {
         return;
     }
-    match make_child_ring(parent) {
+    // Without a thread that stands in, the ring is in memory.
+    let apart = own_table::with_own_table(|| make_child_ring(parent));
+    match apart.unwrap_or_else(|_| make_child_ring(parent)) {
         Some(ring) => publish(ring),
         // Without a ring, no record from here on is to try again.
         None => unit::switch_off(),
@@ -141,7 +143,11 @@ fn make_child_ring(parent: &Ring) -> Option<*mut Ring> {
     let path = match parent.template() {
         [] => None,
         template => {
-            let length = write_path(template, path)?;
+            let random = sys::process::random();
+            if own_table::has_own_table() {
+                left_rings::enter(template, random, path);
+            }
+            let length = write_path_of(template, sys::process::pid(), random, path)?;
             if MAKE_FOLDERS.load(Ordering::Relaxed) != 0 {
                 // If a folder can't be made, creating the file reports the error.
                 let _ = sys::file::make_folders(path.get_mut(..=length)?);
@@ -177,6 +183,7 @@ pub(crate) fn is_forking() -> bool {
 /// Called before a fork, in the forking thread. Until [`fork_is_over`] the thread's records are counted and not
 /// written, because the child must not write into the slot.
 pub(crate) fn fork_begins() {
+    left_rings::begin();
     let slot = core::ptr::from_ref(tls::get()).cast_mut();
     SLOT_BEFORE_FORK.store(slot, Ordering::Relaxed);
     tls::set(&FORKING);

@@ -21,6 +21,9 @@ pub(crate) const LONGEST_PATH: usize = libc::PATH_MAX as usize;
 /// The path of a ring file without its random part. A NUL stands for the pid, because no path can hold a NUL.
 pub(crate) type Template = &'static [u8];
 
+/// How many slots of a child have space at once. Most children have one thread, and there may be many children.
+const FIRST_SLOTS: usize = 4;
+
 /// The [`Ring::kept`] of a ring that no child has left.
 pub(super) const NOT_LEFT: u64 = u64::MAX;
 
@@ -58,17 +61,27 @@ impl core::fmt::Write for Text<'_> {
 
 /// Writes the path of this process's ring, which nobody can guess. `None` if the path is too long.
 pub(crate) fn write_path(template: &[u8], to: &mut [u8; LONGEST_PATH]) -> Option<usize> {
+    write_path_of(template, sys::process::pid(), sys::process::random(), to)
+}
+
+/// The same for any process, whose ring has that random number.
+pub(crate) fn write_path_of(
+    template: &[u8],
+    pid: u32,
+    random: u64,
+    to: &mut [u8; LONGEST_PATH],
+) -> Option<usize> {
     let mut text = Text {
         bytes: to,
         length: 0,
     };
     for (nth, part) in template.split(|&byte| byte == 0).enumerate() {
         if nth > 0 {
-            write!(text, "{}", sys::process::pid()).ok()?;
+            write!(text, "{pid}").ok()?;
         }
         text.push(part).then_some(())?;
     }
-    write!(text, ".{:016x}.fdr-ring", sys::process::random()).ok()?;
+    write!(text, ".{random:016x}.fdr-ring").ok()?;
     let length = text.length;
     to[length] = 0;
     Some(length)
@@ -83,8 +96,9 @@ impl Ring {
     /// Makes the ring of a child, in a file at `path`. If the file can't be made, the ring is in anonymous
     /// memory. `None` if no addresses are free.
     pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
+        let settings = (self.full, self.clock);
         let make =
-            |path| Ring::with_layout(path, self.layout, self.full, self.clock, self.template);
+            |path| Ring::with_layout(path, self.layout, settings, self.template, FIRST_SLOTS);
         // The file is open in another thread for a moment. The mapping keeps it locked.
         let apart = path.map(|path| sys::own_table::with_own_table(|| make(Some(path))));
         let (mut ring, trouble) = match apart {

@@ -17,7 +17,7 @@
 //! a u32, and 4 zeros. Of the u32 bit 0 = untimed, bits 1 and 2 = what has no calls: 1 an event, 2 a name.
 
 use super::Ring;
-use super::layout::{FUNCTIONS_ROOM, FUNCTIONS_STEP};
+use super::layout::FUNCTIONS_STEP;
 use crate::primitive::{AtomicPtr, Ordering};
 
 /// Bytes before the name.
@@ -104,7 +104,8 @@ impl Ring {
             return true;
         }
         let wanted = new.next_multiple_of(FUNCTIONS_STEP);
-        wanted <= FUNCTIONS_ROOM && self.give_space(self.layout.functions + given, wanted - given)
+        wanted <= self.layout.functions_room()
+            && self.give_space(self.layout.functions + given, wanted - given)
     }
 }
 

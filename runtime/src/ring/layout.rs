@@ -36,6 +36,8 @@ pub(crate) const CHUNK: usize = 128;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"FDRRING\x01");
 /// Addresses for the function table. The table gets space as it grows.
 pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
+/// The same of a small ring: where addresses are limited, a ring is small.
+const LEAST_FUNCTIONS_ROOM: usize = 8 << 20;
 /// The table grows in steps of this size.
 pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
 /// The most bytes of a thread's totals with their rows.
@@ -411,7 +413,8 @@ impl Layout {
         let capacity = (memory / each).clamp(1, 1 << 16) as usize;
         let slots = (MOMENTS_AT + size_of::<Moments>()).next_multiple_of(SLOT_ALIGN);
         let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
-        let regions = (functions + FUNCTIONS_ROOM).next_multiple_of(CHUNK);
+        let room = (memory as usize).clamp(LEAST_FUNCTIONS_ROOM, FUNCTIONS_ROOM);
+        let regions = (functions + room).next_multiple_of(CHUNK);
         let behind = regions + capacity * region_size;
         let totals = if keeps { behind } else { 0 };
         // One more, for ended threads.
@@ -449,10 +452,20 @@ impl Layout {
         self.totals_size.saturating_sub(size_of::<Totals>()) / CHUNK * ROWS_OF_CHUNK
     }
 
+    /// Bytes that the function table may have.
+    pub(crate) fn functions_room(&self) -> usize {
+        (self.regions - self.functions).min(FUNCTIONS_ROOM)
+    }
+
     /// Bytes from the start that get their space at once: everything before the function table, and the first
     /// step of the table.
     pub(crate) fn first_part(&self) -> usize {
         self.functions + FUNCTIONS_STEP
+    }
+
+    /// Where the space of so many slots ends. It ends with a page, and before the function table.
+    pub(crate) fn end_of_slots(&self, slots: usize) -> usize {
+        self.slot(slots).next_multiple_of(CHUNK).min(self.functions)
     }
 
     pub(crate) fn chunks(&self) -> usize {

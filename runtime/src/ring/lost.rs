@@ -19,7 +19,7 @@
 //! Of the regions, the totals and the function table, only the touched chunk is replaced.
 
 use super::Ring;
-use super::layout::{CHUNK, FUNCTIONS_ROOM, Header, NO_CPU, NO_HIGH, OpenCalls, STOPPED, Slot};
+use super::layout::{CHUNK, Header, NO_CPU, NO_HIGH, OpenCalls, STOPPED, Slot};
 use super::record::PREAMBLE;
 use crate::primitive::Ordering;
 use crate::sys::{self, raw};
@@ -185,7 +185,7 @@ impl Ring {
         let begun = self.begun.load(Ordering::Relaxed);
         header.made.store(begun, Ordering::Relaxed);
         // A full table, so nothing is appended any more.
-        let full = FUNCTIONS_ROOM as u64;
+        let full = self.layout.functions_room() as u64;
         header.functions_length.store(full, Ordering::Relaxed);
         // Threads that looked before the loss began may be making their slots now.
         let slots = begun as usize + BEGINNING;

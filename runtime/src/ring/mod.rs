@@ -89,6 +89,8 @@ pub(crate) struct Ring {
     next_spare: AtomicU32,
     /// Length of the file in bytes. If the file is shorter, somebody has cut it.
     whole: u64,
+    /// How many slots have space. The top bit is set while a thread gives space to more of them.
+    with_space: AtomicU32,
     /// How many slots have a region that can be written. It is kept here, because the file's own count may be
     /// lost.
     begun: AtomicU32,
@@ -129,19 +131,23 @@ impl Ring {
             options.keeps,
             options.states,
         );
-        Ring::with_layout(path, layout, options.full, options.clock, options.template)
+        let settings = (options.full, options.clock);
+        Ring::with_layout(path, layout, settings, options.template, layout.capacity)
     }
+
+    /// The same with a layout. So many slots get their space at once.
 
     fn with_layout(
         path: Option<&'static CStr>,
         layout: Layout,
-        full: bool,
-        clock: Kind,
+        (full, clock): (bool, Kind),
         template: fork_ring::Template,
+        slots: usize,
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
         let mut trouble = None;
-        let (file, whole) = match path.map(|path| Ring::map_file(path, base, &layout)) {
+        let slots = slots.min(layout.capacity);
+        let (file, whole) = match path.map(|path| Ring::map_file(path, base, &layout, slots)) {
             Some(Ok((file, whole))) => (Some(file), whole),
             none => {
                 // The reservation becomes memory when access is allowed.
@@ -169,6 +175,10 @@ impl Ring {
             spares: AtomicU32::new(0),
             next_spare: AtomicU32::new(0),
             whole,
+            with_space: AtomicU32::new(match file {
+                Some(_) => slots as u32,
+                None => layout.capacity as u32,
+            }),
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
             loss: AtomicU32::new(lost::WHOLE),
@@ -196,12 +206,26 @@ impl Ring {
         Some((ring, trouble))
     }
 
+    /// Gives back the memory and the addresses of a ring that nobody knows yet, and that has no file.
+    pub(crate) fn discard(self) {
+        // SAFETY: the mapping is ours, and no other thread knows it.
+        unsafe { sys::memory::unmap(self.base, self.layout.length) };
+    }
+
     /// Makes and maps the file. Returns the file and its length.
-    fn map_file(path: &CStr, base: *mut u8, layout: &Layout) -> Result<(Descriptor, u64), i32> {
+    fn map_file(
+        path: &CStr,
+        base: *mut u8,
+        layout: &Layout,
+        slots: usize,
+    ) -> Result<(Descriptor, u64), i32> {
         let file = sys::file::create(path)?;
         file.lock();
         let mapped = file.lengthen(layout.length as u64).and_then(|whole| {
-            file.allocate(0, layout.first_part() as u64, whole)?;
+            let (end, functions) = (layout.end_of_slots(slots), layout.functions);
+            file.allocate(0, end as u64, whole)?;
+            let step = layout.first_part() - functions;
+            file.allocate(functions as u64, step as u64, whole)?;
             // SAFETY: the reservation is ours, and no other thread knows it yet.
             unsafe { sys::memory::map_file(base, layout.length, file.raw()) }?;
             Ok(whole)

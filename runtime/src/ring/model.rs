@@ -62,6 +62,7 @@ impl SmallRing {
             next_spare: AtomicU32::new(0),
             kept: AtomicU64::new(super::fork_ring::NOT_LEFT),
             whole: 0,
+            with_space: AtomicU32::new(layout.capacity as u32),
             begun: AtomicU32::new(0),
             based: AtomicU32::new(0),
             loss: AtomicU32::new(super::lost::WHOLE),

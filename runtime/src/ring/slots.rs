@@ -20,6 +20,9 @@ const ASK_EVERY: u64 = 128;
 /// How often a sum over all slots is tried while threads come and go.
 const CONSISTENT_TRIES: u32 = 100;
 
+/// Set in the number of slots with space while a thread gives space to more.
+const EXTENDING: u32 = 1 << 31;
+
 impl Ring {
     /// A slot for the calling thread: a prepared one, a new one, or the slot of the thread that ended first.
     /// Async-signal-safe.
@@ -315,6 +318,34 @@ impl Ring {
         ready < these && self.made() as usize + 2 < self.layout.capacity
     }
 
+    /// Gives space to as many slots more as have some, or waits for a thread that does. False if there is none.
+    #[cold]
+    fn extend_slots(&self) -> bool {
+        // No handler may interrupt this. A handler that needed a slot, too, would wait for ever.
+        sys::signal::undisturbed(|| {
+            let has = self.with_space.load(Ordering::Relaxed);
+            let next = (2 * (has & !EXTENDING)).min(self.layout.capacity as u32);
+            let begin = |has| {
+                let (relaxed, begun) = (Ordering::Relaxed, has | EXTENDING);
+                let mine = self
+                    .with_space
+                    .compare_exchange(has, begun, relaxed, relaxed);
+                mine.is_ok()
+            };
+            if has & EXTENDING != 0 || !begin(has) {
+                sys::thread::give_way();
+                return true;
+            }
+            let end = |slots: u32| self.layout.end_of_slots(slots as usize);
+            let length = end(next) - end(has);
+            let given = length == 0 || self.give_space(end(has), length);
+            // Release: pairs with the Acquire in `make`. Who sees the number may touch the slots.
+            let has = if given { next } else { has };
+            self.with_space.store(has, Ordering::Release);
+            given
+        })
+    }
+
     /// Makes the next unused slot, with space for its first chunk. Async-signal-safe.
     fn make(&self, becomes: u32) -> Option<&'static Slot> {
         if self.is_lost() {
@@ -322,12 +353,19 @@ impl Ring {
         }
         let made = &self.header().made;
         let capacity = self.layout.capacity as u32;
-        let index = made
+        let index = loop {
+            let most = self.with_space.load(Ordering::Acquire) & !EXTENDING;
             // Relaxed: no other thread gets this index, and the slot is published by its state.
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| {
-                (made < capacity).then(|| made + 1)
-            })
-            .ok()? as usize;
+            let next = made.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |made| {
+                (made < most).then(|| made + 1)
+            });
+            match next {
+                Ok(index) => break index as usize,
+                Err(made) if made >= capacity => return None,
+                Err(_) if self.extend_slots() => {}
+                Err(_) => return None,
+            }
+        };
         let layout = &self.layout;
         let slot = self.slot(index)?;
         let Some(given) = self.give_first(index) else {

@@ -21,8 +21,8 @@ use super::sites::table;
 use super::skew::Skew;
 use super::stream::Address;
 use super::{
-    connection, dumper, dumping, fork, guest, identity, last_thread, panics, stream, triggers,
-    waits,
+    connection, dumper, dumping, fork, guest, identity, last_thread, memory_limits, panics, stream,
+    triggers, waits,
 };
 use crate::api::Failure;
 use crate::clock::{self, Chosen};
@@ -174,6 +174,10 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
     Ok(())
 }
 
+extern "C" fn at_exit() {
+    sys::thread::without_float_traps(|| dumping::at_exit());
+}
+
 /// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
@@ -221,7 +225,7 @@ fn bring_up(config: Option<Settings>, thread: u32) -> Result<(), Failure> {
                  there is no other room"
             ));
         }
-        if !sys::process::at_exit(dumping::at_exit) {
+        if !sys::process::at_exit(at_exit) {
             messages::warn(format_args!(
                 "atexit is full: there will be no dump at exit"
             ));
@@ -285,7 +289,7 @@ fn bring_up(config: Option<Settings>, thread: u32) -> Result<(), Failure> {
     messages::info(format_args!(
         "recording with {}, {} KiB per thread",
         state.chosen.name,
-        state.config.buffer_bytes / 1024
+        ring().map_or(0, Ring::region_size) / 1024
     ));
     Ok(())
 }
@@ -354,11 +358,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
         clock: state.chosen.kind,
         template,
     };
-    let (mut ring, trouble) = Ring::create(path, &options).ok_or_else(|| {
-        let bytes = config.memory_bytes;
-        let what = format!("no room for {bytes} bytes of addresses");
-        Failure::new(&what, "set a smaller FDR_MEMORY", None)
-    })?;
+    let (mut ring, trouble) = memory_limits::new_ring(path, options)?;
     if let (Some(errno), Some(path)) = (trouble, path) {
         // The reason why the folder can't be made says more than "not found".
         let of_folders = folders.err().filter(|_| errno == libc::ENOENT);

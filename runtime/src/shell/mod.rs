@@ -19,6 +19,7 @@ mod identity;
 pub(crate) mod install;
 pub(crate) mod last_thread;
 pub(crate) mod made;
+mod memory_limits;
 pub(crate) mod names;
 #[cfg(not(feature = "stream"))]
 mod no_stream;

@@ -100,6 +100,16 @@ pub(crate) fn lasting(length: usize) -> Option<&'static mut [u8]> {
     Some(unsafe { core::slice::from_raw_parts_mut(at, length) })
 }
 
+/// `length` zero bytes that stay for the life of the process, and that its children write to as well.
+/// Async-signal-safe.
+pub(crate) fn shared_with_children(length: usize) -> Option<*mut u8> {
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
+    let at = unsafe { libc::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0) };
+    (at != libc::MAP_FAILED).then_some(at.cast())
+}
+
 /// Has the kernel empty the memory in every child that gets a copy of it. `memory` begins at a page. A kernel before
 /// 4.14 does not know how.
 pub(crate) fn empty_in_children(memory: &mut [u8]) {
@@ -190,6 +200,31 @@ unsafe fn map(at: *mut u8, length: usize, protection: i32, flags: i32, fd: i32) 
     } else {
         Ok(())
     }
+}
+
+/// The process's limit on its addresses, in bytes. `None`: there is none.
+pub(crate) fn address_limit() -> Option<u64> {
+    // SAFETY: all zeros is a valid `rlimit`.
+    let mut limit: libc::rlimit = unsafe { core::mem::zeroed() };
+    // SAFETY: `limit` is valid for writing.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut limit) };
+    (result == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+}
+
+/// Whether the folder's files are in memory, and never on a disk.
+pub(crate) fn has_files_in_memory(folder: &core::ffi::CStr) -> bool {
+    /// Source: statfs(2). The constant of libc has another type in each C library.
+    const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58F6];
+    // SAFETY: all zeros is a valid `statfs`.
+    let mut found: libc::statfs = unsafe { core::mem::zeroed() };
+    // SAFETY: the name ends with a NUL, and `found` is valid for writing.
+    let result = unsafe { libc::statfs(folder.as_ptr(), &raw mut found) };
+    #[allow(
+        clippy::unnecessary_cast,
+        reason = "the field's type is another one in each C library"
+    )]
+    let kind = found.f_type as i64;
+    result == 0 && IN_MEMORY.contains(&kind)
 }
 
 /// Unmaps a reservation.

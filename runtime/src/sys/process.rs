@@ -44,6 +44,27 @@ pub(crate) fn variables_that_begin(start: &str) -> Vec<OsString> {
     names
 }
 
+/// Removes a file that a process of ours left, unless a living process has it locked. False: one has, or nobody knows.
+/// Async-signal-safe. May change errno.
+pub(crate) fn remove_left_file(path: &CStr) -> bool {
+    let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
+    // SAFETY: `path` ends with a NUL.
+    let file = unsafe { libc::open(path.as_ptr(), flags) };
+    if file < 0 {
+        return super::errno() == libc::ENOENT;
+    }
+    // SAFETY: plain calls on a descriptor that was just opened, and on the path. The close is made by number, because
+    // a thread may be cancelled in the C library's.
+    unsafe {
+        let is_left = libc::flock(file, libc::LOCK_EX | libc::LOCK_NB) == 0;
+        if is_left {
+            libc::unlink(path.as_ptr());
+        }
+        libc::syscall(libc::SYS_close, file);
+        is_left
+    }
+}
+
 /// Async-signal-safe.
 pub(crate) fn pid() -> u32 {
     // SAFETY: getpid has no precondition.

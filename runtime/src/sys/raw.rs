@@ -299,11 +299,30 @@ pub(crate) unsafe fn call_in_thread(
     Err(libc::ENOSYS)
 }
 
-/// Makes a folder into which only its owner may put anything.
+/// Makes a folder into which only its owner may put anything, and its owner may whatever the umask is.
 pub(crate) fn make_folder(path: &CStr) -> Result<usize> {
-    let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
+    const OWNER: usize = 0o700;
+    let [at, name] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
     // SAFETY: the path is NUL-terminated.
-    check(unsafe { call(libc::SYS_mkdirat, [at, path, 0o755, 0, 0, 0]) })
+    let made = check(unsafe { call(libc::SYS_mkdirat, [at, name, 0o755, 0, 0, 0]) })?;
+    let mode = mode(path).unwrap_or(OWNER as u32) as usize & 0o777;
+    if mode & OWNER != OWNER {
+        // SAFETY: as above. If the rights can't be set, the folder stays as it is.
+        unsafe { call(libc::SYS_fchmodat, [at, name, mode | OWNER, 0, 0, 0]) };
+    }
+    Ok(made)
+}
+
+/// Kind and rights of a file.
+fn mode(path: &CStr) -> Option<u32> {
+    // SAFETY: all zeros is a valid `statx`.
+    let mut found: libc::statx = unsafe { core::mem::zeroed() };
+    let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
+    let what = (libc::STATX_TYPE | libc::STATX_MODE) as usize;
+    let place = (&raw mut found) as usize;
+    // SAFETY: the path is NUL-terminated, and the place may be written.
+    let answer = check(unsafe { call(libc::SYS_statx, [at, path, 0, what, place, 0]) });
+    answer.is_ok().then(|| u32::from(found.stx_mode))
 }
 
 /// Whether something has that name.
@@ -500,13 +519,7 @@ pub(crate) fn alternate_stack(new: Option<&libc::stack_t>) -> libc::stack_t {
 
 /// Whether something that is no plain file has that name.
 pub(crate) fn is_no_file(path: &CStr) -> bool {
-    // SAFETY: all zeros is a valid `statx`.
-    let mut found: libc::statx = unsafe { core::mem::zeroed() };
-    let [at, path] = [libc::AT_FDCWD as usize, path.as_ptr() as usize];
-    let [what, place] = [libc::STATX_TYPE as usize, (&raw mut found) as usize];
-    // SAFETY: the path is NUL-terminated, and the place may be written.
-    let answer = check(unsafe { call(libc::SYS_statx, [at, path, 0, what, place, 0]) });
-    answer.is_ok() && u32::from(found.stx_mode) & libc::S_IFMT != libc::S_IFREG
+    mode(path).is_some_and(|mode| mode & libc::S_IFMT != libc::S_IFREG)
 }
 
 /// Runs `body` with the signals held back that writing can raise. If `body` raised one, takes it away, because

@@ -51,13 +51,48 @@ pub(crate) fn spawn(
     }
 }
 
+/// The state of floating-point numbers: which exceptions have happened, and which raise SIGFPE. Source: Intel SDM volume
+/// 1, 10.2.3.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod float {
+    /// All exceptions are masked. This is the state of a new process.
+    pub(super) const MASKED: u32 = 0x1F80;
+
+    pub(super) fn state() -> u32 {
+        let mut state = 0_u32;
+        // SAFETY: the place may be written.
+        unsafe { core::arch::asm!("stmxcsr [{}]", in(reg) &raw mut state, options(nostack)) };
+        state
+    }
+
+    pub(super) fn set(state: u32) {
+        // SAFETY: the state is one that `state` gave, or that of a new process.
+        unsafe { core::arch::asm!("ldmxcsr [{}]", in(reg) &raw const state, options(nostack)) };
+    }
+}
+
+/// Runs `body`, which may compute with floating-point numbers. A program may have exceptions of such numbers raise SIGFPE,
+/// also those of inexact results. Afterwards the state is as before. Only x86-64 has such traps everywhere.
+pub(crate) fn without_float_traps<T>(body: impl FnOnce() -> T) -> T {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        let before = float::state();
+        float::set(float::MASKED);
+        let result = body();
+        float::set(before);
+        result
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    body()
+}
+
 extern "C" fn begin(start: *mut libc::c_void) -> *mut libc::c_void {
     // SAFETY: `spawn` made the box for this thread alone.
     let Start { name, body } = *unsafe { Box::from_raw(start.cast::<Start>()) };
     // SAFETY: the name ends with a NUL, and the thread is the calling one.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), name.as_ptr()) };
     // A panic ends this thread and nothing else.
-    let ended = catch_unwind(AssertUnwindSafe(body));
+    let ended = catch_unwind(AssertUnwindSafe(|| without_float_traps(body)));
     ptr::without_provenance_mut(usize::from(ended.is_err()))
 }
 

@@ -108,6 +108,14 @@ fn main() {
         "dump" => dump(1),
         "dump-3" => dump(3),
         "at-once" => at_once(),
+        // From here on, each inexact result of floating-point numbers is a SIGFPE.
+        #[cfg(target_arch = "x86_64")]
+        "inexact" => {
+            let state = 0x0F80_u32;
+            // SAFETY: the state is a valid one. This program computes with no such numbers.
+            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const state) };
+            fdr::dump().expect("a dump");
+        }
         "silent" => panic::set_hook(Box::new(|_| ())),
         "elsewhere" => {
             env::set_current_dir("/").expect("the root");

@@ -115,7 +115,7 @@ impl Drop for Stops<'_> {
     }
 }
 
-/// Two hundred children, while another thread records and dumps all the time.
+/// Hundreds of children, while another thread records and dumps all the time.
 fn many(reports: Reports) {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -126,7 +126,7 @@ fn many(reports: Reports) {
                 let _ = fdr::dump();
             }
         });
-        for nth in 0..200 {
+        for nth in 0..450 {
             let child = fork(|| {
                 CALLS.anew();
                 calls(reports, nth % 3 * 5);
