@@ -262,9 +262,9 @@ fn no_two_events_begin_in_one_microsecond() {
     let threads = [(named(1, ""), told), (named(2, ""), other)];
     let (bytes, losses) = write_threads(&info, &threads);
     // One entry, one entry, the loss: each is on a row, which is a substream.
-    let events = convertible(&bytes);
+    let packets = convertible(&bytes);
     let is_row = |packet: &&Packet| packet.stream == 1 && packet.substream >> 63 == 1;
-    let on_rows: Vec<&Packet> = events.iter().filter(is_row).collect();
+    let on_rows: Vec<&Packet> = packets.iter().filter(is_row).collect();
     assert_eq!(on_rows.len(), 3, "{on_rows:#?}");
     let read = intact(&bytes);
     assert_eq!(read.info.threads.len(), 2);
