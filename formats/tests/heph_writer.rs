@@ -57,8 +57,8 @@ fn every_packet_as_typed_by_hand() {
         event(place, (time, time), name.as_bytes(), &attributes.concat())
     };
     // The first event of a microsecond is on no row.
-    let own = |counter, row, times, name: &str, attributes: &[Vec<u8>]| {
-        let substream = if row == 0 { 0 } else { 1 << 63 | row };
+    let own = |counter, row: u64, times, name: &str, attributes: &[Vec<u8>]| {
+        let substream = if row == 0 { 0 } else { 1u64 << 63 | row };
         let place = (1, counter, substream);
         event(place, times, name.as_bytes(), &attributes.concat())
     };
