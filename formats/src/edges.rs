@@ -23,7 +23,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 pub(crate) use self::lanes::LaneCounter;
-use self::lanes::{Lanes, NestingCheck};
+use self::lanes::{Lanes, MAX_LANES, NestingCheck};
 use self::order::sort;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, Ticks};
@@ -218,9 +218,6 @@ struct ThreadState {
     entered: u64,
     cpu: Option<CpuId>,
     lanes: Lanes,
-    /// Calls that outlast their parent, and for which no lane is left: how many, and the place of the first.
-    overlaps: u64,
-    first_overlap: u64,
 }
 
 /// The second pass.
@@ -229,7 +226,7 @@ pub(crate) struct EdgeSorter<'a> {
     threads: &'a [Thread],
     states: Vec<ThreadState>,
     calls: Vec<Call>,
-    /// Lanes that may be added to those of the plan.
+    /// The lanes that are left for all threads.
     spare: usize,
 }
 
@@ -243,7 +240,7 @@ impl<'a> EdgeSorter<'a> {
             threads,
             states,
             calls: Vec::new(),
-            spare: 0,
+            spare: MAX_LANES,
         }
     }
 
@@ -289,15 +286,15 @@ impl<'a> EdgeSorter<'a> {
         for thread in 0..self.states.len() {
             self.run(thread, true, sink, details)?;
             let state = &self.states[thread];
-            if state.overlaps > 0 {
+            if state.lanes.late > 0 {
                 let name = self.threads.get(thread).map_or(0, |thread| thread.id.0);
                 let what = format!(
-                    "{} calls of thread {name} outlast the call around them, and no lane is left for \
-                     them, this one first; their times are given as they are",
-                    state.overlaps
+                    "{} calls of thread {name} overlap others, and no lane is left for them, this one \
+                     first: they share one",
+                    state.lanes.late
                 );
                 sink.diagnostic(Diagnostic {
-                    offset: state.first_overlap,
+                    offset: state.lanes.first_late,
                     what,
                 });
             }
@@ -344,14 +341,12 @@ impl<'a> EdgeSorter<'a> {
                     let around = edges.open.peek();
                     if around.is_some_and(|open| open.end < item.end) {
                         let spare = &mut self.spare;
-                        let may_add = |lane| lane < lanes || lanes::spend(spare);
-                        if state.lanes.take(numbered, may_add) {
-                            continue;
-                        }
-                        if state.overlaps == 0 {
-                            state.first_overlap = item.offset;
-                        }
-                        state.overlaps += 1;
+                        state.lanes.take(numbered, || {
+                            let is_left = *spare > 0;
+                            *spare -= usize::from(is_left);
+                            is_left
+                        });
+                        continue;
                     }
                     state.entered += 1;
                     edges.enter(numbered, state.entered, details)?;

@@ -7,7 +7,7 @@ use crate::common::heph::{
     write_threads,
 };
 use crate::common::heph_packets::{FACTS, Packet, Value, convertible, packets};
-use crate::common::{self, Event, call, enter, exit, synthetic};
+use crate::common::{self, Event, Random, call, enter, exit, synthetic};
 use fdr_formats::heph::HephWriter;
 use fdr_formats::model::{Counts, Missing, Trouble};
 use fdr_formats::{Call, Edge, Function, Sink, Thread, Ticks, TraceInfo, Writer};
@@ -262,9 +262,9 @@ fn no_two_events_begin_in_one_microsecond() {
     let threads = [(named(1, ""), told), (named(2, ""), other)];
     let (bytes, losses) = write_threads(&info, &threads);
     // One entry, one entry, the loss: each is on a row, which is a substream.
-    let events = convertible(&bytes);
+    let packets = convertible(&bytes);
     let is_row = |packet: &&Packet| packet.stream == 1 && packet.substream >> 63 == 1;
-    let on_rows: Vec<&Packet> = events.iter().filter(is_row).collect();
+    let on_rows: Vec<&Packet> = packets.iter().filter(is_row).collect();
     assert_eq!(on_rows.len(), 3, "{on_rows:#?}");
     let read = intact(&bytes);
     assert_eq!(read.info.threads.len(), 2);
@@ -284,6 +284,58 @@ fn no_two_events_begin_in_one_microsecond() {
     let (bytes, losses) = write_threads(&info, &[(named(1, ""), calls)]);
     let _ = convertible(&bytes);
     assert_eq!(losses.notes().count(), 0);
+}
+
+/// Calls of a few ns. `whole`: they nest, and time never goes back.
+fn dense(random: &mut Random, whole: bool) -> Vec<Event> {
+    let (mut time, mut open, mut told) = (1_000_000, Vec::new(), Vec::new());
+    for _ in 0..500 {
+        time += random.below(90);
+        let id = 3 + 6 * random.below(2) as u32;
+        match random.below(10) {
+            0 => told.push(Event::Custom(time, None, b"text".to_vec())),
+            1 if !whole => time -= random.below(3000),
+            2 if !whole => told.push(Event::Call(exit(time, id))),
+            3 if !whole => told.push(Event::Lost(random.below(5))),
+            4..7 => {
+                if let Some(id) = open.pop() {
+                    time += 1;
+                    told.push(Event::Call(exit(time, id)));
+                }
+            }
+            _ => {
+                time += 1;
+                open.push(id);
+                told.push(Event::Call(enter(time, id)));
+            }
+        }
+    }
+    while let Some(id) = open.pop().filter(|_| whole) {
+        time += 1;
+        told.push(Event::Call(exit(time, id)));
+    }
+    told
+}
+
+#[test]
+fn dense_calls_are_exact_and_apart() {
+    for seed in 1..60 {
+        let mut random = Random(seed * 0x9e37_79b9);
+        let whole = seed % 2 == 0;
+        let threads = [1, 2, 1 << 40].map(|id| (named(id, ""), dense(&mut random, whole)));
+        let (bytes, losses) = write_threads(&told_info(), &threads);
+        let _ = convertible(&bytes);
+        assert!(
+            losses
+                .notes()
+                .any(|(what, _)| what.contains("same microsecond"))
+        );
+        let read = common::read(&bytes).expect("readable");
+        assert_eq!(read.info.threads.len(), 3, "seed {seed}");
+        for (thread, told) in threads.iter().filter(|_| whole) {
+            assert_eq!(&read.kept.events(thread.id.0), told, "seed {seed}");
+        }
+    }
 }
 
 #[test]

@@ -56,13 +56,11 @@ fn every_packet_as_typed_by_hand() {
         let time = 1000 + 1000 * u64::from(counter);
         event(place, (time, time), name.as_bytes(), &attributes.concat())
     };
-    let own = |counter, times, name: &str, attributes: &[Vec<u8>]| {
-        event(
-            (1, counter, 0),
-            times,
-            name.as_bytes(),
-            &attributes.concat(),
-        )
+    // The first event of a microsecond is on no row.
+    let own = |counter, row: u64, times, name: &str, attributes: &[Vec<u8>]| {
+        let substream = if row == 0 { 0 } else { 1u64 << 63 | row };
+        let place = (1, counter, substream);
+        event(place, times, name.as_bytes(), &attributes.concat())
     };
     let array = |name, values: &[u64]| {
         let mut value = (values.len() as u16).to_be_bytes().to_vec();
@@ -107,11 +105,22 @@ fn every_packet_as_typed_by_hand() {
         ),
         own(
             0,
+            0,
             (1999, 1999),
             "fdr:wall",
             &[number("seconds", 7), number("micros", 8)],
         ),
+        facts(
+            4,
+            "fdr:thread",
+            &[
+                number("stream", 1),
+                number("rows", 1 << 63),
+                text("name", "main"),
+            ],
+        ),
         own(
+            1,
             1,
             (2100, 2500),
             "#5",
@@ -125,24 +134,28 @@ fn every_packet_as_typed_by_hand() {
         // Two events are left out for five records: numbers 2 and 3.
         own(
             4,
+            2,
             (2500, 2500),
             "fdr:lost",
             &[number("records", 5), number("skipped", 2)],
         ),
         own(
             5,
+            3,
             (2600, 2600),
             "fdr:custom",
             &[number("cpu", 4), text("text", "hi")],
         ),
         own(
             6,
+            4,
             (2700, 2700),
             "fdr:typed",
             &[number("kind", 6), number("bytes", 9), array("data", &words)],
         ),
         own(
             7,
+            0,
             (2000, 3000),
             "alpha",
             &[number("cpu", 1), number("argument", 77)],

@@ -10,6 +10,7 @@
 //! call when it ends. [`NestingCheck`] recognises such files in the first pass. For other files,
 //! [`LaneCounter`] counts the lanes in a pass of its own.
 
+use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
 use super::{Details, EdgeSorter, Edges, Item, Numbered, Plan};
@@ -17,9 +18,10 @@ use crate::error::Error;
 use crate::model::{Call, CpuId, Thread, ThreadId, Ticks};
 use crate::sink::Sink;
 
-/// The most lanes of a file beside its threads. Calls beyond them stay on their thread, and a diagnostic
-/// tells it.
-const MAX_LANES: usize = if cfg!(test) { 4 } else { 1024 };
+/// The most lanes of a file beside its threads, but for the last lane of each thread. That takes the calls for
+/// which none is left. Time goes back there from call to call, and a diagnostic tells it. So calls and totals
+/// are exact even then.
+pub(super) const MAX_LANES: usize = if cfg!(test) { 4 } else { 4096 };
 /// The most calls of a thread that [`NestingCheck`] keeps.
 const MAX_COMPLETED: usize = if cfg!(test) { 16 } else { 4096 };
 /// Lanes get the highest free numbers from here down: every format can hold them.
@@ -71,31 +73,52 @@ impl NestingCheck {
 /// The lanes of a thread in the second pass.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
-    /// When each lane is free again, and the CPU of its last call.
-    lanes: Vec<(Ticks, Option<CpuId>)>,
+    /// The CPU of the last call of each lane.
+    cpus: Vec<Option<CpuId>>,
+    /// Lanes with a call, and when it ends; lanes without one.
+    busy: BinaryHeap<Reverse<(Ticks, usize)>>,
+    free: BinaryHeap<Reverse<usize>>,
+    /// The lane of calls for which none is left.
+    last: Option<usize>,
+    /// Calls on it: how many, and the place of the first.
+    pub(super) late: u64,
+    pub(super) first_late: u64,
     /// The calls of the current run, each with its lane.
     items: Vec<(usize, Numbered)>,
 }
 
 impl Lanes {
-    /// Puts a call on a lane. False: no lane is free, and `may_add` allows no further one.
-    pub(super) fn take(
-        &mut self,
-        numbered: &Numbered,
-        may_add: impl FnOnce(usize) -> bool,
-    ) -> bool {
+    /// Puts a call on a lane; calls come in the order of their beginnings. `may_add`: one of the lanes that
+    /// are left for all threads may be taken.
+    pub(super) fn take(&mut self, numbered: &Numbered, may_add: impl FnOnce() -> bool) {
         let item = &numbered.item;
-        let free = self.lanes.iter().position(|&(end, _)| end <= item.start);
-        let lane = free.unwrap_or(self.lanes.len());
-        if free.is_none() {
-            if !may_add(lane) {
-                return false;
+        while let Some(&Reverse((end, lane))) = self.busy.peek() {
+            if end > item.start {
+                break;
             }
-            self.lanes.push((Ticks(0), None));
+            self.busy.pop();
+            self.free.push(Reverse(lane));
         }
-        self.lanes[lane].0 = item.end;
-        self.items.push((lane, *numbered));
-        true
+        let free = self.free.pop().map(|Reverse(lane)| lane);
+        let lane = free.or_else(|| (self.last.is_none() && may_add()).then(|| self.begin()));
+        if let Some(lane) = lane {
+            self.busy.push(Reverse((item.end, lane)));
+            self.items.push((lane, *numbered));
+            return;
+        }
+        let last = self.last.unwrap_or_else(|| self.begin());
+        self.last = Some(last);
+        if self.late == 0 {
+            self.first_late = item.offset;
+        }
+        self.late += 1;
+        self.items.push((last, *numbered));
+    }
+
+    /// A further lane.
+    fn begin(&mut self) -> usize {
+        self.cpus.push(None);
+        self.cpus.len() - 1
     }
 
     /// Gives the calls of the current run to a sink, lane by lane. `threads` are the lanes.
@@ -119,7 +142,7 @@ impl Lanes {
             let mut edges = Edges {
                 open: &mut BinaryHeap::new(),
                 calls,
-                cpu: &mut self.lanes[lane].1,
+                cpu: &mut self.cpus[lane],
                 sink,
             };
             for (_, numbered) in items {
@@ -133,21 +156,12 @@ impl Lanes {
     }
 }
 
-/// Takes one of the spare lanes, if one is left.
-pub(super) fn spend(spare: &mut usize) -> bool {
-    let is_left = *spare > 0;
-    *spare -= usize::from(is_left);
-    is_left
-}
-
 /// Counts the lanes of all threads: a pass over the same items as the first.
 pub(crate) struct LaneCounter<'a>(EdgeSorter<'a>);
 
 impl<'a> LaneCounter<'a> {
     pub(crate) fn new(plan: &'a Plan) -> LaneCounter<'a> {
-        let mut sorter = EdgeSorter::new(plan, &[]);
-        sorter.spare = MAX_LANES;
-        LaneCounter(sorter)
+        LaneCounter(EdgeSorter::new(plan, &[]))
     }
 
     /// The next item of a thread, as in the first pass.
@@ -167,7 +181,7 @@ impl<'a> LaneCounter<'a> {
             self.0.run(thread, true, &mut Nothing, &mut Nothing)?;
         }
         let states = self.0.states.iter();
-        Ok(states.map(|state| state.lanes.lanes.len()).collect())
+        Ok(states.map(|state| state.lanes.cpus.len()).collect())
     }
 }
 

@@ -1,5 +1,5 @@
 //! This project's own events and attributes, for facts that Heph's document has no packet for. Decoded
-//! here; `encoder_state` encodes them. Decoding must never fail: a missing value is left empty.
+//! here; `fact_encoder` encodes them. Decoding must never fail: a missing value is left empty.
 //!
 //! Each of our events has at most 128 bytes, and its attributes are scalars. The reason is Heph's own
 //! converter: it refuses a trace because of one array, or one longer event. A payload that is no text is

@@ -12,6 +12,7 @@
 //! | `notes` | notes as events with attributes, and back |
 //! | `reader` | [`HephSource`], and the second pass |
 //! | `tables`, `encoder_state` | functions, threads and counters, written |
+//! | `fact_encoder` | what a trace says of itself, written |
 //! | `rows` | substreams for events that begin in the same microsecond |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
@@ -22,6 +23,7 @@ use crate::writer::{Begun, Kind, Output, Target};
 #[cfg(feature = "read")]
 mod decoder_state;
 mod encoder_state;
+mod fact_encoder;
 mod facts;
 #[cfg(feature = "read")]
 mod index;

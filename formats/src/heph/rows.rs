@@ -71,7 +71,6 @@ pub(super) fn first(nth: u32) -> u64 {
 }
 
 /// The number of the thread, if a substream is a row.
-#[cfg(feature = "read")]
 pub(super) fn thread(substream: u64) -> Option<u32> {
     (substream & ROW != 0).then_some((substream >> 32) as u32)
 }

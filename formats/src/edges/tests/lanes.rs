@@ -86,7 +86,7 @@ fn arguments_follow_their_call_onto_its_lane() {
 }
 
 #[test]
-fn without_a_lane_overlaps_are_told() {
+fn calls_without_a_lane_share_one() {
     // Eight calls at once, and four lanes besides the thread.
     let items: Vec<_> = (0..8u64)
         .map(|nth| {
@@ -96,15 +96,18 @@ fn without_a_lane_overlaps_are_told() {
         })
         .collect();
     let (kept, plan) = nest(&items);
-    assert_eq!(plan.lanes[1], (3, 4));
+    assert_eq!(plan.lanes[1], (3, 5));
     assert_eq!(kept.diagnostics.len(), 1);
     let what = &kept.diagnostics[0];
     assert!(
-        what.starts_with("at byte 75: 3 calls of thread 1 outlast"),
+        what.starts_with("at byte 75: 3 calls of thread 1 overlap"),
         "{what}"
     );
     let counts: Vec<usize> = kept.calls.iter().map(Vec::len).collect();
-    assert_eq!(counts, [0, 8, 0, 2, 2, 2, 2]);
+    assert_eq!(counts, [0, 2, 0, 2, 2, 2, 2, 6]);
+    // They are whole, one after the other.
+    let wanted = [(5, 6), (105, -6), (6, 7), (106, -7), (7, 8), (107, -8)];
+    assert_eq!(edges(&kept.calls[7]), wanted);
 }
 
 #[test]
