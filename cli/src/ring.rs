@@ -30,6 +30,8 @@ pub(crate) struct Ring {
     path: PathBuf,
     /// The process that records, or did.
     pub(crate) process: u32,
+    /// The number that it has here, if it runs. In a container it may have another one.
+    pub(crate) number_here: Option<u32>,
     pub(crate) owner: Owner,
 }
 
@@ -64,6 +66,7 @@ impl Ring {
             Some(Ring {
                 path: path.clone(),
                 process,
+                number_here: mapped.number_here(process, path, &file),
                 owner: mapped.owner(process, path, &file),
             })
         })
@@ -77,10 +80,17 @@ impl Ring {
 
     /// Why the ring is there, in the one word that a trace has for it.
     pub(crate) fn reason(&self) -> &'static str {
-        match self.owner {
-            Owner::Runs => "snapshot",
-            Owner::Ended => "killed",
-            Owner::Perhaps => "",
+        self.owner.reason()
+    }
+
+    /// That its process runs, and how to come to a trace of it.
+    pub(crate) fn runs_in_words(&self) -> String {
+        let process = self.process;
+        match self.number_here.filter(|here| *here != process) {
+            None => format!("process {process} is running: fdr snapshot {process}"),
+            Some(here) => format!(
+                "process {process} of another container is running, which is process {here} here: fdr snapshot {here}"
+            ),
         }
     }
 
@@ -89,10 +99,13 @@ impl Ring {
         let process = self.process;
         let recover = format!("fdr recover {}", ui::shell(&self.path));
         match self.owner {
-            Owner::Runs => format!(
-                "this is the ring of process {process}, which is running: for a trace, \
-                 fdr snapshot {process}"
-            ),
+            Owner::Runs => {
+                let here = self.number_here.unwrap_or(process);
+                format!(
+                    "this is the ring of process {process}, which is running: for a trace, \
+                     fdr snapshot {here}"
+                )
+            }
             Owner::Ended => format!(
                 "this is the ring of process {process}, which is not running any more: for a \
                  trace, {recover}"
@@ -102,6 +115,22 @@ impl Ring {
                  seen, for another user or in another container: for a trace, {recover}"
             ),
         }
+    }
+}
+
+impl Owner {
+    /// Why a ring of such a process is there, in the one word that a trace has for it.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Owner::Runs => "snapshot",
+            Owner::Ended => "killed",
+            Owner::Perhaps => "",
+        }
+    }
+
+    /// What has become of the process whose ring was copied, such as into a packed file.
+    pub(crate) fn of_copy(process: u32) -> Owner {
+        Mapped::look().owner_of_copy(process)
     }
 }
 
@@ -219,7 +248,8 @@ pub(crate) fn is_unfinished(path: &Path) -> bool {
     matches!(read, Ok(Ok(_))) && head.iter().all(|&byte| byte == 0)
 }
 
-fn process_of(head: &[u8; 12]) -> Option<u32> {
+/// The process of a ring that begins so. `None`: it is no ring.
+pub(crate) fn process_of(head: &[u8; 12]) -> Option<u32> {
     let (magic, process) = head.split_first_chunk::<8>()?;
     let process = u32::from_le_bytes(process.try_into().ok()?);
     (*magic == layout::MAGIC).then_some(process)
@@ -252,11 +282,13 @@ mod tests {
             Ring {
                 path,
                 process,
+                number_here: Some(9).filter(|_| owner == Owner::Runs),
                 owner,
             }
             .in_words()
         };
-        assert!(words(Owner::Runs).ends_with("fdr snapshot 7"));
+        // In its container it is process 7.
+        assert!(words(Owner::Runs).ends_with("fdr snapshot 9"));
         assert!(words(Owner::Ended).ends_with("fdr recover 'a b.fdr-ring'"));
         assert!(words(Owner::Perhaps).contains("for another user"));
     }

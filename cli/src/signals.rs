@@ -114,8 +114,22 @@ impl Stop {
         other: Option<BorrowedFd<'_>>,
         end: Option<Instant>,
     ) -> io::Result<bool> {
-        let mut places = vec![PollFd::new(self.readable.as_fd(), PollFlags::POLLIN)];
-        places.extend(other.map(|other| PollFd::new(other, PollFlags::POLLIN)));
+        let other: Vec<BorrowedFd<'_>> = other.into_iter().collect();
+        Ok(self.wait_for_any(&other, end)?.contains(&true))
+    }
+
+    /// The same for several places. Which of them can be read: none if the end was asked for.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn wait_for_any(
+        &self,
+        others: &[BorrowedFd<'_>],
+        end: Option<Instant>,
+    ) -> io::Result<Vec<bool>> {
+        let all = std::iter::once(self.readable.as_fd()).chain(others.iter().copied());
+        let mut places: Vec<PollFd<'_>> =
+            all.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
         loop {
             let left = end.map(|end| end.saturating_duration_since(Instant::now()));
             match poll(&mut places, timeout(left)) {
@@ -126,8 +140,9 @@ impl Stop {
                 Ok(_) => break,
             }
         }
-        let ready = |place: &PollFd<'_>| place.any().unwrap_or(true);
-        Ok(!places.first().is_some_and(ready) && places.get(1).is_some_and(ready))
+        let mut ready = places.iter().map(|place| place.any().unwrap_or(true));
+        let is_asked = ready.next().unwrap_or(true);
+        Ok(ready.map(|is_ready| is_ready && !is_asked).collect())
     }
 
     /// Whether the end was asked for.

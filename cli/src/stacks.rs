@@ -4,7 +4,9 @@
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
 use fdr_formats::notes::NoteKind;
 use fdr_formats::source::drive_parallel;
-use fdr_formats::{Call, CpuId, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
+use fdr_formats::{
+    Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks,
+};
 use foldhash::{HashMap, HashMapExt};
 
 use crate::ui::{self, Progress};
@@ -31,6 +33,11 @@ pub(crate) trait Pass: Send {
     /// The innermost open call made calls that left no records.
     fn short_calls(&mut self, caller: Self::Data, time: Ticks, calls: u64, ticks: u64) {
         let _ = (caller, time, calls, ticks);
+    }
+
+    /// Something in the trace is wrong.
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        let _ = diagnostic;
     }
 
     /// The thread runs on that CPU from here on.
@@ -113,6 +120,10 @@ impl<P: Pass> Sink for Stacks<P> {
                 stack.exit(call, &mut receiver);
             }
         }
+    }
+
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.pass.diagnostic(diagnostic);
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

@@ -32,6 +32,20 @@ pub(crate) fn reason(info: &TraceInfo) -> Cow<'_, str> {
     ))
 }
 
+/// Why a trace was written, as far as the recorder's own words say it.
+const REASONS: [&str; 8] = [
+    "exit", "signal", "panic", "crash", "call", "control", "killed", "snapshot",
+];
+
+/// Why the trace was written, in one word. It has no text of the program, such as a panic's message. Empty: no such
+/// word is known.
+pub(crate) fn word_of_reason(info: &TraceInfo) -> &'static str {
+    let mut words = REASONS.into_iter();
+    words
+        .find(|word| info.reason.starts_with(word))
+        .unwrap_or_default()
+}
+
 /// An error that names the file it is about.
 pub(crate) fn about(file: &Path, error: Error) -> anyhow::Error {
     anyhow::Error::new(error).context(ui::path(file))

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use serde_json::Value;
+
 use crate::common::{Folder, answer, calls, convert, fdr, functions, stderr, write};
 use fdr_formats::model::Counts;
 use fdr_formats::registry::{self, target, targets};
@@ -120,6 +122,46 @@ fn substreams_stay_threads_of_their_own_in_every_format() {
                 assert_eq!(counted(trace), wanted, "{trace}");
             }
         }
+    }
+}
+
+#[test]
+fn overlapping_events_are_exact_in_every_format() {
+    let folder = Folder::new("overlaps");
+    let trace = folder.file("a.heph");
+    // As in the format's document: B is earlier than A, and ends within it.
+    let events = [
+        event((1, 0, 0), (5000, 15_000), "B"),
+        event((1, 1, 0), (10_000, 20_000), "A"),
+        event((1, 2, 0), (16_000, 17_000), "A"),
+    ];
+    fs::write(&trace, events.concat()).expect("space");
+    let wanted = [("A", 2, 11_000), ("B", 1, 10_000)];
+    let exact = |trace: &str| {
+        assert!(answer(&["verify", trace]).contains("OK"), "{trace}");
+        let report: Value =
+            serde_json::from_str(&answer(&["report", "--json", trace])).expect("JSON");
+        let mut rows: Vec<(&str, u64, u64)> = report["functions"]
+            .as_array()
+            .expect("rows")
+            .iter()
+            .map(|row| {
+                let number = |field: &str| row[field].as_u64().expect("a number");
+                (
+                    row["name"].as_str().expect("a name"),
+                    number("calls"),
+                    number("total_ns"),
+                )
+            })
+            .collect();
+        rows.sort_unstable();
+        assert_eq!(rows, wanted, "{trace}");
+    };
+    exact(&trace);
+    for target in targets() {
+        let there = folder.file(&format!("there.{}", target.name));
+        convert(&trace, target, &there);
+        exact(&there);
     }
 }
 

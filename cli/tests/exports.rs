@@ -10,14 +10,13 @@ use serde_json::Value;
 use crate::common::{Folder, answer, command, contents, fdr, json, rich, stderr, stdout};
 
 /// Names and extensions.
-const EXPORTS: [(&str, &str); 11] = [
+const EXPORTS: [(&str, &str); 10] = [
     ("perfetto", "perfetto-trace"),
     ("chrome", "chrome.json"),
     ("firefox", "firefox.json"),
     ("speedscope", "speedscope.json"),
     ("folded", "folded"),
     ("pprof", "pb.gz"),
-    ("callgrind", "callgrind"),
     ("otlp", "otlp.pb"),
     ("otlp-json", "otlp.jsonl"),
     ("csv", "csv"),

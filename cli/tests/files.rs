@@ -180,11 +180,11 @@ fn what_is_missing_is_said() {
                  5,000 overwritten records of 12 ended threads whose rings were reused\n";
     let table = answer(&["report", &trace]);
     assert!(
-        table.ends_with(&format!("not in the trace: {words}")),
+        table.ends_with(&format!("of these, not of the trace's threads: {words}")),
         "{table}"
     );
     assert!(
-        table.contains("of 9 records: 7 overwritten by newer ones, 0 dropped\n"),
+        table.contains("of 21,009 records: 5,007 overwritten by newer ones, 16,000 dropped\n"),
         "{table}"
     );
     let info = answer(&["info", &trace]);

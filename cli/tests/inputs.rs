@@ -170,6 +170,24 @@ fn a_folder_is_all_traces_in_it() {
 }
 
 #[test]
+fn a_session_of_a_tracer_is_the_traces_below() {
+    let folder = Folder::new("session");
+    let trace = folder.file("a.fdr");
+    small(&trace, NAMES);
+    // As LTTng lays them out, and one chunk of a session that was rotated.
+    for place in ["ust/uid/1000/64-bit", "archives/1/ust/uid/1000/64-bit"] {
+        let place = folder.path().join("session").join(place);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        let place = place.to_str().unwrap();
+        answer(&["convert", &trace, "--to", "ctf", "-o", place]);
+    }
+    let session = folder.file("session");
+    assert_eq!(answer(&["verify", &session]).matches("OK").count(), 2);
+    let chunk = folder.file("session/archives");
+    assert!(answer(&["report", &chunk]).contains("app::run"));
+}
+
+#[test]
 fn an_output_folder_gets_a_file_for_each_trace() {
     let folder = Folder::new("outputs");
     let (one, two) = (folder.file("one.1.fdr"), folder.file("two.fdr"));

@@ -35,3 +35,7 @@ mod states;
 mod terminal;
 mod verify;
 mod view;
+mod view_browser;
+mod view_file;
+mod whole_run;
+

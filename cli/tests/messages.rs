@@ -310,6 +310,7 @@ fn whole_run(path: &str) {
         own: Ticks(calls * 200),
         longest: Ticks(900),
         lengths: vec![(0, calls / 2), (30, calls - calls / 2)],
+        nests: false,
     };
     let thread = Thread {
         totals: vec![totals(2, 100, 900), totals(3, 50, 0)],

@@ -11,11 +11,20 @@
 //!
 //! Edges of the same time have this order. An item that stands earlier in the file comes first. Exits of
 //! inner calls come before exits of outer ones. Of two calls that begin together, the longer one is the
-//! parent. If they also end together, the earlier one is the parent.
+//! parent. If they also end together, the earlier one is the parent. A call without length is over when longer
+//! ones of its time begin that stand behind it.
+//!
+//! Calls that do not nest are told apart by [`lanes`].
+
+mod lanes;
+mod order;
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+pub(crate) use self::lanes::LaneCounter;
+use self::lanes::{Lanes, NestingCheck};
+use self::order::sort;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, Ticks};
 use crate::runs::Runs;
@@ -91,12 +100,29 @@ pub(crate) struct Planner {
     threads: Vec<Runs<Ticks, Numbered>>,
     counts: Vec<u64>,
     latest: Vec<Ticks>,
+    nesting: Vec<NestingCheck>,
+    may_overlap: bool,
 }
 
 /// The result of the first pass.
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     threads: Vec<Runs<Ticks, Numbered>>,
+    may_overlap: bool,
+    /// By thread: where its lanes begin among the threads of the trace, and how many they are.
+    lanes: Vec<(usize, usize)>,
+}
+
+impl Plan {
+    /// Whether calls may overlap. Then a [`LaneCounter`] must see the items before the second pass.
+    pub(crate) fn may_overlap(&self) -> bool {
+        self.may_overlap
+    }
+
+    /// Adds the lanes to the threads of the trace.
+    pub(crate) fn add_lanes(&mut self, counts: &[usize], threads: &mut Vec<Thread>) {
+        self.lanes = lanes::name(counts, threads);
+    }
 }
 
 impl Planner {
@@ -106,6 +132,11 @@ impl Planner {
             self.threads.resize_with(thread + 1, Runs::default);
             self.counts.resize(thread + 1, 0);
             self.latest.resize(thread + 1, Ticks(0));
+            self.nesting.resize_with(thread + 1, NestingCheck::default);
+        }
+        if !self.may_overlap && matches!(item.what, What::Span { .. }) {
+            let end = item.end.max(item.start);
+            self.may_overlap = !self.nesting[thread].nests(item.start, end);
         }
         let runs = &mut self.threads[thread];
         let number = self.counts[thread];
@@ -131,6 +162,8 @@ impl Planner {
         self.threads.iter_mut().for_each(Runs::finish);
         Plan {
             threads: self.threads,
+            may_overlap: self.may_overlap,
+            lanes: Vec::new(),
         }
     }
 }
@@ -184,7 +217,8 @@ struct ThreadState {
     open: BinaryHeap<Open>,
     entered: u64,
     cpu: Option<CpuId>,
-    /// Calls that outlast their parent: how many, and the place of the first.
+    lanes: Lanes,
+    /// Calls that outlast their parent, and for which no lane is left: how many, and the place of the first.
     overlaps: u64,
     first_overlap: u64,
 }
@@ -195,6 +229,8 @@ pub(crate) struct EdgeSorter<'a> {
     threads: &'a [Thread],
     states: Vec<ThreadState>,
     calls: Vec<Call>,
+    /// Lanes that may be added to those of the plan.
+    spare: usize,
 }
 
 impl<'a> EdgeSorter<'a> {
@@ -207,6 +243,7 @@ impl<'a> EdgeSorter<'a> {
             threads,
             states,
             calls: Vec::new(),
+            spare: 0,
         }
     }
 
@@ -255,8 +292,8 @@ impl<'a> EdgeSorter<'a> {
             if state.overlaps > 0 {
                 let name = self.threads.get(thread).map_or(0, |thread| thread.id.0);
                 let what = format!(
-                    "{} calls of thread {name} outlast the call around them, this one first; their \
-                     times are given as they are",
+                    "{} calls of thread {name} outlast the call around them, and no lane is left for \
+                     them, this one first; their times are given as they are",
                     state.overlaps
                 );
                 sink.diagnostic(Diagnostic {
@@ -279,22 +316,19 @@ impl<'a> EdgeSorter<'a> {
         let (state, runs) = (&mut self.states[thread], &self.plan.threads[thread]);
         let run = if last { usize::MAX } else { state.run };
         state.items.extend(runs.take(&mut state.taken, run));
-        state
-            .items
-            .sort_unstable_by_key(|&Numbered { item, number }| {
-                let end = Reverse(item.end.max(item.start));
-                (item.start, item.what.rank(), end, number)
-            });
+        sort(&mut state.items);
         if let Some(thread) = self.threads.get(thread) {
             sink.thread(thread);
         }
+        let (first_lane, lanes) = self.plan.lanes.get(thread).copied().unwrap_or_default();
         let mut edges = Edges {
             open: &mut state.open,
             calls: &mut self.calls,
             cpu: &mut state.cpu,
             sink,
         };
-        for &Numbered { item, number } in &state.items {
+        for numbered in &state.items {
+            let &Numbered { item, number } = numbered;
             edges.close(item.start, |open| {
                 // An earlier record is over. A later record is around this one if this one has no
                 // length.
@@ -306,41 +340,21 @@ impl<'a> EdgeSorter<'a> {
                     details.push(&item, edges.sink)?;
                 }
                 What::Cpu(cpu) => edges.on(Some(cpu), item.start),
-                What::Span {
-                    function,
-                    flags,
-                    cpu,
-                    exit_cpu,
-                    arguments,
-                } => {
-                    edges.on(cpu, item.start);
-                    let end = item.end.max(item.start);
-                    if edges.open.peek().is_some_and(|open| open.end < end) {
+                What::Span { .. } => {
+                    let around = edges.open.peek();
+                    if around.is_some_and(|open| open.end < item.end) {
+                        let spare = &mut self.spare;
+                        let may_add = |lane| lane < lanes || lanes::spend(spare);
+                        if state.lanes.take(numbered, may_add) {
+                            continue;
+                        }
                         if state.overlaps == 0 {
                             state.first_overlap = item.offset;
                         }
                         state.overlaps += 1;
                     }
                     state.entered += 1;
-                    edges.open.push(Open {
-                        end,
-                        entered: state.entered,
-                        number,
-                        function,
-                        flags,
-                        exit_cpu,
-                    });
-                    edges.calls.push(Call {
-                        time: item.start,
-                        function,
-                        edge: Edge::Entry,
-                        synthetic: flags & flags::ENTRY_SYNTHETIC != 0,
-                        has_arguments: arguments,
-                    });
-                    if arguments {
-                        edges.hand_over();
-                        details.push(&item, edges.sink)?;
-                    }
+                    edges.enter(numbered, state.entered, details)?;
                 }
             }
         }
@@ -352,7 +366,9 @@ impl<'a> EdgeSorter<'a> {
         edges.hand_over();
         state.items.clear();
         state.run += 1;
-        Ok(())
+        let threads = self.threads.get(first_lane..first_lane + lanes);
+        let threads = threads.unwrap_or(&[]);
+        state.lanes.give(threads, &mut self.calls, sink, details)
     }
 }
 
@@ -365,6 +381,47 @@ struct Edges<'a> {
 }
 
 impl Edges<'_> {
+    /// Begins a call. `entered`: its number among those of its thread.
+    fn enter(
+        &mut self,
+        numbered: &Numbered,
+        entered: u64,
+        details: &mut dyn Details,
+    ) -> Result<(), Error> {
+        let &Numbered { item, number } = numbered;
+        let What::Span {
+            function,
+            flags,
+            cpu,
+            exit_cpu,
+            arguments,
+        } = item.what
+        else {
+            return Ok(());
+        };
+        self.on(cpu, item.start);
+        self.open.push(Open {
+            end: item.end.max(item.start),
+            entered,
+            number,
+            function,
+            flags,
+            exit_cpu,
+        });
+        self.calls.push(Call {
+            time: item.start,
+            function,
+            edge: Edge::Entry,
+            synthetic: flags & flags::ENTRY_SYNTHETIC != 0,
+            has_arguments: arguments,
+        });
+        if arguments {
+            self.hand_over();
+            details.push(&item, self.sink)?;
+        }
+        Ok(())
+    }
+
     /// Ends the calls that end at `time` or before, as long as `over` says so.
     fn close(&mut self, time: Ticks, over: impl Fn(&Open) -> bool) {
         while let Some(open) = self.open.peek() {

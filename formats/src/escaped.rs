@@ -8,6 +8,24 @@ pub(crate) fn plain(character: char) -> bool {
     !character.is_control() && character != '"' && character != '\\'
 }
 
+/// A name that viewers accept. Characters that they cannot read are replaced by similar ones.
+pub(crate) fn label(name: &str) -> Cow<'_, str> {
+    if name.chars().all(plain) {
+        return Cow::Borrowed(name);
+    }
+    let similar = |character| match character {
+        '"' => '\'',
+        '\\' => '/',
+        _ if plain(character) => character,
+        _ => ' ',
+    };
+    let mut label = String::new();
+    for character in name.chars() {
+        label.push(similar(character));
+    }
+    Cow::Owned(label)
+}
+
 /// Any bytes as text. UTF-8 stays. Each other byte, and `%` itself, is `%` and two hexadecimal digits.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
@@ -63,6 +81,12 @@ pub(crate) fn unescape_text(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_look_like_their_names() {
+        assert!(matches!(label("a::b<λ>"), Cow::Borrowed("a::b<λ>")));
+        assert_eq!(label("\"a\\b\"\n\0"), "'a/b'  ");
+    }
 
     #[test]
     fn any_bytes_come_back() {

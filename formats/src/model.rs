@@ -243,6 +243,18 @@ pub struct Thread {
     pub counts: Option<Counts>,
     /// What its calls took, for the whole of its life; empty if the trace does not say.
     pub totals: Vec<FunctionTotals>,
+    /// The outermost calls that were open all the time from its first record to its last, the outermost first. Their
+    /// entries are overwritten. Their calls in the trace are synthetic.
+    pub early_calls: Vec<EarlyCall>,
+}
+
+/// A call that began before its thread's first record and was open when the trace was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EarlyCall {
+    /// Of what.
+    pub function: FunctionId,
+    /// When it began.
+    pub begin: Ticks,
 }
 
 /// Function records of one thread: `recorded = readable + overwritten + dropped + summarised`.

@@ -114,23 +114,18 @@ impl NoteClass {
 
     /// The types of its values. `None`: this version does not know one of them.
     pub(crate) fn types(&self) -> Option<Vec<Type>> {
-        let of_kind = match (self.is_body(), self.kind()?) {
+        match (self.is_body(), self.kind()?) {
             (true, _) => return Some(vec![Type::Bytes]),
             (false, NoteKind::Task) => return Some(vec![Type::Unsigned; 8]),
             (false, NoteKind::ThreadState) => {
                 let number = Type::Unsigned;
                 return Some(vec![Type::Address, number, number, number, number, number]);
             }
-            (false, kind) => kind,
-        };
-        let mut types = Vec::new();
-        if of_kind == NoteKind::Event && self.has_span() {
-            types.push(Type::Unsigned);
+            (false, _) => {}
         }
-        for &field in &self.fields {
-            if matches!(kind(field), 4 | 5) && is_cut(field) {
-                types.push(Type::Unsigned);
-            }
+        let mut types = vec![Type::Unsigned; self.first_field()];
+        for (at, &field) in self.fields.iter().enumerate() {
+            types.extend(vec![Type::Unsigned; self.values_before(at)]);
             types.push(match kind(field) {
                 0 => Type::Unsigned,
                 1 => Type::Signed,
@@ -143,6 +138,24 @@ impl NoteClass {
             });
         }
         Some(types)
+    }
+
+    /// The number of values in front of those of its fields.
+    pub(crate) fn first_field(&self) -> usize {
+        usize::from(self.kind() == Some(NoteKind::Event) && self.has_span())
+    }
+
+    /// The number of values in front of that of a field: the size of a text that was cut.
+    pub(crate) fn values_before(&self, field: usize) -> usize {
+        let field = self.fields.get(field).copied().unwrap_or(0);
+        usize::from(matches!(kind(field), 4 | 5) && is_cut(field))
+    }
+
+    /// From here on, the text of that field is bytes.
+    pub(crate) fn set_raw(&mut self, field: usize) {
+        if let Some(field) = self.fields.get_mut(field) {
+            *field |= IS_RAW;
+        }
     }
 
     /// The class as a word: its numbers in hexadecimal digits.

@@ -40,13 +40,20 @@ pub(crate) struct Span {
     pub(crate) exit_cpu: Option<CpuId>,
     /// Its arguments.
     pub(crate) arguments: Vec<u64>,
+    /// As the writer gave it for the entry; [`NO_ROW`] if the entry is missing.
+    pub(crate) row: u32,
 }
+
+/// The row of calls whose entry is missing.
+pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// The part of an open call that every call has. It is small, because each call is moved.
 #[derive(Debug, Default)]
 struct Kept {
     /// The CPU at its entry.
     cpu: Option<CpuId>,
+    /// See [`Span::row`].
+    row: u32,
     more: Option<Box<More>>,
 }
 
@@ -59,8 +66,9 @@ struct More {
 }
 
 impl Kept {
-    fn new(cpu: Option<CpuId>) -> Kept {
-        Kept { cpu, more: None }
+    fn new(cpu: Option<CpuId>, row: u32) -> Kept {
+        let more = None;
+        Kept { cpu, row, more }
     }
 
     fn more(&mut self) -> &mut More {
@@ -125,9 +133,23 @@ impl Spans {
         }
     }
 
+    /// When a span begins whose entry has that time and comes next.
+    #[inline]
+    pub(crate) fn begin(&self, time: Ticks) -> Ticks {
+        let stack = self.stacks.get(self.now);
+        let before = stack.and_then(|stack| stack.calls.before());
+        before.map_or(time, |before| before.max(time))
+    }
+
     /// One edge of a call. `out` gets the spans that it completes.
     #[inline]
     pub(crate) fn call(&mut self, call: &Call, out: &mut impl FnMut(&Span)) {
+        self.call_in_row(call, 0, out);
+    }
+
+    /// The same, with the row of an entry.
+    #[inline]
+    pub(crate) fn call_in_row(&mut self, call: &Call, row: u32, out: &mut impl FnMut(&Span)) {
         let Some(stack) = self.stacks.get_mut(self.now) else {
             return;
         };
@@ -142,7 +164,7 @@ impl Spans {
         }
         if call.edge == Edge::Entry {
             stack.arguments = true;
-            stack.calls.enter(&call, Kept::new(stack.cpu));
+            stack.calls.enter(&call, Kept::new(stack.cpu, row));
         } else {
             stack.exit(&call, out);
         }
@@ -230,10 +252,11 @@ struct Closer<'a, F> {
 impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
     fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
         // The CPU of the thread at that moment, not at the exit.
-        Kept::new(match exit {
+        let cpu = match exit {
             Exit::Before => self.cpus.0,
             _ => self.cpus.1,
-        })
+        };
+        Kept::new(cpu, NO_ROW)
     }
 
     #[inline]
@@ -247,7 +270,7 @@ impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
         ] {
             flags |= flag * u8::from(is_so);
         }
-        let Kept { cpu, more } = call.data;
+        let Kept { cpu, row, more } = call.data;
         let mut span = Span {
             start: call.start,
             end: ended.end.max(call.start),
@@ -256,6 +279,7 @@ impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
             cpu,
             exit_cpu: self.exit_cpu.filter(|_| ended.exit != EdgeStatus::Missing),
             arguments: Vec::new(),
+            row,
         };
         let mut held = VecDeque::new();
         if let Some(more) = more {
@@ -399,7 +423,7 @@ mod tests {
             flags: flags::ENTRY_SYNTHETIC | flags::TAIL_EXIT,
             cpu: Some(CpuId(3)),
             exit_cpu: Some(CpuId(4)),
-            arguments: vec![],
+            ..Span::default()
         };
         let outer = Span {
             start: Ticks(1),

@@ -214,6 +214,7 @@ impl States {
     }
 
     /// What a schedule, that of these states, says of a stretch of time. The states at its beginning are switches there.
+    /// At its end, nothing is known any more, unless it never ends: [`u64::MAX`].
     #[must_use]
     pub fn cut(&self, schedule: &Schedule, from: Ticks, until: Ticks) -> Schedule {
         let all = |time| Switch {
@@ -238,7 +239,9 @@ impl States {
             let is_inside = |switch: &&Switch| from < switch.time && switch.time < until;
             let inside = schedule.switches.iter().filter(is_inside);
             cut.switches.extend(inside);
-            cut.switches.push(all(until));
+            if until < Ticks(u64::MAX) {
+                cut.switches.push(all(until));
+            }
         }
         let is_inside = |time: Ticks| from <= time && time <= until;
         let samples = schedule.samples.iter();

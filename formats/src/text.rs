@@ -38,6 +38,51 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The path of a source file, relative to its crate. The compiler gives the files of dependencies as they lie on the machine
+/// that built the program, and nobody who reads a trace needs to know that. Of a crate of crates.io the name of its
+/// folder stays, which is its name and version; of the standard library the name of the crate. A relative path stays.
+///
+/// # Examples
+/// ```
+/// use fdr_formats::text::path_in_crate;
+///
+/// assert_eq!(path_in_crate("/home/ann/project/src/main.rs"), "src/main.rs");
+/// assert_eq!(path_in_crate("src/main.rs"), "src/main.rs");
+/// ```
+#[must_use]
+pub const fn path_in_crate(path: &str) -> &str {
+    let whole = path.as_bytes();
+    let [b'/', ..] = whole else { return path };
+    // What is left of the path, from the present place, from the present name, and from the name before it.
+    let (mut rest, mut name, mut folder) = (whole, whole, whole);
+    let (mut found, mut is_public) = (None, false);
+    while let [byte, behind @ ..] = rest {
+        if *byte == b'/' {
+            let (word, _) = name.split_at(name.len() - rest.len());
+            match word {
+                b"rustc" | b"rustlib" | [b'i', b'n', b'd', b'e', b'x', b'.', ..] => {
+                    is_public = true
+                }
+                b"src" | b"tests" | b"examples" | b"benches" => {
+                    found = Some(if is_public { folder } else { name });
+                }
+                _ => {}
+            }
+            (folder, name) = (name, behind);
+        }
+        rest = behind;
+    }
+    let kept = match found {
+        Some(kept) => kept,
+        None => name,
+    };
+    match core::str::from_utf8(kept) {
+        Ok(kept) => kept,
+        // It begins behind a slash, so it is text.
+        Err(_) => "",
+    }
+}
+
 /// Whether two words are the same, if upper and lower case of ASCII letters do not count.
 #[must_use]
 #[inline(never)]
@@ -97,6 +142,41 @@ pub fn last(text: &str, most: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_are_those_within_the_crate() {
+        for (path, within) in [
+            ("src/main.rs", "src/main.rs"),
+            ("", ""),
+            ("../other/src/lib.rs", "../other/src/lib.rs"),
+            ("/home/ann/project/src/main.rs", "src/main.rs"),
+            ("/home/ann/src/project/tests/it.rs", "tests/it.rs"),
+            ("/home/ann/project/examples/one/src/lib.rs", "src/lib.rs"),
+            ("/home/ann/project/build.rs", "build.rs"),
+            ("/home/ann/target/debug/build/x-1/out/made.rs", "made.rs"),
+            ("/main.rs", "main.rs"),
+            ("/src/main.rs", "src/main.rs"),
+            ("/", ""),
+            ("/home/änn/src/ä.rs", "src/ä.rs"),
+            (
+                "/root/.cargo/registry/src/index.crates.io-1949cf8c6b5b557f/serde-1.0.2/src/de/mod.rs",
+                "serde-1.0.2/src/de/mod.rs",
+            ),
+            (
+                "/rustc/29483883eed69d5fb4db01964cdf2af4d86e9cb2/library/core/src/option.rs",
+                "core/src/option.rs",
+            ),
+            (
+                "/root/.rustup/toolchains/stable/lib/rustlib/src/rust/library/std/src/sync/mpsc.rs",
+                "std/src/sync/mpsc.rs",
+            ),
+        ] {
+            assert_eq!(path_in_crate(path), within, "{path}");
+        }
+        // At compile time, too.
+        const WITHIN: &str = path_in_crate("/home/ann/project/src/main.rs");
+        assert_eq!(WITHIN, "src/main.rs");
+    }
 
     #[test]
     fn hostile_text_is_harmless() {

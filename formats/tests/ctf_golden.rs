@@ -52,12 +52,17 @@ fn files_per_cpu_with_threads_in_several() {
         name: "worker".into(),
         counts: None,
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     assert_eq!(read.info.threads, [thread(7), thread(8)]);
     assert_eq!(read.info.start, Some(Ticks(BASE)));
     assert_eq!(
         read.info.clock.anchor,
         Some((Ticks(0), 1_700_000_000_123_456_789))
+    );
+    assert!(
+        read.info.clock.constant,
+        "a clock of a declared rate is not in doubt"
     );
     let call = Event::Call;
     // The time of 27 bits begins anew between the first and the second exit.

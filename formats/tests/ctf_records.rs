@@ -56,6 +56,7 @@ fn worker() -> Thread {
             summarised: 0,
         }),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     }
 }
 

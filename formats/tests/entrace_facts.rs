@@ -63,6 +63,7 @@ fn facts_come_back() {
         name: "worker \u{1F980}".into(),
         counts: None,
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     let second = Thread {
         id: ThreadId(0),

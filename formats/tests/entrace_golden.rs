@@ -9,8 +9,10 @@ use fdr_formats::registry::open;
 use fdr_formats::source::drive;
 use fdr_formats::{Call, ThreadId, Ticks};
 
-const CRATES: [&str; 6] = [
+const CRATES: [&str; 8] = [
     "v1.et",
+    "v1.from-prefix.et",
+    "v2.from-prefix.et",
     "v1.iet",
     "v1.prefix.iet",
     "v2.et",
@@ -34,7 +36,7 @@ fn with_arguments(call: Call) -> Event {
     })
 }
 
-/// What the six files of the crates hold, in the order of the walk. The order of attributes within an
+/// What the files of the crates hold, in the order of the walk. The order of attributes within an
 /// entry is that of the program in version 1, sorted in version 2.
 fn spans(version: u8) -> Vec<Event> {
     let big = "340282366920938463463374607431768211455";
@@ -81,7 +83,7 @@ fn the_same_spans_in_every_container_and_version() {
         let read = read_golden(name);
         assert_eq!(read.diagnostics, [], "{name}");
         let container = match &name[3..] {
-            "et" => "ET",
+            "et" | "from-prefix.et" => "ET",
             "iet" => "IET",
             _ => "IETPrefix",
         };

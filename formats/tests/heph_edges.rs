@@ -4,6 +4,7 @@
 use crate::common::heph::{
     Shared, events, feed, function, intact, named, through, told_info, write_threads,
 };
+use crate::common::heph_packets::convertible;
 use crate::common::{Event, Random, enter, exit, read};
 use fdr_formats::heph::HephWriter;
 use fdr_formats::registry::target;
@@ -16,6 +17,7 @@ fn odd_names_come_back() {
     let odd = [
         "fünf → 五 🦀",
         "\"quoted\\back\" 'slashed'",
+        "50 %22",
         "nul\0and\u{1}control\r\n\t\u{7f}\u{202e}",
         " ",
         "fdr:custom",
@@ -31,7 +33,14 @@ fn odd_names_come_back() {
         let custom = Event::Custom(2000, None, name.as_bytes().to_vec());
         let mut told = events(&[enter(1500, 3), exit(3000, 3)]);
         told.insert(1, custom);
-        let read = through(&info, &[(named(1, name), told.clone())]);
+        let (bytes, losses) = write_threads(&info, &[(named(1, name), told.clone())]);
+        let _ = convertible(&bytes);
+        let is_told = losses
+            .notes()
+            .any(|(what, _)| what.contains("quotation marks"));
+        let plain = !name.contains(|of: char| of.is_control() || "\"\\".contains(of));
+        assert_eq!(is_told, !plain, "{name:?}");
+        let read = intact(&bytes);
         assert_eq!(read.kept.events(1), told, "{name:?}");
         assert_eq!(read.info.functions, info.functions);
         assert_eq!(

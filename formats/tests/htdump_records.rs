@@ -169,6 +169,7 @@ fn thread() -> Thread {
             summarised: 0,
         }),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     }
 }
 

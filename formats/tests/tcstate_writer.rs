@@ -241,6 +241,7 @@ fn info_comes_back() {
         name: odd.clone(),
         counts: None,
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     let idle = thread(5);
     let events = [

@@ -41,6 +41,7 @@ fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> Written {
             name: (*name).to_owned(),
             counts: Some(counts()),
             totals: Vec::new(),
+            early_calls: Vec::new(),
         };
         let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
         let block = writer.thread_with_gaps(&thread, &chunks, &[], has_ended(*id));
@@ -68,6 +69,7 @@ fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
             name,
             counts: counts(),
             ended: has_ended(*id),
+            open: None,
         };
         let mut out = |bytes: &[u8]| {
             file.extend_from_slice(bytes);
@@ -77,6 +79,8 @@ fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
         let block = writer.thread(&thread, chunks, &mut room, &mut out);
         blocks.push(block.expect("the room is large enough"));
     }
+    let (at, extent) = crash_dump::extent(file.len() as u64, lanes.len() as u64);
+    file[at as usize..][..extent.len()].copy_from_slice(&extent);
     assert_eq!(Counting::peak(), 0, "something was allocated");
     (file, blocks)
 }
@@ -199,6 +203,7 @@ fn too_small_a_room_and_a_full_disk_are_said() {
         name: "main",
         counts: counts(),
         ended: false,
+        open: None,
     };
     let write = |numbers: usize, most: usize| {
         let mut memory = vec![0; numbers];

@@ -31,6 +31,7 @@ fn thread(id: u64, name: &str) -> Thread {
         name: name.into(),
         counts: Some(counts()),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     }
 }
 

@@ -19,6 +19,7 @@ fn main_thread() -> Thread {
         name: "main".into(),
         counts: Some(counts()),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     }
 }
 

@@ -1,11 +1,14 @@
 //! Makes the bytes of a note (`fdr_formats::notes`) from the values of an event or the arguments of a call, on the
 //! stack of the caller. It must never allocate or lock. A value's own `Display` or `Debug` is code of the program that
-//! runs here. All functions are async-signal-safe if that code is.
+//! runs here. All functions are async-signal-safe if that code is. A panic of that code ends here, and is no panic of
+//! the program.
 
+use core::cell::Cell;
 use core::fmt::{self, Write};
 use core::num::NonZero;
 use core::ops::Deref;
 use core::ptr::NonNull;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fdr_formats::notes::{MOST_FIELDS, NoteKind};
 
@@ -286,7 +289,7 @@ impl EventNote {
         }
     }
 
-    /// Adds a field. Fields behind the most ones are left out. The code that prints the value must not panic.
+    /// Adds a field. Fields behind the most ones are left out.
     /// Async-signal-safe, as far as that code is.
     pub fn put(&mut self, name: &'static CallSite, value: Value<'_>) {
         if self.body.fields > 0 {
@@ -398,10 +401,10 @@ impl Body {
             Value::Address(address) => (6, address),
             Value::Text(text) => return self.put_text(name, place, |to| to.write_str(text)),
             Value::Display(value) => {
-                return self.put_text(name, place, |to| write!(to, "{value}"));
+                return self.put_text(name, place, |to| printed(to, format_args!("{value}")));
             }
             Value::Debug(value) => {
-                return self.put_text(name, place, |to| write!(to, "{value:?}"));
+                return self.put_text(name, place, |to| printed(to, format_args!("{value:?}")));
             }
         };
         self.put_head(name, place, kind, 0, number);
@@ -431,6 +434,39 @@ impl Body {
             place.copy_from_slice(&[head, number]);
         }
     }
+}
+
+/// What stands where the text of a value ends because its print panicked.
+const PANICKED: &str = "<panicked>";
+
+thread_local! {
+    /// The address of a variable of the innermost [`printed`] of the thread; 0 = there is none.
+    static PRINTS_AT: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a panic of this moment ends in [`printed`]. Async-signal-safe.
+pub(crate) fn is_printing() -> bool {
+    let here = 0_u8;
+    is_below(PRINTS_AT.get(), &here)
+}
+
+/// Whether a frame with `here` may be called by the frame at `address`, and not the reverse. A `longjmp` out of code
+/// that prints leaves an address behind, of a frame that is gone.
+fn is_below(address: usize, here: &u8) -> bool {
+    core::ptr::from_ref(here).addr() < address
+}
+
+/// Prints a value by code of the program. If that code panics, the text ends by [`PANICKED`].
+fn printed(to: &mut Text<'_>, value: fmt::Arguments<'_>) -> fmt::Result {
+    let here = 0_u8;
+    let before = PRINTS_AT.replace((&raw const here).addr());
+    let result = catch_unwind(AssertUnwindSafe(|| to.write_fmt(value)));
+    PRINTS_AT.set(if is_below(before, &here) { before } else { 0 });
+    result.unwrap_or_else(|panic| {
+        // The drop of what the panic carries is code of the program, too.
+        core::mem::forget(panic);
+        to.write_str(PANICKED)
+    })
 }
 
 /// The text of a field while it is printed.

@@ -70,6 +70,21 @@ fn notes(trace: &Trace, lane: &Lane) -> Vec<String> {
     of_calls.map(words).collect()
 }
 
+/// Each event as its name, without the crate, and its fields.
+fn events(trace: &Trace, lane: &Lane) -> Vec<String> {
+    let words = |(_, _, kind, body): &(usize, u64, NoteKind, Vec<u8>)| {
+        let Some(Note::Event { name, fields, .. }) = Note::decode(*kind, body) else {
+            return None;
+        };
+        let mut words = trace.name_of(name << 1).replace("arguments::", "");
+        for field in fields {
+            words += &format!(" {}", trace.field(&field).trim());
+        }
+        Some(words)
+    };
+    lane.notes.iter().filter_map(words).collect()
+}
+
 /// What the forms leave, before the rounds.
 const FORMS: [&str; 27] = [
     "scalars 0:a=1 1:b=Signed(-2) 2:c=Float(0.5) 3:d=Truth(true) 4:e=\"x\" 5:f=3 6:g=Signed(5) 7:h=4 8:i=Address 9:j=6 \
@@ -301,5 +316,44 @@ fn a_top_level_call_that_is_left_out_has_no_arguments() {
             })
             .collect();
         assert_eq!(notes, wanted, "{variables}");
+    }
+}
+
+#[test]
+fn values_whose_print_panics_disturb_nothing() {
+    let run =
+        |folder: &Folder, variables: &str| program(folder, variables).args(&["bombs"]).run().ok();
+    let folder = Folder::new("arguments-bombs");
+    let off = run(&folder, "");
+    for variables in ["", "FDR_KEEP=0", "FDR_CLOCK=monotonic"] {
+        let folder = Folder::new("arguments-bombs");
+        let on = run(&folder, &format!("FDR=1 FDR_PANIC=1 {variables}"));
+        assert_eq!(on.stdout, off.stdout);
+        assert!(!on.stderr.contains("panicked"), "{}", on.stderr);
+        let traces = folder.ending(".fdr");
+        // A panic of the program's own dumps, under each hook.
+        assert_eq!(traces.len(), 3 + 1, "{:?}", folder.names());
+        let trace = Trace::read(traces.last().expect("the last one"));
+        let lane = trace.thread("arguments");
+        let of_calls = notes(&trace, lane);
+        let call = [
+            "explodes 0:before=Signed(1) 1:bomb=\"so far<panicked>\" 2:after=Signed(2)",
+            "explodes -> =\"so far<panicked>\"",
+        ];
+        let wanted = [
+            call[0],
+            call[1],
+            "fails_and_explodes 0:bomb=\"<panicked>\"",
+            "fails_and_explodes error =\"<panicked>\"",
+        ];
+        let wanted = [&wanted.repeat(4)[..], &call[..]].concat();
+        assert_eq!(of_calls, wanted, "{variables}");
+        let events = events(&trace, lane);
+        let inside = "inside bomb=\"so far<panicked>\"";
+        let bombs = "bombs bomb=\"so far<panicked>\" other=\"<panicked>\" last=Signed(3)";
+        let count = |wanted: &str| events.iter().filter(|event| *event == wanted).count();
+        assert_eq!((count(inside), count(bombs)), (12, 4), "{events:?}");
+        let panics = events.iter().filter(|event| event.starts_with("panic "));
+        assert_eq!(panics.count(), 3, "{events:?}");
     }
 }

@@ -106,6 +106,28 @@ fn at_a_panic_that_ends_the_program() {
     assert_eq!(reasons[1..], ["exit"]);
 }
 
+#[test]
+fn a_panics_place_is_within_its_crate() {
+    let folder = Folder::new("dump-panic-place");
+    let outcome = like_untraced(&folder, "FDR=1 FDR_PANIC=1", "panic-in-std");
+    assert_eq!(outcome.status.code(), Some(101));
+    // The program's own hook says the whole path.
+    assert!(
+        outcome.stderr.contains("/library/alloc/src/"),
+        "{outcome:?}"
+    );
+    assert!(reasons(&folder)[0].contains(" at alloc/src/"), "{folder:?}");
+    for path in folder.ending(".fdr") {
+        let bytes = fs::read(&path).expect("the trace");
+        let has = |text: &str| {
+            bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+        };
+        assert!(has("alloc/src/") && !has("/library/"), "{path:?}");
+    }
+}
+
 /// Why each trace was written, in the order of their numbers.
 fn reasons(folder: &Folder) -> Vec<String> {
     let mut traces: Vec<Trace> = folder

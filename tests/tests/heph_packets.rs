@@ -29,7 +29,7 @@ fn check(path: &Path, calls: usize, threads: usize) {
     let bytes = fs::read(path).expect("a trace");
     let (epoch, _) = packets(&bytes);
     assert!(epoch.is_some(), "{}", path.display());
-    let (packets, _) = convertible(&bytes);
+    let packets = convertible(&bytes);
     assert_eq!(packets[0].description, "fdr:trace");
     let found = packets.iter().filter(|one| one.stream != FACTS);
     let found = found.filter(|one| !one.description.starts_with("fdr:"));

@@ -315,6 +315,7 @@ fn dump(version: Version, threads: u32, chunks: impl Fn(u32) -> Vec<Vec<u8>>) ->
             process: None,
             counts: Some(counts),
             totals: Vec::new(),
+            early_calls: Vec::new(),
         };
         let chunks = chunks(id);
         let chunks: Vec<&[u8]> = chunks.iter().map(|chunk| &chunk[..]).collect();

@@ -335,3 +335,78 @@ fn windows_that_differ_are_told_and_can_be_cut() {
     assert!(!state.contains("overwritten"), "{state}");
     let _ = program.end().ok();
 }
+
+/// The calls around all records are known, with the times at which they began.
+fn begin_is_known(path: &Path) {
+    verify(path);
+    let report = json(&["report", "--json", "--window"], path);
+    let inner = &report["open_calls"][0];
+    assert_eq!(inner["function"], "open_calls::inner", "{report:#}");
+    assert_eq!(
+        (&inner["depth"], &inner["entered"]),
+        (&2.into(), &true.into())
+    );
+    let records_ns = number(&report["duration_ns"]);
+    assert!(number(&inner["open_ns"]) > records_ns, "{inner}");
+    let counts = &report["threads"][0];
+    assert!(number(&counts["overwritten"]) > 0, "{counts}");
+    let state = json(&["state", "--json"], path);
+    let since = |name: &str| {
+        let mut all = state["attributes"].as_array().expect("a list").iter();
+        let frame = all.find(|attribute| attribute["value"] == name);
+        frame.expect("a frame")["since_ns"]
+            .as_i64()
+            .expect("a time")
+    };
+    let (outer, inner) = (since("open_calls::outer"), since("open_calls::inner"));
+    let last = state["time_ns"].as_i64().expect("a time");
+    assert!(
+        outer <= inner && last - inner > records_ns as i64,
+        "{state:#}"
+    );
+    let replay = answer(&["replay", "-n", "3"], path);
+    assert!(
+        replay.contains("open_calls::inner   [open for "),
+        "{replay}"
+    );
+}
+
+#[test]
+fn calls_around_overwritten_records_stay_known() {
+    for way in ["USR2", "snapshot", "KILL", "ABRT"] {
+        let folder = Folder::new("open-around");
+        let variables = "FDR=1 FDR_BUFFER=128K FDR_KEEP=1ns";
+        let program = start(&folder, variables, &["around"], "made");
+        let path = match way {
+            "snapshot" => {
+                let path = folder.join("snapshot.fdr");
+                let process = program.id().to_string();
+                let arguments = ["snapshot", "-q", &process, "-o"].map(OsStr::new);
+                let _ = fdr(&[&arguments[..], &[path.as_os_str()]].concat());
+                path
+            }
+            "USR2" => {
+                program.signal(way);
+                one_trace(&folder)
+            }
+            signal => {
+                program.signal(signal);
+                until("its end", || match signal {
+                    "KILL" => Some(only_ring(&folder)),
+                    _ => folder.ending(".fdr").pop(),
+                })
+            }
+        };
+        if way == "KILL" {
+            let _ = program.end();
+            begin_is_known(&path);
+            continue;
+        }
+        begin_is_known(&path);
+        let copy = folder.join("copy.fdr");
+        let arguments = ["convert", "--quiet", "--to", "xray", "-o"].map(OsStr::new);
+        let _ = fdr(&[&arguments[..], &[copy.as_os_str(), path.as_os_str()]].concat());
+        begin_is_known(&copy);
+        let _ = program.end();
+    }
+}

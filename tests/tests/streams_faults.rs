@@ -2,6 +2,9 @@
 //! Every record is received, or is counted as lost. No test here depends on how fast anything is.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 use fdr_formats::registry;
 use fdr_formats::writer::Kind;
@@ -307,4 +310,36 @@ fn a_reader_of_standard_output_that_goes_away() {
         .ok();
     let _ = account(&outcome, &folder);
     assert_eq!(outcome.said().len(), 2, "{outcome:?}");
+}
+
+#[test]
+fn another_users_socket_gets_nothing() {
+    let folder = Folder::new("fault-stranger");
+    fs::create_dir(folder.join("shared")).expect("a folder");
+    let rights = fs::Permissions::from_mode(0o1777);
+    fs::set_permissions(folder.join("shared"), rights).expect("a folder for all");
+    let socket = folder.join("shared/socket");
+    let listener = Command::new(fdr_tests::tool())
+        .args(["listen", &format!("unix:{}", socket.display()), "-o"])
+        .arg(folder.join("shared/taken"))
+        .uid(54_321)
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut listener) = listener else {
+        fdr_tests::skip("sockets of other users: no right to be another user");
+        return;
+    };
+    until("the other user's socket", || fs::metadata(&socket).ok());
+    let address = format!("unix:{}", socket.display());
+    for (out, mode) in [(&address, "stream"), (&address, "ring")] {
+        let program = streamer(&folder, out, "2 1000 waves 1").env("FDR_MODE", mode);
+        let outcome = program.run();
+        assert!(outcome.status.success(), "{outcome:?}");
+        let why = "user 54321 made the socket, and nothing is sent to another user";
+        assert!(outcome.stderr.contains(why), "{mode}: {outcome:?}");
+    }
+    let _ = listener.kill();
+    let _ = listener.wait();
+    let shared = fs::read_dir(folder.join("shared")).expect("a folder");
+    assert_eq!(shared.count(), 1, "nothing but the socket");
 }

@@ -140,9 +140,9 @@ fn values_and_names_of_anybody_do_no_harm() {
         "/spans::speaks",
     ];
     let mut wanted = vec![
-        "!spans::spans.rs 0 3 before=1 panics=\"so far[panicked]\" after=\"2\"",
+        "!spans::spans.rs 0 3 before=1 panics=\"so far<panicked>\" after=\"2\"",
         "spans::panics",
-        "!spans::panics 1 3 panics=\"so far[panicked]\" after=3",
+        "!spans::panics 1 3 panics=\"so far<panicked>\" after=3",
         "/spans::panics",
     ];
     wanted.extend(speaks);

@@ -13,8 +13,12 @@ use serde_json::Value;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_unwinding");
 
 fn run(folder: &Folder, way: &str, times: u64) -> (Outcome, PathBuf) {
+    run_with(folder, "", way, times)
+}
+
+fn run_with(folder: &Folder, variables: &str, way: &str, times: u64) -> (Outcome, PathBuf) {
     let outcome = Program::new(PROGRAM, folder)
-        .set("FDR=1 FDR_OUT=%n.fdr")
+        .set(&format!("FDR=1 FDR_OUT=%n.fdr {variables}"))
         .args(&[way.to_owned(), times.to_string()])
         .run();
     let trace = folder.join("1.fdr");
@@ -96,6 +100,34 @@ fn calls_that_are_jumped_over_end_with_the_call_around_them() {
         ];
         wanted.extend(outer.then_some(("outer", 1, 0)));
         assert_eq!(calls(&functions), wanted, "{way}");
+    }
+}
+
+// Handlers are in the midst of a record here, which nobody ends.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_jump_out_of_a_record_costs_no_other() {
+    for (way, times) in [("cut", 10), ("cut-at-first", 31)] {
+        for variables in ["", "FDR_KEEP=0", "FDR_CLOCK=monotonic"] {
+            let folder = Folder::new(&format!("unwinding-{way}"));
+            let buffer = if way == "cut" { "4M" } else { "128K" };
+            let variables = format!("{variables} FDR_BUFFER={buffer}");
+            let (outcome, path) = run_with(&folder, &variables, way, times);
+            let outcome = outcome.ok();
+            assert!(
+                outcome.stderr.contains(" 0 overwritten, 0 dropped"),
+                "{way} {variables}: {outcome:?}"
+            );
+            let made: u64 = outcome.stdout.trim().parse().expect("a number");
+            assert!(made > 500, "{made}");
+            let (functions, _) = report(&path);
+            // Calls that a jump leaves are some more.
+            let (calls, _) = functions["leaf"];
+            assert!(
+                (made..made + made / 5).contains(&calls),
+                "{calls} of {made}"
+            );
+        }
     }
 }
 

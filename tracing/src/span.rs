@@ -1,7 +1,8 @@
 //! A span, and what a thread keeps of the spans that it is in. No code of the program runs here, so the locks around it
 //! are held for moments.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::mem::ManuallyDrop;
 
 use fdr::dynamic::{self, Entered, Poll, PolledTask, write_words};
 use tracing_core::span::{Current, Id};
@@ -42,14 +43,34 @@ struct Open {
 type Tried = bool;
 
 thread_local! {
-    static OPEN: RefCell<Vec<Open>> = const { RefCell::new(Vec::new()) };
+    /// Without a destructor, because destructors of other thread-locals may be in spans, too. `END` frees its memory.
+    static OPEN: ManuallyDrop<RefCell<Vec<Open>>> = const { ManuallyDrop::new(RefCell::new(Vec::new())) };
+    static ENDS: Cell<bool> = const { Cell::new(false) };
+    static END: End = const { End };
 }
 
-/// Does something with the spans that the thread is in. `None`: the thread ends, or this is a handler that interrupts
-/// the same.
+/// The thread ends. From now on, the memory of its spans is freed whenever it is in none.
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        ENDS.set(true);
+        with_open(|open| {
+            free_at_the_end(open);
+            Some(())
+        });
+    }
+}
+
+fn free_at_the_end(open: &mut Vec<Open>) {
+    if open.is_empty() && ENDS.get() {
+        *open = Vec::new();
+    }
+}
+
+/// Does something with the spans that the thread is in. `None`: this is a handler that interrupts the same.
 fn with_open<T>(with: impl FnOnce(&mut Vec<Open>) -> Option<T>) -> Option<T> {
-    let with = |open: &RefCell<Vec<Open>>| with(&mut *open.try_borrow_mut().ok()?);
-    OPEN.try_with(with).ok().flatten()
+    OPEN.with(|open| with(&mut *open.try_borrow_mut().ok()?))
 }
 
 impl Span {
@@ -87,6 +108,10 @@ impl Span {
                 }
                 self.begin_poll(call)
             });
+            if open.capacity() == 0 {
+                // So that its destructor runs. It can't be used any more while the thread ends.
+                let _ = END.try_with(|_| ());
+            }
             let id = id.into_u64();
             open.push(Open {
                 id,
@@ -163,6 +188,7 @@ pub(crate) fn exit(id: &Id, with: impl FnOnce(&dyn Fn(&mut Span))) {
         }
         ended.leave();
         inside.iter_mut().for_each(Open::again);
+        free_at_the_end(open);
         Some(())
     });
 }

@@ -1,10 +1,8 @@
-//! From the fields of `tracing` to the values of an event. Code of the program prints some of them. If it panics, the
-//! text ends there, and the panic goes no further.
+//! From the fields of `tracing` to the values of an event.
 
 use std::error::Error;
 use std::fmt;
 use std::iter::successors;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fdr::dynamic::{EventNote, Form, Value};
 use tracing_core::field::{Field, Visit};
@@ -64,30 +62,11 @@ impl Visit for Values {
     }
 
     fn record_error(&mut self, field: &Field, value: &(dyn Error + 'static)) {
-        self.put(field, Value::Debug(&Caught(&WithSources(value))));
+        self.put(field, Value::Debug(&WithSources(value)));
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.put(field, Value::Debug(&Caught(value)));
-    }
-}
-
-/// What stands behind a text whose print panicked.
-const PANICKED: &str = "[panicked]";
-
-/// A value whose print may panic.
-struct Caught<'a>(&'a dyn fmt::Debug);
-
-impl fmt::Debug for Caught<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match catch_unwind(AssertUnwindSafe(|| self.0.fmt(f))) {
-            Ok(result) => result,
-            Err(panic) => {
-                // The drop of what it carries is code of the program, too.
-                std::mem::forget(panic);
-                f.write_str(PANICKED)
-            }
-        }
+        self.put(field, Value::Debug(&value));
     }
 }
 

@@ -66,7 +66,7 @@ cargo xtask COMMAND
   trial --planted [N]   a service with one planted slow call, of seven causes and without one, on N seeds (20) each:
                         what `fdr slow` says first. Needs a quiet machine; N times half a minute
   model                 every order that the memory model allows, for writer, readers and recycling (loom)
-  platforms             Rust 1.85, and the recorder on aarch64 under emulation
+  platforms             the recorder with musl, by Rust 1.85, and on aarch64 under emulation
   sanitize [thread|address]
                         ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
   miri                  the tests under Miri, where the toolchain has it

@@ -1,6 +1,7 @@
-//! Part of `cargo xtask test --rest`: the recorder built by the oldest compiler that it promises, and run on aarch64
-//! under emulation. Compiler and standard libraries are Debian's packages, unpacked below the target folder. It must
-//! never change the system's package lists, nor hide that a part was not run.
+//! Part of `cargo xtask test --rest`: the recorder with musl, built by the oldest compiler that it promises, and run on
+//! aarch64 under emulation. musl's standard library comes from rustup. The old compiler and its standard libraries are
+//! Debian's packages, unpacked below the target folder. This file must never change the system's package lists, nor
+//! hide that a part was not run.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -31,7 +32,10 @@ const EMULATOR: &str = "qemu-aarch64";
 /// What a trace of that architecture calls its clock.
 const CLOCK: &str = "cntvct_el0";
 
-/// What runs on aarch64: the recorder's own tests, with those of its clock, and the ring's.
+/// How programs with musl are linked: at any address or at the one that the linker chose.
+const MUSL_FLAGS: [&str; 2] = ["", "-C relocation-model=static"];
+
+/// What runs on aarch64 and with musl: the recorder's own tests, with those of its clock, and the ring's.
 const SUITES: [&str; 2] = [
     "test --package fdr --lib",
     "test --package fdr-formats --lib ring::",
@@ -66,7 +70,7 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 ///
 /// If cargo cannot be started, or a file of ours cannot be written.
 pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
-    let mut tally = Tally::default();
+    let mut tally = with_musl(install, skips)?;
     let toolchain = match Toolchain::provide(install) {
         Ok(toolchain) => toolchain,
         Err(why) => {
@@ -103,10 +107,79 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     }
     let built = run_command(build.args(["--target", AARCH64]));
     for (program, arguments) in PROGRAMS {
-        let outcome = built
-            .clone()
-            .and_then(|()| toolchain.records(program, arguments));
+        let outcome = built.clone().and_then(|()| {
+            let folder = toolchain.built.join(AARCH64).join("debug/examples");
+            let mut emulated = command(EMULATOR);
+            emulated.arg(folder.join(program));
+            let said = records(emulated, arguments)?;
+            match said.contains(CLOCK) {
+                true => Ok(()),
+                false => Err(format!("its clock is not {CLOCK}: {said}")),
+            }
+        });
         tally.count(&format!("{program} on aarch64"), outcome);
+    }
+    Ok(tally)
+}
+
+/// The recorder's tests, and programs, with musl as their C library, which is linked into them.
+fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let arch = std::env::consts::ARCH;
+    let musl = &format!("{arch}-unknown-linux-musl");
+    let (libraries, _) = output(command("rustc").args(["--print", "sysroot"]))?;
+    let libraries = Path::new(libraries.trim()).join("lib/rustlib");
+    if !libraries.join(musl).exists() {
+        let mut add = command("rustup");
+        let added = match install && on_path("rustup").is_some() {
+            true => run_command(add.args(["target", "add", musl])),
+            false => Err(format!("rustup target add {musl}")),
+        };
+        if let Err(why) = added {
+            skip(
+                skips,
+                &format!("musl: its standard library is missing: {why}"),
+            )?;
+            return Ok(tally);
+        }
+    }
+    run_command(&mut once(build_tested()))?;
+    let built = work_folder("platforms")?.join("build");
+    let build = |words: &str, flags: &str| {
+        let mut build = once(cargo(&format!(
+            "--config {PLAIN_FORMATS} {words} --target {musl}"
+        )));
+        build
+            .env("CARGO_TARGET_DIR", &built)
+            .env("RUSTFLAGS", flags);
+        build
+    };
+    for suite in SUITES {
+        tally.add(suites(&mut build(suite, ""), &mut std::io::stdout())?);
+    }
+    // Where the compiler has LLVM's linker for C compilers.
+    let host = format!("{arch}-unknown-linux-gnu/bin/gcc-ld");
+    let lld = libraries.join(host);
+    let lld = format!("-C link-arg=-B{} -C link-arg=-fuse-ld=lld", lld.display());
+    for linker in ["", &lld] {
+        for kind in MUSL_FLAGS {
+            let flags = format!("{kind} {linker}");
+            let mut examples = build(
+                "build --quiet --package fdr-examples --no-default-features",
+                &flags,
+            );
+            for (program, _) in PROGRAMS {
+                examples.args(["--example", program]);
+            }
+            let outcome = run_command(&mut examples);
+            for (program, arguments) in PROGRAMS {
+                let path = built.join(musl).join("debug/examples").join(program);
+                let outcome = outcome
+                    .clone()
+                    .and_then(|()| records(command(path), arguments).map(drop));
+                tally.count(&format!("{program} with musl, {flags}"), outcome);
+            }
+        }
     }
     Ok(tally)
 }
@@ -212,26 +285,20 @@ impl Toolchain {
         );
         Ok(build)
     }
+}
 
-    /// Runs an example of aarch64's that records; its trace must be whole, and name that architecture's clock.
-    fn records(&self, name: &str, words: &[&str]) -> Result<()> {
-        let folder = self.built.join(AARCH64).join("debug/examples");
-        let trace = self.built.join(format!("{name}.fdr"));
-        let mut run = command(EMULATOR);
-        run.arg(folder.join(name)).args(words);
-        run.env("FDR", "1").env("FDR_OUT", &trace);
-        output(run.stdin(Stdio::null()))?;
-        let tool = target()?.join("debug/fdr");
-        let (verified, _) = output(command(&tool).arg("verify").arg(&trace))?;
-        let (information, _) = output(command(&tool).arg("info").arg(&trace))?;
-        fs::remove_file(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
-        if !verified.contains(": OK: ") {
-            return Err(format!("not whole: {verified}"));
-        }
-        if !information.contains(CLOCK) {
-            return Err(format!("its clock is not {CLOCK}: {information}"));
-        }
-        Ok(())
+/// Runs an example that records; its trace must be whole. Gives what `fdr info` says of it.
+fn records(mut program: Command, words: &[&str]) -> Result<String> {
+    let trace = work_folder("platforms")?.join("trace.fdr");
+    program.args(words).env("FDR", "1").env("FDR_OUT", &trace);
+    output(program.stdin(Stdio::null()))?;
+    let tool = target()?.join("debug/fdr");
+    let (verified, _) = output(command(&tool).arg("verify").arg(&trace))?;
+    let (information, _) = output(command(&tool).arg("info").arg(&trace))?;
+    fs::remove_file(&trace).map_err(|error| format!("{}: {error}", trace.display()))?;
+    match verified.contains(": OK: ") {
+        true => Ok(information),
+        false => Err(format!("not whole: {verified}")),
     }
 }
 

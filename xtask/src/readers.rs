@@ -153,7 +153,7 @@ const READERS: &[Reader] = &[
         sign: Sign::Program(&["valgrind"]),
         origin: Origin::Debian(&["valgrind"]),
         suites: &[Suite::Rest],
-        what_for: "instructions of calls, readers and writers, counted; exports read by callgrind_annotate",
+        what_for: "instructions of calls, readers and writers, counted",
     },
     Reader {
         name: "Go",

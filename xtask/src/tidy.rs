@@ -1,5 +1,5 @@
 //! `cargo xtask tidy`: the rules that the compiler does not know. They are about arrows between crates and between
-//! rooms, the places of unsafe code, licences, file heads and lengths, test files that nobody compiles, and links
+//! rooms, the places of unsafe code, licences, file heads, test files that nobody compiles, and links
 //! between pages. Each finding names the place and what to do. Rules are functions of text, so that each has a test
 //! with a tree that breaks it.
 

@@ -4,18 +4,16 @@ import { moment } from "./draw";
 import { duration, things } from "./format";
 import { Pen } from "./curves";
 import { Picture, place, Spans } from "./model";
-import { AXIS, GUTTER, has_band, Lane, Stage } from "./stage";
+import { AXIS, GUTTER, has_band, Lane, Scale, Stage } from "./stage";
 
 const STATES = ["running", "preempted", "waiting", "unknown"];
 const WORDS = ["running", "preempted", "waiting", "its state is not known"];
 /** Pixels of the band. */
 const BAND = 5;
 
-export function draw(pen: Pen, picture: Picture, x: (tick: number) => number, y: number): void {
+export function draw(pen: Pen, picture: Picture, { first, x }: Scale, y: number): void {
   const { context, stage } = pen;
   const { states, cpus } = picture;
-  const zero = x(0);
-  const first = (GUTTER - zero) / (x(1) - zero);
   for (let nth = place(states.to, first); nth < states.length; nth++) {
     const from = x(states.from[nth] ?? 0);
     if (from > stage.width) break;

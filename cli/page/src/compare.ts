@@ -46,7 +46,8 @@ function change(pair: Pair, figure: Figure): number | null {
   return before === null || after === null ? null : after - before;
 }
 
-export function compare(host: Host, before: Report, after: Report, names: [string, string]): HTMLElement {
+/** `scope`: of what the figures are, if that has to be said. */
+export function compare(host: Host, before: Report, after: Report, names: [string, string], scope: string): HTMLElement {
   const [first, second] = [by_name(before), by_name(after)];
   const all = [...new Set([...first.keys(), ...second.keys()])];
   const pairs = all.map((name): Pair => ({ name, before: first.get(name) ?? null, after: second.get(name) ?? null }));
@@ -80,7 +81,7 @@ export function compare(host: Host, before: Report, after: Report, names: [strin
       ...FIGURES.flatMap(([figure]) => cells(pair, figure)));
   return el(
     "table", { class: "compared" },
-    el("caption", {}, `before: ${clean(names[0])} · after: ${clean(names[1])} · functions are the same if their names are`),
+    el("caption", {}, `before: ${clean(names[0])} · after: ${clean(names[1])} · ${scope ? `figures of ${scope} · ` : ""}functions are the same if their names are`),
     el("thead", {}, el("tr", {}, el("th", { scope: "col", class: "name" }, "function"), ...FIGURES.flatMap(head))),
     el("tbody", {}, ...pairs.slice(0, MOST).map(row), pairs.length > MOST && el("tr", {}, el("td", { colspan: 13, class: "soft" }, `${pairs.length - MOST} more functions: fdr diff has them`))),
   );

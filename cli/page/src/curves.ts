@@ -77,18 +77,13 @@ export function during(curve: Curve, from: number, to: number): string | null {
 export function draw(pen: Pen, lane: CounterLane): void {
   const { context, stage } = pen;
   const top = AXIS + lane.top - stage.view.scroll;
-  const trace = stage.trace(lane.trace);
   const [least, greatest] = bounds(lane);
   const y = (value: number): number => top + lane.height - MARGIN - ((value - least) / (greatest - least)) * (lane.height - 2 * MARGIN);
   context.save();
   context.beginPath();
   context.rect(GUTTER, top, stage.width - GUTTER, lane.height);
   context.clip();
-  if (lane.curve) {
-    const per_tick = ((stage.width - GUTTER) / (stage.view.to - stage.view.from)) * (1e9 / trace.frequency);
-    const zero = stage.x(stage.at(lane.trace, 0));
-    path(pen, lane, lane.curve, (tick) => zero + tick * per_tick, y);
-  }
+  if (lane.curve) path(pen, lane, lane.curve, stage.scale(lane.trace).x, y);
   context.restore();
   gutter(pen, lane, top);
 }

@@ -7,7 +7,7 @@ import { draw as curve, Pen } from "./curves";
 import { CALLS, CLIPPED, Picture, place, Row, SHORT } from "./model";
 import { clean, duration, last, short, shorten, tail } from "./format";
 import { heading, lane as tasks } from "./task_lanes";
-import { AXIS, GUTTER, has_band, Lane, ROW, Stage } from "./stage";
+import { AXIS, GUTTER, has_band, Lane, ROW, Scale, Stage } from "./stage";
 import { tone } from "./tones";
 
 const MAP = 34;
@@ -134,19 +134,17 @@ export class Drawing implements Pen {
     context.beginPath();
     context.rect(GUTTER, top, stage.width - GUTTER, lane.height);
     context.clip();
-    const scale = (stage.width - GUTTER) / (stage.view.to - stage.view.from);
-    const per_tick = (scale * 1e9) / trace.frequency;
-    const zero = stage.x(stage.at(lane.trace, 0));
-    const x = (tick: number): number => zero + tick * per_tick;
     if (picture) {
+      const scale = stage.scale(lane.trace);
+      const { x } = scale;
       this.unknown(lane, picture, x, top);
       let y = top + 2;
       if (has_band(trace)) {
-        band(this, picture, x, y);
+        band(this, picture, scale, y);
         y += 6;
       }
       this.signs(picture, x, y, lane);
-      this.calls(lane, picture, x, top + stage.head(trace));
+      this.calls(lane, picture, scale, top + stage.head(trace));
     } else {
       context.fillStyle = this.colour("soft");
       context.font = "12px system-ui, sans-serif";
@@ -224,12 +222,6 @@ export class Drawing implements Pen {
     }
   }
 
-  /** The tick at the left edge. */
-  private first(x: (tick: number) => number): number {
-    const zero = x(0);
-    return (GUTTER - zero) / (x(1) - zero);
-  }
-
   private signs(picture: Picture, x: (tick: number) => number, y: number, lane: Lane): void {
     const { context, stage } = this;
     const { signs } = picture;
@@ -253,9 +245,9 @@ export class Drawing implements Pen {
     }
   }
 
-  private calls(lane: Lane, picture: Picture, x: (tick: number) => number, top: number): void {
+  private calls(lane: Lane, picture: Picture, ticks: Scale, top: number): void {
     const { context, stage } = this;
-    const first = this.first(x);
+    const { first, x } = ticks;
     const rows = picture.rows.slice(0, lane.rows).map((row, depth) => ({ row, depth, y: top + depth * ROW }));
     const seen = rows.filter(({ y }) => y <= stage.height && y + ROW >= AXIS);
     const width = stage.width - GUTTER;
@@ -272,13 +264,14 @@ export class Drawing implements Pen {
     seen.forEach(({ y }, nth) => this.bars.draw(context, nth, GUTTER, y, width, ROW - 1));
     context.imageSmoothingEnabled = true;
     context.font = "11px system-ui, sans-serif";
-    for (const { row, depth, y } of seen) this.over_bars(lane, row, depth, first, x, y);
+    for (const { row, depth, y } of seen) this.over_bars(lane, row, depth, ticks, y);
     context.globalAlpha = 1;
   }
 
   /** Names, edges and the selection, on bars that are wide enough. */
-  private over_bars(lane: Lane, row: Row, depth: number, first: number, x: (tick: number) => number, y: number): void {
+  private over_bars(lane: Lane, row: Row, depth: number, ticks: Scale, y: number): void {
     const { context, stage } = this;
+    const { first, x } = ticks;
     const found = stage.found[lane.trace];
     // Of several traces, the call that each is aligned by is outlined, too.
     const { view } = stage;
@@ -286,7 +279,7 @@ export class Drawing implements Pen {
     const selected = view.selected?.trace === lane.trace ? view.selected : is_compared ? stage.chosen[lane.trace] : null;
     const is_lane = selected && selected.thread === lane.thread && selected.depth === depth;
     // Most bars are narrower, and need no place on the screen.
-    const least = 6 / (x(1) - x(0));
+    const least = 6 / ticks.per_tick;
     const { start, end } = row;
     for (let nth = place(end, first); nth < row.length; nth++) {
       const begin = start[nth] ?? 0;

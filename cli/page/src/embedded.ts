@@ -172,7 +172,7 @@ export class Embedded implements Source {
 
   async table(nth: number, marked: Marked): Promise<Report> {
     const trace = this.trace(nth);
-    if (marked.from_ns === undefined) return this.head.reports[nth] ?? { functions: [], duration_ns: 0, records: 0, diagnostics: [] };
+    if (marked.from_ns === undefined) return this.head.reports[nth] ?? { functions: [], whole_run: null, duration_ns: 0, records: 0 };
     const rows = new Map<number, { visits: Visit[]; total: number; own: number }>();
     let left_out = 0;
     for (const visit of this.visits(nth, marked)) {
@@ -203,7 +203,7 @@ export class Embedded implements Source {
       };
     });
     const note = left_out > 0 ? `without ${things(left_out, "short call")} that are joined in this file` : "added up from the calls in this file";
-    return { functions, duration_ns: 0, records: functions.reduce((sum, row) => sum + row.calls * 2 - row.clipped, 0), diagnostics: [], note };
+    return { functions, whole_run: null, duration_ns: 0, records: functions.reduce((sum, row) => sum + row.calls * 2 - row.clipped, 0), note };
   }
 
   async flame(nth: number, marked: Marked): Promise<Flame> {

@@ -86,7 +86,7 @@ function page(source: Source, info: Info, status: HTMLElement, say: (text: strin
     const heading = names.length > 1 && programs.size === 1 ? [...files, [...programs][0]].filter((name) => name).join(" · ") : names.join(" · ");
     const facts = stage.info.traces.map((trace) => `${things(trace.threads.length, "thread")}, ${duration(stage.ns(trace, trace.end - trace.begin))}`);
     fill(title, clean(heading).slice(0, 200));
-    title.title = clean(stage.info.traces.map((trace) => `${trace.file}: ${trace.format}; ${trace.reason}`).join("\n")).slice(0, 2000);
+    title.title = clean(stage.info.traces.map((trace) => [`${trace.file}: ${trace.format}`, trace.reason].filter((part) => part).join("; ")).join("\n")).slice(0, 2000);
     document.title = `${clean(heading).slice(0, 100)} - fdr`;
     fill(notes, ...stage.info.traces.flatMap((trace) => trace.notes.map((note) => el("li", {}, clean(note).slice(0, 2000)))));
     const progress = Math.min(...stage.info.traces.map((trace) => trace.progress));

@@ -170,9 +170,10 @@ export interface RowOfTable {
 
 export interface Report {
   functions: RowOfTable[];
+  /** Of a whole trace: the figures of the whole run, also of calls that are not in the trace any more. Null: not known. */
+  whole_run: RowOfTable[] | null;
   duration_ns: number;
   records: number;
-  diagnostics: unknown[];
   /** What has to be said of the figures, if they are not those of `fdr report`. */
   note?: string;
 }

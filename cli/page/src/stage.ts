@@ -66,6 +66,15 @@ export interface CounterLane extends Strip {
   part?: Part;
 }
 
+/** Where ticks are on the screen. */
+export interface Scale {
+  /** The tick at the left edge. */
+  first: number;
+  /** Pixels of a tick. */
+  per_tick: number;
+  x: (tick: number) => number;
+}
+
 export class Stage {
   lanes: Lane[] = [];
   headings: Heading[] = [];
@@ -220,6 +229,15 @@ export class Stage {
   tick(nth: number, ns: number): number {
     const trace = this.trace(nth);
     return trace.begin + ((ns - (this.shifts[nth] ?? 0)) * trace.frequency) / 1e9;
+  }
+
+  /** Where the ticks of a trace are on the screen. They count from the tick at the left edge: the first tick of a long trace is
+   * so many pixels away that a number has no digits left for the difference of two calls. */
+  scale(nth: number): Scale {
+    const { view } = this;
+    const per_tick = ((this.width - GUTTER) / (view.to - view.from)) * (1e9 / this.trace(nth).frequency);
+    const first = this.tick(nth, view.from);
+    return { first, per_tick, x: (tick) => GUTTER + (tick - first) * per_tick };
   }
 
   x(ns: number): number {

@@ -1,4 +1,5 @@
-// The table of functions: the figures of `fdr report` for the stretch that is marked, as a table that can be read aloud.
+// The table of functions, which can be read aloud: the figures of `fdr report` for the stretch that is marked. If nothing is
+// marked, they are those of the whole run where the trace has them, as the command's are.
 
 import { compare } from "./compare";
 import { el } from "./dom";
@@ -12,6 +13,9 @@ const COLUMNS: [Column, string][] = [
   ["calls", "calls"], ["total_ns", "total"], ["self_ns", "self"], ["mean_ns", "mean"], ["p50_ns", "p50"], ["p99_ns", "p99"], ["max_ns", "max"],
 ];
 const MOST = 500;
+
+/** The same report with the figures of the whole run, if it has them. */
+const whole_run = (report: Report): Report | null => (report.whole_run ? { ...report, functions: report.whole_run } : null);
 
 export class Tables {
   private sort: Column = "self_ns";
@@ -30,19 +34,29 @@ export class Tables {
       const wanted = marked(stage, nth);
       if (!wanted) continue;
       const key = JSON.stringify([nth, wanted]);
-      const report = this.reports.get(key) ?? (await source.table(nth, wanted, host.signal));
+      const known = this.reports.get(key) ?? (await source.table(nth, wanted, host.signal));
       if (this.reports.size > 50) this.reports.clear();
-      this.reports.set(key, report);
+      this.reports.set(key, known);
+      // The whole run says nothing of a stretch.
+      const report = wanted.from_ns === undefined ? known : { ...known, whole_run: null };
       reports.push(report);
+      const whole = whole_run(report);
       const { words, options } = stretch(wanted, "--window ");
-      const caption = el("caption", {}, `${clean(trace.file)}: ${words}, ${things(report.records, "record")} · `);
+      const scope = whole ? "the whole run, also calls that are not in the trace any more" : `${words}, ${things(report.records, "record")}`;
+      const caption = el("caption", {}, `${clean(trace.file)}: ${scope} · `);
       if (report.note) caption.append(report.note);
-      else if (trace.word) caption.append("the same as ", el("code", {}, clean(`fdr report ${options}${trace.word}`)));
-      found.push(this.table(host, nth, report, caption));
+      else if (trace.word) caption.append("the same as ", el("code", {}, clean(`fdr report ${whole ? "" : options}${trace.word}`)));
+      found.push(this.table(host, nth, whole ?? report, caption));
     }
     const [before, after] = reports;
     const names = stage.info.traces.map((trace) => trace.file) as [string, string];
-    if (reports.length === 2 && before && after) found.unshift(compare(host, before, after, names));
+    if (reports.length === 2 && before && after) {
+      // Of two scopes, a difference would say nothing.
+      const whole = [whole_run(before), whole_run(after)];
+      const [first, second] = whole[0] && whole[1] ? [whole[0], whole[1]] : [before, after];
+      const scope = first !== before ? "the whole runs" : whole[0] || whole[1] ? "the records alone, because one trace has no figures of the whole run" : "";
+      found.unshift(compare(host, first, second, names, scope));
+    }
     return found;
   }
 

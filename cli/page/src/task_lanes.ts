@@ -29,11 +29,7 @@ export function lane(pen: Pen, lane: TaskLane): void {
   context.fillRect(0, top, GUTTER, lane.height);
   const [tasks, polls] = lane.picture?.rows ?? [];
   if (!tasks) return;
-  const trace = stage.trace(lane.trace);
-  const per_tick = ((stage.width - GUTTER) / (stage.view.to - stage.view.from)) * (1e9 / trace.frequency);
-  const zero = stage.x(stage.at(lane.trace, 0));
-  const x = (tick: number): number => zero + tick * per_tick;
-  const first = (GUTTER - zero) / per_tick;
+  const { first, x } = stage.scale(lane.trace);
   context.save();
   context.beginPath();
   context.rect(GUTTER, top, stage.width - GUTTER, lane.height);

@@ -1,6 +1,6 @@
 // The page in a browser, as a person uses it: served and from a file, with the mouse and with keys alone. Every check says
 // what it saw. Run by the tests of the workspace: node browser.mjs BROWSER FDR FOLDER PID TRACE HOSTILE
-// NOTED CHANGED, where the last four are traces
+// NOTED CHANGED SPREAD MORE LESS, where the last seven are traces
 import { chromium } from "playwright-core";
 import { execFileSync, spawn } from "node:child_process";
 import { strict as assert } from "node:assert";
@@ -10,8 +10,9 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { fragment, number, panel, settled, sought, told } from "./helpers.mjs";
 import { slow_call } from "./slow_call.mjs";
+import { every_zoom } from "./zoom.mjs";
 
-const [executablePath, fdr, folder, pid, trace, hostile, noted, changed] = process.argv.slice(2);
+const [executablePath, fdr, folder, pid, trace, hostile, noted, changed, spread, more, less] = process.argv.slice(2);
 const browser = await chromium.launch({ executablePath, args: ["--no-sandbox"] });
 const json = (...words) => JSON.parse(execFileSync(fdr, words, { maxBuffer: 1 << 28 }).toString());
 
@@ -371,6 +372,39 @@ await served(hostile, async (url) => {
   }
   console.log("hostile names: ok");
 });
+{
+  // Of runs whose calls are not all in the trace any more, the whole runs are shown and compared.
+  const whole = [more, less].map((path) => json("report", "--json", path).whole_run);
+  const both = async (url) => {
+    const { page, bad, context } = await open(url);
+    await page.click("header button:has-text('Functions')");
+    await settled(page);
+    const [[name, cells]] = await compared(page);
+    assert.deepEqual([name, ...cells.slice(0, 3).map(number)], ["app::step", 4000, 4000, 0]);
+    assert.match(await panel(page), /figures of the whole runs/);
+    same(await table(page), { functions: whole.flat() });
+    // Of a stretch, what is there of it.
+    await page.evaluate(() => (location.hash = "t=0,400000&mark=0,400000"));
+    await settled(page);
+    assert.deepEqual((await compared(page))[0][1].slice(0, 2).map(number), [1500, 815]);
+    assert.deepEqual(bad, []);
+    await context.close();
+  };
+  await served([more, less], both);
+  const file = join(folder, "runs.html");
+  execFileSync(fdr, ["view", "-o", file, more, less], { stdio: "ignore" });
+  await both(pathToFileURL(file).href);
+  console.log("whole runs: ok");
+}
+
+await served(spread, async (url) => {
+  const { page, bad, context } = await open(url);
+  await every_zoom(url, page);
+  assert.deepEqual(bad, []);
+  await context.close();
+  console.log("every zoom: ok");
+});
+
 // A process that runs: each press of R shows what it has done by then, and the page looks at the same time.
 await served(pid, async (url) => {
   const { page, bad, context } = await open(url);

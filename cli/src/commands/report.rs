@@ -37,9 +37,11 @@ What the figures are:
 Unless FDR_KEEP is 0, the recorder counts each call when it ends. The figures
 are then those of the whole run, with the calls whose records are gone, and
 without the calls that are still open. They are exact but p50, p90 and p99,
-which are within 7 %. There is no min, and total counts each call of a function
-that recurses. --window, --common, --function and a stretch of time give the
-figures of the records instead. --json has both.
+which are within 7 %. There is no min. A total with ≤ also counts inner calls of
+a function that recurses, so the outermost calls took at most that long. Where
+the trace has the records of all calls, the figures come from the records, and
+are exact but p50, p90 and p99. --window, --common, --function and a stretch of
+time always give the figures of the records. --json names the scope.
 
 Calls of some functions may be only counted, because of FDR_BUDGET. Their
 number is exact. A time with ~ is estimated from the calls that were timed.
@@ -183,7 +185,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         .filter(|_| options.selection.filter().is_some());
     let mut called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
     let mut report = Report::new(info, figures, &selection).with_context(|| ui::path(trace))?;
-    if !options.window && !options.common && !options.json {
+    if !options.window && !options.common {
         let shown = report.show_whole(info, &selection);
         shown.with_context(|| ui::path(trace))?;
     }

@@ -43,11 +43,6 @@ const KINDS: &[Kind] = &[
         head: b"",
     },
     Kind {
-        title: "callgrind",
-        extension: "callgrind",
-        head: b"# callgrind format\n",
-    },
-    Kind {
         title: "OTLP traces",
         extension: "otlp.pb",
         head: b"",

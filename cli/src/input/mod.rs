@@ -127,7 +127,10 @@ fn source(
             let now = runs.then(clock::monotonic_raw_ns).flatten();
             ring::open_source(bytes, ring.reason(), now)
         }
-        None => registry::open(bytes),
+        None => match head.first_chunk().and_then(rings::process_of) {
+            Some(process) => ring::open_source(bytes, Owner::of_copy(process).reason(), None),
+            None => registry::open(bytes),
+        },
     };
     let source = source.map_err(|error| match error {
         Error::NotATrace(_) if path.file_name().is_some_and(rings::has_end) => {
@@ -183,7 +186,13 @@ impl Source for Damaged {
     }
 }
 
-/// The traces that are meant: of a folder that is none itself, those in it, in the order of their names.
+/// How far below a named folder a tracer's folders may be: LTTng has `archives/CHUNK/ust/uid/1000/64-bit`.
+const MAX_DEPTH: usize = 6;
+/// The most folders that are looked into.
+const MAX_FOLDERS: usize = 1000;
+
+/// The traces that are meant: of a folder that is none itself, those in it, in the order of their names. If there are
+/// none, those that are folders further below, as in a session of LTTng.
 ///
 /// # Errors
 /// Where a folder can't be read, or has no trace in it.
@@ -200,6 +209,9 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
             found.push(path);
         }
     }
+    if found.is_empty() {
+        found = below(named);
+    }
     found.sort();
     if found.is_empty() {
         bail!(
@@ -208,6 +220,31 @@ pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
         );
     }
     Ok(found)
+}
+
+/// The traces below a folder that are folders. None, if there are too many folders to look.
+fn below(named: &Path) -> Vec<PathBuf> {
+    let (mut found, mut looked) = (Vec::new(), 0);
+    let mut folders = vec![(named.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        looked += 1;
+        if looked > MAX_FOLDERS {
+            return Vec::new();
+        }
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            // A link may lead around.
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if !is_folder || entry.file_name().to_string_lossy().starts_with('.') {
+                continue;
+            }
+            if registry::of_folder(&entry.path()).is_some() {
+                found.push(entry.path());
+            } else if depth + 1 < MAX_DEPTH {
+                folders.push((entry.path(), depth + 1));
+            }
+        }
+    }
+    found
 }
 
 /// Whether a path is a trace that is there to be read: not the ring of a process that runs.

@@ -11,7 +11,7 @@ use super::rows::{Report, Row, ThreadRow};
 use super::states::{InStates, RowStates};
 use crate::ui;
 
-const HEAD: [&str; 23] = [
+const HEAD: [&str; 25] = [
     "name",
     "file",
     "line",
@@ -35,6 +35,8 @@ const HEAD: [&str; 23] = [
     "self_preempted_ns",
     "self_waiting_ns",
     "self_unknown_ns",
+    "nests",
+    "of_records",
 ];
 
 /// What formulas begin with.
@@ -94,7 +96,7 @@ fn thread_fields(thread: &ThreadRow) -> [String; 2] {
     [thread.id.to_string(), harmless(&thread.name).into_owned()]
 }
 
-fn fields(row: &Row) -> [String; 23] {
+fn fields(row: &Row) -> [String; 25] {
     let time = |time: Option<u64>| {
         let time = time.filter(|_| !row.untimed);
         time.map(|time| time.to_string()).unwrap_or_default()
@@ -131,6 +133,8 @@ fn fields(row: &Row) -> [String; 23] {
         own(|spent| spent.preempted_ns),
         own(|spent| spent.waiting_ns),
         own(|spent| spent.unknown_ns),
+        row.nests.to_string(),
+        row.of_records.to_string(),
     ]
 }
 

@@ -219,6 +219,11 @@ impl Histogram {
         cells + carried + self.few.len() as u64
     }
 
+    /// The sum, in ticks.
+    pub(crate) fn sum(&self) -> u64 {
+        self.sum
+    }
+
     /// The shortest, in ticks, exactly. `None`: nothing was counted.
     pub(crate) fn min(&self) -> Option<u64> {
         (self.min <= self.max).then_some(self.min)

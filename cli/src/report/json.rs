@@ -56,6 +56,7 @@ struct Document<'a> {
     duration_ns: u64,
     records: u64,
     lost_records: u64,
+    scope: &'static str,
     functions: &'a [Row],
     functions_not_shown: usize,
     whole_run: Option<&'a [Row]>,
@@ -171,9 +172,16 @@ impl<'a> Document<'a> {
             duration_ns: report.duration_ns,
             records: report.records(),
             lost_records: report.lost(),
+            scope: match report.is_whole || report.has_all {
+                true => "whole_run",
+                false => "records",
+            },
             functions: &report.rows,
             functions_not_shown: report.hidden,
-            whole_run: report.whole.as_ref().map(|whole| whole.rows.as_slice()),
+            whole_run: match report.is_whole {
+                true => Some(&report.rows),
+                false => report.whole.as_ref().map(|whole| whole.rows.as_slice()),
+            },
             events: &report.events.events,
             counters: &report.events.counters,
             events_not_shown: report.events.hidden,
@@ -203,7 +211,7 @@ impl<'a> Document<'a> {
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let timed = |ns: u64| (!self.untimed).then_some(ns);
-        let mut row = serializer.serialize_struct("Row", 18)?;
+        let mut row = serializer.serialize_struct("Row", 20)?;
         row.serialize_field("name", &self.name)?;
         row.serialize_field("file", &self.file)?;
         row.serialize_field("line", &self.line)?;
@@ -213,6 +221,8 @@ impl Serialize for Row {
         row.serialize_field("untimed", &self.untimed)?;
         row.serialize_field("counted", &self.counted)?;
         row.serialize_field("error_ns", &self.error_ns)?;
+        row.serialize_field("nests", &self.nests)?;
+        row.serialize_field("of_records", &self.of_records)?;
         row.serialize_field("total_ns", &timed(self.total_ns))?;
         row.serialize_field("self_ns", &timed(self.self_ns))?;
         row.serialize_field("min_ns", &self.min_ns)?;

@@ -1,15 +1,31 @@
 //! What a reader of a report's figures must know, below its table. This file must never compute a figure.
 
+use fdr_formats::model::Missing;
+
 use super::rows::Report;
+use super::whole::WITHOUT_ROOM;
 use crate::{trace, ui};
 
 /// What a reader of the figures must know.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
     if report.is_whole {
-        let what = "whole run: each call that has ended is counted, also those whose records are gone; \
-                    p50, p90 and p99 are within 7 %";
-        notes.push(what.to_owned());
+        let counted = match report.dropped() {
+            0 => "each call that has ended is counted, also those whose records are gone",
+            _ => {
+                "calls that have ended are counted, also those whose records were overwritten; calls whose records were \
+                  dropped may be missing"
+            }
+        };
+        notes.push(format!(
+            "whole run: {counted}; p50, p90 and p99 are within 7 %"
+        ));
+        if !report.events.is_empty() || !report.waits.rows.is_empty() {
+            notes.push(
+                "events, counters and waits: those of the records, in the tables below".to_owned(),
+            );
+        }
+        notes.extend(shared_rows(report));
         let open = report.open.iter().map(|row| row.depth).sum::<u64>();
         if open > 0 {
             let (have, are) = if open == 1 {
@@ -97,11 +113,17 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         let damaged = !report.diagnostics.is_empty();
         let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
         notes.push(doubtful.unwrap_or_else(|| {
+            let Missing {
+                overwritten,
+                dropped,
+                ..
+            } = report.missing;
+            let gone = overwritten.saturating_add(dropped);
             format!(
                 "of {}: {} overwritten by newer ones, {} dropped{}",
-                ui::things(counts.recorded, "record"),
-                ui::count(counts.overwritten),
-                ui::count(counts.dropped),
+                ui::things(counts.recorded.saturating_add(gone), "record"),
+                ui::count(counts.overwritten.saturating_add(overwritten)),
+                ui::count(counts.dropped.saturating_add(dropped)),
                 trace::summarised(&counts),
             )
         }));
@@ -118,7 +140,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     notes.extend(report.moments.in_words("mark: "));
     notes.extend(report.clock_notes.iter().cloned());
     if let Some(missing) = trace::missing(&report.missing) {
-        notes.push(format!("not in the trace: {missing}"));
+        notes.push(format!("of these, not of the trace's threads: {missing}"));
     }
     let flaws = &report.flaws;
     for (number, what) in [
@@ -139,6 +161,36 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         notes.push(format!(
             "damaged: {} more places",
             ui::count(report.more_diagnostics)
+        ));
+    }
+    notes
+}
+
+/// What is to be said of rows that are of several functions, of records, or have times twice.
+fn shared_rows(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.rows.iter().any(|row| row.nests && row.id != 0) {
+        notes.push(
+            "≤: the function calls itself, and its total also counts the inner calls (--window: outermost calls of the \
+             records)"
+                .to_owned(),
+        );
+    }
+    if report
+        .rows
+        .iter()
+        .any(|row| row.id == 0 && row.name == WITHOUT_ROOM)
+    {
+        notes.push(format!(
+            "{WITHOUT_ROOM}: one row of all functions for which a thread had no row of their own; a thread has as many rows \
+             as FDR_BUFFER allows"
+        ));
+    }
+    let of_records = report.rows.iter().filter(|row| row.of_records).count();
+    if of_records > 0 {
+        notes.push(format!(
+            "(records): {} had no row, and their figures are those of the records alone",
+            ui::things(of_records as u64, "function")
         ));
     }
     notes

@@ -8,8 +8,8 @@ use std::io;
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;
 use fdr_formats::identity::Part;
-use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
+use fdr_formats::model::{Counts, EarlyCall, Missing};
+use fdr_formats::{Clock, Diagnostic, FunctionId, Thread, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
@@ -19,7 +19,7 @@ use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_fun
 use super::stats::{OTHERS, Stats};
 use super::tasks::rows::counted;
 use super::waits::WaitRows;
-use super::whole::Whole;
+use super::whole::{OfRecords, Whole, of_records};
 use crate::clock::notes as clock_notes;
 use crate::memory;
 use crate::trace::is_timeless;
@@ -57,6 +57,10 @@ pub(crate) struct Row {
     pub(crate) untimed: bool,
     /// Calls of a timed function that were only counted. The times are estimated from the other calls.
     pub(crate) counted: u64,
+    /// The total also counts calls inside calls of the same function, so that it is at most that much.
+    pub(crate) nests: bool,
+    /// Of the records, among rows of the whole run: the totals have no row for the function.
+    pub(crate) of_records: bool,
     /// The standard error of the total, if calls were only counted.
     pub(crate) error_ns: Option<u64>,
     pub(crate) total_ns: u64,
@@ -99,6 +103,8 @@ pub(crate) struct ThreadRow {
     pub(crate) counts: Option<Counts>,
     /// Its functions, where they were asked for.
     pub(crate) rows: Option<Vec<Row>>,
+    /// What the records have of each, where they were asked for.
+    pub(super) of_records: OfRecords,
     /// The states of these, by id, and of the thread.
     pub(super) rows_states: RowsStates,
     pub(crate) states: ThreadStates,
@@ -112,7 +118,7 @@ pub(crate) struct OpenRow {
     pub(crate) thread_name: String,
     /// For how long.
     pub(crate) open_ns: u64,
-    /// Its entry is in the trace; else it may have been open for longer.
+    /// When it began is known; else it may have been open for longer.
     pub(crate) entered: bool,
     /// Open calls of the thread, this innermost one among them.
     pub(crate) depth: u64,
@@ -135,8 +141,10 @@ pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     /// The rows of the whole run. `None`: the trace has none, or they are shown as `rows`.
     pub(crate) whole: Option<Whole>,
-    /// The rows are of the whole run.
+    /// The rows are of the whole run, from the recorder's totals.
     pub(crate) is_whole: bool,
+    /// The rows are of the whole run, because each of its calls has its records in the trace.
+    pub(crate) has_all: bool,
     /// Rows that the limit left out.
     pub(crate) hidden: usize,
     /// Self time of all functions, shown or not.
@@ -214,8 +222,9 @@ impl Report {
         let states = OfThreads::new(info);
         let threads = threads.map(|thread| thread_row(info, thread, &states, first, selection));
         Ok(Report {
-            whole: Whole::of(info, &of_functions(info, &figures.functions), selection)?,
+            whole: Whole::of(info, &figures.functions, selection)?,
             is_whole: false,
+            has_all: false,
             open,
             moments: Moments::of(info, first),
             events,
@@ -290,6 +299,12 @@ impl Report {
         counted.map(|thread| thread.records).sum()
     }
 
+    /// Records that were never written.
+    pub(crate) fn dropped(&self) -> u64 {
+        let of_threads = self.counts().map_or(0, |counts| counts.dropped);
+        of_threads.saturating_add(self.missing.dropped)
+    }
+
     /// The recorders' counts of all threads that have one. `None`: the trace has no counts.
     pub(crate) fn counts(&self) -> Option<Counts> {
         let mut counts = self.threads.iter().filter_map(|thread| thread.counts);
@@ -314,6 +329,13 @@ fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
     first.map_or(0, |first| clock.nanos(last.since(first)).0)
 }
 
+/// The call of that level, from 1, that began before its thread's records, if the recorder still knew it.
+pub(crate) fn early_call(thread: &Thread, level: u64, function: FunctionId) -> Option<EarlyCall> {
+    let place = usize::try_from(level.checked_sub(1)?).ok()?;
+    let call = thread.early_calls.get(place).copied();
+    call.filter(|call| call.function == function)
+}
+
 /// What the threads were in when the trace was written: the one that the reason names first, then the
 /// longest.
 pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow> {
@@ -323,12 +345,14 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
             info.end
                 .is_none_or(|end| open.end > open.last || open.end >= end)
         })?;
+        let early = early_call(&part.thread, open.depth, open.function).filter(|_| !open.entered);
+        let start = early.map_or(open.start, |early| early.begin);
         Some(OpenRow {
             function: name_of(info, open.function),
             thread: part.thread.id.0,
             thread_name: part.thread.name.clone(),
-            open_ns: info.clock.nanos(open.end.since(open.start)).0,
-            entered: open.entered,
+            open_ns: info.clock.nanos(open.end.since(start)).0,
+            entered: open.entered || early.is_some(),
             depth: open.depth,
         })
     };
@@ -355,9 +379,10 @@ fn thread_row(
     Ok(ThreadRow {
         window_ns: part.first.map(|first| (since(first), since(part.last))),
         is_cut: is_cut(&part.thread),
+        rows_states: of_functions(info, &part.functions),
+        of_records: of_records(info, &part.functions),
         self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
-        rows_states: of_functions(info, &part.functions),
         states: states.of(&info.clock, part.thread.id, part.first, part.last),
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),
@@ -447,7 +472,7 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
     }
 }
 
-fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
+pub(super) fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
     let function = info.function(id);
     let untimed = function.is_some_and(|function| function.untimed);
     let time = |ticks: Option<u64>| {
@@ -466,6 +491,8 @@ fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
         calls: stats.calls(),
         clipped: stats.clipped,
         counted: 0,
+        nests: false,
+        of_records: false,
         error_ns: None,
         total_ns: time(Some(stats.total)).unwrap_or(0),
         self_ns: time(Some(stats.own)).unwrap_or(0),

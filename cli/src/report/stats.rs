@@ -47,6 +47,11 @@ impl Stats {
         self.measured.count() + self.clipped
     }
 
+    /// Whether a call was inside of another call of the function: the durations together are longer than the total.
+    pub(crate) fn nests(&self) -> bool {
+        self.measured.sum() > self.total
+    }
+
     /// Adds what another part of the trace has.
     pub(crate) fn merge(&mut self, other: &Stats) {
         self.own = self.own.saturating_add(other.own);

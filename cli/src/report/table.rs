@@ -104,9 +104,8 @@ pub(crate) fn write(
     if let Some(line) = wait_table::open_in_words(info, &report.waits.open, look.ends_early) {
         writeln!(out, "{}", fitting(line))?;
     }
-    if report.is_whole {
-        let line = "figures of the whole run (--window: figures of the records)";
-        writeln!(out, "{}", fitting(line.to_owned()))?;
+    if let Some(line) = scope_in_words(report) {
+        writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
     let fit = Fit::new(report, look);
@@ -140,11 +139,35 @@ fn headline(info: &TraceInfo, report: &Report) -> String {
     }
     parts.push(ui::clean(&info.format).into_owned());
     if !report.timeless {
-        parts.push(ui::duration(report.duration_ns));
+        let of_records = match report.is_whole {
+            true => "records of ",
+            false => "",
+        };
+        parts.push(format!("{of_records}{}", ui::duration(report.duration_ns)));
     }
     parts.push(ui::things(report.threads.len() as u64, "thread"));
     parts.push(ui::things(report.records(), "record"));
     parts.join(" · ")
+}
+
+/// Of what the figures are. `None`: of the records, which may be a part of the run.
+fn scope_in_words(report: &Report) -> Option<String> {
+    let without = match report.dropped() {
+        0 => String::new(),
+        records => format!(
+            ", without calls of {}",
+            ui::things(records, "dropped record")
+        ),
+    };
+    match (report.is_whole, report.has_all) {
+        (true, _) => Some(format!(
+            "figures of the whole run{without} (--window: figures of the records)"
+        )),
+        (false, true) => Some(
+            "figures of the whole run: the records of all its calls are in the trace".to_owned(),
+        ),
+        (false, false) => None,
+    }
 }
 
 /// Version, host and tags, which tell traces of one program apart. `None`: the trace has none of them.
@@ -302,6 +325,10 @@ impl Line {
             0 => text,
             _ => format!("~{text}"),
         };
+        let at_most = |text: String| match row.nests && !timeless {
+            true => format!("≤{text}"),
+            false => text,
+        };
         let share = match timeless || row.counted > 0 {
             true => "-".to_owned(),
             false => format!("{share:.1} %"),
@@ -317,7 +344,7 @@ impl Line {
         Line {
             numbers: [
                 ui::count(row.calls),
-                about(time(Some(row.total_ns))),
+                at_most(about(time(Some(row.total_ns)))),
                 about(time(Some(row.self_ns))),
                 share,
                 time(row.min_ns),
@@ -333,7 +360,10 @@ impl Line {
                 own(|spent| spent.preempted_ns),
                 own(|spent| spent.waiting_ns),
             ],
-            name: ui::clean(&row.name).into_owned(),
+            name: match row.of_records {
+                true => format!("{} (records)", ui::clean(&row.name)),
+                false => ui::clean(&row.name).into_owned(),
+            },
             place: (look.places && !row.file.is_empty()).then_some(place),
         }
     }

@@ -298,6 +298,7 @@ fn threads_are_summed_and_can_be_told_apart() {
         counts: Some(counts),
         process: None,
         totals: Vec::new(),
+        early_calls: Vec::new(),
     }];
     let report = report(
         &trace,

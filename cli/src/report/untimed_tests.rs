@@ -128,7 +128,10 @@ fn outputs_say_so() {
     let mut out = Vec::new();
     csv::write(&mut out, "t", &report, &mut csv::Files::new(false)).expect("memory");
     let text = String::from_utf8(out).expect("UTF-8");
-    assert!(text.contains("\nf2,,0,1,0,,,,,,,,,0,,,,,,,,,\n"), "{text}");
+    assert!(
+        text.contains("\nf2,,0,1,0,,,,,,,,,0,,,,,,,,,,false,false\n"),
+        "{text}"
+    );
     let mut out = Vec::new();
     json::write(&mut out, "t", &trace.info, &report).expect("memory");
     let value: serde_json::Value = serde_json::from_slice(&out).expect("JSON");

@@ -1,18 +1,24 @@
 //! Figures of the whole run, from the totals that the recorder keeps for each thread and function (`FDR_KEEP`). They
-//! count every call that has ended, also calls whose records are overwritten, and calls that left none. The states of
-//! threads are shares that come from the calls with records. With this one exception, the file must never mix its
-//! figures with those of the records.
+//! count every call that has ended, also calls whose records are overwritten, and calls that left none. If the records
+//! have each of these calls, the figures of the records are those of the whole run, and more exact.
+//!
+//! Two things come from the records: the states of threads, which are shares, and functions that have no row in the
+//! totals.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use fdr_formats::model::{FunctionTotals, Thread};
+use fdr_formats::model::{FunctionTotals, Missing, Thread};
 use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
-use super::rows::{Report, Row, Selection, arrange, name_of};
-use super::states::{RowsStates, give};
+use super::rows::{Report, Row, Selection, arrange, name_of, row as row_of_records};
+use super::states::{RowsStates, give, of_functions};
+use super::stats::Stats;
 use crate::memory;
+
+/// The row of all functions that have none of their own.
+pub(super) const WITHOUT_ROOM: &str = "(functions without room)";
 
 /// The figures of some threads.
 #[derive(Clone, Debug)]
@@ -26,6 +32,41 @@ pub(crate) struct Whole {
     pub(crate) untimed: usize,
     /// What passed in them, as the recorder knows.
     pub(crate) untimed_ns: u64,
+    /// The records have each call that is counted here.
+    pub(crate) is_in_records: bool,
+}
+
+/// What the records have of a function.
+#[derive(Clone, Debug)]
+pub(super) struct Known {
+    row: Row,
+    /// Calls from their entry to their exit, what they took together, and self time, in ticks.
+    calls: u64,
+    sum: u64,
+    own: u64,
+    /// A call was inside of another one.
+    nests: bool,
+}
+
+/// The same of each function.
+pub(super) type OfRecords = BTreeMap<FunctionId, Known>;
+
+/// What the records have of each function.
+pub(super) fn of_records(
+    info: &TraceInfo,
+    functions: &BTreeMap<FunctionId, Box<Stats>>,
+) -> OfRecords {
+    let known = |(&id, stats): (&FunctionId, &Box<Stats>)| {
+        let known = Known {
+            row: row_of_records(info, id, name_of(info, id), stats),
+            calls: stats.measured.count(),
+            sum: stats.measured.sum(),
+            own: stats.own,
+            nests: stats.nests(),
+        };
+        (id, known)
+    };
+    functions.iter().map(known).collect()
 }
 
 impl Whole {
@@ -35,7 +76,7 @@ impl Whole {
     /// Where the rows take too much memory.
     pub(crate) fn of(
         info: &TraceInfo,
-        states: &RowsStates,
+        records: &BTreeMap<FunctionId, Box<Stats>>,
         selection: &Selection,
     ) -> io::Result<Option<Whole>> {
         let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
@@ -44,12 +85,15 @@ impl Whole {
         }
         let threads = info.threads.iter().flat_map(|thread| &thread.totals);
         let all = threads.chain(&info.missing_totals);
-        Whole::new(info, all, states, selection).map(Some)
+        let states = of_functions(info, records);
+        let records = of_records(info, records);
+        Whole::new(info, all, &records, &states, selection).map(Some)
     }
 
     fn new<'a>(
         info: &TraceInfo,
         totals: impl Iterator<Item = &'a FunctionTotals>,
+        records: &OfRecords,
         states: &RowsStates,
         selection: &Selection,
     ) -> io::Result<Whole> {
@@ -68,16 +112,22 @@ impl Whole {
             info.function(*id)
                 .is_none_or(|function| of_name(&function.name).is_none())
         });
-        let mut rows: Vec<Row> = functions.values().map(|totals| row(info, totals)).collect();
+        let is_in_records = are_in_records(info, &functions, records);
+        // Functions without a row are shown by their records, which are taken out of the row that they share.
+        let mut rows = take_from_shared(info, &mut functions, records);
+        rows.extend(functions.values().map(|totals| row(info, totals, records)));
         give(&mut rows, states);
         // Of functions without times, the recorder knows the time of the calls, and takes it from that of the callers.
         let own = |is_untimed: bool| {
-            let those = functions.values().zip(&rows);
-            let those = those.filter(|(_, row)| row.untimed == is_untimed);
-            let own = those.fold(0_u64, |sum, (totals, _)| sum.saturating_add(totals.own.0));
+            let those = functions
+                .values()
+                .filter(|totals| is_without_times(info, totals) == is_untimed);
+            let own = those.fold(0_u64, |sum, totals| sum.saturating_add(totals.own.0));
             info.clock.nanos(Ticks(own)).0
         };
-        let (self_ns, untimed_ns) = (own(false), own(true));
+        let of_records = rows.iter().filter(|row| row.of_records);
+        let of_records = of_records.fold(0_u64, |sum, row| sum.saturating_add(row.self_ns));
+        let (self_ns, untimed_ns) = (own(false).saturating_add(of_records), own(true));
         let untimed = rows.iter().filter(|row| row.untimed).count();
         let (rows, hidden) = arrange(rows, selection, false);
         Ok(Whole {
@@ -86,6 +136,7 @@ impl Whole {
             self_ns,
             untimed,
             untimed_ns,
+            is_in_records,
         })
     }
 }
@@ -104,13 +155,23 @@ impl Report {
     /// # Errors
     /// Where the rows take too much memory.
     pub(crate) fn show_whole(&mut self, info: &TraceInfo, selection: &Selection) -> io::Result<()> {
+        if self.whole.as_ref().is_some_and(|whole| whole.is_in_records) {
+            self.has_all = true;
+            return Ok(());
+        }
         let Some(whole) = self.whole.take() else {
             return Ok(());
         };
         for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
             let known = info.threads.iter().find(|known| known.id.0 == thread.id);
             let totals = known.into_iter().flat_map(|known| &known.totals);
-            let own = Whole::new(info, totals, &thread.rows_states, selection)?;
+            let own = Whole::new(
+                info,
+                totals,
+                &thread.of_records,
+                &thread.rows_states,
+                selection,
+            )?;
             (thread.rows, thread.self_ns) = (Some(own.rows), own.self_ns);
         }
         self.rows = whole.rows;
@@ -128,9 +189,77 @@ fn lacks_totals(thread: &Thread) -> bool {
     thread.totals.is_empty() && thread.counts.as_ref().is_some_and(ended)
 }
 
-fn row(info: &TraceInfo, totals: &FunctionTotals) -> Row {
+fn is_without_times(info: &TraceInfo, totals: &FunctionTotals) -> bool {
     let function = info.function(totals.function);
-    let untimed = totals.calls == 0 || function.is_some_and(|function| function.untimed);
+    totals.calls == 0 || function.is_some_and(|function| function.untimed)
+}
+
+/// Whether the records have each call that was counted, from its entry to its exit.
+fn are_in_records(
+    info: &TraceInfo,
+    functions: &BTreeMap<FunctionId, FunctionTotals>,
+    records: &OfRecords,
+) -> bool {
+    let is_complete = |thread: &Thread| {
+        thread
+            .counts
+            .as_ref()
+            .is_none_or(|counts| counts.readable == counts.recorded)
+    };
+    let counted = |totals: &FunctionTotals| totals.calls.saturating_add(totals.untimed);
+    let measured = |id: &FunctionId| records.get(id).map_or(0, |known| known.calls);
+    let all = functions
+        .values()
+        .fold(0, |sum: u64, totals| sum.saturating_add(counted(totals)));
+    info.missing == Missing::default()
+        && info.threads.iter().all(is_complete)
+        && all <= records.keys().map(measured).sum()
+        && functions
+            .iter()
+            .all(|(id, totals)| id.0 == 0 || counted(totals) <= measured(id))
+}
+
+/// The rows of functions that have none in the totals and have records. Their calls are taken from the row that all
+/// functions without a row share.
+fn take_from_shared(
+    info: &TraceInfo,
+    functions: &mut BTreeMap<FunctionId, FunctionTotals>,
+    records: &OfRecords,
+) -> Vec<Row> {
+    let Some(mut shared) = functions.remove(&FunctionId(0)) else {
+        return Vec::new();
+    };
+    let mut rows = Vec::new();
+    for (&id, known) in records.iter().filter(|(id, _)| !functions.contains_key(id)) {
+        let untimed = info.function(id).is_some_and(|function| function.untimed);
+        let calls = known.calls;
+        if untimed || calls == 0 || calls > shared.calls {
+            continue;
+        }
+        rows.push(Row {
+            of_records: true,
+            ..known.row.clone()
+        });
+        shared.calls -= calls;
+        shared.total = Ticks(shared.total.0.saturating_sub(known.sum));
+        shared.own = Ticks(shared.own.0.saturating_sub(known.own));
+        // Nobody knows which of the lengths are left.
+        shared.lengths = Vec::new();
+        shared.longest = Ticks(0);
+    }
+    if shared.calls > 0 || shared.untimed > 0 {
+        functions.insert(FunctionId(0), shared);
+    }
+    rows
+}
+
+fn row(info: &TraceInfo, totals: &FunctionTotals, records: &OfRecords) -> Row {
+    let function = info.function(totals.function);
+    let untimed = is_without_times(info, totals);
+    let nests = records
+        .get(&totals.function)
+        .is_some_and(|known| known.nests);
+    let has_longest = totals.function.0 > 0 || !totals.lengths.is_empty();
     let time = |ticks: Option<Ticks>| {
         let ticks = ticks.filter(|_| !untimed);
         ticks.map(|ticks| info.clock.nanos(ticks).0)
@@ -140,7 +269,7 @@ fn row(info: &TraceInfo, totals: &FunctionTotals) -> Row {
     let mean = totals.total.0.checked_div(totals.calls).map(Ticks);
     Row {
         name: match totals.function {
-            FunctionId(0) => "(functions without room)".to_owned(),
+            FunctionId(0) => WITHOUT_ROOM.to_owned(),
             id => name_of(info, id),
         },
         file: function.map_or_else(String::new, |function| function.file.clone()),
@@ -150,6 +279,8 @@ fn row(info: &TraceInfo, totals: &FunctionTotals) -> Row {
         clipped: 0,
         untimed,
         counted,
+        nests: !untimed && (totals.nests || nests || totals.function.0 == 0),
+        of_records: false,
         error_ns: time(totals.standard_error().filter(|_| counted > 0)),
         total_ns: time(Some(total)).unwrap_or(0),
         self_ns: time(Some(own)).unwrap_or(0),
@@ -158,7 +289,7 @@ fn row(info: &TraceInfo, totals: &FunctionTotals) -> Row {
         p50_ns: time(totals.quantile(50)),
         p90_ns: time(totals.quantile(90)),
         p99_ns: time(totals.quantile(99)),
-        max_ns: time(Some(totals.longest)),
+        max_ns: time(Some(totals.longest).filter(|_| has_longest)),
         states: None,
     }
 }

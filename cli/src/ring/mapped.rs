@@ -2,7 +2,7 @@
 //! that has the ring in its memory, because its number may be another one in a container. Must never take a process for
 //! gone that could not be looked into.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -20,10 +20,10 @@ use super::Owner;
 /// Files that processes have in memory that they share with others, and who could not be asked.
 #[derive(Debug, Default)]
 pub(crate) struct Mapped {
-    /// Device and inode: sure, but for file systems whose mappings tell another device.
-    files: HashSet<(u64, u64)>,
+    /// Device and inode, and by whom: sure, but for file systems whose mappings tell another device.
+    files: HashMap<(u64, u64), Vec<u32>>,
     /// Last parts of their paths, as the system writes them: ring files have a random part in theirs.
-    names: HashSet<Vec<u8>>,
+    names: HashMap<Vec<u8>, Vec<u32>>,
     /// Every number of the processes that may not be looked into.
     refused: HashSet<u32>,
     /// There may be processes that do not show.
@@ -48,7 +48,7 @@ impl Mapped {
                 continue;
             };
             match maps(process) {
-                Ok((_, maps)) => mapped.add(&maps),
+                Ok((_, maps)) => mapped.add(process, &maps),
                 Err(error) if is_gone(&error) => {}
                 Err(_) => mapped.refused.extend(numbers(process)),
             }
@@ -56,25 +56,51 @@ impl Mapped {
         mapped
     }
 
-    fn add(&mut self, maps: &[u8]) {
+    fn add(&mut self, process: u32, maps: &[u8]) {
         for line in maps.split(|&byte| byte == b'\n') {
             let Some((file, path)) = shared(line) else {
                 continue;
             };
-            self.files.insert(file);
+            self.files.entry(file).or_default().push(process);
             let name = path.rsplit(|&byte| byte == b'/').next();
-            self.names.insert(name.unwrap_or_default().to_vec());
+            let name = name.unwrap_or_default().to_vec();
+            self.names.entry(name).or_default().push(process);
+        }
+    }
+
+    /// The number that the process of a ring has here. In its container, where it counted itself, it may have another
+    /// one. `None`: no process has the ring mapped.
+    pub(super) fn number_here(&self, process: u32, path: &Path, file: &Metadata) -> Option<u32> {
+        let name = path.canonicalize().ok();
+        let name = name.as_deref().and_then(Path::file_name);
+        let name = name.map(|name| escaped(name.as_bytes()));
+        let by_file = self.files.get(&(file.dev(), file.ino()));
+        let by_name = name.and_then(|name| self.names.get(&name));
+        let all = by_file.or(by_name)?;
+        // Its children have it mapped, too.
+        let own = all.iter().find(|here| numbers(**here).contains(&process));
+        own.or(all.first()).copied()
+    }
+
+    /// What has become of the process whose ring was copied. Nobody has the copy mapped.
+    pub(super) fn owner_of_copy(&self, process: u32) -> Owner {
+        let rings = self
+            .names
+            .iter()
+            .filter(|(name, _)| name.ends_with(super::END.as_bytes()));
+        let mut owners = rings.flat_map(|(_, owners)| owners);
+        let may_run = self.refused.contains(&process)
+            || (self.hidden && !is_nobody(process))
+            || owners.any(|here| numbers(*here).contains(&process));
+        match may_run {
+            true => Owner::Perhaps,
+            false => Owner::Ended,
         }
     }
 
     /// What has become of the process that a ring names.
     pub(super) fn owner(&self, process: u32, path: &Path, file: &Metadata) -> Owner {
-        let name = path.canonicalize().ok();
-        let name = name.as_deref().and_then(Path::file_name);
-        let name = name.map(|name| escaped(name.as_bytes()));
-        if self.files.contains(&(file.dev(), file.ino()))
-            || name.is_some_and(|name| self.names.contains(&name))
-        {
+        if self.number_here(process, path, file).is_some() {
             Owner::Runs
         } else if self.refused.contains(&process)
             || (self.hidden && !is_nobody(process))
@@ -199,11 +225,12 @@ mod tests {
     #[test]
     fn a_mapping_is_found_by_its_file_or_its_whole_name() {
         let mut mapped = Mapped::default();
-        mapped.add(MAPS);
-        assert!(mapped.files.contains(&(device_number(0x103, 0x12345), 13)));
-        assert!(!mapped.files.iter().any(|file| file.1 == 12));
-        assert!(mapped.names.contains(&escaped(b"app.7.x\n1.fdr-ring")));
-        assert!(!mapped.names.contains(&b"7.x\\0121.fdr-ring"[..]));
+        mapped.add(9, MAPS);
+        let here = mapped.files.get(&(device_number(0x103, 0x12345), 13));
+        assert_eq!(here, Some(&vec![9]));
+        assert!(!mapped.files.keys().any(|file| file.1 == 12));
+        assert!(mapped.names.contains_key(&escaped(b"app.7.x\n1.fdr-ring")));
+        assert!(!mapped.names.contains_key(&b"7.x\\0121.fdr-ring"[..]));
         assert_eq!(device_number(0xfe, 0x12345), 0x1230_fe45);
     }
 
@@ -223,9 +250,18 @@ mod tests {
         // A container's process that may not be looked into, by its number there.
         mapped.refused.extend([4_200_000, 7]);
         assert_eq!(nobody(7, &mapped), Owner::Perhaps);
-        mapped.files.insert((file.dev(), file.ino()));
+        mapped.files.insert((file.dev(), file.ino()), vec![own]);
         assert_eq!(nobody(7, &mapped), Owner::Runs);
         assert!(numbers(own).contains(&own));
+        // It counts itself as 7, and has another number here.
+        assert_eq!(mapped.number_here(7, path, &file), Some(own));
+        // Of a copy, all that tells is whether the process has some ring.
+        let mut mapped = Mapped::default();
+        assert_eq!(mapped.owner_of_copy(own), Owner::Ended);
+        mapped
+            .names
+            .insert(b"app.7.x1.fdr-ring".to_vec(), vec![own]);
+        assert_eq!(mapped.owner_of_copy(own), Owner::Perhaps);
     }
 
     #[test]

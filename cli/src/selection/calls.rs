@@ -333,6 +333,7 @@ impl Sink for Calls<'_> {
             let thread = Thread {
                 counts: None,
                 totals: Vec::new(),
+                early_calls: Vec::new(),
                 ..thread.clone()
             };
             threads.push((

@@ -387,6 +387,12 @@ pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], wh
     if names.is_empty() {
         return;
     }
+    if let Some(name) = names.iter().find(|name| filter.matches(name)) {
+        let name = ui::clean(name);
+        return ui::complain(&format!(
+            "{option}: {name} has no figures of the whole run (--window: figures of the records)"
+        ));
+    }
     let some = names.get(..MOST_NAMES).unwrap_or(names);
     let globs = filter.includes().iter();
     let near: Vec<&str> = globs.flat_map(|glob| nearest(some, glob, 3)).collect();

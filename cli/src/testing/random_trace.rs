@@ -149,6 +149,7 @@ fn totals(id: u32, random: &mut Random) -> FunctionTotals {
             own: Ticks(random.below(ticks + 1)),
             longest: Ticks(ticks),
             lengths: vec![(class, 1)],
+            nests: false,
         });
     }
     totals

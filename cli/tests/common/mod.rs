@@ -354,6 +354,7 @@ fn one_rich_thread(writer: &mut dyn Sink, nth: u64, name: &str) {
             summarised: 0,
         }),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     });
     let cpu = |writer: &mut dyn Sink, time, cpu| {
         writer.mark(&Mark::Cpu {

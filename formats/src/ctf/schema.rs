@@ -171,7 +171,12 @@ impl Schema {
         let mut schema = Schema {
             big: metadata.order == ByteOrder::Big,
             uuid: metadata.uuid,
-            clock: clock(metadata),
+            // Another program's trace says of a clock's rate that it is this one, and nothing else. Ours
+            // has a fact.
+            clock: Clock {
+                constant: !ours && !metadata.clocks.is_empty(),
+                ..clock(metadata)
+            },
             head: packet_header
                 .as_ref()
                 .map_or_else(HeaderSlots::default, head),

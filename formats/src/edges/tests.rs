@@ -1,6 +1,8 @@
 //! Spans become edges again: random programs go through `spans` and back. Runs are so short that most calls
 //! are open at the end of one. Ties, disorder and overlaps. These tests must never depend on a format.
 
+mod lanes;
+
 use super::*;
 use crate::model::ThreadId;
 use crate::spans::{Span, Spans};
@@ -14,6 +16,8 @@ struct Kept {
     marks_at: Vec<usize>,
     diagnostics: Vec<String>,
     now: usize,
+    /// Numbers and names of the lanes, which are threads 3 and up here.
+    lanes: Vec<(u64, String)>,
 }
 
 impl Sink for Kept {
@@ -57,13 +61,26 @@ fn nest(items: &[(usize, Item)]) -> (Kept, Plan) {
     for (thread, item) in items {
         planner.add(*thread, item);
     }
-    let plan = planner.finish();
+    let mut plan = planner.finish();
     let thread = |id| Thread {
         id: ThreadId(id),
         ..Thread::default()
     };
-    let threads = [thread(0), thread(1), thread(2)];
+    let mut threads = vec![thread(0), thread(1), thread(2)];
     let mut kept = Kept::default();
+    if plan.may_overlap() {
+        let mut counter = LaneCounter::new(&plan);
+        for (thread, item) in items {
+            counter.add(*thread, item).expect("nothing is read");
+        }
+        let counts = counter.finish().expect("nothing is read");
+        plan.add_lanes(&counts, &mut threads);
+        for (at, thread) in threads.iter_mut().enumerate().skip(3) {
+            kept.lanes.push((thread.id.0, thread.name.clone()));
+            // The place of what it is given.
+            thread.id = ThreadId(at as u64);
+        }
+    }
     let mut sorter = EdgeSorter::new(&plan, &threads);
     for (thread, item) in items {
         let added = sorter.add(*thread, item, &mut kept, &mut Offsets);
@@ -117,6 +134,63 @@ fn edges(calls: &[Call]) -> Vec<(u64, i64)> {
         .iter()
         .map(|call| (call.time.0, signed(call)))
         .collect()
+}
+
+/// Untimed calls have the time of the record before. One without length has none inside, because a file
+/// does not tell such a call from one beside it. Nor does it tell whether they are inside of a call that ends
+/// with them, if that call and the one around it begin together.
+fn untimed_program(mut random: u64) -> Vec<Call> {
+    let mut next = move |limit: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % limit
+    };
+    let (mut time, mut open, mut calls) = (1, Vec::new(), Vec::new());
+    for _ in 0..400 {
+        let function = 1 + next(5) as u32;
+        match next(5) {
+            0 => {
+                time += next(3);
+                calls.push(Call::entry(Ticks(time), FunctionId(function)));
+                open.push((time, function));
+            }
+            1 => {
+                let Some((start, function)) = open.pop() else {
+                    continue;
+                };
+                time += next(2) + u64::from(time == start);
+                calls.push(Call::exit(Ticks(time), FunctionId(function)));
+                // A parent of the same start stands before this call, behind those without length.
+                time += u64::from(open.last().is_some_and(|&(of, _)| of == start));
+            }
+            _ => {
+                calls.push(Call::entry(Ticks(time), FunctionId(function)));
+                calls.push(Call::exit(Ticks(time), FunctionId(function)));
+            }
+        }
+    }
+    while let Some((_, function)) = open.pop() {
+        time += 1;
+        calls.push(Call::exit(Ticks(time), FunctionId(function)));
+    }
+    calls
+}
+
+#[test]
+fn untimed_siblings_stay_siblings() {
+    for seed in 1..200u64 {
+        let calls = untimed_program(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let mut spans = Spans::default();
+        let mut items = Vec::new();
+        spans.thread(ThreadId(0));
+        for call in &calls {
+            spans.call(call, &mut |span| items.push((0, of(span, 0))));
+        }
+        let (kept, plan) = nest(&items);
+        assert_eq!(edges(&kept.calls[0]), edges(&calls), "seed {seed}");
+        assert!(plan.lanes.iter().all(|&(_, count)| count == 0));
+    }
 }
 
 /// A random program of three threads, each with its calls in order.
@@ -319,20 +393,49 @@ fn a_cpu_stands_before_an_entry_and_behind_the_exits_before_it() {
 }
 
 #[test]
-fn overlaps_keep_their_times_and_are_told_once() {
-    let mut items = vec![
-        (1, item(1, 10, 1)),
-        (1, item(5, 15, 2)),
-        (1, item(6, 20, 3)),
+fn calls_without_length_keep_their_place() {
+    // One of two siblings has no length, and the other begins at the same time. An entry that was added is
+    // around both.
+    let mut around = item(50, 60, 2);
+    if let What::Span { flags, .. } = &mut around.what {
+        *flags = flags::ENTRY_SYNTHETIC;
+    }
+    let items = [
+        (0, item(10, 10, 1)),
+        (0, item(10, 20, 2)),
+        (0, item(20, 20, 1)),
+        (0, item(20, 20, 3)),
+        (0, item(30, 40, 2)),
+        (0, item(30, 30, 1)),
+        (0, item(50, 50, 1)),
+        (0, around),
+        (0, item(70, 90, 2)),
+        (0, item(70, 70, 1)),
+        (0, item(70, 80, 3)),
     ];
-    items[1].1.offset = 77;
-    let (kept, _) = nest(&items);
-    let wanted = [(1, 1), (5, 2), (6, 3), (10, -1), (15, -2), (20, -3)];
-    assert_eq!(edges(&kept.calls[1]), wanted);
-    assert_eq!(kept.diagnostics.len(), 1);
-    let what = &kept.diagnostics[0];
-    assert!(
-        what.starts_with("at byte 77: 2 calls of thread 1 outlast"),
-        "{what}"
-    );
+    let wanted = [
+        (10, 1),
+        (10, -1),
+        (10, 2),
+        (20, -2),
+        (20, 1),
+        (20, -1),
+        (20, 3),
+        (20, -3),
+        (30, 2),
+        (30, 1),
+        (30, -1),
+        (40, -2),
+        (50, 2),
+        (50, 1),
+        (50, -1),
+        (60, -2),
+        (70, 2),
+        (70, 1),
+        (70, -1),
+        (70, 3),
+        (80, -3),
+        (90, -2),
+    ];
+    assert_eq!(edges(&nest(&items).0.calls[0]), wanted);
 }

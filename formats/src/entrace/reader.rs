@@ -119,7 +119,6 @@ struct Tree {
 
 fn tree(bytes: &dyn ReadAt, index: &Index) -> io::Result<Tree> {
     let mut tree = Tree::default();
-    let prefix = index.layout.prefix();
     scan::each(bytes, &index.layout, &mut |frame: &Frame<'_>| {
         let own = u32::try_from(frame.index).unwrap_or(NONE);
         if own == NONE {
@@ -127,7 +126,7 @@ fn tree(bytes: &dyn ReadAt, index: &Index) -> io::Result<Tree> {
         }
         let (mut place, mut parent) = (0, 0);
         if let Some(content) = &frame.content {
-            (place, parent) = (frame.offset + prefix, content.parent());
+            (place, parent) = (frame.offset + frame.prefix, content.parent());
         }
         tree.places.push(place);
         tree.first.push(NONE);

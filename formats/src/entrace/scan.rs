@@ -49,10 +49,12 @@ impl Layout {
 pub(super) struct Frame<'a> {
     /// Place among the entries.
     pub(super) index: u64,
-    /// Place in the file: of the length, if there is one.
+    /// Place in the file: of the length, or of what else is in front of the entry.
     pub(super) offset: u64,
-    /// Bytes, the length included.
+    /// Bytes, from there on.
     pub(super) size: u64,
+    /// Bytes in front of the entry.
+    pub(super) prefix: u64,
     /// `None`: damaged.
     pub(super) content: Option<Content<'a>>,
     /// The fault here, and what was done.
@@ -119,6 +121,7 @@ impl Frame<'_> {
             index,
             offset,
             size,
+            prefix: 0,
             content: None,
             problem: Some(problem),
         }
@@ -201,8 +204,13 @@ impl Walker<'_> {
         index: u64,
         visitor: &mut impl Visitor,
     ) -> io::Result<Option<u64>> {
-        let prefix = self.layout.prefix();
+        let length_size = self.layout.prefix();
         let end = self.layout.size;
+        let has_gaps = self.layout.tables.is_some_and(|tables| tables.has_gaps);
+        let behind_gap = self
+            .expected
+            .filter(|offset| has_gaps && (at..=end).contains(offset));
+        let prefix = behind_gap.map_or(length_size, |offset| offset - at);
         let body = at + prefix;
         if body > end {
             let what = "the file ends in the length of an entry".to_owned();
@@ -211,11 +219,11 @@ impl Walker<'_> {
                 end,
             ));
         }
-        let length = if prefix > 0 { self.length(at)? } else { 0 };
+        let length = if length_size > 0 { self.length(at)? } else { 0 };
         let offset = self.expected;
         self.next_offset()?;
         let version = self.layout.kind.version;
-        let next = self.next_after(body, prefix, length);
+        let next = self.next_after(body, length_size, length);
         let most = self.most(body, next);
         let mut want = USUAL.min(most);
         loop {
@@ -249,14 +257,15 @@ impl Walker<'_> {
                         index,
                         offset: at,
                         size: prefix + size,
+                        prefix,
                         content: Some(content),
                         problem: None,
                     };
-                    if prefix > 0 && size != length {
+                    if length_size > 0 && size != length {
                         self.credit = self.credit.saturating_sub(held.min(size as usize));
                         contradicted(self.bytes, self.layout, &mut frame, length)?;
                     }
-                    if offset.is_some_and(|offset| offset != at) && !self.told {
+                    if offset.is_some_and(|offset| offset != body) && !self.told {
                         self.told = true;
                         frame.problem = Some(misplaced(offset.unwrap_or_default()));
                     }

@@ -37,8 +37,11 @@ pub(super) struct Tables {
     pub(super) count: u64,
     /// Place of the pool.
     pub(super) pool: u64,
-    /// Place of the first entry.
+    /// Where the entries begin: the place that the offsets count from.
     pub(super) entries: u64,
+    /// There are bytes in front of the first entry, so there may be some between others. ENTRACE's own
+    /// conversion of an `IETPrefix` leaves the lengths there.
+    pub(super) has_gaps: bool,
     /// The sum over all (parent, child) of the pool.
     pub(super) sum: u64,
     /// The place of the first number that can't be right, and the fault.
@@ -143,7 +146,7 @@ pub(super) fn walk(
 /// Reads the tables of an ET, which may be damaged. `Err`: the place, and why they can't be used.
 pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<Tables, Walked>> {
     let mut tables = Tables::default();
-    let (mut parent, mut last, mut offset) = (0u64, None, None);
+    let (mut parent, mut last, mut offset, mut first) = (0u64, None, None, 0);
     let walked = walk(bytes, &mut |at, number| {
         let mut wrong = None;
         match number {
@@ -152,8 +155,12 @@ pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<
                 if tables.offsets == 0 {
                     tables.offsets = at;
                 }
-                if offset.replace(value).is_some_and(|before| before >= value) {
-                    wrong = Some("an offset is not greater than the one before");
+                match offset.replace(value) {
+                    None => first = value,
+                    Some(before) if before >= value => {
+                        wrong = Some("an offset is not greater than the one before");
+                    }
+                    Some(_) => {}
                 }
             }
             Number::Pool(lists) => {
@@ -180,12 +187,18 @@ pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<
     };
     tables.entries = end;
     // Misread numbers do not lead to the root.
-    let mut head = [0; 256];
-    let count = bytes.read_at(end, &mut head)?;
-    let root = decode_entry(head.get(..count).unwrap_or(&[]), version);
-    let is_root = root.is_ok_and(|root| root.entry.parent == 0);
-    // A file may also end here.
-    if is_root || (count == 0 && tables.count > 0) {
+    let is_root = |at| -> io::Result<bool> {
+        let mut head = [0; 256];
+        let count = bytes.read_at(at, &mut head)?;
+        let root = decode_entry(head.get(..count).unwrap_or(&[]), version);
+        // A file may also end in front of its root.
+        let ends = count == 0 && at == end && tables.count > 0;
+        Ok(ends || root.is_ok_and(|root| root.entry.parent == 0))
+    };
+    if first > 0 && is_root(end.saturating_add(first))? {
+        tables.has_gaps = true;
+        Ok(Ok(tables))
+    } else if is_root(end)? {
         Ok(Ok(tables))
     } else {
         Ok(Err(walked))

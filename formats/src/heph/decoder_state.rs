@@ -42,6 +42,8 @@ struct Pending {
     key: u64,
     offset: u64,
     fact: Fact,
+    /// Its texts are escaped.
+    escaped: bool,
 }
 
 /// A fact that may not be complete.
@@ -60,6 +62,15 @@ impl Fact {
             Fact::Trace(info) => facts::trace(info, event),
             Fact::Function(facts) => facts.add(event),
             Fact::Thread(facts) => facts.add(event),
+            Fact::None => {}
+        }
+    }
+
+    fn unescape(&mut self) {
+        match self {
+            Fact::Trace(info) => facts::unescape_trace(info),
+            Fact::Function(facts) => facts.unescape(),
+            Fact::Thread(facts) => facts.unescape(),
             Fact::None => {}
         }
     }
@@ -293,7 +304,12 @@ impl DecoderState {
     /// `fdr:more` events may continue this one.
     fn await_more(&mut self, event: &Event<'_>, fact: Fact, offset: u64) {
         let key = facts::event_key(event.stream, event.counter);
-        self.pending = Some(Pending { key, offset, fact });
+        self.pending = Some(Pending {
+            key,
+            offset,
+            fact,
+            escaped: facts::escapes(event),
+        });
     }
 
     /// A further event.
@@ -310,9 +326,15 @@ impl DecoderState {
 
     /// Takes the open fact as it is, because nothing continues it any more.
     pub(super) fn complete(&mut self) {
-        let Some(Pending { offset, fact, .. }) = self.pending.take() else {
+        let Some(pending) = self.pending.take() else {
             return;
         };
+        let Pending {
+            offset, mut fact, ..
+        } = pending;
+        if pending.escaped {
+            fact.unescape();
+        }
         let told = match fact {
             Fact::Trace(info) => self.describe_trace(*info),
             Fact::Function(facts) => self.names.declare(offset, facts),

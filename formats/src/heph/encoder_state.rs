@@ -2,17 +2,20 @@
 //! scale. Makes the packets for what comes next, at the end of a buffer. Must never write to a file or a
 //! stream.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::facts;
 use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
+use super::rows;
 use super::tables::{Functions, Label, ThreadState, Threads, Untimed};
 use super::writer::{FactPlaces, Parts};
+use crate::escaped::escape;
 use crate::facts::{Value, of_counts};
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::Losses;
-use crate::spans::{Span, flags};
+use crate::spans::{NO_ROW, Span};
 
 /// The most arguments of one call. No real call has more.
 const MAX_ARGUMENTS: usize = 1 << 20;
@@ -32,8 +35,10 @@ const FLAGS_SIZE: usize = number_size("flags");
 const ARGUMENT_SIZE: usize = number_size("argument");
 
 /// The notes on trouble of another program's reader.
-const CROWDED: &str = "events that begin in the same microsecond as another one of their thread: \
-                       Heph's convert_trace may take very long, or not end";
+const CROWDED: &str = "events that begin in the same microsecond as another one of their thread: each is \
+                       on a substream of its own, because Heph's convert_trace would not end";
+const ESCAPED: &str = "texts with quotation marks, backslashes or control characters: \
+                       escaped (%22), because Heph's convert_trace prints them as they are";
 const ARRAYS: &str =
     "payloads that are no text, written as arrays: Heph's convert_trace stops at them";
 
@@ -53,8 +58,9 @@ pub(super) struct EncoderState {
     scale: Scale,
     /// The ns of the epoch behind a whole microsecond.
     epoch_rest: u64,
-    /// The number of events that begin in the same microsecond as another one of their thread.
+    /// The number of events that are on rows.
     crowded: u64,
+    threads_with_rows: u32,
 }
 
 impl EncoderState {
@@ -74,6 +80,7 @@ impl EncoderState {
             scale,
             epoch_rest: 0,
             crowded: 0,
+            threads_with_rows: 0,
         };
         state.latest = state.nanos(start);
         state.epoch_rest = state.epoch().unwrap_or_default() % MICROSECOND;
@@ -212,22 +219,33 @@ impl EncoderState {
         }
     }
 
-    /// An event of a thread begins at that time, in ns, but not before its last event.
+    /// An event of a thread begins at that time, in ns. Returns its row.
     #[inline]
-    pub(super) fn starts(&mut self, index: usize, time: u64) {
-        let last = &mut self.threads.states[index].microsecond;
-        if time.wrapping_sub(*last) < MICROSECOND {
-            self.crowded += 1;
-        } else {
-            // The remainder of the sum, because the sum itself may not fit.
-            let rest = (time % MICROSECOND + self.epoch_rest) % MICROSECOND;
-            *last = time.wrapping_sub(rest);
-        }
+    pub(super) fn starts(&mut self, index: usize, time: u64) -> u32 {
+        let microsecond = self.microsecond(time);
+        let row = self.threads.states[index].rows.event(microsecond);
+        self.crowded += u64::from(row > 0);
+        row
+    }
+
+    /// The microsecond of a time, as Heph's own converter counts them.
+    #[inline]
+    fn microsecond(&self, time: u64) -> u64 {
+        // The sum itself may not fit.
+        time / MICROSECOND + (time % MICROSECOND + self.epoch_rest) / MICROSECOND
     }
 
     /// A call that has ended. Its times are in ns.
     pub(super) fn span(&mut self, index: usize, span: &Span, out: &mut Vec<u8>) {
-        let place = self.place(index, span.start.0, span.end.0, 0);
+        let row = match span.row {
+            NO_ROW => {
+                self.crowded += 1;
+                let microsecond = self.microsecond(span.start.0);
+                self.threads.states[index].rows.missing(microsecond)
+            }
+            row => row,
+        };
+        let place = self.place(index, (span.start.0, span.end.0), row, 0, out);
         let Label {
             description,
             numbered,
@@ -256,8 +274,6 @@ impl EncoderState {
     /// A call that may not fit one packet, or has flags.
     #[cold]
     fn uncommon_span(&mut self, place: Place, span: &Span, out: &mut Vec<u8>) {
-        // The call begins with another event of its thread.
-        self.crowded += u64::from(span.flags & flags::ENTRY_SYNTHETIC != 0);
         let label = self.functions.label(span.function);
         let whole = attributes_size(span, label.numbered) + label.description.len();
         let elided = attributes_size(span, true) + LEAST_NAME;
@@ -296,8 +312,19 @@ impl EncoderState {
             .add("arguments of a call after the 1,048,576th: left out", more);
     }
 
-    /// The place of the next event of a thread. `skipped`: numbers of its stream to leave out.
-    fn place(&mut self, index: usize, start: u64, end: u64, skipped: u32) -> Place {
+    /// The place of the next event of a thread, with its beginning and end. `skipped`: numbers of its stream to
+    /// leave out.
+    fn place(
+        &mut self,
+        index: usize,
+        (start, end): (u64, u64),
+        row: u32,
+        skipped: u32,
+        out: &mut Vec<u8>,
+    ) -> Place {
+        if row > 0 && self.threads.states[index].rows.first.is_none() {
+            self.begin_rows(index, out);
+        }
         let Threads {
             states, counters, ..
         } = &mut self.threads;
@@ -309,10 +336,19 @@ impl EncoderState {
         Place {
             stream: state.stream,
             counter,
-            substream: state.substream,
+            substream: state.substream(row),
             start,
             end,
         }
+    }
+
+    /// A thread has rows from here on.
+    #[cold]
+    fn begin_rows(&mut self, index: usize, out: &mut Vec<u8>) {
+        let state = &mut self.threads.states[index];
+        state.rows.first = Some(rows::first(self.threads_with_rows));
+        self.threads_with_rows += 1;
+        thread_fact(state, self.latest, &mut self.facts, out);
     }
 
     /// A mark without a time. It gets the time of the thread's last event, or stands in front of all
@@ -331,10 +367,10 @@ impl EncoderState {
 
     fn untimed(&mut self, index: usize, time: Ticks, mark: Untimed, out: &mut Vec<u8>) {
         let time = self.nanos(time);
-        self.starts(index, time);
+        let row = self.starts(index, time);
         match mark {
             Untimed::Wall { seconds, micros } => {
-                let place = self.place(index, time, time, 0);
+                let place = self.place(index, (time, time), row, 0, out);
                 let mut parts = Parts::begin(out, place, facts::WALL, &mut self.facts);
                 parts.number("seconds", seconds);
                 parts.number("micros", micros.into());
@@ -343,7 +379,8 @@ impl EncoderState {
             Untimed::Lost { records } => {
                 let skipped = Some(records / 2);
                 let skipped = skipped.filter(|&events| (1..=MAX_SKIPPED).contains(&events));
-                let place = self.place(index, time, time, skipped.unwrap_or(0) as u32);
+                let skip = skipped.unwrap_or(0) as u32;
+                let place = self.place(index, (time, time), row, skip, out);
                 let mut parts = Parts::begin(out, place, facts::LOST, &mut self.facts);
                 parts.number("records", records);
                 parts.optional("skipped", skipped);
@@ -368,8 +405,8 @@ impl EncoderState {
         let data = &data[..most];
         self.arrive(index, time, out);
         let time = self.nanos(time);
-        self.starts(index, time);
-        let place = self.place(index, time, time, 0);
+        let row = self.starts(index, time);
+        let place = self.place(index, (time, time), row, 0, out);
         let description = if typed { facts::TYPED } else { facts::CUSTOM };
         let mut parts = Parts::begin(out, place, description, &mut self.facts);
         if let Some((name, number)) = number {
@@ -377,10 +414,14 @@ impl EncoderState {
         }
         match std::str::from_utf8(data) {
             Ok(text) => {
+                let text = match parts.escapes([text].into_iter()) {
+                    true => escape(data).into(),
+                    false => Cow::Borrowed(text),
+                };
                 if text.len() > parts.text_room("text") {
                     parts.number("bytes", text.len() as u64);
                 }
-                parts.text("text", text);
+                parts.text("text", &text);
             }
             Err(_) => {
                 parts.number("bytes", data.len() as u64);
@@ -411,10 +452,11 @@ impl EncoderState {
         use crate::note_values::{in_nanos, split, whole};
         self.arrive(index, time, out);
         let time = self.nanos(time);
-        self.starts(index, time);
+        let row = self.starts(index, time);
         let body = in_nanos(kind, body, self.info.clock.frequency);
         let mut note = split(kind, &body);
-        let mut place = self.place(index, time, time, 0);
+        self.facts.escaped += notes::escape_texts(&mut note);
+        let mut place = self.place(index, (time, time), row, 0, out);
         match (notes::task(&note), place.substream) {
             (Some(task), 0) => place.substream = task,
             // A reader would take the note for one of the stream without a substream.
@@ -430,6 +472,7 @@ impl EncoderState {
     /// The notes for other readers.
     pub(super) fn notes(&mut self) {
         self.losses.note(CROWDED, self.crowded);
+        self.losses.note(ESCAPED, self.facts.escaped);
     }
 }
 
@@ -447,8 +490,14 @@ fn attributes_size(span: &Span, numbered: bool) -> usize {
 fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let mut parts = Parts::fact(out, earliest, facts::TRACE, places);
     parts.number("version", facts::VERSION);
-    for (name, value) in crate::facts::of(info, facts::TRACE_NAMES) {
+    let values: Vec<_> = crate::facts::of(info, facts::TRACE_NAMES).collect();
+    let escapes = parts.escapes(values.iter().filter_map(|(_, value)| match value {
+        Value::Text(text) => Some(*text),
+        _ => None,
+    }));
+    for (name, value) in values {
         match value {
+            Value::Text(text) if escapes => parts.text(name, &escape(text.as_bytes())),
             Value::Text(text) => parts.text(name, text),
             Value::Number(number) => parts.number(name, number),
             Value::Signed(number) => parts.signed(name, number),
@@ -462,8 +511,7 @@ fn trace_fact(info: &TraceInfo, earliest: u64, places: &mut FactPlaces, out: &mu
 fn function_fact(function: &Function, earliest: u64, places: &mut FactPlaces, out: &mut Vec<u8>) {
     let mut parts = Parts::fact(out, earliest, facts::FUNCTION, places);
     parts.number("id", function.id.0.into());
-    parts.name("name", &function.name);
-    parts.name("file", &function.file);
+    parts.names(&[("name", &function.name), ("file", &function.file)]);
     parts.count("line", function.line.into());
     parts.count("untimed", function.untimed.into());
     #[cfg(feature = "read")]
@@ -478,13 +526,15 @@ fn thread_fact(state: &ThreadState, earliest: u64, places: &mut FactPlaces, out:
         name,
         counts,
         totals: _,
+        early_calls: _,
     } = &state.thread;
     let mut parts = Parts::fact(out, earliest, facts::THREAD, places);
     parts.number("stream", state.stream.into());
     parts.count("substream", state.substream);
     parts.optional("thread", state.renumbered().then_some(id.0));
+    parts.optional("rows", state.rows.first);
     parts.optional("process", *process);
-    parts.name("name", name);
+    parts.names(&[("name", name)]);
     if let Some(counts) = counts {
         let [(name, recorded), others @ ..] = of_counts(counts);
         parts.number(name, recorded);

@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | `fdr:trace` | `version` 2; where known: `program`, `process`, `reason`, `dump` (from 1), `retired_threads`, `retired_records`, `unplaced_records`, `clock` (name), `error_ppm` (f64), `constant` 1, `nonstop` 1, `anchor_time` (in ns as events have it), `anchor_unix` (the Unix time in ns at that time), `skew_ns`, `steps_back`, `ahead_ns` (i64), `wall_step_ns` (i64), `end_time` (the moment of the dump, in ns as events have it), `host`, `boot_id`, `build_id`, `program_version`, `tags` (texts) |
 //! | `fdr:function` | `id`, `name`, `file`, `line`, `untimed` (1 where it is), `what` (1 the name of an event, 2 another name of notes); comes before the function's first call |
-//! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
+//! | `fdr:thread` | `stream`, `substream`; `thread`: the thread's number where it is not the stream's; `rows`: the substreams with these upper 32 bits are of the thread, too; `process`, `name`; of the records: `recorded` (always, if any is known), `readable`, `overwritten`, `dropped`, `synthetic_entries`, `synthetic_exits` (0 where left out); the last one of a thread holds |
 //!
 //! Marks are events without duration on the stream of their thread. Some marks have no time of their own.
 //! They get the time of the thread's previous event, or the tick before its first event:
@@ -25,6 +25,9 @@
 //! | `fdr:lost` | `records`: function records that are missing here; `skipped`: so many numbers of the stream's counter are left out in front of this event for them, one for each two records |
 //! | `fdr:custom` | the payload; `cpu` |
 //! | `fdr:typed` | the payload; `kind` |
+//!
+//! Heph's own converter prints texts into JSON as they are. If a text of an event would break JSON, `escaped` 1 stands in
+//! front, and all texts of the event are escaped (`escape`).
 //!
 //! A payload in UTF-8 is `text`. If it goes on in `fdr:more` events, `bytes` stands in front and says how
 //! many bytes there are. Any other payload is `bytes` and `data`: a u64 array, eight bytes in each, the
@@ -52,6 +55,7 @@
 //! and no `fdr:more`. They are read too.
 
 use super::record::{Attribute, Event, Value};
+use crate::escaped::{unescape, unescape_text};
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
 use crate::model::{Counts, CpuId, TraceInfo, What};
@@ -69,6 +73,8 @@ pub(super) const LOST: &str = "fdr:lost";
 pub(super) const CUSTOM: &str = "fdr:custom";
 pub(super) const TYPED: &str = "fdr:typed";
 pub(super) const MORE: &str = "fdr:more";
+/// 1: the texts behind it are escaped.
+pub(super) const ESCAPED: &str = "escaped";
 /// The first attribute of a note.
 pub(super) const NOTE: &str = "fdr:note";
 /// A bit of a call's flags: its arguments are in `fdr:more` events.
@@ -190,6 +196,22 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Sample), "sample"),
 ];
 
+/// Whether the texts of the event are escaped.
+pub(super) fn escapes(event: &Event<'_>) -> bool {
+    number(event, ESCAPED) == 1
+}
+
+/// Takes back what was escaped.
+pub(super) fn unescape_trace(info: &mut TraceInfo) {
+    for &(fact, _) in TRACE_NAMES {
+        let text = match fact.get(info) {
+            Some(facts::Value::Text(text)) => unescape_text(text.as_bytes()),
+            _ => continue,
+        };
+        fact.set(info, facts::Value::Text(&text));
+    }
+}
+
 /// Takes the facts about the trace from an event, which may be `fdr:more`.
 pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
     for Attribute { name, value } in attributes(event) {
@@ -267,6 +289,13 @@ pub(super) struct FunctionFacts {
 }
 
 impl FunctionFacts {
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        for text in [&mut self.name, &mut self.file] {
+            *text = unescape_text(text.as_bytes());
+        }
+    }
+
     /// Takes the facts about the function from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
@@ -291,12 +320,21 @@ pub(super) struct ThreadFacts {
     pub(super) stream: Option<u32>,
     pub(super) substream: u64,
     pub(super) thread: Option<u64>,
+    pub(super) rows: Option<u64>,
     pub(super) process: Option<u64>,
     pub(super) name: Option<String>,
     pub(super) counts: Option<Counts>,
 }
 
 impl ThreadFacts {
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        self.name = self
+            .name
+            .as_ref()
+            .map(|name| unescape_text(name.as_bytes()));
+    }
+
     /// Takes the facts about the thread from an event, which may be `fdr:more`.
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
@@ -304,6 +342,7 @@ impl ThreadFacts {
                 (b"stream", Value::Unsigned(stream)) => self.stream = u32::try_from(stream).ok(),
                 (b"substream", Value::Unsigned(substream)) => self.substream = substream,
                 (b"thread", Value::Unsigned(thread)) => self.thread = Some(thread),
+                (b"rows", Value::Unsigned(first)) => self.rows = Some(first),
                 (b"process", Value::Unsigned(process)) => self.process = Some(process),
                 (b"name", Value::Text(text)) => {
                     self.name.get_or_insert_default().push_str(&lossy(text));
@@ -341,6 +380,7 @@ pub(super) fn optional(event: &Event<'_>, wanted: &str) -> Option<u64> {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Payload {
     pub(super) data: Vec<u8>,
+    is_escaped: bool,
     /// The number of its bytes, if the event states it.
     size: Option<usize>,
 }
@@ -350,6 +390,7 @@ impl Payload {
     pub(super) fn add(&mut self, event: &Event<'_>) {
         for Attribute { name, value } in attributes(event) {
             match (name, value) {
+                (b"escaped", Value::Unsigned(escaped)) => self.is_escaped = escaped == 1,
                 (b"text", Value::Text(text)) => self.data.extend_from_slice(text),
                 (b"bytes", Value::Unsigned(count)) => {
                     self.size = Some(usize::try_from(count).unwrap_or(usize::MAX));
@@ -361,6 +402,13 @@ impl Payload {
             }
         }
         self.data.truncate(self.size.unwrap_or(usize::MAX));
+    }
+
+    /// Takes back what was escaped.
+    pub(super) fn unescape(&mut self) {
+        if self.is_escaped {
+            self.data = unescape(&self.data).into_owned();
+        }
     }
 
     /// Whether `fdr:more` events have the rest of it.

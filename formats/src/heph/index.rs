@@ -8,7 +8,7 @@ use super::names::Renumbered;
 use super::record;
 use super::scan::Walker;
 use crate::bytes::ReadAt;
-use crate::edges::{Plan, Planner};
+use crate::edges::{LaneCounter, Plan, Planner};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Ticks, TraceInfo};
 
@@ -39,7 +39,11 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     }
     let diagnostics = state.diagnostics();
     let ours = state.ours;
-    let (info, renumbered) = info(state);
+    let (mut info, renumbered) = info(state);
+    if plan.may_overlap() {
+        let lanes = lanes(bytes, epochs, &plan)?;
+        plan.add_lanes(&lanes, &mut info.threads);
+    }
     Ok(Index {
         info,
         renumbered,
@@ -62,6 +66,20 @@ fn pass(bytes: &dyn ReadAt, epochs: Epochs) -> io::Result<(DecoderState, Plan)> 
     }
     state.complete();
     Ok((state, planner.finish()))
+}
+
+/// How many lanes the calls of each thread need besides its own.
+fn lanes(bytes: &dyn ReadAt, epochs: Epochs, plan: &Plan) -> Result<Vec<usize>, Error> {
+    let mut walker = Walker::new(bytes);
+    let mut state = DecoderState::new(epochs);
+    let mut counter = LaneCounter::new(plan);
+    while let Some(found) = walker.next()? {
+        let step = state.unit(&found);
+        for (lane, item) in [step.gap, step.item].into_iter().flatten() {
+            counter.add(lane, &item)?;
+        }
+    }
+    counter.finish()
 }
 
 fn info(state: DecoderState) -> (TraceInfo, Renumbered) {

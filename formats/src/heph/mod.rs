@@ -12,6 +12,7 @@
 //! | `notes` | notes as events with attributes, and back |
 //! | `reader` | [`HephSource`], and the second pass |
 //! | `tables`, `encoder_state` | functions, threads and counters, written |
+//! | `rows` | substreams for events that begin in the same microsecond |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
 use crate::format::{Format, Opener};
@@ -32,6 +33,7 @@ mod notes;
 #[cfg(feature = "read")]
 mod reader;
 mod record;
+mod rows;
 #[cfg(feature = "read")]
 mod scan;
 mod tables;

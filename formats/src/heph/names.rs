@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use super::facts::{self, FunctionFacts, ThreadFacts};
+use super::rows;
 use crate::model::{Function, FunctionId, Thread, ThreadId, What};
 use crate::text;
 
@@ -233,6 +234,8 @@ pub(super) struct Streams {
     /// The stream of the last event, and its counter.
     current: Option<(u32, usize)>,
     lanes: HashMap<(u32, u64), usize>,
+    /// The threads of rows, by the stream and the number that the rows have.
+    rows: HashMap<(u32, u32), usize>,
     ids: HashMap<ThreadId, usize>,
     pub(super) threads: Vec<Thread>,
     numbered: u64,
@@ -293,7 +296,8 @@ impl Streams {
         match self.last {
             Some((last, lane)) if last == key => lane,
             _ => {
-                let known = self.lanes.get(&key).copied();
+                let row = || self.rows.get(&(stream, rows::thread(substream)?));
+                let known = self.lanes.get(&key).or_else(row).copied();
                 let lane = known.unwrap_or_else(|| self.begin(key, None));
                 self.last = Some((key, lane));
                 lane
@@ -360,6 +364,9 @@ impl Streams {
                     "stream {stream} has the thread id {id} of another one; it is {before} here"
                 ));
             }
+        }
+        if let Some(number) = facts.rows.and_then(rows::thread) {
+            self.rows.insert((stream, number), lane);
         }
         let thread = &mut self.threads[lane];
         thread.process = facts.process.or(thread.process);

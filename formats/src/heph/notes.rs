@@ -5,7 +5,7 @@ use super::facts::{self, NOTE};
 use super::record::{Attribute, Event, Value as Found};
 use super::tables::elide;
 use super::writer::Parts;
-use crate::escaped::{escape, unescape};
+use crate::escaped::{escape, label, plain, unescape};
 use crate::note_class::{NoteClass, Type};
 use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
 use crate::notes::{MOST_BYTES, NoteKind};
@@ -22,6 +22,7 @@ const TAKEN: &[&str] = &["of"];
 /// What the event of a note is called.
 pub(super) fn description(class: &NoteClass, names: &NoteNames) -> String {
     let title = class.title(names);
+    let title = label(&title).into_owned();
     match title.len() > DESCRIPTION {
         true => elide(&title, DESCRIPTION),
         false => title,
@@ -35,6 +36,24 @@ pub(super) fn task(note: &NoteValues<'_>) -> Option<u64> {
         Some(Value::Unsigned(task)) if is_task => Some(*task),
         _ => None,
     }
+}
+
+/// Texts that Heph's own converter can't print become escaped ones. Returns how many.
+pub(super) fn escape_texts(note: &mut NoteValues<'_>) -> u64 {
+    let (mut escaped, mut at) = (0, note.class.first_field());
+    for field in 0..note.class.fields.len() {
+        at += note.class.values_before(field);
+        if let Some(Value::Text(text)) = note.values.get(at) {
+            if !text.chars().all(plain) {
+                let bytes = text.as_bytes().to_vec();
+                note.values[at] = Value::Bytes(bytes.into());
+                note.class.set_raw(field);
+                escaped += 1;
+            }
+        }
+        at += 1;
+    }
+    escaped
 }
 
 /// Puts the attributes of a note.

@@ -133,9 +133,11 @@ impl Details for Attributes<'_> {
                 if payload.is_cut() {
                     self.further(next, key, |event| {
                         payload.add(event);
-                        payload.is_cut() && payload.data.len() < MAX_PAYLOAD
+                        // An escaped byte has three.
+                        payload.is_cut() && payload.data.len() < 3 * MAX_PAYLOAD
                     })?;
                 }
+                payload.unescape();
                 push_payload(own, number, payload, item, sink);
             }
             Some(Own::Note) => {

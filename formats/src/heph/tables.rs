@@ -1,8 +1,12 @@
 //! Functions and threads of a trace that is written: the name, number, stream and substream of each in the
 //! file. Must never give two threads one place, nor two functions one name without a number.
 
+use std::borrow::Cow;
+
 use super::facts::{FACTS, PREFIX};
 use super::names::{self, label};
+use super::rows::Rows;
+use crate::escaped;
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
@@ -87,12 +91,16 @@ impl Functions {
             return false;
         }
         let name = &function.name;
-        let numbered =
-            name.is_empty() || name.starts_with(PREFIX) || !self.names.insert(long_hash(name), 0);
+        // Heph's own converter prints a description as it is.
+        let shown = escaped::label(name);
+        let numbered = name.is_empty()
+            || name.starts_with(PREFIX)
+            || matches!(shown, Cow::Owned(_))
+            || !self.names.insert(long_hash(name), 0);
         let mut label = if name.is_empty() {
             Label::new(&label(function.id.0), numbered)
         } else {
-            Label::new(name, numbered)
+            Label::new(&shown, numbered)
         };
         label.declared = true;
         match known {
@@ -139,13 +147,20 @@ pub(super) struct ThreadState {
     pub(super) counter: usize,
     /// Time of its last event.
     pub(super) last: Option<Ticks>,
-    /// The beginning of the microsecond in which its last event began, in ns.
-    pub(super) microsecond: u64,
+    pub(super) rows: Rows,
     /// Marks in front of its first event.
     pub(super) waiting: Vec<Untimed>,
 }
 
 impl ThreadState {
+    /// The substream of a row.
+    pub(super) fn substream(&self, row: u32) -> u64 {
+        match (row, self.rows.first) {
+            (1.., Some(first)) => first | u64::from(row),
+            _ => self.substream,
+        }
+    }
+
     /// Whether a reader would take another number for the thread's.
     pub(super) fn renumbered(&self) -> bool {
         names::derived(self.stream, self.substream) != Some(self.thread.id.0)
@@ -203,6 +218,7 @@ impl Threads {
             name,
             counts: thread.counts.or(known.counts),
             totals: Vec::new(),
+            early_calls: Vec::new(),
         };
         let news = merged != *known;
         *known = merged;
@@ -240,8 +256,7 @@ impl Threads {
             substream,
             counter,
             last: None,
-            // In no thread's time.
-            microsecond: u64::MAX / 2,
+            rows: Rows::default(),
             waiting: Vec::new(),
         });
         place

@@ -5,7 +5,7 @@
 //!
 //! An event that does not fit `MAX_EVENT` bytes goes on in events `fdr:more`, directly behind it. These
 //! are on the stream of facts, and each has a microsecond of its own. Heph's own converter may not end if
-//! events of a stream share a microsecond. Must never cut a character between two packets, because that
+//! events of a substream share a microsecond; `rows` has the rest. Must never cut a character between two packets, because that
 //! converter wants each text to be UTF-8.
 
 use std::io::{self, Write};
@@ -15,6 +15,7 @@ use super::facts::{self, FACTS};
 use super::record::{EventPacket, Place, number_size, text_size};
 use super::tables::Untimed;
 use crate::error::{Diagnostic, Error};
+use crate::escaped::{escape, plain};
 use crate::model::{Call, Edge, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spans::Spans;
@@ -138,10 +139,11 @@ impl<W: Write> Sink for HephWriter<W> {
             // Times are in ns already. Calls that begin in the same ns are held, so that their parent
             // comes first.
             let time = Ticks(state.nanos(call.time));
-            if call.edge == Edge::Entry && !call.synthetic {
-                state.starts(*index, time.0);
-            }
-            spans.call(&Call { time, ..*call }, &mut |span| {
+            let row = match call.edge {
+                Edge::Entry => state.starts(*index, spans.begin(time).0),
+                Edge::Exit | Edge::TailExit => 0,
+            };
+            spans.call_in_row(&Call { time, ..*call }, row, &mut |span| {
                 state.span(*index, span, &mut out.buffer);
                 out.settle();
             });
@@ -235,6 +237,8 @@ pub(super) struct FactPlaces {
     pub(super) counter: u32,
     /// The next event is not before this time, in ns.
     free: u64,
+    /// Texts that were escaped.
+    pub(super) escaped: u64,
 }
 
 impl FactPlaces {
@@ -350,11 +354,25 @@ impl<'a> Parts<'a> {
         }
     }
 
-    /// A text that says something.
-    pub(super) fn name(&mut self, name: &str, value: &str) {
-        if !value.is_empty() {
-            self.text(name, value);
+    /// Some texts that say something. If one of them would break JSON, all are escaped.
+    pub(super) fn names(&mut self, names: &[(&str, &str)]) {
+        let escapes = self.escapes(names.iter().map(|&(_, value)| value));
+        for &(name, value) in names.iter().filter(|(_, value)| !value.is_empty()) {
+            match escapes {
+                true => self.text(name, &escape(value.as_bytes())),
+                false => self.text(name, value),
+            }
         }
+    }
+
+    /// Says whether the texts that follow are escaped: one of them would break JSON.
+    pub(super) fn escapes<'t>(&mut self, texts: impl Iterator<Item = &'t str>) -> bool {
+        let escaped = texts.filter(|text| !text.chars().all(plain)).count() as u64;
+        if escaped > 0 {
+            self.places.escaped += escaped;
+            self.number(facts::ESCAPED, 1);
+        }
+        escaped > 0
     }
 
     /// An array of any length. It goes into the current packet, however long the packet becomes.

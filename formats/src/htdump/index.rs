@@ -10,13 +10,13 @@ use super::items::{self, Naming};
 use super::klass::known;
 use super::names::{Names, Ties};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
-use super::scan::{Event, Found, Tables, Walker};
+use super::scan::{Course, Event, Found, Step, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, shown};
 use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
-use crate::edges::{Plan, Planner};
+use crate::edges::{LaneCounter, Plan, Planner};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 
 pub(super) const WINDOW: usize = 256 * 1024;
 /// Reads all of a file.
@@ -49,7 +49,28 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
     let Indexer {
         tables, gathered, ..
     } = indexer;
-    Ok(gathered.finish(tables))
+    let mut index = gathered.finish(tables);
+    if index.plan.may_overlap() {
+        let lanes = lanes(file, &index)?;
+        index.plan.add_lanes(&lanes, &mut index.info.threads);
+    }
+    Ok(index)
+}
+
+/// How many lanes the calls of each thread need besides its own.
+fn lanes(file: &dyn ReadAt, index: &Index) -> Result<Vec<usize>, Error> {
+    let mut course = Course::new(file, &index.tables, WINDOW);
+    let mut threads = index.threads.again();
+    let mut counter = LaneCounter::new(&index.plan);
+    while let Some(step) = course.next()? {
+        let Step::Event(event) = step else { continue };
+        let item = items::item(&event, |_| FunctionId(0));
+        let item = item.and_then(|(number, item)| Some((threads.find(number)?, item)));
+        if let Some((thread, item)) = item {
+            counter.add(thread, &item)?;
+        }
+    }
+    counter.finish()
 }
 
 /// The name of a byte order.

@@ -259,6 +259,7 @@ pub(super) fn thread(event: &Event<'_>) -> (u64, Thread) {
         name: unescape_text(event.text("thread_name")),
         counts: (bits & known::COUNTS != 0).then_some(counts),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     (event.named("thread_id"), thread)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::record::label;
+use crate::escaped::label;
 use crate::model::{Function, FunctionId};
 
 /// The label of a function.

@@ -23,10 +23,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::klass::{Announcer, INSIDE, THREAD_ID, known_to_viewers};
-use super::record::{Builder, STRUCT, TEXT, UNSIGNED, label};
+use super::record::{Builder, STRUCT, TEXT, UNSIGNED};
 use super::scan::Event;
 use super::schema::{Kind, Place};
-use crate::escaped::{escape, unescape};
+use crate::escaped::{escape, label, unescape};
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
 use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
 use crate::notes::NoteKind;

@@ -37,10 +37,7 @@
 //! JSON, because viewers do not escape them. `escaped` keeps any bytes. `label` is for people and loses the
 //! characters that it replaces.
 
-use std::borrow::Cow;
-
 use crate::bytes::{ByteOrder, Fields};
-use crate::escaped::plain;
 
 /// Bytes of the longest record that is read: an XRay event of 16 MiB, escaped, is shorter.
 pub(super) const MAX_RECORD: usize = 64 << 20;
@@ -236,34 +233,5 @@ impl<'a> Builder<'a> {
         self.out.extend_from_slice(text.as_bytes());
         self.out.push(0);
         self
-    }
-}
-
-/// A name that viewers accept. Characters that they cannot read are replaced by similar ones.
-pub(super) fn label(name: &str) -> Cow<'_, str> {
-    if name.chars().all(plain) {
-        return Cow::Borrowed(name);
-    }
-    let similar = |character| match character {
-        '"' => '\'',
-        '\\' => '/',
-        _ if plain(character) => character,
-        _ => ' ',
-    };
-    let mut label = String::new();
-    for character in name.chars() {
-        label.push(similar(character));
-    }
-    Cow::Owned(label)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn labels_look_like_their_names() {
-        assert!(matches!(label("a::b<λ>"), Cow::Borrowed("a::b<λ>")));
-        assert_eq!(label("\"a\\b\"\n\0"), "'a/b'  ");
     }
 }

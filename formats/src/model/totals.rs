@@ -22,6 +22,9 @@ pub struct FunctionTotals {
     pub longest: Ticks,
     /// How many calls are in which class of [`lengths`], in order and without classes that have none.
     pub lengths: Vec<(u8, u64)>,
+    /// Some of the calls were inside of another call of the function, so `total` has times twice. `false`: the recorder
+    /// met none where it looked, which is at the first calls, and from time to time afterwards.
+    pub nests: bool,
 }
 
 #[cfg(feature = "read")]
@@ -71,6 +74,7 @@ impl FunctionTotals {
         self.total = Ticks(self.total.0.saturating_add(more.total.0));
         self.own = Ticks(self.own.0.saturating_add(more.own.0));
         self.longest = self.longest.max(more.longest);
+        self.nests |= more.nests;
         for &(class, count) in &more.lengths {
             match self.lengths.binary_search_by_key(&class, |known| known.0) {
                 Ok(at) => self.lengths[at].1 = self.lengths[at].1.saturating_add(count),

@@ -22,10 +22,10 @@ use std::sync::atomic::{Ordering, fence};
 use super::layout::{CHUNK, ENDED, Header, LIVE, Slot};
 use super::open_calls::OpenCalls;
 use super::place::{CUT_OFF, Place};
-use super::walk::{PREAMBLE, walk};
+use super::walk::{PREAMBLE, opened_at, walk};
 use crate::bytes::ReadAt;
 use crate::error::Diagnostic;
-use crate::model::Counts;
+use crate::model::{Counts, EarlyCall, FunctionId, Ticks};
 use crate::xray;
 
 /// The number of attempts to copy beside a thread that overwrites the chunks, or while the slot changes
@@ -186,6 +186,23 @@ impl Copy {
             next = Some(part.first.saturating_add(part.records));
         }
         (chunks, gaps)
+    }
+
+    /// The calls that began before the oldest of these chunks and are still open. Empty if the open calls are not known.
+    pub(super) fn early_calls(&self) -> Vec<EarlyCall> {
+        let [before, after] = [0, 1].map(|at| OpenCalls::decode(&self.open[at], self.cursors[at]));
+        let oldest = self.parts.iter().rev().find(|part| part.length > 0);
+        let (Some(before), Some(after), Some(oldest)) = (before, after, oldest) else {
+            return Vec::new();
+        };
+        let chunk = self.bytes.get(oldest.start..).unwrap_or_default();
+        let first = opened_at(chunk, self.slot.thread).unwrap_or_default();
+        let calls = before.lasting(&after).early(first);
+        let calls = calls.map(|(function, begin)| EarlyCall {
+            function: FunctionId(function),
+            begin: Ticks(begin),
+        });
+        calls.collect()
     }
 
     /// The faults of the copy, in one line.

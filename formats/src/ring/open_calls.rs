@@ -34,7 +34,7 @@ pub const MOST_BYTES: usize =
     FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (OPEN_CALLS_SIZE - OPEN_CALLS_LEAST);
 
 /// The open calls of a slot, copied.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct OpenCalls<'a> {
     /// How many are open.
     depth: usize,
@@ -137,6 +137,25 @@ impl<'a> OpenCalls<'a> {
     #[must_use]
     pub fn unpublished(&self) -> usize {
         self.depth - self.published
+    }
+
+    /// The calls whose entries came before the tick `first`, so that the chunks from there on do not have them: their
+    /// functions, and the ticks of their entries, the outermost first. Async-signal-safe.
+    pub fn early(
+        &self,
+        first: u64,
+    ) -> impl DoubleEndedIterator<Item = (u32, u64)> + ExactSizeIterator + Clone + use<'a> {
+        let Self {
+            frames, published, ..
+        } = *self;
+        let entry = move |at: usize| {
+            let mut fields = Fields::new(frames.get(at * FRAME_SIZE..)?, ByteOrder::Little);
+            let (word, _cpu) = (fields.u32()?, fields.u32()?);
+            Some((word >> 4, fields.u64()?))
+        };
+        let is_early = |at: &usize| entry(*at).is_some_and(|(_, ticks)| ticks < first);
+        let count = (1..=published).take_while(is_early).count();
+        (1..count + 1).map(move |at| entry(at).unwrap_or_default())
     }
 
     #[cfg(feature = "read")]

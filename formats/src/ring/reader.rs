@@ -266,6 +266,7 @@ impl Ring {
                 name: padded(&copy.slot.name),
                 counts: Some(copy.counts),
                 totals,
+                early_calls: copy.early_calls(),
             };
             let (chunks, gaps) = copy.chunks();
             let ended = copy.slot.state == layout::ENDED;

@@ -73,7 +73,7 @@ fn read_row(bytes: &dyn ReadAt, at: u64, buffer: &mut [u8]) -> io::Result<usize>
 fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
     let mut fields = Fields::new(bytes, ByteOrder::Little);
     let function = FunctionId(fields.u32()?);
-    let _zero = fields.u32()?;
+    let nests = fields.u32()? != 0;
     let (calls, untimed) = (fields.u64()?, fields.u64()?);
     let (total, own, longest) = (fields.u64()?, fields.u64()?, fields.u64()?);
     let [.., lengths] = ROW_OFFSETS;
@@ -94,6 +94,7 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
         own: Ticks(own.min(total)),
         longest: Ticks(longest),
         lengths: list,
+        nests,
     };
     Some((totals, sum == calls))
 }

@@ -180,6 +180,12 @@ fn what_is_cut_out_says_the_same_of_its_stretch_and_nothing_else() {
         part.known(ThreadId(7), Ticks(10), Ticks(20)).unknown,
         Ticks(10)
     );
+    // Without an end, nothing is added there.
+    let rest = whole.cut(&schedule, Ticks(20), Ticks(u64::MAX));
+    assert_eq!(
+        rest.switches.last().map(|switch| switch.time),
+        Some(Ticks(60))
+    );
 }
 
 fn sample(time: u64) -> Sample {

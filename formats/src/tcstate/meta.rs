@@ -415,6 +415,7 @@ impl ThreadMeta {
                 name: text_of(value, "name"),
                 counts,
                 totals: Vec::new(),
+                early_calls: Vec::new(),
             },
             wall,
             span: member(value, "first").zip(member(value, "last")),

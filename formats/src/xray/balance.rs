@@ -94,6 +94,14 @@ impl<M: Memory> Stack<M> {
         }
     }
 
+    /// Calls that were open before the block and are still open: around all that are known, the innermost first.
+    pub(super) fn around(&mut self, ids: impl Iterator<Item = u32>) {
+        for id in ids {
+            self.before.push(id);
+            self.open.push_below(id);
+        }
+    }
+
     /// The calls that were open before the block, outermost first.
     pub(super) fn before(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.before.all().iter().rev().copied()
@@ -162,6 +170,19 @@ impl<M: Memory> Ids<M> {
         if let Some(place) = self.memory.get_mut(self.used) {
             *place = id;
             self.used += 1;
+        }
+    }
+
+    /// Puts an element in front of all others, if there is room.
+    fn push_below(&mut self, id: u32) {
+        let before = self.used;
+        self.push(id);
+        if let Some(used) = self
+            .memory
+            .get_mut(..self.used)
+            .filter(|used| used.len() > before)
+        {
+            used.rotate_right(1);
         }
     }
 

@@ -131,6 +131,7 @@ impl Indexer<'_> {
                 true => self.index.info.missing_totals.extend(rows),
                 false => self.thread(lane).totals.extend(rows),
             },
+            Payload::EarlyCalls(calls) => self.thread(lane).early_calls.extend(calls),
             Payload::Balance { .. }
             | Payload::Synthetic { .. }
             | Payload::Lost { .. }

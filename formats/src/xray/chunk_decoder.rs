@@ -267,7 +267,7 @@ pub fn push_thread(
     ended: bool,
     sink: &mut dyn Sink,
 ) -> BlockSummary {
-    let (scan, summary) = dump::look(info, chunks, gaps, ended);
+    let (scan, summary) = dump::look(info, thread, chunks, gaps, ended);
     sink.thread(&Thread {
         process: thread.process.or(info.process),
         counts: thread.counts.map(|counts| Counts {

@@ -7,10 +7,13 @@
 use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
 use super::dump::{BlockSummary, First, first};
 use super::payload::{self, Place, Short};
-use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
+use super::record::{
+    self, Action, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When,
+};
 use crate::bytes::ByteOrder;
 use crate::model::{Counts, Function, Identity, Sample, Switch, Ticks, TraceInfo};
 use crate::moments;
+use crate::ring::open_calls::OpenCalls;
 
 pub(super) const LAYOUT: Layout = Layout {
     order: ByteOrder::Little,
@@ -30,6 +33,13 @@ pub fn header(info: &TraceInfo) -> [u8; HEADER_SIZE] {
         frequency: info.clock.frequency,
         buffer_size: 0,
     })
+}
+
+/// The place in the file, and the bytes, of what a whole file states about itself. They are written when all else is, so
+/// that a file of a crash that was cut states nothing. Async-signal-safe.
+#[must_use]
+pub fn extent(bytes: u64, threads: u64) -> (u64, [u8; 16]) {
+    (record::EXTENT_AT, Extent { bytes, threads }.encode())
 }
 
 /// Names of functions, ready to be written with the first block of a file that begins at `start`.
@@ -206,6 +216,19 @@ pub struct CrashThread<'a> {
     /// The thread has ended. Its calls last until its last record, and not until the end in the file's
     /// `info.end`.
     pub ended: bool,
+    /// The thread's open calls, and the tick of its first record: the calls that began before it have not ended.
+    pub open: Option<(OpenCalls<'a>, u64)>,
+}
+
+impl<'a> CrashThread<'a> {
+    /// The calls that began before the first record, the outermost first.
+    fn early_calls(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = (u32, u64)> + ExactSizeIterator + Clone + use<'a> {
+        let none = OpenCalls::default();
+        let (calls, first) = self.open.unwrap_or((none, 0));
+        calls.early(first)
+    }
 }
 
 /// Writes blocks behind a [`header`]. Async-signal-safe, if the caller's own iterators and sinks are.
@@ -273,6 +296,9 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
     }
 }
 
+/// Bytes of early calls before their rows.
+const EARLY_CALLS_HEAD: usize = 16;
+
 /// Hands out slices, as long as they are taken. Not generic, so the code behind it is compiled once.
 type Slices<'f, 's> = dyn Fn(&mut Give<'_, 's>) -> bool + 'f;
 type Give<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
@@ -305,9 +331,9 @@ impl Head<'_, '_> {
         let mut walk = walk_in(room);
         let mut valid = None;
         let end = self.info.end.filter(|_| !thread.ended);
-        let sizes = measure(chunks, &mut walk, &mut valid, end);
+        let sizes = measure(thread, chunks, &mut walk, &mut valid, end);
         self.write(thread, valid.unwrap_or_default(), &sizes, out)?;
-        body(chunks, &mut walk, self.info, &sizes, out)?;
+        body(thread, chunks, &mut walk, self.info, &sizes, out)?;
         Some(sizes.summary)
     }
 
@@ -344,6 +370,13 @@ impl Head<'_, '_> {
         for event in events {
             bytes += (METADATA_SIZE + event.bytes().len()) as u64;
         }
+        let early = thread
+            .early_calls()
+            .take(if valid { usize::MAX } else { 0 });
+        let early_bytes = EARLY_CALLS_HEAD + early.len() * payload::EARLY_CALL_BYTES;
+        if early.len() > 0 {
+            bytes += (METADATA_SIZE + early_bytes) as u64;
+        }
         if let Some(tables) = tables {
             tables(&mut |table| {
                 bytes += table.len() as u64;
@@ -359,7 +392,23 @@ impl Head<'_, '_> {
             metadata(&Record::Pid { process }, out)?;
         }
         metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
-        for event in events {
+        let [of_block, of_trace] = [events.get(..2), events.get(2..)];
+        for event in of_block.into_iter().flatten() {
+            taken(custom(start, event.bytes(), out))?;
+        }
+        if early.len() > 0 {
+            let event = Record::Custom {
+                size: early_bytes as i32,
+                when: When::Absolute(start),
+                cpu: None,
+            };
+            metadata(&event, out)?;
+            taken(out(&payload::early_calls_head(early.len() as u32)))?;
+            for (function, begin) in early {
+                taken(out(&payload::early_call_row(function, begin)))?;
+            }
+        }
+        for event in of_trace.into_iter().flatten() {
             taken(custom(start, event.bytes(), out))?;
         }
         taken(tables.is_none_or(|tables| tables(&mut |table| out(table))))
@@ -373,6 +422,7 @@ fn walk_in<'w>(room: &'w mut Room<'_>) -> Walk<&'w mut [u32]> {
 
 /// The first pass: the content of these chunks' block. `valid` becomes the first chunk with a head.
 fn measure<'c>(
+    thread: &CrashThread<'_>,
     chunks: &Slices<'_, 'c>,
     walk: &mut Walk<&mut [u32]>,
     valid: &mut Option<&'c [u8]>,
@@ -392,6 +442,9 @@ fn measure<'c>(
         sizes.summary.discarded_bytes += chunk.len().saturating_sub(end) as u64;
         true
     });
+    if valid.is_some() {
+        around(thread, walk);
+    }
     sizes.synthetic(walk.stack.before().len(), true);
     sizes.synthetic(walk.stack.open().len(), false);
     sizes.summary.readable = walk.records;
@@ -403,8 +456,15 @@ fn measure<'c>(
     sizes
 }
 
+/// The calls that began before all chunks and have not ended are around those that the chunks have.
+fn around(thread: &CrashThread<'_>, walk: &mut Walk<&mut [u32]>) {
+    let calls = thread.early_calls().rev();
+    walk.stack.around(calls.map(|(function, _)| function));
+}
+
 /// The second pass: the chunks' records, with the missing ones between them.
 fn body(
+    thread: &CrashThread<'_>,
     chunks: &Slices<'_, '_>,
     walk: &mut Walk<&mut [u32]>,
     info: &TraceInfo,
@@ -434,6 +494,9 @@ fn body(
         taken(out(chunk.get(from..end).unwrap_or(&[])))
     };
     taken(chunks(&mut |chunk| one(chunk).is_some()))?;
+    if begun {
+        around(thread, walk);
+    }
     if walk.stack.open().len() > 0 && sizes.end > sizes.last {
         // A delta has 32 bits.
         metadata(&Record::TscWrap { tsc: sizes.end }, out)?;

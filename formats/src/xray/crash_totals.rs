@@ -10,8 +10,8 @@ use crate::model::TraceInfo;
 
 pub use super::payload::TotalsRow;
 
-/// Bytes of the largest row.
-const LARGEST_ROW: usize = 48 + 8 * CLASSES;
+/// Bytes of the largest row: each class, and that calls were inside of each other.
+const LARGEST_ROW: usize = 48 + 8 * (CLASSES + 1);
 
 /// Rows that are gathered for the next block.
 pub struct CrashTotals<'a> {

@@ -127,7 +127,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         gaps: &[u64],
         ended: bool,
     ) -> Result<BlockSummary, Error> {
-        let (scan, summary) = look(self.info, chunks, gaps, ended);
+        let (scan, summary) = look(self.info, thread, chunks, gaps, ended);
         self.head(thread, chunks, &scan, &summary)?;
         self.body(chunks, gaps, &scan)?;
         self.frame.end()?;
@@ -193,6 +193,9 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         self.frame
             .custom(start, &payload::encode_balance(entries, exits))?;
         self.frame.totals(start, &thread.totals, false)?;
+        if valid_head {
+            self.frame.early_calls(start, &thread.early_calls)?;
+        }
         if std::mem::take(&mut self.first) {
             tables(&mut self.frame, self.info, start, &mut self.summary.losses)?;
         }
@@ -288,11 +291,16 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
 /// Goes through a thread's chunks before they are copied, and finds the missing records.
 pub(super) fn look(
     info: &TraceInfo,
+    thread: &Thread,
     chunks: &[&[u8]],
     gaps: &[u64],
     ended: bool,
 ) -> (Scan, BlockSummary) {
     let mut scan = Scan::new(chunks, gaps);
+    if scan.ends.iter().any(|end| *end > 0) {
+        let around = thread.early_calls.iter().rev().map(|call| call.function.0);
+        scan.walk.stack.around(around);
+    }
     let jumps = chunk_scan::find(chunks, &scan.ends, info);
     scan.jumps(&jumps.inside);
     let end = info.end.filter(|_| !ended);

@@ -9,9 +9,11 @@
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
 use super::payload;
-use super::record::{self, Action, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When};
+use super::record::{
+    self, Action, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When,
+};
 use crate::bytes::ByteOrder;
-use crate::model::{Clock, FunctionTotals};
+use crate::model::{Clock, EarlyCall, FunctionTotals};
 
 /// A version that can be written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub(super) struct Frame<W: Write + Seek> {
     /// Offset and size of each finished block (version 1 only: to move them).
     blocks: Vec<(u64, u64)>,
     block: u64,
+    /// Blocks so far: one for each thread.
+    threads: u64,
 }
 
 impl<W: Read + Write + Seek> Frame<W> {
@@ -80,6 +84,7 @@ impl<W: Read + Write + Seek> Frame<W> {
             at: 0,
             blocks: Vec::new(),
             block: 0,
+            threads: 0,
         };
         frame.bytes(&record::encode_header(&header))?;
         Ok(frame)
@@ -133,6 +138,12 @@ impl<W: Read + Write + Seek> Frame<W> {
         payloads.try_for_each(|payload| self.custom(tsc, &payload))
     }
 
+    /// Calls that began before the block and have not ended.
+    pub(super) fn early_calls(&mut self, tsc: u64, calls: &[EarlyCall]) -> io::Result<()> {
+        let payload = payload::encode_early_calls(calls);
+        payload.map_or(Ok(()), |payload| self.custom(tsc, &payload))
+    }
+
     pub(super) fn begin(&mut self, head: &Head) -> io::Result<()> {
         if self.layout.version > 1 {
             self.metadata(&Record::BufferExtents { bytes: 0 })?;
@@ -156,6 +167,7 @@ impl<W: Read + Write + Seek> Frame<W> {
 
     pub(super) fn end(&mut self) -> io::Result<()> {
         let bytes = self.at - self.block;
+        self.threads += 1;
         if self.layout.version == 1 {
             self.blocks.push((self.block, bytes));
             return Ok(());
@@ -171,6 +183,10 @@ impl<W: Read + Write + Seek> Frame<W> {
     pub(super) fn finish(mut self) -> io::Result<u64> {
         if self.layout.version == 1 {
             self.spread()?;
+        } else {
+            let (bytes, threads) = (self.at, self.threads);
+            self.out.seek(SeekFrom::Start(record::EXTENT_AT))?;
+            self.out.write_all(&Extent { bytes, threads }.encode())?;
         }
         self.out.flush()?;
         Ok(self.at)

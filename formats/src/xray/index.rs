@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io;
 
 use super::blocks::Search;
-use super::record::{self, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
+use super::record::{self, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
 use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
@@ -352,7 +352,25 @@ impl<'a> Indexer<'a> {
         Ok(())
     }
 
+    /// Complains if the file has fewer bytes than it states. Returns whether it does. Only a file of ours states it.
+    fn is_short(&mut self) -> bool {
+        let stated = Extent::decode(&self.head).filter(|_| self.header.layout.version == 3);
+        let Some(Extent { bytes, threads }) =
+            stated.filter(|stated| self.ours && stated.bytes > self.size)
+        else {
+            return false;
+        };
+        let what = format!(
+            "the trace states {bytes} bytes of {threads} threads, but the file ends {} bytes before that, with {} threads",
+            bytes - self.size,
+            self.index.info.threads.len()
+        );
+        self.complain(self.size, what);
+        true
+    }
+
     fn finish(mut self) -> Index {
+        let is_short = self.is_short();
         let told = &mut self.index.diagnostics;
         if let (Some(more @ 1..), Some(last)) =
             (self.complaints.checked_sub(told.len()), told.last())
@@ -368,7 +386,7 @@ impl<'a> Indexer<'a> {
             ..
         } = &mut self.index;
         info.functions = self.functions.into_values().collect();
-        if blocks.iter().any(|block| block.cut) {
+        if is_short || blocks.iter().any(|block| block.cut) {
             // Calls that are open where a block is cut need not have been open at the moment of the dump. A whole
             // block has exits of that moment.
             info.end = None;

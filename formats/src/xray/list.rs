@@ -363,6 +363,12 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::ShortCalls { calls, ticks } => {
             write!(detail, " {calls} calls without records took {ticks} ticks")
         }
+        Payload::EarlyCalls(calls) => {
+            let list = calls
+                .iter()
+                .map(|call| format!("{} since tick {}", call.function, call.begin.0));
+            write!(detail, " {}", list.collect::<Vec<_>>().join(", "))
+        }
         Payload::Threshold { ticks } => {
             write!(detail, " calls below {ticks} ticks leave no records")
         }

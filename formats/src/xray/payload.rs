@@ -34,17 +34,20 @@
 //! | 19 samples | u32 count, u32 zero; count times: u64 tick, u32 thread, u16 CPU, u8 cause: 0 processor time, 1 page fault; u8 zero; u64 program counter |
 //! | 20 accounts | u32 count, u32 zero; count times: u64 tick, u32 thread, u32 zero, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 how often it got one |
 //! | 21 modules | u32 bytes, u32 zero; for each file that was loaded into the program: u64 first address, u64 the address behind it, u64 what is taken from an address to have the file's own, u32 bytes of its build id, u32 bytes of its path, build id, path (UTF-8), zeros up to a multiple of 8 |
+//! | 22 early calls | u32 count, u32 zero; count times, the outermost first: u64 tick, u32 id, u32 zero: calls of the thread of this block that began then, before its first record, and were open when the trace was written |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{Counts, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble};
+use crate::model::{
+    Counts, EarlyCall, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble,
+};
 #[cfg(feature = "read")]
 use crate::model::{FunctionId, What};
 use crate::notes::{MOST_BYTES, Note, NoteKind};
 
 pub use draft::{
-    TotalsRow, encode_balance, encode_break, encode_clock, encode_functions, encode_identity,
-    encode_lost, encode_moment, encode_process, encode_short_calls, encode_synthetic,
-    encode_thread, encode_threshold, encode_totals,
+    TotalsRow, encode_balance, encode_break, encode_clock, encode_early_calls, encode_functions,
+    encode_identity, encode_lost, encode_moment, encode_process, encode_short_calls,
+    encode_synthetic, encode_thread, encode_threshold, encode_totals,
 };
 
 pub use schedule::{
@@ -53,8 +56,8 @@ pub use schedule::{
 };
 
 pub(super) use draft::{
-    Place, Short, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
-    put_totals_row, totals_head,
+    EARLY_CALL_BYTES, Place, Short, early_call_row, early_calls_head, put_balance, put_clock,
+    put_moment, put_process, put_synthetic, put_thread, put_totals_row, totals_head,
 };
 
 mod draft;
@@ -89,6 +92,8 @@ const MOMENT: u8 = 15;
 
 /// The kind of totals.
 const TOTALS: u8 = 17;
+/// The kind of early calls.
+const EARLY_CALLS: u8 = 22;
 
 /// The first bytes of a payload of that kind. Async-signal-safe.
 #[must_use]
@@ -192,6 +197,8 @@ pub enum Payload {
         /// Each function.
         rows: Vec<FunctionTotals>,
     },
+    /// Calls of the thread of this block that began before its first record and had not ended.
+    EarlyCalls(Vec<EarlyCall>),
     /// What is known of threads' states.
     Schedule(crate::model::Schedule),
     /// A payload of an unknown version or kind.
@@ -215,6 +222,7 @@ impl Payload {
             Payload::Break { .. } => "break",
             Payload::ShortCalls { .. } => "short calls",
             Payload::Threshold { .. } => "threshold",
+            Payload::EarlyCalls(_) => "early calls",
             Payload::Note(kind) => kind.name(),
             Payload::Totals { .. } => "totals",
             Payload::Schedule(_) => "thread states",
@@ -261,6 +269,7 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
             ticks: fields.u64()?,
         },
         TOTALS => totals(fields)?,
+        EARLY_CALLS => Payload::EarlyCalls(early_calls(fields)?),
         SWITCHES..=MODULES => Payload::Schedule(schedule::decode(kind, fields)?),
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
         kind => match NoteKind::of(kind) {
@@ -339,6 +348,10 @@ pub(crate) fn summary_words(calls: u64, ticks: u64) -> ([u64; 2], usize) {
     ([low, high], 1 + usize::from(high != 0))
 }
 
+/// A length that is none: behind the lengths of a function whose calls were inside of each other. Readers that do not
+/// know it count no call for it.
+const NESTS: (u8, u64) = (u8::MAX, 0);
+
 #[cfg(feature = "read")]
 fn totals(mut fields: Fields<'_>) -> Option<Payload> {
     let (count, flags) = (fields.u32()?, fields.u32()?);
@@ -355,10 +368,14 @@ fn totals(mut fields: Fields<'_>) -> Option<Payload> {
             own: Ticks(own),
             longest: Ticks(longest),
             lengths: Vec::new(),
+            nests: false,
         };
         for _ in 0..lengths {
             let length = fields.u64()?;
-            row.lengths.push((length as u8, length >> 8));
+            match (length as u8, length >> 8) {
+                NESTS => row.nests = true,
+                length => row.lengths.push(length),
+            }
         }
         // Other code relies on this order.
         let ordered = row.lengths.is_sorted_by(|one, next| one.0 < next.0);
@@ -368,6 +385,19 @@ fn totals(mut fields: Fields<'_>) -> Option<Payload> {
         is_of_missing: flags & 1 != 0,
         rows,
     })
+}
+
+#[cfg(feature = "read")]
+fn early_calls(mut fields: Fields<'_>) -> Option<Vec<EarlyCall>> {
+    let (count, _zero) = (fields.u32()?, fields.u32()?);
+    let mut calls = Vec::new();
+    for _ in 0..count {
+        let begin = Ticks(fields.u64()?);
+        let (id, _zero) = (fields.u32()?, fields.u32()?);
+        let function = FunctionId(id);
+        calls.push(EarlyCall { function, begin });
+    }
+    Some(calls)
 }
 
 #[cfg(feature = "read")]

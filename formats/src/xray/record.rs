@@ -12,8 +12,8 @@
 //! | 2 | 2 | type, 1 = flight data recorder |
 //! | 4 | 4 | bit 0 `constant_tsc`, bit 1 `nonstop_tsc` (big-endian: bits 31 and 30) |
 //! | 8 | 8 | `cycle_frequency`, Hz |
-//! | 16 | 8 | version 1: `buffer_size`, bytes |
-//! | 24 | 8 | reserved |
+//! | 16 | 8 | version 1: `buffer_size`, bytes; version 3, in files of this project: bytes of the file, 0 = not stated |
+//! | 24 | 8 | reserved; version 3, in files of this project: threads of the file |
 //!
 //! Function record, 8 bytes:
 //!
@@ -73,6 +73,38 @@ pub struct Header {
     pub frequency: u64,
     /// Version 1: bytes of each buffer, its end and fill included.
     pub buffer_size: u64,
+}
+
+/// The offset of the [`Extent`] in a header.
+pub const EXTENT_AT: u64 = 16;
+
+/// How much a whole file has, so that a reader knows when its end is missing. It is in headers of version 3, in files of
+/// this project. Others have anything there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Its threads.
+    pub threads: u64,
+}
+
+impl Extent {
+    /// The bytes at [`EXTENT_AT`], little-endian as each file of ours. Async-signal-safe.
+    #[must_use]
+    pub fn encode(self) -> [u8; 16] {
+        (u128::from(self.bytes) | u128::from(self.threads) << 64).to_le_bytes()
+    }
+
+    /// `None`: the header does not state it.
+    #[must_use]
+    pub fn decode(header: &[u8; HEADER_SIZE]) -> Option<Extent> {
+        let mut fields = Fields::new(header.get(EXTENT_AT as usize..)?, ByteOrder::Little);
+        let extent = Extent {
+            bytes: fields.u64()?,
+            threads: fields.u64()?,
+        };
+        (extent.bytes > 0).then_some(extent)
+    }
 }
 
 /// The action of a function record.

@@ -106,6 +106,11 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         self.frame.finish()?;
         let what = "thread ids over 32 bits, or taken: each thread has another number";
         self.losses.add(what, self.numbers.renumbered);
+        let zero = self.info.function(FunctionId(self.zero));
+        let is_unnamed = zero.is_none_or(|function| function.name.is_empty());
+        let what = "function #0, which has no name: it has another number, because 0 is the root of all calls";
+        self.losses
+            .add(what, u64::from(self.has_zero && is_unnamed));
         let what =
             "calls of the function whose number function 0 was given: they look like its calls";
         self.losses
@@ -163,6 +168,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let exits = open.len() as u64 + state.middle_exits;
         frame.custom(start, &payload::encode_balance(entries, exits))?;
         frame.totals(start, &state.thread.totals, false)?;
+        frame.early_calls(start, &state.thread.early_calls)?;
         if nth == 0 {
             tables(frame, info, start, losses)?;
         }

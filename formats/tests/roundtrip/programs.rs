@@ -377,5 +377,6 @@ fn thread(id: u64, process: Option<u64>, events: &[Event], holds: Holds) -> Thre
             ..Counts::default()
         }),
         totals: Vec::new(),
+        early_calls: Vec::new(),
     }
 }

@@ -88,6 +88,11 @@ impl TraceFile {
             let path = self.temporary.path().ok_or(libc::ENAMETOOLONG)?;
             match raw::create(path) {
                 Ok(fd) => {
+                    // As in `dump::staged`. Another process may have removed it before it was locked.
+                    if raw::lock(fd).is_ok() && !raw::exists(path) {
+                        raw::close(fd);
+                        continue;
+                    }
                     let place = path.as_ptr().cast_mut();
                     // Release: pairs with the Acquire in `remove_unfinished`.
                     UNFINISHED.store(place, Ordering::Release);
@@ -123,6 +128,19 @@ impl TraceFile {
             self.used += bytes.len();
         }
         self.error == 0
+    }
+
+    /// Bytes of the file, if no write failed.
+    pub(super) fn size(&self) -> u64 {
+        self.length + self.used as u64
+    }
+
+    /// Replaces bytes that were put before. Without success they stay.
+    pub(super) fn replace(&mut self, offset: u64, bytes: &[u8]) {
+        self.flush();
+        if self.error == 0 && self.is_ours().is_ok() {
+            let _ = raw::write_at(self.fd, bytes, offset);
+        }
     }
 
     fn flush(&mut self) {

@@ -18,11 +18,12 @@ use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
 
 use super::reason::{Crash, SIGNALS};
 use super::trace::{self, NoTrace};
-use super::{Prepared, alone, file, loss, prepared, this_thread};
+use super::{Prepared, alone, file, loss, prepared};
 use crate::clock::{self, Kind};
 use crate::recorder;
 use crate::ring::Ring;
 use crate::sys::action::Action;
+use crate::sys::own_table::original_thread;
 use crate::sys::process::is_unnoticed_child;
 use crate::sys::raw;
 
@@ -222,7 +223,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     if signal == libc::SIGBUS && unsafe { loss::mend(info) } {
         return;
     }
-    let me = this_thread();
+    let me = original_thread();
     // The child of a vfork has the memory of its parent and must change nothing in it. A child in which no fork
     // hook ran may even have its parent's pid.
     let at_home = PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child();

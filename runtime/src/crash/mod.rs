@@ -264,7 +264,6 @@ pub(crate) fn panic_was_dumped() {
 /// Called in the child of a fork, which has no thread that crashed or wrote a trace. Async-signal-safe.
 pub(crate) fn after_fork() {
     WRITER.store(0, Ordering::Relaxed);
-    STAND_IN.store(0, Ordering::Relaxed);
     handler::after_fork();
 }
 
@@ -319,31 +318,6 @@ extern "C" fn on_other_stack(asked: *mut ()) {
     asked.done = result.is_ok();
 }
 
-/// The thread that writes the file for the thread in [`WRITER`]. 0 = none.
-static STAND_IN: AtomicU32 = AtomicU32::new(0);
-
-/// The kernel's id of the calling thread. A thread that stands in for another one has the id of that one, so a fault
-/// while it writes is known as the writer's own.
-fn this_thread() -> u32 {
-    match raw::thread() {
-        stand_in if stand_in == STAND_IN.load(Ordering::Relaxed) => writer(),
-        other => other,
-    }
-}
-
-/// Runs `body` with a descriptor table of its own, for the writer of a trace.
-///
-/// # Errors
-/// errno: it did not run, or not to its end.
-fn with_stand_in<T>(body: &mut dyn FnMut() -> T) -> Result<T, i32> {
-    let result = own_table::with_own_table(|| {
-        STAND_IN.store(raw::thread(), Ordering::Relaxed);
-        body()
-    });
-    STAND_IN.store(0, Ordering::Relaxed);
-    result
-}
-
 /// The thread that writes a trace. 0 = none.
 fn writer() -> u32 {
     WRITER.load(Ordering::Relaxed)
@@ -352,7 +326,7 @@ fn writer() -> u32 {
 /// Runs `body` as the only writer of a trace. `None` if another thread writes one, or if this thread already
 /// does.
 fn alone<T>(prepared: &Prepared, body: impl FnOnce(&mut Work) -> T) -> Option<T> {
-    let me = this_thread();
+    let me = own_table::original_thread();
     // Acquire: pairs with the Release below.
     WRITER
         .compare_exchange(0, me, Ordering::Acquire, Ordering::Relaxed)

@@ -20,7 +20,8 @@ use crate::ring::counts::{is_empty, steps_back};
 use crate::ring::layout::{CHUNK, Slot, Totals, state};
 use crate::ring::totals::Copy;
 use crate::ring::{self, Ring};
-use crate::sys::raw;
+use crate::sys::own_table::{has_own_table, with_own_table};
+use crate::sys::{self, raw};
 
 /// After the deadline no more records are taken in. Writing those that were taken may need this much longer,
 /// ns.
@@ -71,7 +72,7 @@ pub(super) fn write(
     first: u32,
 ) -> Result<Done, NoTrace> {
     let mut write = || write_here(prepared, work, ring, first);
-    match super::with_stand_in(&mut write) {
+    match with_own_table(&mut write) {
         Ok(result) => result,
         Err(error @ libc::ECANCELED) => {
             file::remove_unfinished();
@@ -246,6 +247,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
                 ..Counts::default()
             },
             ended: snapshot.owner.ended,
+            open: snapshot.open_calls(),
         };
         let mut put = |bytes: &[u8]| file.put(bytes);
         let chunk = snapshot.chunks().next().unwrap_or_default();
@@ -263,6 +265,10 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         }
     }
     done.unreadable |= ring.is_lost();
+    if done.is_whole() {
+        let (at, extent) = crash_dump::extent(file.size(), done.threads);
+        file.replace(at, &extent);
+    }
     done
 }
 
@@ -314,6 +320,7 @@ fn put_totals(totals: &Totals, mut batch: CrashTotals<'_>, put: &mut crash_dump:
             total: copy.total,
             own: copy.own.min(copy.total),
             longest: copy.longest,
+            nests: copy.nests,
         };
         let is_empty = copy.calls == 0 && copy.untimed == 0;
         if !is_empty && batch.row(&head, &copy.lengths, put).is_none() {
@@ -397,6 +404,10 @@ pub(super) fn say(prepared: &Prepared, work: &Work, ring: &Ring, result: &Result
 
 /// Writes a line to stderr, if stderr has room for it.
 pub(super) fn put_line(line: &[u8]) {
+    if has_own_table() {
+        sys::file::stderr(line);
+        return;
+    }
     raw::undisturbed(|| {
         if raw::has_room(libc::STDERR_FILENO, STDERR_NS) {
             // A pipe takes this many bytes at once. For more the write might have to wait.

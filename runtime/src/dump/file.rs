@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use fdr_formats::model::{Counts, FunctionTotals, Moment, Thread};
+use fdr_formats::model::{Counts, EarlyCall, FunctionTotals, Moment, Thread};
 use fdr_formats::registry::holds_states;
 use fdr_formats::text::owned;
 use fdr_formats::writer::{Output, Target};
@@ -191,6 +191,7 @@ impl Dump<'_> {
                     ..Counts::default()
                 }),
                 totals: self.totals_of(slot, generation),
+                early_calls: early_calls(&snapshot),
             };
             let mut chunks = Vec::new();
             snapshot.chunks().for_each(|chunk| chunks.push(chunk));
@@ -211,6 +212,21 @@ impl Dump<'_> {
         }
         Ok(written)
     }
+}
+
+/// The calls that began before the copied records and have not ended, the outermost first.
+fn early_calls(snapshot: &Snapshot) -> Vec<EarlyCall> {
+    let Some((open, first)) = snapshot.open_calls() else {
+        return Vec::new();
+    };
+    let mut calls = Vec::new();
+    for (function, begin) in open.early(first) {
+        calls.push(EarlyCall {
+            function: FunctionId(function),
+            begin: Ticks(begin),
+        });
+    }
+    calls
 }
 
 /// What the calls of each function took. Not inlined, because a copy of a row takes 2 KiB of the stack.
@@ -237,6 +253,7 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
             own: Ticks(copy.own.min(copy.total)),
             longest: Ticks(copy.longest),
             lengths,
+            nests: copy.nests,
         });
     }
     list

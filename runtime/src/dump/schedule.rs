@@ -37,11 +37,6 @@ pub(crate) enum Source {
     Sums(i32),
 }
 
-/// Notes the files that are loaded into the program. It may wait for the loader, so a thread calls it that may do so.
-pub(crate) fn look_at_modules() {
-    LOADED.get_or_init(modules::all);
-}
-
 /// Begins to record the states of a thread, and of all threads that it makes. The ring must have a place for
 /// them. `None`: there is no space for them.
 pub(crate) fn begin(ring: &Ring, thread: u32) -> Option<Source> {
@@ -61,7 +56,8 @@ pub(crate) fn begin(ring: &Ring, thread: u32) -> Option<Source> {
         .iter()
         .any(|buffer| buffer.watched != Watched::Switches)
     {
-        ring.give_modules(&encoded(LOADED.get().map_or(&[], Vec::as_slice)));
+        let loaded = LOADED.get_or_init(modules::all);
+        ring.give_modules(&encoded(loaded));
     }
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;

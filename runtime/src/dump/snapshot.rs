@@ -15,6 +15,9 @@ use crate::ring::open_calls::SIZE;
 use crate::ring::record::{self, PAIR, PREAMBLE, SINGLE};
 use crate::ring::{self, chunk};
 
+/// Offset of the first record's tick in a chunk: in its `NewCPUId`.
+const CHUNK_TICK: usize = 35;
+
 /// How often a copy is tried while the slot changes its owner, or the thread overwrites its newest chunk.
 const TRIES: u32 = if cfg!(loom) { 1 } else { 16 };
 
@@ -135,6 +138,15 @@ impl Snapshot {
             let at = place_of(nth);
             self.bytes.get(at..at + used).unwrap_or_default()
         })
+    }
+
+    /// The open calls, and the tick of the oldest copied record: the calls that began before it are in no chunk. `None`:
+    /// the open calls were not copied.
+    pub(crate) fn open_calls(&self) -> Option<(open_calls::OpenCalls<'_>, u64)> {
+        let open = ring_open(&self.open, self.cursor?)?;
+        let oldest = self.chunks().next()?;
+        let tick = oldest.get(CHUNK_TICK..).and_then(<[u8]>::first_chunk)?;
+        Some((open, u64::from_le_bytes(*tick)))
     }
 
     /// Appends the records of open calls that have none to the newest chunk.

@@ -1,7 +1,11 @@
 //! A trace while it is written: a file or folder with a hidden temporary name, beside its final name. It gets
 //! its final name when it is complete. An incomplete trace must never have the final name. Only an earlier
 //! trace may be replaced. Anything else must stay as it is.
+//!
+//! A trace is locked until it has its final name. So a process that finds one without a lock knows that its process has
+//! died, and removes it.
 
+use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -25,6 +29,8 @@ pub(crate) struct Staged {
     path: PathBuf,
     target: &'static Target,
     placed: bool,
+    /// Holds the lock.
+    _lock: Option<File>,
 }
 
 impl Staged {
@@ -54,13 +60,15 @@ impl Staged {
             target,
             // Until the temporary object is made, an object of that name is not ours.
             placed: true,
+            _lock: None,
         };
         staged.check()?;
-        let made = if is_folder(target) {
-            create_folder(&staged.temporary).map(|()| Output::Folder(staged.temporary.clone()))
-        } else {
-            create(&staged.temporary).map(Output::File)
-        };
+        // Once in a process, because a folder may have very many names.
+        static LOOKED: AtomicBool = AtomicBool::new(false);
+        if !LOOKED.swap(true, Ordering::Relaxed) {
+            remove_abandoned(path);
+        }
+        let made = staged.make();
         let output = match (made, folders) {
             // The reason why the folder can't be made says more than "not found".
             (Err(error), Err(folder)) if error.kind() == io::ErrorKind::NotFound => Err(folder),
@@ -68,6 +76,32 @@ impl Staged {
         }?;
         staged.placed = false;
         Ok((staged, output))
+    }
+
+    /// Makes the temporary object, and locks it.
+    fn make(&mut self) -> io::Result<Output> {
+        let mut tries = 1;
+        loop {
+            let (lock, output) = if is_folder(self.target) {
+                create_folder(&self.temporary)?;
+                let lock = File::open(&self.temporary)?;
+                (lock, Output::Folder(self.temporary.clone()))
+            } else {
+                let file = create(&self.temporary)?;
+                (file.try_clone()?, Output::File(file))
+            };
+            let is_locked = sys::file::lock(&lock);
+            // Another process may have found it before it was locked.
+            let is_there = fs::symlink_metadata(&self.temporary).is_ok_and(|found| {
+                lock.metadata()
+                    .is_ok_and(|known| known.ino() == found.ino())
+            });
+            if is_there || !is_locked || tries == NAMES {
+                self._lock = Some(lock);
+                return Ok(output);
+            }
+            tries += 1;
+        }
     }
 
     /// Refuses a final name that a rename must not replace, such as a device or a pipe (`FDR_OUT=/dev/stdout`).
@@ -216,6 +250,41 @@ impl Drop for Staged {
     }
 }
 
+/// Removes what processes that died have left of their traces in the folder of `path`.
+fn remove_abandoned(path: &Path) {
+    let Some(folder) = path.parent() else {
+        return;
+    };
+    let me = sys::process::user();
+    for name in names(folder).unwrap_or_default() {
+        let temporary = folder.join(&name);
+        let mut options = OpenOptions::new();
+        let options = options.read(true);
+        let options = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+        let Some(file) = is_temporary(&name)
+            .then(|| options.open(&temporary).ok())
+            .flatten()
+        else {
+            continue;
+        };
+        let Ok(known) = file.metadata() else { continue };
+        if known.uid() != me || !sys::file::lock(&file) {
+            continue;
+        }
+        match known.is_dir() {
+            true => remove(&temporary, &names(&temporary).unwrap_or_default()),
+            false => drop(fs::remove_file(&temporary)),
+        }
+    }
+}
+
+/// Whether a trace has such a name while it is written: `.fdr-0123456789abcdef.tmp`.
+fn is_temporary(name: &OsString) -> bool {
+    let middle = name.as_bytes().strip_prefix(b".fdr-");
+    let middle = middle.and_then(|rest| rest.strip_suffix(b".tmp"));
+    middle.is_some_and(|hex| hex.len() == 16 && hex.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// Makes a new file that only its owner can read and write.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
@@ -326,6 +395,23 @@ mod tests {
         assert_eq!(fs::read(name(2)).expect("it"), b"theirs");
         assert_eq!(fs::read(name(3)).expect("it"), b"ours");
         assert_eq!(names(&folder).expect("a folder").len(), 3);
+        fs::remove_dir_all(folder).expect("removed");
+    }
+
+    #[test]
+    fn what_a_dead_process_left_is_removed() {
+        let folder = folder("abandoned");
+        let temporary = |digit: &str| folder.join(format!(".fdr-{}.tmp", digit.repeat(16)));
+        for path in [&temporary("0"), &temporary("1"), &folder.join(".fdr-x.tmp")] {
+            fs::write(path, b"a part").expect("written");
+        }
+        fs::create_dir(temporary("2")).expect("made");
+        fs::write(temporary("2").join("stream"), b"a part").expect("written");
+        let locked = File::open(temporary("1")).expect("there");
+        assert!(sys::file::lock(&locked));
+        remove_abandoned(&folder.join("x.fdr"));
+        let left: Vec<OsString> = names(&folder).expect("a folder").into_iter().collect();
+        assert_eq!(left, [".fdr-1111111111111111.tmp", ".fdr-x.tmp"]);
         fs::remove_dir_all(folder).expect("removed");
     }
 

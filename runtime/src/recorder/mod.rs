@@ -6,6 +6,7 @@
 
 mod arguments;
 mod claim;
+mod left;
 mod note;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
@@ -132,6 +133,7 @@ pub(crate) fn set_host(host: &'static Host) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut u64) {
+    left::free(slot, core::ptr::from_ref(exit).addr());
     match word & COUNTED {
         // The word of a watched function, where common records take another way. No code has seen it yet.
         0 if word & stub::OTHER_WAY == 0 && watch::is_watched(word) => {
@@ -150,6 +152,7 @@ extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_slowly(_slot: usize, word: u32, _ticks: u64, _cpu: u32, exit: &mut u64) {
+    left::free(tls::get(), core::ptr::from_ref(exit).addr());
     if word & COUNTED != 0 && !watch::is_watched(word) {
         *exit = 0;
     }
@@ -170,6 +173,7 @@ extern "C" fn record_interrupted(slot: &Slot, word: u32) {
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_untimed(_slot: usize, word: u32, _ticks: u64, _cpu: u32, exit: &mut u64) {
+    left::free(tls::get(), core::ptr::from_ref(exit).addr());
     if word & COUNTED != 0 {
         *exit = 0;
     }
@@ -260,6 +264,7 @@ mod plain {
         let here = 0_u8;
         // All edges come through frames of the same size.
         let stack = core::ptr::from_ref(core::hint::black_box(&here)).addr();
+        super::left::free(super::tls::get(), stack);
         sample::edge(word & !GUESTS_BIT, stack, record)
     }
 

@@ -147,7 +147,7 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     let deeper = calls.deeper.load(Ordering::Relaxed);
     if deeper > 0 {
         calls.deeper.store(deeper - 1, Ordering::Relaxed);
-        if let Some(row) = row_of(calls, word) {
+        if let Some(row) = row_of(calls, word, 0) {
             totals::count_untimed(row);
         }
         return publish(slot, calls, word, stamp);
@@ -174,7 +174,8 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
         false => 0,
     };
     add(&around.inside, ticks + beside);
-    if let Some(row) = row_of(calls, word) {
+    if let Some(row) = row_of(calls, word, ticks) {
+        look_for_nesting(row, calls, at);
         totals::count(row, ticks, frame.inside.load(Ordering::Relaxed));
     }
     if ends_short {
@@ -248,16 +249,32 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let more = || claim::extend_totals(totals);
-    totals::count_untimed(totals::row_of(totals, word >> 4, more));
+    totals::count_untimed(totals::row_of(totals, word >> 4, 0, more));
     compiler_fence(Ordering::SeqCst);
     slot.cpu.store(before, Ordering::Relaxed);
 }
 
 /// The row of the function that `word` leaves.
-fn row_of(calls: &OpenCalls, word: u32) -> Option<&Row> {
+fn row_of(calls: &OpenCalls, word: u32, ticks: u64) -> Option<&Row> {
     let totals = totals::at(calls.totals.load(Ordering::Relaxed))?;
     let more = || claim::extend_totals(totals);
-    Some(totals::row_of(totals, word >> 4, more))
+    Some(totals::row_of(totals, word >> 4, ticks, more))
+}
+
+/// Notes that the function of the frame `at` calls itself. The totals of such a function have times twice, and only the
+/// outermost calls would be right. To know them at each exit costs too much. So this looks when the first call ends, which
+/// is the innermost one of a recursion, and then ever more rarely.
+fn look_for_nesting(row: &Row, calls: &OpenCalls, at: usize) {
+    let (_, counted, _) = totals::calls(row);
+    if counted & counted.wrapping_sub(1) != 0 || row.nests.load(Ordering::Relaxed) != 0 {
+        return;
+    }
+    let word = |frame: &Frame| frame.word.load(Ordering::Relaxed);
+    let own = calls.frames.get(at).map(word);
+    let around = calls.frames.get(1..at).unwrap_or_default();
+    if around.iter().any(|frame| Some(word(frame)) == own) {
+        row.nests.store(1, Ordering::Relaxed);
+    }
 }
 
 /// The index of the innermost open call of the function that `word` leaves.

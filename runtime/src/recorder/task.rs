@@ -191,7 +191,7 @@ fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
-    let rows = ids.map(|id| totals::row_of(totals, id, || claim::extend_totals(totals)));
+    let rows = ids.map(|id| totals::row_of(totals, id, u64::MAX, || claim::extend_totals(totals)));
     // The row of all functions without one can't tell tasks from calls.
     let is_own = |(row, id): (&&Row, &u32)| totals::calls(row).0 == *id;
     let has_rows = rows.iter().zip(&ids).all(is_own);

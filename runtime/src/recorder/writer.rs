@@ -307,6 +307,7 @@ pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
     if super::claim::is_unnoticed_child() {
         return super::claim::record_in_unnoticed_child(Asked::Note(note), stamp.cpu);
     }
+    super::left::free(slot, core::ptr::from_ref(&stamp).addr());
     let before = slot.cpu.load(Ordering::Relaxed);
     if before == BUSY {
         return super::claim::busy(Asked::Note(note), stamp.cpu);

@@ -318,7 +318,9 @@ pub(crate) struct Totals {
     pub(crate) given: AtomicU32,
     /// Not 0 if the index has functions that share the first row, because there was no space.
     pub(crate) share: AtomicU64,
-    unused: [AtomicU64; 14],
+    /// Behind so many rows, all others are for functions whose first call is long. 0: there are none of this kind.
+    pub(crate) reserved: AtomicU64,
+    unused: [AtomicU64; 13],
     /// By a function's id: the number of its row, from 1. 0 = none yet.
     pub(crate) index: [AtomicU32; TOTALS_IDS],
 }
@@ -332,7 +334,8 @@ pub(crate) const LENGTHS: usize = 248;
 pub(crate) struct Row {
     /// The function's id. 0 = all functions without a row of their own.
     pub(crate) function: AtomicU32,
-    unused: AtomicU32,
+    /// Not 0 if a call was met inside of another call of the function.
+    pub(crate) nests: AtomicU32,
     /// Calls that have ended, and whose time is known.
     pub(crate) calls: AtomicU64,
     /// Calls that have ended, and whose time is not known.

@@ -88,6 +88,29 @@ impl OpenCalls {
     }
 }
 
+impl OpenCalls {
+    /// Ends what a cut record began: an announced state is true if its record is published, which the cursor says. For
+    /// the owner.
+    pub(crate) fn settle(&self, cursor: u64) {
+        let publishing = self.publishing.load(Ordering::Relaxed);
+        if publishing == 0 {
+            return;
+        }
+        let next = self.next.load(Ordering::Relaxed);
+        let frame = self.frames.get((next >> 8) as usize);
+        if let Some(frame) = frame.filter(|_| publishing == cursor) {
+            let calls = self.next_calls.load(Ordering::Relaxed);
+            let ticks = self.next_ticks.load(Ordering::Relaxed);
+            // Release: as in `recorder::open_calls`.
+            fence(Ordering::Release);
+            frame.short_calls.store(calls, Ordering::Relaxed);
+            frame.short_ticks.store(ticks, Ordering::Relaxed);
+            self.set_open(self.open().0, depths(next).0);
+        }
+        self.is_so();
+    }
+}
+
 /// The slot's open calls. `None` if each of its calls leaves its records.
 #[inline(always)]
 pub(crate) fn of(slot: &Slot) -> Option<&'static OpenCalls> {

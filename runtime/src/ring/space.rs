@@ -120,10 +120,7 @@ impl Ring {
             Err(libc::EFAULT) => Err(libc::ENOSPC),
             other => other,
         };
-        if given.is_err() && offset == from {
-            // SAFETY: the part is inside our mapping. Nobody uses it, because it has no space.
-            unsafe { sys::memory::forbid(at, length) };
-        }
+        // Without space the part stays accessible, because the dumper may give it space at this moment.
         self.allocated(given, offset, length)
     }
 
@@ -506,20 +503,50 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_file_that_is_closed_leaves_memory_for_the_rest() {
-        let ring = ring("closed", 2);
+    fn a_region_grows_without_a_descriptor() {
+        use std::os::unix::fs::FileExt;
+        let mut ring = ring("touched", 2);
         let slot = ring.claim().expect("a slot");
-        ring.file.expect("a file").close();
-        assert!(ring.extend(slot, 1));
-        assert_eq!(given(slot), 8);
-        let said = ring.shortage_to_say().expect("a shortage");
-        assert_eq!((said.error, said.is_partial), (libc::EBADF, false));
+        let file = ring.file.expect("a file");
+        ring.file = Some(file.closed());
+        for opened in 1..8 {
+            assert!(ring.extend(slot, opened));
+            assert_eq!(u64::from(given(slot)), opened + 1);
+        }
         assert_eq!(ring.shortage_to_say(), None);
-        // All of it can be written.
-        for number in 1..=8 {
-            let place = chunk::place(slot, number);
-            // SAFETY: a chunk of the region, aligned, and nobody else's.
-            unsafe { chunk::at_address::<u64>(place.start).write(number) };
+        let place = chunk::place(slot, 8);
+        // SAFETY: a chunk of the region, aligned, and nobody else's.
+        unsafe { chunk::at_address::<u64>(place.start).write(0x0123_4567_89ab_cdef) };
+        // SAFETY: the test's own descriptor, which lives as long as the process.
+        let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(file.raw()) };
+        let file = std::fs::File::from(file.try_clone_to_owned().expect("a second descriptor"));
+        let mut word = [0; 8];
+        let offset = (place.start as usize - ring.base.addr()) as u64;
+        file.read_exact_at(&mut word, offset).expect("read");
+        assert_eq!(u64::from_le_bytes(word), 0x0123_4567_89ab_cdef);
+    }
+
+    #[test]
+    fn a_kernel_that_touches_no_pages_opens_the_file_for_a_moment() {
+        let mut ring = ring("apart", 2);
+        let slot = ring.claim().expect("a slot");
+        let (file, path) = (ring.file.expect("a file"), ring.path().expect("a path"));
+        let from = ring.offset_of(slot, 1);
+        ring.file = Some(file.closed());
+        assert_eq!(ring.allocate_apart(from, CHUNK), Err(libc::ENOENT));
+        // A name for the file again, and one for another file.
+        let named = |fd: i32| {
+            let from = CString::new(format!("/proc/self/fd/{fd}")).expect("no NUL");
+            let (at, how) = (libc::AT_FDCWD, libc::AT_SYMLINK_FOLLOW);
+            // SAFETY: both paths are NUL-terminated.
+            unsafe { libc::linkat(at, from.as_ptr(), at, path.as_ptr(), how) }
+        };
+        std::fs::write(path.to_str().expect("text"), "of the program").expect("written");
+        assert_eq!(ring.allocate_apart(from, CHUNK), Err(libc::ESTALE));
+        sys::file::unlink(path);
+        if named(file.raw()) == 0 {
+            assert_eq!(ring.allocate_apart(from, CHUNK), Ok(()));
+            sys::file::unlink(path);
         }
     }
 }

@@ -42,6 +42,13 @@ pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
     (1..=used).map(|number| unsafe { row(totals, number) })
 }
 
+/// The first call of a function that gets one of the last rows takes at least so many ticks. Functions share their row if
+/// there are too many, and the time of the program should not be in that row.
+const LONG: u64 = 1 << 16;
+
+/// One row in so many is for functions whose first call is long.
+const RESERVED_SHARE: usize = 4;
+
 /// Whether any call is counted. Async-signal-safe.
 pub(crate) fn has_calls(totals: &Totals) -> bool {
     rows(totals).any(|row| {
@@ -55,13 +62,19 @@ pub(crate) fn may_have_row(function: u32) -> bool {
     (function as usize) < TOTALS_IDS
 }
 
-/// The row of a function, of totals that only the caller writes. `more` gives space to further rows.
+/// The row of a function, of totals that only the caller writes. `ticks`: the time of the call that will be counted.
+/// `more` gives space to further rows.
 #[inline]
-pub(crate) fn row_of(totals: &Totals, function: u32, more: impl FnOnce() -> bool) -> &Row {
+pub(crate) fn row_of(
+    totals: &Totals,
+    function: u32,
+    ticks: u64,
+    more: impl FnOnce() -> bool,
+) -> &Row {
     let place = totals.index.get(function as usize);
     let number = place.map_or(OTHERS, |place| place.load(Ordering::Relaxed));
     let number = match number {
-        0 => new_row(totals, function, more),
+        0 => new_row(totals, function, ticks, more),
         known => known,
     };
     // SAFETY: a number in the index is of a row that has space, and so has the first row.
@@ -77,9 +90,10 @@ pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
 }
 
 #[cold]
-fn new_row(totals: &Totals, function: u32, more: impl FnOnce() -> bool) -> u32 {
+fn new_row(totals: &Totals, function: u32, ticks: u64, more: impl FnOnce() -> bool) -> u32 {
     let rows = totals.rows.load(Ordering::Relaxed);
-    let has_space = rows < totals.given.load(Ordering::Relaxed) || more();
+    let has_space =
+        may_take(totals, rows, ticks) && (rows < totals.given.load(Ordering::Relaxed) || more());
     let Some(place) = totals.index.get(function as usize) else {
         return OTHERS;
     };
@@ -96,6 +110,12 @@ fn new_row(totals: &Totals, function: u32, more: impl FnOnce() -> bool) -> u32 {
     totals.rows.store(rows + 1, Ordering::Release);
     place.store(rows + 1, Ordering::Relaxed);
     rows + 1
+}
+
+/// Whether a function may take the row behind so many rows, if the first call takes so many ticks.
+fn may_take(totals: &Totals, rows: u32, ticks: u64) -> bool {
+    let reserved = totals.reserved.load(Ordering::Relaxed);
+    ticks >= LONG || reserved == 0 || u64::from(rows) < reserved
 }
 
 /// Counts a call that has ended, and took that many ticks. The calls inside took `inside` of them.
@@ -143,6 +163,7 @@ fn sums(row: &Row) -> impl Iterator<Item = &AtomicU64> {
 /// A row as it was at one moment, unless its owner counts faster than this can read.
 pub(crate) struct Copy {
     pub(crate) function: u32,
+    pub(crate) nests: bool,
     pub(crate) calls: u64,
     pub(crate) untimed: u64,
     pub(crate) total: u64,
@@ -157,6 +178,7 @@ const PATIENCE: u32 = if cfg!(loom) { 2 } else { 64 };
 impl Copy {
     pub(crate) const EMPTY: Copy = Copy {
         function: 0,
+        nests: false,
         calls: 0,
         untimed: 0,
         total: 0,
@@ -177,6 +199,7 @@ impl Copy {
                 calls = calls.wrapping_add(*length);
             }
             self.function = row.function.load(Ordering::Relaxed);
+            self.nests = row.nests.load(Ordering::Relaxed) != 0;
             self.untimed = row.untimed.load(Ordering::Relaxed);
             self.total = row.total.load(Ordering::Relaxed);
             self.own = row.own.load(Ordering::Relaxed);
@@ -204,6 +227,9 @@ impl Ring {
         let address = (self.base.addr() + offset) as u64;
         let totals = at(address)?;
         totals.rows.store(OTHERS, Ordering::Relaxed);
+        let rows = self.layout.rows();
+        let reserved = (rows - rows / RESERVED_SHARE) as u64;
+        totals.reserved.store(reserved, Ordering::Relaxed);
         // Release: pairs with the Acquire in `rows`.
         totals.given.store(STEP, Ordering::Release);
         Some(address)
@@ -255,10 +281,12 @@ impl Ring {
             if let Some(place) = totals.index.get(function as usize) {
                 place.store(0, Ordering::Relaxed);
             }
-            let to = ended.map(|ended| self.row_of_ended(ended, function));
             let longest = row.longest.swap(0, Ordering::Relaxed);
+            let nests = row.nests.swap(0, Ordering::Relaxed);
+            let to = ended.map(|ended| self.row_of_ended(ended, function, longest));
             if let Some(to) = to {
                 to.longest.fetch_max(longest, Ordering::Relaxed);
+                to.nests.fetch_max(nests, Ordering::Relaxed);
             }
             for (at, sum) in sums(row).enumerate() {
                 if sum.load(Ordering::Relaxed) == 0 {
@@ -279,14 +307,14 @@ impl Ring {
     }
 
     /// The row of a function among those of ended threads, which several threads may ask for at once.
-    fn row_of_ended<'a>(&self, ended: &'a Totals, function: u32) -> &'a Row {
+    fn row_of_ended<'a>(&self, ended: &'a Totals, function: u32, longest: u64) -> &'a Row {
         let place = ended.index.get(function as usize).filter(|_| function > 0);
         let number = place.map_or(OTHERS, |place| {
             match place.load(Ordering::Acquire) {
                 0 => {}
                 known => return known,
             }
-            let Some(number) = self.new_row_of_ended(ended) else {
+            let Some(number) = self.new_row_of_ended(ended, longest) else {
                 // As in `new_row`. If another thread has found space meanwhile, the function has its row.
                 let place = place.compare_exchange(0, OTHERS, Ordering::AcqRel, Ordering::Acquire);
                 return place.err().unwrap_or(OTHERS);
@@ -307,9 +335,12 @@ impl Ring {
         unsafe { row(ended, number) }
     }
 
-    fn new_row_of_ended(&self, ended: &Totals) -> Option<u32> {
+    fn new_row_of_ended(&self, ended: &Totals, longest: u64) -> Option<u32> {
         loop {
             let rows = ended.rows.load(Ordering::Acquire);
+            if !may_take(ended, rows, longest) {
+                return None;
+            }
             let given = ended.given.load(Ordering::Acquire);
             if rows >= given {
                 let behind = size_of::<Totals>() + (given / STEP) as usize * CHUNK;
@@ -363,7 +394,7 @@ mod tests {
                     asked += 1;
                     false
                 };
-                let row = row_of(totals, function, more);
+                let row = row_of(totals, function, 200, more);
                 let own = if function < STEP { function } else { 0 };
                 assert_eq!(calls(row).0, own, "{function}, round {round}");
                 count(row, 200, 0);
@@ -378,10 +409,38 @@ mod tests {
         );
         ring.end_totals(slot);
         // The next owner has the same space for other functions.
-        let row = row_of(totals, STEP + 5, || false);
+        let row = row_of(totals, STEP + 5, 200, || false);
         assert_eq!(calls(row), (STEP + 5, 0, 0));
         let ended = ring.totals_of_ended().expect("totals");
         let ended: u64 = rows(ended).map(|row| calls(row).1).sum();
         assert_eq!(ended, 3 * u64::from(STEP + 5));
+    }
+
+    #[test]
+    fn last_rows_are_for_long_calls() {
+        let options = Options {
+            buffer: 64 * CHUNK as u64,
+            memory: 80 * CHUNK as u64,
+            full: false,
+            keeps: true,
+            states: false,
+            clock: Kind::Monotonic,
+            template: &[],
+        };
+        let (ring, _) = Ring::create(None, &options).expect("addresses");
+        let slot = ring.claim().expect("a slot");
+        let totals = ring.totals_of(slot).expect("totals");
+        let rows = ring.layout.rows() as u32;
+        let own = |function, ticks| {
+            let row = row_of(totals, function, ticks, || ring.give_rows(totals));
+            calls(row).0
+        };
+        let short = (1..=rows).filter(|&function| own(function, LONG - 1) == function);
+        let short = short.count() as u32;
+        assert_eq!(short + 1, rows - rows / RESERVED_SHARE as u32);
+        assert_eq!(own(rows + 1, LONG - 1), 0);
+        // The first row is that of all others.
+        let long = (rows + 2..3 * rows).filter(|&function| own(function, LONG) == function);
+        assert_eq!(long.count() as u32, rows - 1 - short);
     }
 }

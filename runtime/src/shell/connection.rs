@@ -11,6 +11,7 @@ use fdr_formats::writer::Output;
 
 use crate::api::Failure;
 use crate::messages;
+use crate::sys::process;
 use crate::sys::socket::{self, Socket};
 
 /// The longest wait until a connection is made, for each address of a host name.
@@ -71,7 +72,16 @@ fn prepared() -> io::Result<&'static Socket> {
 /// Makes a connection to the address.
 pub(crate) fn connect(address: &Address) -> io::Result<Socket> {
     match address {
-        Address::Unix(path) => Socket::connect_unix(path).map_err(os),
+        Address::Unix(path) => {
+            let socket = Socket::connect_unix(path).map_err(os)?;
+            match socket.peer_user().map_err(os)? {
+                user if user == process::user() || user == 0 => Ok(socket),
+                // In a folder for all, another user may have made the socket first.
+                user => Err(io::Error::other(format!(
+                    "user {user} made the socket, and nothing is sent to another user"
+                ))),
+            }
+        }
         Address::Stdout => prepared()?.second(),
         Address::Listen(_) => accept().ok_or_else(|| io::Error::other("no client is there")),
         Address::Connect(place) => {

@@ -4,7 +4,7 @@
 //! for new threads, and space for threads that record much. It measures the clock's rate from time to time, and compares
 //! the CPUs' clocks once. It must never stop a thread of the program.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use super::calibrate::Refinement;
@@ -14,31 +14,18 @@ use super::{budget, commands, dumping, handover, install, skew, triggers};
 use crate::api::Failure;
 use crate::dump::schedule;
 use crate::ring::{Ring, Shortage};
-use crate::sys::own_table;
+use crate::sys::own_table::{self, Table};
 use crate::{clock, crash, messages, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins count as
 /// one. Signals during a dump make another one.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// The state of the thread.
-static STATE: AtomicU32 = AtomicU32::new(NONE);
-/// There is no thread.
-const NONE: u32 = 0;
-/// It was made, and takes its descriptor table.
-const BEGINS: u32 = 1;
-/// It does what is handed over, and nothing else.
-const SERVES: u32 = 2;
-/// It does all of its work.
-const RUNS: u32 = 3;
-/// It is to end.
-const ENDS: u32 = 4;
+/// Whether there is such a thread.
+static RUNS: AtomicU32 = AtomicU32::new(0);
 
-/// The kernel's id of the thread.
+/// The kernel's id of the thread, once it runs.
 static TID: AtomicU32 = AtomicU32::new(0);
-
-/// Changes with the state.
-static CHANGED: AtomicU32 = AtomicU32::new(0);
 
 /// The pause between a wish for slots and making them, ns. Without the pause the dumper might take the CPU from
 /// the thread that woke it, in the midst of that thread's first call.
@@ -52,34 +39,22 @@ const SUMS_NS: u64 = 1_000_000_000;
 /// The pause after a try that failed, because there was no space and no memory.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
 
-/// Starts the thread, which only does what is handed over, until [`go_on`]. All signals are blocked in it, so the
-/// program's handlers never run there. `keeps_stdout`: traces go to the program's standard output.
+/// Starts the thread, which shares the descriptor table of the calling thread. All signals are blocked in it, so the
+/// program's handlers never run there.
 ///
 /// # Errors
-/// There is no thread, or it can't have a descriptor table of its own.
-pub(crate) fn start(keeps_stdout: bool) -> Result<(), Failure> {
-    let begins = STATE.compare_exchange(NONE, BEGINS, Ordering::AcqRel, Ordering::Acquire);
-    if begins.is_err() {
+/// There is no thread.
+pub(crate) fn start() -> Result<(), Failure> {
+    if RUNS.swap(1, Ordering::AcqRel) != 0 {
         return Ok(());
     }
-    let why = |error| Failure::new("no thread for the recorder", "", Some(error));
-    own_table::look_for_valgrind();
-    // What the thread says of its descriptor table: 0 = it has one, or an errno.
-    static ANSWER: AtomicI32 = AtomicI32::new(0);
+    TID.store(0, Ordering::Relaxed);
+    let table = Table::mine();
     let spawned = sys::signal::with_all_blocked(|programs| {
         let body = move || {
             let _life = Life;
             TID.store(sys::thread::tid(), Ordering::Relaxed);
-            let taken = own_table::take_own_table(keeps_stdout).and_then(|()| {
-                let is_noted = own_table::note_own_table();
-                is_noted.then_some(()).ok_or(libc::EAGAIN)
-            });
-            if let Err(errno) = taken {
-                ANSWER.store(errno, Ordering::Relaxed);
-                return;
-            }
-            set_state(SERVES);
-            if serve() {
+            if table.share() {
                 let looks = run();
                 // With a dump as at any exit.
                 dumping::at_exit();
@@ -89,20 +64,16 @@ pub(crate) fn start(keeps_stdout: bool) -> Result<(), Failure> {
         sys::thread::spawn(last_thread::DUMPER, 512 * 1024, Box::new(body))
     });
     if let Err(error) = spawned {
-        set_state(NONE);
-        return Err(why(error));
+        RUNS.store(0, Ordering::Release);
+        return Err(no_thread(error));
     }
-    loop {
-        let seen = CHANGED.load(Ordering::Acquire);
-        match STATE.load(Ordering::Acquire) {
-            BEGINS => sys::thread::wait(&CHANGED, seen, None),
-            NONE => {
-                let errno = ANSWER.load(Ordering::Relaxed);
-                return Err(why(std::io::Error::from_raw_os_error(errno)));
-            }
-            _ => return Ok(()),
-        }
-    }
+    Ok(())
+}
+
+/// Why nothing is recorded: without a thread of its own the recorder would have to open its files beside the program's.
+pub(crate) fn no_thread(error: std::io::Error) -> Failure {
+    let remedy = "see whether a limit or a filter of system calls forbids it";
+    Failure::new("no thread for the recorder", remedy, Some(error))
 }
 
 /// On drop, says that the thread has ended, also after a panic.
@@ -111,57 +82,23 @@ struct Life;
 impl Drop for Life {
     fn drop(&mut self) {
         own_table::forget_own_table(sys::thread::tid());
-        set_state(NONE);
-    }
-}
-
-fn set_state(state: u32) {
-    STATE.store(state, Ordering::Release);
-    sys::thread::wake(&CHANGED);
-}
-
-/// The recorder is up, and the thread begins all of its work.
-pub(crate) fn go_on() {
-    let goes = STATE.compare_exchange(SERVES, RUNS, Ordering::AcqRel, Ordering::Relaxed);
-    if goes.is_ok() {
-        sys::thread::wake_dumper();
-    }
-}
-
-/// The recorder did not come up. A thread that has not begun its work ends.
-pub(crate) fn give_up() {
-    let ends = STATE.compare_exchange(SERVES, ENDS, Ordering::AcqRel, Ordering::Relaxed);
-    if ends.is_ok() {
-        sys::thread::wake_dumper();
+        RUNS.store(0, Ordering::Release);
     }
 }
 
 /// Whether the thread does what is handed over.
 pub(crate) fn is_running() -> bool {
-    matches!(STATE.load(Ordering::Acquire), SERVES | RUNS)
+    RUNS.load(Ordering::Acquire) != 0
 }
 
-/// The same, and whether it still exists. The kernel may have ended it, because of a filter of system calls.
+/// The same, and whether the kernel still has it. A filter of system calls may have ended it.
 pub(crate) fn is_alive() -> bool {
-    is_running() && exists()
+    is_running() && (TID.load(Ordering::Relaxed) == 0 || exists())
 }
 
-/// Whether the kernel still has the thread.
+/// Whether the kernel has the thread.
 pub(crate) fn exists() -> bool {
     sys::thread::exists(TID.load(Ordering::Relaxed))
-}
-
-/// Does what is handed over, until the recorder is up. False: it does not come up.
-fn serve() -> bool {
-    loop {
-        let seen = sys::thread::DUMPER_WAKE.0.load(Ordering::Acquire);
-        handover::carry_out();
-        match STATE.load(Ordering::Acquire) {
-            SERVES => sys::thread::wait_for_work(seen, None, None),
-            RUNS => return true,
-            _ => return false,
-        }
-    }
 }
 
 /// Does the work of the dumper until the program's last thread is gone.
@@ -303,7 +240,7 @@ pub(crate) extern "C" fn on_signal(
     let errno = sys::errno();
     // A child that no fork hook ran in must first find out that it has no dumper.
     sys::process::notice_child();
-    if STATE.load(Ordering::Acquire) != RUNS {
+    if !is_running() {
         // In the child of a fork no dumper exists, so the handler writes the trace.
         crash::write_now("signal");
     } else {
@@ -317,5 +254,5 @@ pub(crate) extern "C" fn on_signal(
 /// Called in the child of a fork, which has no dumper. Requests for dumps are the parent's. Async-signal-safe.
 pub(crate) fn forget() {
     ASKED.store(0, Ordering::Relaxed);
-    STATE.store(NONE, Ordering::Release);
+    RUNS.store(0, Ordering::Release);
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Mutex;
 
 use super::sites::{self, Table, table};
-use super::{control, made};
+use super::{control, made, panics};
 use crate::api::{Error, Failure};
 use crate::recorder::{self, process_ring};
 use crate::site::CallSite;
@@ -48,6 +48,7 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
     }
     // The host finds the copy's own unit by itself.
     unit::made().for_each(|unit| (host.attach)(unit));
+    panics::watch(false);
     made::recorder_is_up();
     true
 }

@@ -5,15 +5,17 @@ use fdr_formats::identity::{Identity, Part};
 
 use super::config::Settings;
 use crate::site::unit::UNIT;
-use crate::sys::file;
+use crate::sys::{file, notes};
 
-/// Host, boot, build, version and tags of this process. `build_id` is the executable's. Not async-signal-safe.
-pub(crate) fn gather(settings: &Settings, build_id: &[u8]) -> Identity {
+/// Host, boot, build, version and tags of this process. Not async-signal-safe.
+// Out of line, because this runs on the stack of the program.
+#[inline(never)]
+pub(crate) fn gather(settings: &Settings) -> Identity {
     let kernel = |path: &str| file::kernel_text(path).unwrap_or_default();
     let host = kernel("/proc/sys/kernel/hostname");
     let boot = kernel("/proc/sys/kernel/random/boot_id");
     let mut build = String::new();
-    for byte in build_id {
+    for byte in notes::build_id().unwrap_or_default() {
         build += &format!("{byte:02x}");
     }
     let own = || UNIT.sites().iter().find_map(|site| site.program_version());

@@ -3,7 +3,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::ffi::{CStr, CString, OsString};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
@@ -37,7 +39,6 @@ use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
 use crate::sys::lock::{Lasting, Lock};
-use crate::sys::notes;
 
 /// The state that does not change once the recorder is up.
 pub(crate) struct State {
@@ -154,11 +155,22 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
         return Ok(());
     }
     // If a handler forked meanwhile, the child would go on with objects of its parent.
-    let up = sys::signal::undisturbed(|| bring_up(config));
-    if up.is_err() {
-        dumper::give_up();
-    }
-    up?;
+    let known = STATE.get().map(|state| &state.config);
+    let address = known.or(config.as_ref()).and_then(|of| of.address.as_ref());
+    let keeps_stdout = address.is_some_and(stream::is_stdout) && !sys::process::is_fork_child();
+    let thread = sys::thread::tid();
+    sys::own_table::look_for_valgrind();
+    let bring_up = || catch_unwind(AssertUnwindSafe(|| bring_up(config, thread)));
+    // The ring and the threads come up beside the program's files. This thread waits, and only the descriptors of the two
+    // differ: a new thread could wait for the loader's lock, which this one may have.
+    let up = sys::signal::undisturbed(|| {
+        // If a handler forked meanwhile, the child would go on with objects of its parent.
+        sys::own_table::with_own_table_and(keeps_stdout, bring_up)
+    });
+    messages::print_left();
+    let up = up.map_err(|errno| dumper::no_thread(io::Error::from_raw_os_error(errno)))?;
+    up.unwrap_or_else(|_| Err("the recorder did not come up".into()))?;
+    last_thread::watch_main();
     UP.store(true, Ordering::Relaxed);
     Ok(())
 }
@@ -166,12 +178,10 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
 /// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
-fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
+/// `thread` is the one for which this is done: the calling thread stands in for it.
+fn bring_up(config: Option<Settings>, thread: u32) -> Result<(), Failure> {
     // This comes first, because a fork must not divide the steps below.
     fork::watch();
-    let known = STATE.get().map(|state| &state.config);
-    let address = known.or(config.as_ref()).and_then(|of| of.address.as_ref());
-    dumper::start(address.is_some_and(stream::is_stdout) && !sys::process::is_fork_child())?;
     if let (None, Some(config)) = (STATE.get(), config) {
         if let Some(folder) = config.output.missing_folder() {
             return Err(Failure::new(
@@ -188,13 +198,7 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
         if let Some(note) = &config.format_note {
             messages::warn(format_args!("{note}"));
         }
-        // The loader's lock may be taken, so this is not handed over.
-        let build_id = notes::build_id().unwrap_or_default();
-        let look = || {
-            let identity = identity::gather(&config, build_id);
-            (clock::choose(config.clock), identity)
-        };
-        let (chosen, identity) = hand_over(look)?;
+        let chosen = clock::choose(config.clock);
         if let Some(note) = &chosen.note {
             messages::warn(format_args!("{note}"));
         }
@@ -210,6 +214,7 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
             recorder::sample::set(config.sample);
             table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
         }
+        let identity = identity::gather(&config);
         let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
         if !sys::thread::watch_ends(last_thread::on_thread_end) {
             messages::info(format_args!(
@@ -239,17 +244,11 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
         return Err("the recorder is not up".into());
     };
     if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
-        hand_over(|| connection::prepare(address))??;
+        connection::prepare(address)?;
     }
     match process_ring::ring_or_make() {
         Some(ring) => table().publish(ring),
-        None => {
-            if state.config.sched {
-                schedule::look_at_modules();
-            }
-            let thread = sys::thread::tid();
-            hand_over(|| new_ring(state, thread))??;
-        }
+        None => new_ring(state, thread)?,
     }
     let found = {
         // The loader's lock is taken inside ours. A fork would leave the loader's lock locked in the child.
@@ -275,16 +274,14 @@ fn bring_up(config: Option<Settings>) -> Result<(), Failure> {
     if let Some(signal) = state.config.signal.filter(fails) {
         messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
-    panics::watch();
-    last_thread::watch_main();
-    dumper::go_on();
+    panics::watch(true);
+    dumper::start()?;
     // A child of a fork has no stream, because its parent has it.
     if state.config.mode == Mode::Stream
         && !sys::process::is_fork_child()
         && !state.output().is_null()
     {
-        // The thread shares the descriptor table of its maker.
-        hand_over(stream::start)?;
+        stream::start();
     }
     messages::info(format_args!(
         "recording with {}, {} KiB per thread",
@@ -325,6 +322,8 @@ fn prepare_for_crashes(state: &State) {
 }
 
 /// Makes the ring and publishes it. `thread` is the one that brings the recorder up.
+// Out of line, because all of this runs on the stack of the program.
+#[inline(never)]
 fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
     let config = &state.config;
     let template = ring_template(state);
@@ -334,6 +333,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
     let path = match template {
         [] => None,
         template => {
+            // It is on the heap, because the program's stack may be small.
             let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
                 .leak()
                 .try_into()
@@ -404,6 +404,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
 }
 
 /// Begins to record when a thread, and those that it makes, run and wait. Says if that can't be had.
+#[inline(never)]
 fn record_states(ring: &Ring, thread: u32) {
     let (how, error) = match schedule::begin(ring, thread) {
         Some(schedule::Source::Switches) => return,

@@ -1,5 +1,5 @@
 //! An event for each panic, and a dump with its thread, place and message as the reason. It must never change what the
-//! program's own hook does. The reason must have a limited length.
+//! program's own hook does, but for panics that would not be without the recorder. The reason must have a limited length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::PanicHookInfo;
@@ -18,22 +18,58 @@ const LONGEST_MESSAGE: usize = 400;
 const LONGEST_PATH: usize = 200;
 
 /// Has every panic recorded, before the program's own hook runs. With `FDR_PANIC=1` it is dumped afterwards. Otherwise
-/// the trigger `panic` says whether it is.
-pub(crate) fn watch() {
+/// the trigger `panic` says whether it is. In a guest, whose host may have the same hook, only the panics of values that
+/// are printed are kept from the hook.
+pub(crate) fn watch(is_host: bool) {
     static DONE: AtomicBool = AtomicBool::new(false);
+    // A thread that panics may not change the hook.
     if std::thread::panicking() || DONE.swap(true, Ordering::Relaxed) {
         return;
     }
-    let previous = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |panic| {
+    Hook::install(is_host);
+}
+
+/// The recorder's hook around the program's.
+struct Hook {
+    previous: Box<dyn Fn(&PanicHookInfo<'_>) + Send + Sync>,
+    is_host: bool,
+}
+
+impl Hook {
+    /// Puts it around the present hook.
+    fn install(is_host: bool) {
+        let hook = Hook {
+            previous: std::panic::take_hook(),
+            is_host,
+        };
+        std::panic::set_hook(Box::new(move |panic| hook.run(panic)));
+    }
+
+    fn run(&self, panic: &PanicHookInfo<'_>) {
+        // Without the recorder the value would not be printed.
+        if events::is_printing() {
+            return;
+        }
+        if !self.is_host {
+            return (self.previous)(panic);
+        }
         record(panic);
-        previous(panic);
+        (self.previous)(panic);
         let always = install::state().is_some_and(|state| state.config.panic);
         match always {
             true => dump(&in_words(panic)),
             false => triggers::take_panic(|| in_words(panic)),
         }
-    }));
+    }
+}
+
+impl Drop for Hook {
+    /// The program has set another hook in its place.
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            Hook::install(self.is_host);
+        }
+    }
 }
 
 /// Leaves an event `panic` with the message and the place in the trace, if recording is on.
@@ -58,6 +94,7 @@ fn record(panic: &PanicHookInfo<'_>) {
         return;
     }
     let place = panic.location().map_or("", |place| place.file());
+    let place = text::path_in_crate(place);
     let line = panic.location().map_or(0, |place| place.line());
     events::write(
         event,
@@ -102,7 +139,7 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     );
     if let Some(place) = panic.location() {
         // The end of a path says more than its beginning.
-        let file = place.file();
+        let file = text::path_in_crate(place.file());
         let shown = text::last(file, LONGEST_PATH);
         let cut = if shown.len() < file.len() { "…" } else { "" };
         line += &format!(" at {cut}{shown}:{}:{}", place.line(), place.column());

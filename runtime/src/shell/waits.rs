@@ -1,6 +1,8 @@
 //! Names of what threads wait for, which a program makes as it runs. A thread that is about to wait asks for the id of
 //! a name. So this must never wait for the table of sites, whose holder may be about to wait, too.
 
+use fdr_formats::text;
+
 use super::sites::try_table;
 use crate::recorder::wait;
 
@@ -16,7 +18,10 @@ fn id_of(name: &'static str, of: &'static str, file: &'static str, line: u32) ->
     for _ in 0..TRIES {
         if let Some(mut table) = try_table() {
             let name = match name {
-                "" => format!("{} ({file}:{line})", without_paths(of)),
+                "" => {
+                    let file = text::path_in_crate(file);
+                    format!("{} ({file}:{line})", without_paths(of))
+                }
                 name => name.to_owned(),
             };
             return table.id_of_name(name, file, line);

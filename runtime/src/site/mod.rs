@@ -8,6 +8,8 @@ pub(crate) mod wait;
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use fdr_formats::text;
+
 /// What a [`CallSite`] stands for.
 #[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +52,7 @@ pub struct CallSite {
     /// Returns the name of a type that the expansion declares inside the function. This name is the compiler's
     /// full path.
     path: fn() -> &'static str,
-    /// The source file, in the compiler's words.
+    /// The source file, in the compiler's words, but relative to its crate.
     file: &'static str,
     /// Whether its records have no times of their own.
     untimed: bool,
@@ -82,7 +84,7 @@ impl CallSite {
             name: None,
             version: None,
             path: core::any::type_name::<Here>,
-            file,
+            file: text::path_in_crate(file),
             untimed: false,
             auto: false,
             what: What::Calls,

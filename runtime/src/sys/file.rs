@@ -1,20 +1,21 @@
 //! Files: making the ring file, giving it space, and writing a line to stderr. A descriptor of this file is valid only in
-//! the thread that opened it, because that thread has a descriptor table of its own (`own_table`).
+//! threads that share the descriptor table of the thread that opened it (`own_table`).
 
 use core::ffi::CStr;
 use core::sync::atomic::AtomicU8;
 use std::fs::File;
 use std::io::Read;
+use std::os::fd::AsRawFd;
 
-use super::own_table;
+use super::own_table::{self, Table};
 
-/// An open file in the descriptor table of one thread of ours. It is not closed on drop, because the ring's file stays
-/// open as long as that thread lives.
+/// An open file in a descriptor table of ours. It is not closed on drop, because the ring's file stays open as long as
+/// the dumper lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     fd: i32,
-    /// The thread. 0 = the file is closed, and only its identity is left.
-    thread: u32,
+    /// The table in which it is open. [`Table::NONE`]: the file is closed, and only its identity is left.
+    table: Table,
     device: u64,
     inode: u64,
 }
@@ -94,10 +95,10 @@ impl Descriptor {
             super::raw::close(fd);
             return Err(error);
         };
-        let thread = super::raw::thread();
+        let table = Table::mine();
         Ok(Descriptor {
             fd,
-            thread,
+            table,
             device,
             inode,
         })
@@ -119,14 +120,14 @@ impl Descriptor {
 
     /// Whether the calling thread has the file open. Async-signal-safe.
     pub(crate) fn is_mine(&self) -> bool {
-        self.thread != 0 && self.thread == super::raw::thread()
+        self.table != Table::NONE && self.table == Table::mine()
     }
 
-    /// The file without its descriptor, which ends with the thread that has it.
+    /// The file without its descriptor, which ends with the table that has it.
     pub(crate) fn closed(self) -> Descriptor {
         Descriptor {
             fd: -1,
-            thread: 0,
+            table: Table::NONE,
             ..self
         }
     }
@@ -141,9 +142,7 @@ impl Descriptor {
         /// Another process may test the lock for a moment.
         const TRIES: u32 = 100;
         for _ in 0..TRIES {
-            // SAFETY: this is a plain system call on our descriptor, and it does not wait.
-            let result = unsafe { libc::flock(self.fd, libc::LOCK_EX | libc::LOCK_NB) };
-            if result == 0 || super::errno() != libc::EWOULDBLOCK {
+            if super::raw::lock(self.fd) != Err(libc::EWOULDBLOCK) {
                 return;
             }
             super::thread::give_way();
@@ -259,6 +258,11 @@ impl Descriptor {
     pub(crate) fn close(self) {
         super::raw::close(self.fd);
     }
+}
+
+/// Locks a file for as long as it is open. False: another process has the lock, or the file system has no locks.
+pub(crate) fn lock(file: &File) -> bool {
+    super::raw::lock(file.as_raw_fd()).is_ok()
 }
 
 /// The process's limit on the size of files, in bytes.

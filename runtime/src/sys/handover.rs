@@ -92,10 +92,10 @@ impl Handover {
             return;
         }
         // SAFETY: the thread that stored it waits until the work is done, and uses only the word meanwhile.
-        let body = unsafe { &mut *(&raw mut (*work).body) };
+        let body = unsafe { &mut (*work).body };
         let _ = catch_unwind(AssertUnwindSafe(body));
         // SAFETY: as above. The waiting thread goes on only after this.
-        let is_done = unsafe { &*(&raw const (*work).is_done) };
+        let is_done = unsafe { &(*work).is_done };
         is_done.store(1, Ordering::Release);
         thread::wake(&self.done);
     }

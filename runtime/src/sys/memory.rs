@@ -224,12 +224,3 @@ pub(crate) fn populate(at: *mut u8, length: usize) -> Result<(), i32> {
         }
     }
 }
-
-/// Makes a part of a mapping inaccessible. It keeps its contents. Async-signal-safe.
-///
-/// # Safety
-/// `at .. at + length` lies in a mapping of ours, and nobody uses that part.
-pub(crate) unsafe fn forbid(at: *mut u8, length: usize) {
-    // SAFETY: as the caller vouches.
-    unsafe { libc::mprotect(at.cast(), length, libc::PROT_NONE) };
-}

@@ -33,7 +33,8 @@ pub(crate) fn all() -> Vec<Module> {
         unsafe { notes::of_object(headers, info.dlpi_addr as usize, &mut list) };
         let build = notes::build_id_in(&list).unwrap_or_default().to_vec();
         let path = match name.to_bytes() {
-            b"" => own_path(),
+            // The executable: by glibc, and by musl in a static program.
+            b"" | b"/proc/self/exe" => own_path(),
             path => String::from_utf8_lossy(path).into_owned(),
         };
         if let Some((start, end)) = code(headers) {

@@ -48,13 +48,36 @@ pub(crate) fn build_id() -> Option<&'static [u8]> {
     // SAFETY: the kernel says where the executable's program headers are, and it has mapped them.
     let headers: &[libc::Elf64_Phdr] =
         unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(at), count) };
-    let own = headers.iter().find(|header| header.p_type == libc::PT_PHDR);
-    // An executable without that header lies where it was linked.
-    let address = own.map_or(0, |own| at.wrapping_sub(own.p_vaddr as usize));
+    let address = load_bias(headers)?;
     let mut notes = Vec::new();
     // SAFETY: the executable is loaded at that address.
     unsafe { of_object(headers, address, &mut notes) };
     build_id_in(&notes)
+}
+
+/// By how much the addresses of the executable differ from those in its file. Its program headers are given as they lie
+/// in memory.
+///
+/// Most linkers say where these headers should lie (PT_PHDR). GNU ld says so only in programs that need a loader. In
+/// others the ELF header is in the same page, and the file's first segment says where that page should lie.
+fn load_bias(headers: &[libc::Elf64_Phdr]) -> Option<usize> {
+    let at = headers.as_ptr().expose_provenance();
+    if let Some(own) = headers.iter().find(|header| header.p_type == libc::PT_PHDR) {
+        return Some(at.wrapping_sub(own.p_vaddr as usize));
+    }
+    /// No page is smaller, so all of this size around the program headers is mapped.
+    const PAGE: usize = 4096;
+    let page = at & !(PAGE - 1);
+    if at - page < size_of::<libc::Elf64_Ehdr>() {
+        return None;
+    }
+    // SAFETY: the structure ends before the program headers, in a page that is mapped. Any bytes are valid for it.
+    let file: &libc::Elf64_Ehdr = unsafe { &*core::ptr::with_exposed_provenance(page) };
+    let is_file = file.e_ident.starts_with(b"\x7FELF") && file.e_phoff == (at - page) as u64;
+    let first = headers
+        .iter()
+        .find(|header| header.p_type == libc::PT_LOAD && header.p_offset == 0)?;
+    is_file.then(|| page.wrapping_sub(first.p_vaddr as usize))
 }
 
 /// The build id among the notes of an object.

@@ -4,46 +4,105 @@
 //! ([`with_own_table`]). Such a table has nothing of the program, so no pipe, socket or lock stays open because of the
 //! recorder.
 //!
+//! A descriptor is valid in one table alone. So whoever keeps one keeps the number of the table, too.
+//!
 //! Sources: close_range(2), unshare(2), clone(2).
 
-use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::raw;
 
-/// The threads that live with tables of the recorder: dumper, stream, and one for each call of [`with_own_table`] that
-/// is under way. 0 = a free place.
-static THREADS: [AtomicU32; 64] = [const { AtomicU32::new(0) }; 64];
+/// The threads that have tables of the recorder.
+static THREADS: [Known; 64] = [const {
+    Known {
+        thread: AtomicU64::new(0),
+        stands_in_for: AtomicU32::new(0),
+    }
+}; 64];
+
+/// A thread that has such a table.
+struct Known {
+    /// Thread << 32 | table. 0 = this place is free.
+    thread: AtomicU64,
+    /// The thread that waits for it, if it lives for one call.
+    stands_in_for: AtomicU32,
+}
+
+/// The number of the last table.
+static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Whether the process runs in valgrind, which ends a program that makes a thread without its library.
 static IN_VALGRIND: AtomicBool = AtomicBool::new(false);
 
-/// Whether the calling thread has a descriptor table of the recorder. Async-signal-safe.
-pub(crate) fn has_own_table() -> bool {
-    let me = raw::thread();
-    THREADS.iter().any(|of| of.load(Ordering::Relaxed) == me)
+/// The number of a descriptor table of the recorder. 0 = none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Table(u32);
+
+impl Table {
+    pub(crate) const NONE: Table = Table(0);
+
+    /// The table of the calling thread. Async-signal-safe.
+    pub(crate) fn mine() -> Table {
+        let known = Known::of(raw::thread());
+        Table(known.map_or(0, |known| known.thread.load(Ordering::Relaxed) as u32))
+    }
+
+    /// Notes that the calling thread shares this table. False if there is no place to note it. Async-signal-safe.
+    pub(crate) fn share(self) -> bool {
+        self.note(0)
+    }
+
+    /// A new number, for the calling thread, which stands in for another one.
+    fn note_new(stands_in_for: u32) -> bool {
+        Table(LAST.fetch_add(1, Ordering::Relaxed) + 1).note(stands_in_for)
+    }
+
+    fn note(self, stands_in_for: u32) -> bool {
+        let me = u64::from(raw::thread()) << 32 | u64::from(self.0);
+        THREADS.iter().any(|known| {
+            let free = known
+                .thread
+                .compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed)
+                .is_ok();
+            if free {
+                known.stands_in_for.store(stands_in_for, Ordering::Relaxed);
+            }
+            free
+        })
+    }
 }
 
-/// The calling thread shares such a table, or has taken one. False if there is no place to note it. Async-signal-safe.
-pub(crate) fn note_own_table() -> bool {
+impl Known {
+    fn of(thread: u32) -> Option<&'static Known> {
+        let is_its = |known: &&Known| known.thread.load(Ordering::Relaxed) >> 32 == thread.into();
+        THREADS.iter().find(is_its)
+    }
+}
+
+/// The kernel's id of the calling thread. A thread that stands in for another one, in [`with_own_table`], has the id of
+/// that one. Async-signal-safe.
+pub(crate) fn original_thread() -> u32 {
     let me = raw::thread();
-    let take = |of: &AtomicU32| {
-        of.compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
-    };
-    has_own_table() || THREADS.iter().any(take)
+    let original = Known::of(me).map(|known| known.stands_in_for.load(Ordering::Relaxed));
+    original.filter(|&original| original != 0).unwrap_or(me)
+}
+
+/// Whether the calling thread has a descriptor table of the recorder. Async-signal-safe.
+pub(crate) fn has_own_table() -> bool {
+    Table::mine() != Table::NONE
 }
 
 /// The thread with that id has ended, or is about to. Async-signal-safe.
 pub(crate) fn forget_own_table(thread: u32) {
-    for of in &THREADS {
-        let _ = of.compare_exchange(thread, 0, Ordering::Relaxed, Ordering::Relaxed);
+    if let Some(known) = Known::of(thread) {
+        known.thread.store(0, Ordering::Relaxed);
     }
 }
 
 /// Called in the child of a fork, which has none of these threads. Async-signal-safe.
 pub(crate) fn in_child() {
-    for of in &THREADS {
-        of.store(0, Ordering::Relaxed);
+    for known in &THREADS {
+        known.thread.store(0, Ordering::Relaxed);
     }
 }
 
@@ -59,7 +118,7 @@ pub(crate) fn look_for_valgrind() {
 ///
 /// # Errors
 /// errno: the thread still shares the table of the program.
-pub(crate) fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
+fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
     let first = match keeps_stdout {
         true => libc::STDOUT_FILENO as u32 + 1,
         false => 0,
@@ -83,28 +142,51 @@ pub(crate) fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
 }
 
 /// Runs `body` in a thread that has a descriptor table of its own, and lives for this call. The calling thread waits, so
-/// the two use one stack and one thread storage in turn. Signals but faults are held back. A thread that has such a
-/// table runs `body` itself. Async-signal-safe, if `body` is. It touches no thread storage.
+/// the two use one stack and one thread storage in turn. Threads that `body` makes share the table, and it lives as long
+/// as they do. Signals but faults are held back. A thread that has such a table runs `body` itself. Async-signal-safe, if
+/// `body` is. It touches no thread storage.
+///
+/// In valgrind, `body` runs in the calling thread, beside the program's files.
 ///
 /// # Errors
 /// errno: `body` did not run. ECANCELED: it did not come to its end, because the kernel ended the thread.
 pub(crate) fn with_own_table<T>(body: impl FnOnce() -> T) -> Result<T, i32> {
+    with_own_table_and(false, body)
+}
+
+/// The same. `keeps_stdout`: the standard output stays the program's.
+///
+/// # Errors
+/// As above.
+pub(crate) fn with_own_table_and<T>(
+    keeps_stdout: bool,
+    body: impl FnOnce() -> T,
+) -> Result<T, i32> {
     if has_own_table() {
         return Ok(body());
     }
-    let mut body = Some(body);
-    let mut outcome = Err(libc::ECANCELED);
-    run_in_thread(&mut || {
-        let ready = take_own_table(false).and_then(|()| match note_own_table() {
+    let (mut body, mut outcome) = (Some(body), Err(libc::ECANCELED));
+    let original = raw::thread();
+    let in_valgrind = IN_VALGRIND.load(Ordering::Relaxed);
+    let mut run = || {
+        // A fault from here on is known as that of the thread that waits.
+        let noted = Table::note_new(original).then_some(()).ok_or(libc::EAGAIN);
+        let taken = noted.and_then(|()| match in_valgrind {
             true => Ok(()),
-            false => Err(libc::EAGAIN),
+            false => take_own_table(keeps_stdout),
         });
-        match (ready, body.take()) {
+        match (taken, body.take()) {
             (Ok(()), Some(body)) => outcome = Ok(body()),
             (Err(error), _) => outcome = Err(error),
             (Ok(()), None) => {}
         }
-    })?;
+    };
+    if in_valgrind {
+        run();
+        forget_own_table(original);
+    } else {
+        run_in_thread(&mut run)?;
+    }
     outcome
 }
 
@@ -114,9 +196,6 @@ fn run_in_thread(mut call: &mut dyn FnMut()) -> Result<(), i32> {
         // SAFETY: `run_in_thread` passes its own variable, and waits for this thread.
         let call = unsafe { &mut *call.cast::<&mut dyn FnMut()>() };
         call();
-    }
-    if IN_VALGRIND.load(Ordering::Relaxed) {
-        return Err(libc::ENOSYS);
     }
     let old = raw::mask(libc::SIG_BLOCK, raw::ALL_BUT_FAULTS);
     // SAFETY: `begin` has the right type and gets what it expects. It does not unwind: a panic in it aborts.
@@ -172,8 +251,7 @@ mod tests {
         let [reader, writer] = ends;
         let read = with_own_table(|| {
             // SAFETY: the program's own number, closed in the program's table while this thread lives.
-            let closed = unsafe { libc::close(writer) };
-            closed
+            unsafe { libc::close(writer) }
         });
         assert_eq!(read, Ok(-1), "it is not in this table");
         // SAFETY: as above.

@@ -117,6 +117,13 @@ pub(crate) fn identity(fd: i32) -> Result<(u32, u32, u64)> {
     Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
 }
 
+/// Locks a file for as long as it is open or mapped. It does not wait.
+pub(crate) fn lock(fd: i32) -> Result<()> {
+    let how = (libc::LOCK_EX | libc::LOCK_NB) as usize;
+    // SAFETY: the arguments are numbers.
+    check(unsafe { call(libc::SYS_flock, [fd as usize, how, 0, 0, 0, 0]) }).map(|_| ())
+}
+
 /// Writes to a file at an offset. Returns how many bytes were taken.
 pub(crate) fn write_at(fd: i32, bytes: &[u8], offset: u64) -> Result<usize> {
     let [fd, start, count] = [fd as usize, bytes.as_ptr() as usize, bytes.len()];
@@ -462,6 +469,14 @@ pub(crate) fn exit(status: i32) -> ! {
         // SAFETY: the call does not return.
         unsafe { call(libc::SYS_exit_group, [status as usize, 0, 0, 0, 0, 0]) };
     }
+}
+
+/// Whether the word at that address can be read. The kernel reads the set of signals there, and refuses what to do with it.
+pub(crate) fn can_read(address: usize) -> bool {
+    const NO_WAY: usize = 0xFFFF;
+    // SAFETY: the kernel reads one word, or says that it can't. It changes nothing.
+    let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_WAY, address, 0, 8, 0, 0]) };
+    answer == -(libc::EINVAL as isize)
 }
 
 /// Sets the calling thread's alternate stack. Returns the former one.

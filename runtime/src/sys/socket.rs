@@ -82,6 +82,23 @@ impl Socket {
         }
     }
 
+    /// The user who listened at the other end of a connection to a path.
+    ///
+    /// # Errors
+    /// errno.
+    pub(crate) fn peer_user(&self) -> Result<u32, i32> {
+        // SAFETY: all zeros is a valid `ucred`.
+        let mut peer: libc::ucred = unsafe { zeroed() };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        let place = (&raw mut peer).cast();
+        let (level, name) = (libc::SOL_SOCKET, libc::SO_PEERCRED);
+        // SAFETY: the place is valid for writing its length.
+        match unsafe { libc::getsockopt(self.raw(), level, name, place, &raw mut length) } {
+            0 => Ok(peer.uid),
+            _ => Err(errno()),
+        }
+    }
+
     /// The program's standard output, which the calling thread kept when it took its own descriptor table.
     ///
     /// # Errors

@@ -94,6 +94,79 @@ impl Stack {
     }
 }
 
+/// No page is smaller.
+const PAGE: usize = 4096;
+
+/// How many pages of a stack are searched at most.
+const MOST_PAGES: usize = 4096;
+
+/// Whether a signal handler may be running on the stack at or above the address `from`: the kernel's frame of a handler
+/// is there, or this is not the thread's own stack. Async-signal-safe. Changes errno.
+pub(crate) fn may_have_handler(from: usize) -> bool {
+    // SAFETY: the function takes a number and touches no memory of ours.
+    let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
+    // The C library puts the storage of a thread at the upper end of its stack, the kernel these bytes above the first
+    // thread's.
+    let is_end = |page: usize| {
+        [thread_pointer(), random]
+            .iter()
+            .any(|&end| end > from && (page..page + PAGE).contains(&end))
+    };
+    let mut words = [0; 3];
+    let mut at = from.next_multiple_of(8);
+    for _ in 0..MOST_PAGES {
+        let page = at / PAGE * PAGE;
+        if !raw::can_read(page) {
+            return true;
+        }
+        if is_end(page) {
+            return false;
+        }
+        while at < page + PAGE {
+            // SAFETY: an aligned word of a page that can be read. It lies in a stack of the calling thread, as far as
+            // pages follow each other.
+            let word: u64 =
+                unsafe { core::ptr::with_exposed_provenance::<u64>(at).read_volatile() };
+            if is_in_frame(at, words, word) {
+                return true;
+            }
+            words = [words[1], words[2], word];
+            at += 8;
+        }
+    }
+    true
+}
+
+/// Whether the word `last` at that address, behind three others, is one that a signal's frame has.
+fn is_in_frame(at: usize, [stack, code, flags]: [u64; 3], last: u64) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        // The head of the vector registers. Source: Linux, asm/sigcontext.h.
+        return last == 0x0000_0210_4650_8001;
+    }
+    // The stack pointer, instruction pointer and flags of the interrupted code, and its segments: those of 64-bit code.
+    // Source: Linux, asm/sigcontext.h. Interrupts are allowed there, and bit 1 of the flags is set.
+    let is_above = (stack as usize).wrapping_sub(at) < MOST_PAGES * PAGE;
+    let segments = last & 0x0000_FFFF_FFFF_FFFF == 0x33;
+    segments && is_above && code >= PAGE as u64 && flags & 0x202 == 0x202 && flags < 1 << 22
+}
+
+/// The thread pointer of the calling thread. 0 if the architecture is not known.
+fn thread_pointer() -> usize {
+    #[allow(unused_mut)]
+    let mut pointer = 0;
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the ABI has the thread pointer's own value at that place.
+    unsafe {
+        core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: the register may be read in user mode.
+    unsafe {
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
+    }
+    pointer
+}
+
 thread_local! {
     /// The stack that this file gave to the calling thread.
     static OURS: Cell<Option<Stack>> = const { Cell::new(None) };

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! arguments ROUNDS [kill | wait]
+//! arguments bombs
 //! ```
-//! Each round is a call of each kind. `kill`: the program kills itself inside of calls with arguments. `wait`: it says so
+//! `bombs`: calls and events whose values panic when they are printed. Each round is a call of each kind. `kill`: the program kills itself inside of calls with arguments. `wait`: it says so
 //! there, and waits until its input ends.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
@@ -12,7 +13,7 @@ use std::fmt;
 use std::future::Future;
 use std::hint::black_box;
 use std::num::NonZero;
-use std::panic::catch_unwind;
+use std::panic::{catch_unwind, set_hook, take_hook};
 use std::path::Path;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
@@ -221,6 +222,70 @@ fn left_out() -> Secret {
     Secret
 }
 
+/// A value whose print panics.
+struct Bomb;
+
+impl fmt::Debug for Bomb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("so far")?;
+        panic!("Debug panics")
+    }
+}
+
+impl fmt::Display for Bomb {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Caught, as code that prints may do.
+        let caught = catch_unwind(|| panic!("caught"));
+        // A value inside of the value.
+        fdr::event!("inside", bomb = ?Bomb);
+        panic!("Display panics: {caught:?}")
+    }
+}
+
+#[traced(args(before = 1, bomb = ?bomb, after = 2), ret = ?)]
+fn explodes(bomb: &Bomb) -> &Bomb {
+    println!("body");
+    bomb
+}
+
+#[traced(args(%bomb), err)]
+fn fails_and_explodes(bomb: Bomb) -> Result<(), Bomb> {
+    Err(bomb)
+}
+
+/// Values whose print panics, under each way to set a hook. Hooks and results are told.
+fn panicking_values() {
+    let values = || {
+        explodes(&Bomb);
+        black_box(fails_and_explodes(Bomb).is_err());
+        fdr::event!("bombs", bomb = ?Bomb, other = %Bomb, last = 3);
+    };
+    let own = || println!("{}", catch_unwind(|| panic!("own")).is_err());
+    values();
+    set_hook(Box::new(|panic| println!("first hook: {panic}")));
+    values();
+    own();
+    set_hook(Box::new(|panic| println!("second hook: {panic}")));
+    values();
+    own();
+    // The standard hook again.
+    drop(take_hook());
+    values();
+    // While a panic unwinds.
+    struct Last;
+    impl Drop for Last {
+        fn drop(&mut self) {
+            explodes(&Bomb);
+        }
+    }
+    set_hook(Box::new(|panic| println!("third hook: {panic}")));
+    let unwound = catch_unwind(|| {
+        let _last = Last;
+        panic!("unwinds");
+    });
+    println!("{}", unwound.is_err());
+}
+
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -273,6 +338,9 @@ fn every_form() {
 
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).collect();
+    if words.first().is_some_and(|word| word == "bombs") {
+        return panicking_values();
+    }
     let rounds = words.first().and_then(|word| word.parse().ok());
     every_form();
     black_box((0..rounds.unwrap_or(1)).map(plain).sum::<u64>());

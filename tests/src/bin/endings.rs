@@ -100,6 +100,8 @@ fn main() {
         "panic" => {
             fail(3);
         }
+        // A place of the standard library, whose path is that of another machine.
+        "panic-in-std" => drop("ab".repeat(usize::MAX)),
         "caught" => caught(),
         "twice" => twice(),
         "abort" => process::abort(),

@@ -1,6 +1,6 @@
 //! Programs whose reports are easily misread. `hang` sleeps in a traced function until it is told to go on. `leave`
 //! sleeps until it is told to end. `panic` panics in one of several threads. `windows` has one quiet thread and one
-//! busy thread. What it prints tells the test when to dump.
+//! busy thread. `around` overwrites all records but those of the calls in its innermost call. What it prints tells the test when to dump.
 
 use std::env;
 use std::hint::black_box;
@@ -53,6 +53,18 @@ fn late() {
     (0..100).for_each(|number| {
         work(number);
     });
+}
+
+#[traced]
+fn outer() {
+    inner();
+}
+
+#[traced]
+fn inner() {
+    (0..20_000).for_each(|_| late());
+    println!("made");
+    line();
 }
 
 fn line() {
@@ -147,6 +159,7 @@ fn main() {
         Some("panic") => panic(),
         Some("panic-oddly") => panic_oddly(),
         Some("windows") => windows(),
-        _ => eprintln!("open_calls hang MS | leave MS | panic | panic-oddly | windows"),
+        Some("around") => outer(),
+        _ => eprintln!("open_calls hang MS | leave MS | panic | panic-oddly | windows | around"),
     }
 }

@@ -154,6 +154,92 @@ mod context {
     }
 }
 
+/// A handler jumps out of a traced call, at each of its instructions.
+mod cut {
+    use std::cell::Cell;
+    use std::sync::OnceLock;
+
+    use super::context::Place;
+    use super::leaf;
+    use fdr_tests::programs::stepping::{on_each_step, stepping};
+
+    thread_local! {
+        /// How many steps are left before the jump.
+        static LEFT: Cell<u64> = const { Cell::new(0) };
+        static ENDED: Cell<bool> = const { Cell::new(false) };
+        static PLACES: OnceLock<[Place; 2]> = const { OnceLock::new() };
+    }
+
+    fn place(nth: usize) -> *mut libc::ucontext_t {
+        PLACES.with(|places| places.get_or_init(|| [Place::new(), Place::new()])[nth].at())
+    }
+
+    extern "C" fn on_step(_: i32) {
+        let left = LEFT.get().wrapping_sub(1);
+        LEFT.set(left);
+        if left == 0 {
+            // SAFETY: `call` waits there. What the jump leaves owns nothing.
+            unsafe { libc::setcontext(place(0)) };
+        }
+    }
+
+    extern "C" fn run() {
+        stepping(|| {
+            leaf(0);
+        });
+        ENDED.set(true);
+        // SAFETY: as above.
+        unsafe { libc::setcontext(place(0)) };
+    }
+
+    /// Calls the function until it is left behind so many steps, or ends. Returns whether it ends.
+    fn call(steps: u64, stack: &mut [u8]) -> bool {
+        let (back, away) = (place(0), place(1));
+        LEFT.set(steps);
+        // SAFETY: the context runs on a stack of its own, and is left.
+        unsafe {
+            assert_eq!(libc::getcontext(away), 0);
+            (*away).uc_stack.ss_sp = stack.as_mut_ptr().cast();
+            (*away).uc_stack.ss_size = stack.len();
+            (*away).uc_link = std::ptr::null_mut();
+            libc::makecontext(away, run, 0);
+            assert_eq!(libc::swapcontext(back, away), 0);
+        }
+        ENDED.get()
+    }
+
+    /// Jumps out of a call behind so many steps, and makes so many calls. Returns whether the first call ended.
+    fn behind(steps: u64, calls: u64, stack: &mut [u8]) -> bool {
+        let ended = call(steps, stack);
+        for number in 0..calls {
+            leaf(number);
+        }
+        ended
+    }
+
+    /// Jumps out behind each number of steps. Prints how many calls were made behind jumps.
+    pub(super) fn at_each_step(calls: u64) {
+        on_each_step(on_step);
+        let mut stack = vec![0; 256 * 1024];
+        let ended = (1..).find(|&steps| behind(steps, calls, &mut stack));
+        println!("{}", calls * ended.unwrap_or(0));
+    }
+
+    /// The same with the first record of a thread, every so many steps.
+    pub(super) fn in_first_records(every: usize) {
+        on_each_step(on_step);
+        let mut threads = 0;
+        for steps in (1..).step_by(every) {
+            threads += 1;
+            let thread = std::thread::spawn(move || behind(steps, 100, &mut vec![0; 256 * 1024]));
+            if thread.join().expect("it ends") {
+                break;
+            }
+        }
+        println!("{}", threads * 100);
+    }
+}
+
 struct Jump {
     back: *mut libc::ucontext_t,
     from: *mut libc::ucontext_t,
@@ -203,6 +289,11 @@ fn main() {
         "panics" => panics(),
         "jumps" => outer(&mut || context::jump_over(times)),
         "jumps-at-top" => context::jump_over(times),
+        "cut" => {
+            leaf(0);
+            cut::at_each_step(times);
+        }
+        "cut-at-first" => cut::in_first_records(times as usize),
         "wanders" => context::wander(),
         "deep" => {
             // A frame of an unoptimised build is large.

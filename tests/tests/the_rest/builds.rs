@@ -172,20 +172,38 @@ fn profiles_linkers_and_libraries_for_c() {
     }
 }
 
-// A program without a loader: the thread storage and the loaded objects are found in other ways.
+/// Kinds of static programs: at any address or at the one that the linker chose, by both linkers.
+const STATIC: [&str; 4] = [
+    "",
+    "-C relocation-model=static",
+    "-C linker-features=-lld",
+    "-C linker-features=-lld -C relocation-model=static",
+];
+
+// A program without a loader: its base, the thread storage and the loaded objects are found in other ways. One test: each
+// kind takes the place of the one before.
 #[test]
 fn static_programs() {
     let package = Package::copy_of("builds", "");
     let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-    let flags = "build.rustflags=['-C','target-feature=+crt-static']";
-    let output = package.cargo("build", &["--bins", "--target", &target, "--config", flags]);
-    assert!(output.status.success(), "{}", said(&output));
-    let program = package.built(&format!("{target}/debug/builds"));
-    let bytes = fs::read(&program).expect("the program");
-    let file = object::File::parse(&*bytes).expect("an ELF file");
-    let mut imports = file.imports().expect("its imports");
-    assert_eq!(imports.next().transpose().expect("an import"), None);
-    succeeds("static", &program);
+    for flags in STATIC {
+        let all: Vec<&str> = ["-C", "target-feature=+crt-static"]
+            .into_iter()
+            .chain(flags.split_whitespace())
+            .collect();
+        let flags = format!("build.rustflags={all:?}");
+        let output = package.cargo(
+            "build",
+            &["--bins", "--target", &target, "--config", &flags],
+        );
+        assert!(output.status.success(), "{}", said(&output));
+        let program = package.built(&format!("{target}/debug/builds"));
+        let bytes = fs::read(&program).expect("the program");
+        let file = object::File::parse(&*bytes).expect("an ELF file");
+        let mut imports = file.imports().expect("its imports");
+        assert_eq!(imports.next().transpose().expect("an import"), None);
+        succeeds(&flags, &program);
+    }
 }
 
 /// A copy of the recorder's crate, with another version.

@@ -1,6 +1,6 @@
-//! Exports of a real program's trace, read by the programs that they are made for: Go's pprof, `callgrind_annotate`,
-//! speedscope and a collector of OpenTelemetry find the calls and the self times of the report. Must never read an export
-//! with our own code.
+//! Exports of a real program's trace, read by the programs that they are made for: Go's pprof, speedscope and a
+//! collector of OpenTelemetry find the calls and the self times of the report. Must never read an export with our own
+//! code.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -98,43 +98,6 @@ fn gos_pprof_finds_the_calls_and_the_self_times_of_the_report() {
         // Each path is rounded to a whole nanosecond.
         let found = times.get(name).copied().unwrap_or_default();
         assert!(found.abs_diff(own) < 100, "{name}: {found} and not {own}");
-    }
-}
-
-#[test]
-fn callgrind_annotate_finds_the_self_times_of_the_report() {
-    let check = "callgrind_annotate reads an export (Debian package valgrind)";
-    let Some(tool) = fdr_tests::reader("callgrind_annotate", check) else {
-        return;
-    };
-    let folder = Folder::new("exports-callgrind");
-    let (trace, wanted) = recorded(&folder);
-    let profile = exported(&trace, "callgrind", &folder);
-    let output = Command::new(&tool)
-        .args(["--threshold=100", "--auto=no"])
-        .arg(&profile)
-        .output();
-    let output = output.expect("callgrind_annotate runs");
-    assert!(
-        output.status.success() && output.stderr.is_empty(),
-        "{output:?}"
-    );
-    let text = String::from_utf8(output.stdout).expect("UTF-8");
-    let mut found = BTreeMap::new();
-    for line in text.lines() {
-        // 83,269,158 (54.32%)  examples/service.rs:service::spin
-        let Some((number, rest)) = line.trim().split_once(" (") else {
-            continue;
-        };
-        let Ok(number) = number.replace(',', "").parse::<u64>() else {
-            continue;
-        };
-        if let Some((_, name)) = rest.split_once(".rs:") {
-            found.insert(name.to_owned(), number);
-        }
-    }
-    for (name, &(_, own)) in wanted.iter().filter(|(_, (_, own))| *own > 0) {
-        assert_eq!(found.get(name), Some(&own), "{name}: {text}");
     }
 }
 

@@ -12,7 +12,7 @@ use fdr_tests::skip;
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Program, Running};
 
-use super::page_traces::{changed, hostile, noted, usual};
+use super::page_traces::{changed, hostile, kept, noted, spread, usual};
 
 /// A copy of the page's sources with what they need; where that can't be had, the check is skipped aloud.
 pub(super) fn sources(check: &str) -> Option<PathBuf> {
@@ -96,12 +96,17 @@ fn a_person_can_use_it_and_names_stay_text() {
     };
     let Some(page) = sources(check) else { return };
     let folder = Folder::new("page");
-    let names = ["usual.fdr", "hostile.fdr", "noted.fdr", "changed.fdr"];
-    let traces = names.map(|name| folder.join(name));
+    let names = [
+        "usual", "hostile", "noted", "changed", "spread", "more", "less",
+    ];
+    let traces = names.map(|name| folder.join(&format!("{name}.fdr")));
     usual(&traces[0]);
     hostile(&traces[1]);
     noted(&traces[2]);
     changed(&traces[3]);
+    spread(&traces[4]);
+    kept(&traces[5], 1500);
+    kept(&traces[6], 815);
     let program = Program::new(env!("CARGO_BIN_EXE_controlled"), &folder);
     let mut program = program
         .set("FDR=1 FDR_KEEP=0 FDR_DIR=rings/ FDR_OUT=out/")
@@ -130,7 +135,7 @@ fn a_person_can_use_it_and_names_stay_text() {
         "{said}{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    assert_eq!(said.lines().count(), 8, "{said}");
+    assert_eq!(said.lines().count(), 10, "{said}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use fdr_formats::model::{Clock, What};
+use fdr_formats::model::{Clock, FunctionTotals, What};
 use fdr_formats::notes::{Field, FieldValue, Form, Note, RESULT, task_state};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{
@@ -83,6 +83,67 @@ pub(super) fn usual(path: &Path) {
     let threads = [(7, "main"), (8, "worker-1"), (9, "worker-2")];
     let threads = threads.map(|(id, name)| (thread(id, name), calls(id * 1000)));
     write(path, &info, &threads);
+}
+
+/// A run of 4,000 calls, of which so many are left.
+pub(super) fn kept(path: &Path, calls: u64) {
+    let function = |(id, name)| function(id, name);
+    let info = TraceInfo {
+        functions: [(1, "app::run"), (2, "app::step")].map(function).to_vec(),
+        ..TraceInfo::default()
+    };
+    let totals = FunctionTotals {
+        function: FunctionId(2),
+        calls: 4000,
+        untimed: 0,
+        total: Ticks(400_000),
+        own: Ticks(400_000),
+        longest: Ticks(100),
+        lengths: vec![(10, 4000)],
+    };
+    let edges = (0..calls).flat_map(|nth| {
+        let at = 1_000_000 + nth * 200;
+        let (entry, exit) = (Call::entry, Call::exit);
+        [
+            entry(Ticks(at), FunctionId(2)),
+            exit(Ticks(at + 100), FunctionId(2)),
+        ]
+    });
+    let main = Thread {
+        totals: vec![totals],
+        ..thread(7, "main")
+    };
+    write(path, &info, &[(main, edges.collect())]);
+}
+
+/// Calls of a microsecond in half an hour, by a clock whose ticks are no whole ns.
+pub(super) fn spread(path: &Path) {
+    const FREQUENCY: u64 = 2_900_000_000;
+    const MICROSECOND: u64 = FREQUENCY / 1_000_000;
+    let functions = [(1, "app::run"), (2, "app::step"), (3, "app::leaf")];
+    let info = TraceInfo {
+        functions: functions.map(|(id, name)| function(id, name)).to_vec(),
+        clock: Clock {
+            frequency: FREQUENCY,
+            ..Clock::default()
+        },
+        ..TraceInfo::default()
+    };
+    let of = FunctionId;
+    let mut calls = Vec::new();
+    for group in 0..40 {
+        let begin = 10_000_000 * FREQUENCY / 3 + group * 50 * FREQUENCY;
+        calls.push(Call::entry(Ticks(begin), of(1)));
+        for nth in 0..30 {
+            let at = begin + 1000 + nth * 4 * MICROSECOND;
+            calls.push(Call::entry(Ticks(at), of(2)));
+            calls.push(Call::entry(Ticks(at + MICROSECOND / 3), of(3)));
+            calls.push(Call::exit(Ticks(at + MICROSECOND), of(3)));
+            calls.push(Call::exit(Ticks(at + 2 * MICROSECOND), of(2)));
+        }
+        calls.push(Call::exit(Ticks(begin + 130 * MICROSECOND), of(1)));
+    }
+    write(path, &info, &[(thread(7, "main"), calls)]);
 }
 
 /// Names that would be more than text, if a page let them.

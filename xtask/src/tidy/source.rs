@@ -3,9 +3,6 @@
 use super::Finding;
 use super::lexer::code_only;
 
-/// The longest file that is still one room.
-const LINES: usize = 500;
-
 /// Crates that forbid unsafe code altogether, by their roots.
 const FORBID_UNSAFE: [&str; 9] = [
     "formats/src/lib.rs",
@@ -119,11 +116,6 @@ fn shape(path: &str, text: &str, findings: &mut Vec<Finding>) {
         let what = "start with a `//!` paragraph: what the file holds, and what it must never do";
         findings.push(Finding::new(path, 1, what));
     }
-    let lines = text.lines().count();
-    if lines > LINES {
-        let what = format!("{lines} lines, more than {LINES}: split it by meaning");
-        findings.push(Finding::new(path, 0, what));
-    }
     if FORBID_UNSAFE.contains(&path) && !text.contains("#![forbid(unsafe_code)]") {
         findings.push(Finding::new(
             path,
@@ -230,15 +222,9 @@ mod tests {
     }
 
     #[test]
-    fn heads_and_lengths() {
+    fn heads() {
         assert_eq!(lines("cli/src/ui.rs", "use std::io;\n", "`//!`"), [1]);
         assert_eq!(lines("tests/ui/pass/a.rs", "fn main() {}\n", "`//!`"), []);
-        let long = "//! Long.\n".repeat(LINES + 1);
-        assert_eq!(lines("cli/src/ui.rs", &long, "501 lines"), [0]);
-        assert_eq!(
-            lines("cli/src/ui.rs", &"//! Long.\n".repeat(LINES), "lines"),
-            []
-        );
         assert_eq!(lines("cli/src/lib.rs", "//! Tool.\n", "forbid"), [0]);
     }
 

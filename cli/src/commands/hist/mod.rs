@@ -196,7 +196,7 @@ fn find(
     }
     Ok(Found {
         list,
-        is_whole_run: report.is_whole,
+        is_whole_run: report.is_whole || report.has_all,
         hidden,
     })
 }

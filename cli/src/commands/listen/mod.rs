@@ -1,8 +1,9 @@
 //! `fdr listen`: the other end of what a program streams (`FDR_OUT`).
 //!
-//! All bytes are kept as they come. They are read as a trace only when the stream has ended. Must never lose what came.
-//! The command says how a stream ended, and its exit code says so, too.
+//! All bytes of a trace are kept as they come. They are read only when the stream has ended. Must never lose what came of a
+//! trace. The command says how a stream ended, and its exit code says so, too.
 
+mod newcomers;
 mod peers;
 mod receive;
 
@@ -48,9 +49,12 @@ fdr ends when the connection ends. With --keep it goes on: it accepts several
 programs at once, or connects again. Each connection has a file of its own:
 app.htdump, app.2.htdump, app.3.htdump and so on, in the order in which the
 first bytes came. INT, TERM and HUP end fdr, which keeps what came. A second
-signal ends it at once, and keeps what came, too. A connection that sends
-nothing is reported, and gets no number. A file has its name when its stream
-has ended. Before that, its bytes are in a hidden file beside it.
+signal ends it at once, and keeps what came, too. A file has its name when its
+stream has ended. Before that, its bytes are in a hidden file beside it.
+
+Anybody who reaches the address can connect. A connection whose first 64 bytes
+are no trace is reported and closed, and nothing of it is kept. fdr goes on to
+wait for the program. On a socket (unix:) only this user and root are heard.
 
 Exit codes: 0: a whole trace came. 1: nothing came, or fdr kept what came but
 it is damaged, cut off or no known trace. 2: nothing can be received or
@@ -162,7 +166,10 @@ impl Session<'_> {
             loop {
                 let end = wait.and_then(|wait| Instant::now().checked_add(wait));
                 let named = || self.options.address.to_string();
-                let Some(peer) = door.next(self.stop, end).with_context(named)? else {
+                let Some(peer) = door
+                    .next(self.stop, end, &self.progress)
+                    .with_context(named)?
+                else {
                     return Ok(());
                 };
                 if *keep && door.is_shared() {
@@ -170,12 +177,11 @@ impl Session<'_> {
                     continue;
                 }
                 let came = self.serve(peer);
-                // Somebody who only looked whether the door is open is not who is waited for.
-                if !keep && (came || !door.is_shared()) {
+                if !keep {
                     return Ok(());
                 }
                 // Who turns everybody away is not asked all the time.
-                if !came && !door.is_shared() {
+                if !came {
                     self.stop.wait_for(None, Some(Instant::now() + PAUSE))?;
                 }
             }

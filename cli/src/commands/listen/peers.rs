@@ -5,7 +5,7 @@
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, IsTerminal};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 
 use fdr_formats::address::Address;
+use nix::unistd::geteuid;
+use rustix::net::sockopt;
 
+use super::newcomers::Newcomers;
 use crate::cleanup::{self, Entry};
 use crate::signals::Stop;
-use crate::ui;
+use crate::ui::{self, Arrivals};
 
 /// Between two tries to connect.
 pub(super) const PAUSE: Duration = Duration::from_millis(100);
@@ -29,8 +32,22 @@ const ANSWER: Duration = Duration::from_secs(2);
 pub(super) struct Peer {
     /// For people; empty where there is nothing to say.
     pub(super) name: String,
+    /// What it has sent already.
+    pub(super) head: Vec<u8>,
     /// What it sends can be read here.
     pub(super) stream: File,
+}
+
+/// Where programs connect.
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    /// On this machine alone.
+    Unix {
+        listener: UnixListener,
+        /// Its name goes with it.
+        _socket: Socket,
+    },
 }
 
 /// Gives one peer after the other.
@@ -38,13 +55,10 @@ pub(super) struct Peer {
 pub(super) enum Door {
     /// Standard input, once.
     Standard { taken: bool },
-    /// Programs connect.
-    Tcp(TcpListener),
-    /// Programs on this machine connect.
-    Unix {
-        listener: UnixListener,
-        /// Its name goes with it.
-        _socket: Socket,
+    /// Programs connect, and others may, too.
+    Listens {
+        listener: Listener,
+        newcomers: Newcomers,
     },
     /// A program listens.
     Connects { address: String },
@@ -65,14 +79,14 @@ impl Door {
             Address::Connect(end) => {
                 let listener = TcpListener::bind(end).with_context(named)?;
                 listener.set_nonblocking(true).with_context(named)?;
-                Ok(Door::Tcp(listener))
+                Ok(Door::listens(Listener::Tcp(listener)))
             }
             Address::Unix(path) => {
                 let (listener, socket) = bind(path).with_context(named)?;
-                Ok(Door::Unix {
+                Ok(Door::listens(Listener::Unix {
                     listener,
                     _socket: socket,
-                })
+                }))
             }
             Address::Listen(end) => {
                 end.to_socket_addrs().with_context(named)?;
@@ -87,68 +101,103 @@ impl Door {
     pub(super) fn in_words(&self, address: &Address) -> String {
         match self {
             Door::Standard { .. } => "reading standard input".to_owned(),
-            Door::Tcp(listener) => {
+            Door::Listens {
+                listener: Listener::Tcp(listener),
+                ..
+            } => {
                 let port = listener.local_addr().map_or(0, |local| local.port());
                 let asked = address.to_string();
                 let (host, _) = asked.rsplit_once(':').unwrap_or((&asked, ""));
                 format!("listening at {host}:{port} (FDR_OUT={host}:{port})")
             }
-            Door::Unix { .. } => format!("listening at {address} (FDR_OUT={address})"),
+            Door::Listens { .. } => format!("listening at {address} (FDR_OUT={address})"),
             Door::Connects { .. } => format!("waiting for a program with FDR_OUT={address}"),
+        }
+    }
+
+    fn listens(listener: Listener) -> Door {
+        Door::Listens {
+            listener,
+            newcomers: Newcomers::default(),
         }
     }
 
     /// Whether several peers may send at the same time.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self, Door::Tcp(_) | Door::Unix { .. })
+        matches!(self, Door::Listens { .. })
     }
 
-    /// The next peer; `None` where there is none until `end`, or the end was asked for.
+    /// The next peer; `None` where there is none until `end`, or the end was asked for. Where anybody may connect, it is
+    /// one that sends a trace.
     ///
     /// # Errors
     /// What the system says, where trying again is no use.
-    pub(super) fn next(&mut self, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
+    pub(super) fn next(
+        &mut self,
+        stop: &Stop,
+        end: Option<Instant>,
+        progress: &Arrivals,
+    ) -> io::Result<Option<Peer>> {
         match self {
             Door::Standard { taken } => match std::mem::replace(taken, true) {
                 true => Ok(None),
                 false => peer("standard input", io::stdin().as_fd().try_clone_to_owned()?),
             },
-            Door::Tcp(listener) => accept(&*listener, stop, end, |listener| {
-                let (stream, from) = listener.accept()?;
-                peer(&from.to_string(), stream.into())
-            }),
-            Door::Unix { listener, .. } => accept(&*listener, stop, end, |listener| {
-                peer("", listener.accept()?.0.into())
-            }),
+            Door::Listens {
+                listener,
+                newcomers,
+            } => newcomers.next(listener, stop, end, progress),
             Door::Connects { address } => connect(address, stop, end),
         }
     }
 }
 
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix { listener, .. } => listener.as_fd(),
+        }
+    }
+}
+
+impl Listener {
+    /// Takes a peer that is there. `None`: it went away, or is another user.
+    ///
+    /// # Errors
+    /// What the system says, where trying again is no use.
+    pub(super) fn accept(&self) -> io::Result<Option<Peer>> {
+        let accepted = match self {
+            Listener::Tcp(listener) => {
+                let accepted = listener.accept();
+                accepted.and_then(|(stream, from)| peer(&from.to_string(), stream.into()))
+            }
+            Listener::Unix { listener, .. } => match listener.accept() {
+                // Until the socket had its mode, others could connect.
+                Ok((stream, _)) if !is_trusted(&stream) => Ok(None),
+                accepted => accepted.and_then(|(stream, _)| peer("", stream.into())),
+            },
+        };
+        match accepted {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),
+            Err(error) if error.kind() == ErrorKind::ConnectionAborted => Ok(None),
+            accepted => accepted,
+        }
+    }
+}
+
+/// Whether this user or root is at the other end of a socket.
+fn is_trusted(stream: &UnixStream) -> bool {
+    let peer = sockopt::socket_peercred(stream);
+    peer.is_ok_and(|peer| peer.uid.is_root() || peer.uid.as_raw() == geteuid().as_raw())
+}
+
 fn peer(name: &str, stream: OwnedFd) -> io::Result<Option<Peer>> {
     Ok(Some(Peer {
         name: name.to_owned(),
+        head: Vec::new(),
         stream: stream.into(),
     }))
-}
-
-fn accept<L: AsFd>(
-    listener: &L,
-    stop: &Stop,
-    end: Option<Instant>,
-    next: impl Fn(&L) -> io::Result<Option<Peer>>,
-) -> io::Result<Option<Peer>> {
-    loop {
-        if !stop.wait_for(Some(listener.as_fd()), end)? {
-            return Ok(None);
-        }
-        match next(listener) {
-            // It went away before it was taken.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-            Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
-            taken => return taken,
-        }
-    }
 }
 
 fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {

@@ -93,6 +93,12 @@ fn next(peer: &mut Peer, buffer: &mut [u8], left: Option<u64>, stop: &Stop) -> R
     if most == 0 {
         return Err(End::Limit);
     }
+    if !peer.head.is_empty() {
+        let count = peer.head.len().min(most);
+        buffer[..count].copy_from_slice(&peer.head[..count]);
+        peer.head.drain(..count);
+        return Ok(count);
+    }
     loop {
         match stop.wait_for(Some(peer.stream.as_fd()), None) {
             Ok(true) => {}

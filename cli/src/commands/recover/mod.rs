@@ -117,14 +117,12 @@ fn one(
     head: Option<Ring>,
     several: bool,
 ) -> anyhow::Result<Status> {
-    let owner = head.map_or(Owner::Perhaps, |head| head.owner);
+    let owner = head.as_ref().map_or(Owner::Perhaps, |head| head.owner);
     let (mut ring, file) = input::open_ring(path)?;
     let process = ring.process();
-    if owner == Owner::Runs {
-        bail!(
-            "{}: process {process} is running: fdr snapshot {process} makes a trace meanwhile",
-            ui::path(path)
-        );
+    if let Some(head) = head.as_ref().filter(|head| head.owner == Owner::Runs) {
+        let running = head.runs_in_words();
+        bail!("{}: {running} makes a trace meanwhile", ui::path(path));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
     let output = save::output(
@@ -139,9 +137,10 @@ fn one(
             ui::path(&output)
         );
     }
-    let reason = match owner {
-        Owner::Ended => "killed",
-        Owner::Runs | Owner::Perhaps => "",
+    // A packed ring is a copy.
+    let reason = match head {
+        Some(head) => head.reason(),
+        None => Owner::of_copy(process).reason(),
     };
     let job = Job {
         ring: path,

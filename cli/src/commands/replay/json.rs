@@ -23,6 +23,7 @@ struct Document<'a> {
     calls: Vec<Call>,
     notes: Vec<Remark>,
     calls_not_shown: u64,
+    notes_not_shown: u64,
 }
 
 #[derive(Serialize)]
@@ -88,6 +89,7 @@ pub(super) fn write(
             calls,
             notes,
             calls_not_shown: replay.hidden,
+            notes_not_shown: replay.notes_hidden,
         },
     )
 }

@@ -57,14 +57,18 @@ pub(super) fn lines(found: Found, grouped: bool) -> Vec<Line> {
     let mut calls = found.calls;
     calls.sort_by_key(|call| (call.thread, call.start, Reverse(call.end), call.depth));
     let mut notes = found.notes;
-    notes.sort_by_key(|note| (note.thread, note.time));
+    notes.sort_by_key(|note| (note.thread, note.time, note.place));
     let mut notes = notes.into_iter().peekable();
     let mut lines: Vec<Line> = Vec::with_capacity(calls.len() + notes.len());
     // The open calls of the thread, by their places.
     let mut open: Vec<usize> = Vec::new();
     let mut thread = None;
     for call in calls {
-        let is_before = |note: &Said| (note.thread, note.time) < (call.thread, call.start);
+        // A note inside of a call that begins at the same tick has more open calls around it.
+        let is_before = |note: &Said| {
+            let since = (note.thread, note.time).cmp(&(call.thread, call.start));
+            since.then((note.depth > call.depth).cmp(&true)).is_lt()
+        };
         while let Some(note) = notes.next_if(is_before) {
             push_note(&mut lines, &mut open, &mut thread, note);
         }
@@ -112,8 +116,12 @@ fn push_note(
         *thread = Some(note.thread);
     }
     while let Some(&last) = open.last() {
+        // What follows the end of a call at the same tick, such as the result of its caller, has fewer open calls around it.
+        let is_around = |call: &Seen| {
+            call.end > note.time || (call.end == note.time && call.depth < note.depth)
+        };
         match lines.get(last) {
-            Some(Line::Call(around)) if around.call.end >= note.time => break,
+            Some(Line::Call(around)) if is_around(&around.call) => break,
             _ => open.pop(),
         };
     }

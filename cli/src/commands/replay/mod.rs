@@ -101,6 +101,8 @@ struct Replay<'a> {
     /// Calls that are shown, and those that are not.
     shown: u64,
     hidden: u64,
+    /// Notes that are not shown.
+    notes_hidden: u64,
     /// The thread whose panic or crash made the trace.
     failed: Option<ThreadId>,
     /// The moment to which the calls are nearest, if it was asked for.
@@ -145,7 +147,12 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
     let jobs = ui::jobs().min((2 * MOST / options.limit).max(1));
     let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
-    let found = Nearest::gather(workers, &wanted);
+    let mut found = Nearest::gather(workers, &wanted);
+    for diagnostic in source.diagnostics() {
+        found.damage.add(diagnostic.clone());
+    }
+    let (diagnostics, more) = std::mem::take(&mut found.damage).into_parts();
+    trace::warn_of_damage(trace, &diagnostics, more);
     memory::check()?;
     let shown = found.calls.len() as u64;
     let replay = Replay {
@@ -153,6 +160,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         begin: selection::begin(source)?.unwrap_or_default(),
         hidden: found.seen.saturating_sub(shown),
         shown,
+        notes_hidden: found.notes_hidden,
         lines: lines::lines(found, !options.each && !options.json),
         failed,
         around,

@@ -7,8 +7,9 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use fdr_formats::calls::{EdgeStatus, Ended};
 use fdr_formats::model::CpuId;
 use fdr_formats::notes::NoteKind;
-use fdr_formats::{FunctionId, ThreadId, Ticks};
+use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
+use crate::damage::Damage;
 use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
 
@@ -69,6 +70,10 @@ pub(super) struct Said {
     distance: u64,
     pub(super) thread: ThreadId,
     pub(super) time: Ticks,
+    /// Its place among the notes of the trace, because notes of a call may have one time.
+    pub(super) place: u64,
+    /// Open calls around it, as far as they are known.
+    pub(super) depth: u32,
     pub(super) kind: u8,
     pub(super) body: Vec<u8>,
 }
@@ -77,6 +82,8 @@ pub(super) struct Said {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Entered {
     cpu: Option<CpuId>,
+    /// Open calls with this one.
+    depth: u32,
 }
 
 /// So many of the nearest.
@@ -113,6 +120,10 @@ pub(super) struct Nearest<'a> {
     /// Those of the thread that is wanted first.
     first: Kept<Seen>,
     notes: Kept<Said>,
+    /// Notes so far, and those that were dropped while they waited.
+    place: u64,
+    dropped: u64,
+    damage: Damage,
     /// Notes of open calls, until it is known whether the call is kept. Empty where all calls are.
     waiting: HashMap<ThreadId, VecDeque<Said>>,
     thread: ThreadId,
@@ -127,6 +138,9 @@ pub(super) struct Found {
     pub(super) notes: Vec<Said>,
     /// Calls that were looked at.
     pub(super) seen: u64,
+    /// Notes that are not shown.
+    pub(super) notes_hidden: u64,
+    pub(super) damage: Damage,
 }
 
 impl<'a> Nearest<'a> {
@@ -136,6 +150,9 @@ impl<'a> Nearest<'a> {
             calls: Kept::new(),
             first: Kept::new(),
             notes: Kept::new(),
+            place: 0,
+            dropped: 0,
+            damage: Damage::default(),
             waiting: HashMap::new(),
             thread: ThreadId::default(),
             cpu: None,
@@ -149,6 +166,8 @@ impl<'a> Nearest<'a> {
         let (mut calls, mut first, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for worker in workers {
             found.seen += worker.calls.seen + worker.first.seen;
+            found.notes_hidden += worker.notes.seen + worker.dropped;
+            found.damage.join(worker.damage);
             calls.extend(worker.calls.heap);
             first.extend(worker.first.heap);
             notes.extend(worker.notes.heap);
@@ -164,9 +183,12 @@ impl<'a> Nearest<'a> {
             calls.retain(|call| call.end >= begin);
         }
         calls.append(&mut first);
-        // Notes are shown where calls are.
-        let far = calls.iter().map(|call| call.distance).max().unwrap_or(0);
-        notes.retain(|note: &Said| note.distance <= far);
+        // Farther ones would stand where calls are left out.
+        if found.seen > calls.len() as u64 {
+            let far = calls.iter().map(|call| call.distance).max().unwrap_or(0);
+            notes.retain(|note: &Said| note.distance <= far);
+        }
+        found.notes_hidden -= notes.len() as u64;
         (found.calls, found.notes) = (calls, notes);
         found
     }
@@ -207,12 +229,19 @@ impl Pass for Nearest<'_> {
         }
     }
 
+    fn diagnostic(&mut self, diagnostic: Diagnostic) {
+        self.damage.add(diagnostic);
+    }
+
     fn cpu(&mut self, cpu: CpuId) {
         self.cpu = Some(cpu);
     }
 
-    fn entered(&mut self, _: FunctionId, _: Entered) -> Entered {
-        Entered { cpu: self.cpu }
+    fn entered(&mut self, _: FunctionId, caller: Entered) -> Entered {
+        Entered {
+            cpu: self.cpu,
+            depth: caller.depth.saturating_add(1),
+        }
     }
 
     fn ended(&mut self, ended: &Ended<Entered>, is_open: bool) {
@@ -249,7 +278,8 @@ impl Pass for Nearest<'_> {
         }
     }
 
-    fn note(&mut self, _: Entered, time: Ticks, kind: NoteKind, body: &[u8]) {
+    fn note(&mut self, caller: Entered, time: Ticks, kind: NoteKind, body: &[u8]) {
+        self.place += 1;
         if let (Some(distance), Some(body)) =
             (self.distance(time, time), body.get(..body.len().min(BODY)))
         {
@@ -257,6 +287,8 @@ impl Pass for Nearest<'_> {
                 distance,
                 thread: self.thread,
                 time,
+                place: self.place,
+                depth: caller.depth,
                 kind: kind as u8,
                 body: body.to_vec(),
             };
@@ -267,6 +299,7 @@ impl Pass for Nearest<'_> {
             let waiting = self.waiting.entry(self.thread).or_default();
             if waiting.len() == MOST_NOTES {
                 waiting.pop_front();
+                self.dropped += 1;
             }
             waiting.push_back(note);
         }

@@ -11,7 +11,7 @@ use super::Replay;
 use super::lines::{Line, Shown};
 use super::nearest::{Kind, Said};
 use super::notes;
-use crate::report::rows::name_of;
+use crate::report::rows::{early_call, name_of};
 use crate::ui;
 
 /// Threads stand beside each other from this width of a column on.
@@ -88,6 +88,10 @@ fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
         ),
         (hidden, Some(_)) => format!("the nearest {calls}, {} more (--limit)", ui::count(hidden)),
     });
+    if replay.notes_hidden > 0 {
+        let notes = ui::things(replay.notes_hidden, "note");
+        facts.push(format!("{notes} not shown"));
+    }
     if !info.reason.is_empty() {
         facts.push(crate::trace::reason(info).into_owned());
     }
@@ -234,11 +238,23 @@ impl Sayer<'_> {
             [Some(from), Some(to)] if from != to => format!("cpu {}→{}", from.0, to.0),
             _ => String::new(),
         };
+        let thread = self
+            .info
+            .threads
+            .iter()
+            .find(|thread| thread.id == call.thread);
+        let level = u64::from(call.depth) + 1;
+        let early = thread.and_then(|thread| early_call(thread, level, call.function));
+        let early = early.filter(|_| call.is_open && !call.has_entry);
+        let open = early.map_or_else(String::new, |early| {
+            format!("[open for {}]", time(call.end.since(early.begin).0))
+        });
         let edge = match (call.has_entry, call.has_exit, call.is_open) {
             (true, true, _) => "",
             (true, _, true) => "[open]",
             (true, false, false) => "[ended later]",
             (false, true, _) => "[began earlier]",
+            (false, _, true) if early.is_some() => "",
             (false, _, true) => "[began earlier] [open]",
             (false, false, false) => "[began earlier] [ended later]",
         };
@@ -249,7 +265,7 @@ impl Sayer<'_> {
         (
             took,
             name,
-            vec![edge.to_owned(), longest, self.states(shown), cpu],
+            vec![open, edge.to_owned(), longest, self.states(shown), cpu],
         )
     }
 

@@ -10,6 +10,8 @@ use fdr_formats::model::What;
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Function, Mark, Thread, ThreadId, TraceInfo};
 
+use crate::trace;
+
 /// What is asked to stay.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keep {
@@ -32,11 +34,6 @@ pub(super) struct Rule {
     /// New and old names.
     pub(super) replaced: Vec<(String, String)>,
 }
-
-/// Why a trace was written, as far as the recorder's own words say it.
-const REASONS: [&str; 8] = [
-    "exit", "signal", "panic", "crash", "call", "control", "killed", "snapshot",
-];
 
 impl Rule {
     pub(super) fn new(keep: Keep) -> Rule {
@@ -84,14 +81,13 @@ impl Rule {
         let functions = functions
             .enumerate()
             .map(|(at, function)| self.function(at, function));
-        let reason = REASONS.iter().find(|word| info.reason.starts_with(**word));
         TraceInfo {
             functions: functions.collect(),
             threads,
             program: String::new(),
             process: info.process.map(|_| 1),
             identity,
-            reason: reason.map_or(String::new(), |word| (*word).to_owned()),
+            reason: trace::word_of_reason(info).to_owned(),
             moments,
             schedule,
             ..info.clone()

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 
 use fdr_formats::{FunctionId, ThreadId};
-use foldhash::HashMap;
+use foldhash::{HashMap, HashSet};
 
 use super::overlaps::{Seen, WaitTicks};
 use super::tree::Tree;
@@ -15,6 +15,8 @@ const MOST: f64 = 0.5;
 const ENOUGH: u64 = 5;
 /// A function was called too often if it was called so many times as often as usual.
 const TOO_OFTEN: f64 = 3.0;
+/// There are more calls than usual if there are so many times as many.
+const MORE_CALLS: f64 = 1.5;
 /// What another thread did is told if it takes that part of the time of the slow call, and that much more than usual.
 const PRESENT: f64 = 0.5;
 const MORE: f64 = 0.3;
@@ -65,6 +67,9 @@ pub(super) enum Cause {
     TooOften,
     /// In calls of the last function that left no records.
     ShortCalls,
+    /// In calls of functions that a pool's threads run as jobs, more of them than usual. A thread that waits for its own
+    /// jobs runs others meanwhile, and the trace does not say whose they are.
+    OtherWork,
     /// No call has most of it.
     Spread,
 }
@@ -74,7 +79,8 @@ pub(super) enum Cause {
 pub(super) struct Explained {
     /// From the function inwards.
     pub(super) path: Vec<Step>,
-    /// The calls inside of the last step that have the most of the excess, where none has most of it.
+    /// The calls inside of the last step that have the most of the excess, where none has most of it; of other work, those
+    /// that are such work.
     pub(super) spread: Vec<Step>,
     pub(super) cause: Cause,
     /// The part of the excess that the cause has.
@@ -86,6 +92,8 @@ pub(super) struct Parts<'a> {
     pub(super) tree: &'a Tree,
     pub(super) calls: u64,
     pub(super) of: &'a HashMap<FunctionId, Usual>,
+    /// Functions whose calls several threads make outermost.
+    pub(super) jobs: &'a HashSet<FunctionId>,
     /// Ns for a tick.
     pub(super) scale: f64,
 }
@@ -93,6 +101,12 @@ pub(super) struct Parts<'a> {
 impl Parts<'_> {
     fn is_measured(&self) -> bool {
         self.calls >= ENOUGH
+    }
+
+    /// Whether the calls of a step may be work for another call.
+    fn is_other_work(&self, step: &Step) -> bool {
+        let is_more = step.calls as f64 > MORE_CALLS * step.usual_calls;
+        is_more && self.jobs.contains(&step.function)
     }
 
     /// A path of the slow call, with what is usual for it. `known`: its place among the usual paths.
@@ -162,6 +176,11 @@ pub(super) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
             Some((step, place, usual)) if step.excess() >= MOST * excess => {
                 path.push(*step);
                 (at, known) = (*place, *usual);
+                if parts.is_other_work(step) {
+                    found.cause = Cause::OtherWork;
+                    found.share = step.excess() / excess;
+                    break;
+                }
                 if is_too_often(step) {
                     found.cause = Cause::TooOften;
                     found.share = step.excess() / excess;
@@ -171,16 +190,19 @@ pub(super) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
             _ => {
                 let own = last.own - last.usual_own;
                 let short = last.short - last.usual_short;
+                let inside = inside.iter().map(|(step, ..)| *step);
+                let inside: Vec<Step> = inside.filter(|step| step.excess() > 0.0).collect();
+                let other = inside.iter().filter(|step| parts.is_other_work(step));
+                let of_others: f64 = other.clone().map(Step::excess).sum();
                 (found.cause, found.share) = if own >= MOST * excess {
                     (Cause::Itself, own / excess)
                 } else if short >= MOST * excess {
                     (Cause::ShortCalls, short / excess)
+                } else if of_others >= MOST * excess {
+                    found.spread = other.take(NAMED).copied().collect();
+                    (Cause::OtherWork, of_others / excess)
                 } else {
-                    let inside = inside.iter().map(|(step, ..)| *step);
-                    found.spread = inside
-                        .filter(|step| step.excess() > 0.0)
-                        .take(NAMED)
-                        .collect();
+                    found.spread = inside.into_iter().take(NAMED).collect();
                     (Cause::Spread, last.excess() / excess)
                 };
                 break;

@@ -201,6 +201,7 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
             Cause::Itself => "itself",
             Cause::TooOften => "calls",
             Cause::ShortCalls => "short_calls",
+            Cause::OtherWork => "other_work",
             Cause::Spread => "spread",
         },
         share: explained.share,

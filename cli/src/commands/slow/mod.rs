@@ -82,6 +82,11 @@ span its fields.
 events: of up to four names the first event inside of the call, those of higher
 levels before others, with the time since the call began.
 
+If several threads make outermost calls of a function, as the threads of a pool
+do, and the slow call has more calls of it than usual, the sentence says that the
+thread may have run other work. rayon does so while a call waits for its own
+jobs. The trace does not say for whom a job was.
+
 meanwhile: what another thread was in for at least half of the call, and no
 thread is as long during usual calls. It is a hint, and no proof. A call that is
 open lasts until the trace was written.
@@ -421,8 +426,10 @@ fn explain(
         let Some((_, tree)) = trees.slow.iter().find(|(slow, _)| *slow == call) else {
             continue;
         };
+        let jobs = trees.jobs();
         let parts = Parts {
             tree: &trees.usual,
+            jobs: &jobs,
             calls: trees.usual_calls,
             of: usual,
             scale: clock.nanos(Ticks(call.total)).0 as f64 / call.total.max(1) as f64,

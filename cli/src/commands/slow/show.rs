@@ -144,7 +144,8 @@ fn call(
     let mut rows: Vec<Line> = Vec::new();
     for (depth, step) in explained.path.iter().enumerate() {
         let mut line = Line::of(info, depth, step);
-        if depth == last && !matches!(explained.cause, Cause::None | Cause::Spread) {
+        let is_spread = !explained.spread.is_empty() || explained.cause == Cause::Spread;
+        if depth == last && !is_spread && explained.cause != Cause::None {
             let state = finding.states.and_then(|states| states.excess);
             let state = state.map_or_else(String::new, |state| format!(", {}", state.name()));
             let share = percent(explained.share);

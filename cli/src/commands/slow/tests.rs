@@ -260,3 +260,66 @@ impl Source for MixedTrace {
         self.0.records(visit)
     }
 }
+
+/// Two threads of a pool that run requests, each of which has two halves. One request runs halves of others while it waits.
+fn pool(other: impl FnOnce(&mut Script)) -> MemoryTrace {
+    let request = |script: &mut Script| {
+        script.call(HANDLE, |script| {
+            script.call(RENDER, |script| script.pass(1000));
+            script.call(RENDER, |script| script.pass(1000));
+        });
+        script.pass(50);
+    };
+    let (mut one, mut two) = (Script::default(), Script::default());
+    for script in [&mut one, &mut two] {
+        (0..40).for_each(|_| request(script));
+        // Nobody else waits, so a thread runs a half by itself.
+        script.call(RENDER, |script| script.pass(1000));
+    }
+    one.call(HANDLE, |script| {
+        script.call(RENDER, |script| script.pass(1000));
+        other(script);
+        script.call(RENDER, |script| script.pass(1000));
+    });
+    trace(&[(1, &one.calls), (2, &two.calls)])
+}
+
+/// The cause and the sentence of the slowest call.
+fn sentence_of(trace: &MemoryTrace) -> (Cause, String) {
+    let found = find(&ALL, Path::new("x"), trace).expect("a trace");
+    let finding = found.list.first().expect("a slow call");
+    (finding.explained.cause, sentence(&trace.info, finding))
+}
+
+#[test]
+fn work_of_others_is_not_blamed() {
+    let may = "Several threads make such calls outermost, too, so this thread may have run other work while the call waited.";
+    // Halves of others, and whole requests of others.
+    let halves = pool(|script| {
+        (0..40).for_each(|_| script.call(RENDER, |script| script.pass(1000)));
+    });
+    let (cause, words) = sentence_of(&halves);
+    assert_eq!(cause, Cause::OtherWork);
+    let what = "of the excess is in 42 calls of app::render (usually 2). ";
+    assert!(words.contains(what) && words.ends_with(may), "{words}");
+    let requests = pool(|script| {
+        for _ in 0..20 {
+            script.call(HANDLE, |script| {
+                (0..2).for_each(|_| script.call(RENDER, |script| script.pass(1000)));
+            });
+        }
+    });
+    let (cause, words) = sentence_of(&requests);
+    assert_eq!(cause, Cause::OtherWork);
+    let what = "of the excess is in 20 calls of app::handle (usually 0). ";
+    assert!(words.contains(what) && words.ends_with(may), "{words}");
+}
+
+#[test]
+fn slow_work_of_its_own_is_blamed() {
+    // As many halves as usual; and a function that no thread runs by itself.
+    let slow = pool(|script| script.call(COMPACT, |script| script.pass(40_000)));
+    let (cause, words) = sentence_of(&slow);
+    assert_eq!(cause, Cause::Itself, "{words}");
+    assert!(words.contains("in app::compact itself"), "{words}");
+}

@@ -8,7 +8,7 @@ use fdr_formats::calls::Ended;
 use fdr_formats::notes::{Form, Note, NoteKind, form_of, thread_state};
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
-use foldhash::{HashMap, HashMapExt};
+use foldhash::{HashMap, HashMapExt, HashSet};
 
 use super::arguments::Said;
 use super::events::Events;
@@ -161,9 +161,31 @@ impl Tree {
     }
 }
 
-/// Where an open call is: outside of calls of the function, or at a path.
+/// Where an open call is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct At(Option<u32>);
+pub(super) struct At {
+    /// There is such a call. Else a call inside is an outermost one.
+    is_call: bool,
+    /// The path, inside of a call of the function.
+    place: Option<u32>,
+}
+
+impl At {
+    fn inside(place: Option<u32>) -> At {
+        At {
+            is_call: true,
+            place,
+        }
+    }
+}
+
+/// Functions with outermost calls: a thread that made one, and whether others did, too.
+type Outermost = HashMap<FunctionId, (ThreadId, bool)>;
+
+fn note_outermost(outermost: &mut Outermost, function: FunctionId, thread: ThreadId) {
+    let (first, has_others) = outermost.entry(function).or_insert((thread, false));
+    *has_others |= *first != thread;
+}
 
 /// What the pass found.
 #[derive(Debug)]
@@ -175,6 +197,15 @@ pub(super) struct Trees {
     pub(super) usual_calls: u64,
     /// Some of the usual calls, by chance: thread, entry, exit.
     pub(super) sample: Vec<(ThreadId, Ticks, Ticks)>,
+    outermost: Outermost,
+}
+
+impl Trees {
+    /// Functions that several threads call outermost, as the threads of a pool call its jobs.
+    pub(super) fn jobs(&self) -> HashSet<FunctionId> {
+        let several = self.outermost.iter().filter(|(_, (_, others))| *others);
+        several.map(|(function, _)| *function).collect()
+    }
 }
 
 /// The pass.
@@ -211,6 +242,7 @@ impl<'a> TreePass<'a> {
                 usual: Tree::of(function),
                 usual_calls: 0,
                 sample: Vec::new(),
+                outermost: HashMap::new(),
             },
             sample: BinaryHeap::new(),
         }
@@ -238,6 +270,12 @@ impl<'a> TreePass<'a> {
             all.trees.slow.extend(worker.trees.slow);
             all.trees.usual.add(&worker.trees.usual);
             all.trees.usual_calls += worker.trees.usual_calls;
+            for (function, (thread, has_others)) in worker.trees.outermost {
+                note_outermost(&mut all.trees.outermost, function, thread);
+                if let Some((_, others)) = all.trees.outermost.get_mut(&function) {
+                    *others |= has_others;
+                }
+            }
             for (hash, thread, start, end) in worker.sample {
                 all.choose(hash, thread, start, end);
             }
@@ -275,22 +313,24 @@ impl Pass for TreePass<'_> {
     }
 
     fn entered(&mut self, function: FunctionId, caller: At) -> At {
-        let Some(place) = caller.0 else {
+        if !caller.is_call {
+            note_outermost(&mut self.trees.outermost, function, self.thread);
+        }
+        let Some(place) = caller.place else {
             if function != self.function {
-                return At(None);
+                return At::inside(None);
             }
             let tree = self.open.entry(self.thread);
             tree.or_insert_with(|| Tree::of(function)).clear();
-            return At(Some(0));
+            return At::inside(Some(0));
         };
         let tree = self.open.get_mut(&self.thread);
-        At(Some(
-            tree.map_or(NO_ROOM, |tree| tree.inside(place, function)),
-        ))
+        let place = tree.map_or(NO_ROOM, |tree| tree.inside(place, function));
+        At::inside(Some(place))
     }
 
     fn ended(&mut self, ended: &Ended<At>, _: bool) {
-        let Some(place) = ended.call.data.0 else {
+        let Some(place) = ended.call.data.place else {
             return;
         };
         let away = self.away(ended.call.start, ended.end).unwrap_or_default();
@@ -321,7 +361,7 @@ impl Pass for TreePass<'_> {
     }
 
     fn note(&mut self, caller: At, time: Ticks, kind: NoteKind, body: &[u8]) {
-        let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
+        let (Some(place), Some(tree)) = (caller.place, self.open.get_mut(&self.thread)) else {
             return;
         };
         let Some(Note::ThreadState {
@@ -351,7 +391,7 @@ impl Pass for TreePass<'_> {
     }
 
     fn short_calls(&mut self, caller: At, _: Ticks, calls: u64, ticks: u64) {
-        let (Some(place), Some(tree)) = (caller.0, self.open.get_mut(&self.thread)) else {
+        let (Some(place), Some(tree)) = (caller.place, self.open.get_mut(&self.thread)) else {
             return;
         };
         if let Some(node) = tree.nodes.get_mut(place as usize) {

@@ -4,7 +4,7 @@ use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
 use super::Finding;
-use super::cause::Cause;
+use super::cause::{Cause, Explained, Step};
 use super::tree::Wait;
 use crate::report::rows::name_of;
 use crate::ui;
@@ -42,6 +42,10 @@ pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
         Cause::ShortCalls => {
             format!("{share} of the excess is in short calls of {name}, which left no records")
         }
+        Cause::OtherWork => format!(
+            "{share} of the excess is in {}",
+            other_work(info, explained)
+        ),
         Cause::Spread if explained.path.len() == 1 => {
             "No call inside has most of the excess".to_owned()
         }
@@ -61,6 +65,9 @@ pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
         // If the trace knows who held the object in which function, nobody else is named.
         let is_other = |thread: ThreadId| wait.holder > 0 && thread.0 != wait.holder;
         meanwhile = meanwhile.filter(|what| wait.function == 0 && !is_other(what.thread));
+    } else if explained.cause == Cause::OtherWork {
+        // The thread was at work itself.
+        meanwhile = None;
     } else if let Some(states) = &finding.states {
         words.push_str(&states.in_words(info));
         // Who computes is kept by nobody, and of who was preempted it is known by whom.
@@ -73,7 +80,30 @@ pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
         words.push_str(&format!(", while {thread} was in {}", ui::clean(&function)));
     }
     words.push('.');
+    if explained.cause == Cause::OtherWork {
+        words.push_str(
+            " Several threads make such calls outermost, too, so this thread may have run other work while the call waited.",
+        );
+    }
     words
+}
+
+/// Calls that may be work for another call, and how many are usual.
+fn other_work(info: &TraceInfo, explained: &Explained) -> String {
+    let steps = match explained.spread.is_empty() {
+        true => &explained.path[explained.path.len() - 1..],
+        false => &explained.spread,
+    };
+    let of_step = |step: &Step| {
+        format!(
+            "{} of {} (usually {})",
+            ui::things(step.calls, "call"),
+            ui::clean(&name_of(info, step.function)),
+            ui::count(step.usual_calls.round() as u64),
+        )
+    };
+    let steps: Vec<String> = steps.iter().map(of_step).collect();
+    steps.join(", ")
 }
 
 /// What was waited for, and who held it.

@@ -165,7 +165,8 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
     driven.map_err(|error| trace::about(path, error))?;
-    let (state, waiting) = sink.finish(info);
+    let (mut state, waiting) = sink.finish(info);
+    show::date_early_calls(info, &mut state);
     let moment = Moment {
         span,
         state,

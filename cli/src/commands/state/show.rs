@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::io::Write;
 
-use fdr_formats::tcstate::state::{Attribute, Value};
+use fdr_formats::tcstate::state::{Attribute, State, Value};
 use fdr_formats::{ThreadId, TraceInfo};
 use serde::Serialize;
 
@@ -88,6 +88,26 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
     }
 }
 
+/// Calls that began before their thread's records get the time at which they began.
+pub(super) fn date_early_calls(info: &TraceInfo, state: &mut State) {
+    for attribute in &mut state.attributes {
+        let Place::Stack(id, Some(level)) = place(attribute) else {
+            continue;
+        };
+        let thread = info.threads.iter().find(|thread| thread.id.0 == id);
+        let call = usize::try_from(level)
+            .ok()
+            .and_then(|level| level.checked_sub(1));
+        let call = thread
+            .zip(call)
+            .and_then(|(thread, place)| thread.early_calls.get(place));
+        let begin = call.and_then(|call| i64::try_from(info.clock.nanos(call.begin).0).ok());
+        if let Some(begin) = begin.filter(|_| attribute.value != Value::Null) {
+            attribute.since = attribute.since.map(|since| since.min(begin));
+        }
+    }
+}
+
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let (info, state, columns) = (answer.info, &answer.state, ui::columns());
@@ -152,7 +172,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
                 let ticks = state.time.abs_diff(since);
                 // Its entry may be among the records that are overwritten.
                 let least = match answer.begins.get(&id) {
-                    Some(begin) if since <= *begin => "at least ",
+                    Some(begin) if since == *begin => "at least ",
                     _ => "",
                 };
                 match trace::is_timeless(info) {

@@ -287,6 +287,7 @@ fn since(now: &FunctionTotals, before: &FunctionTotals) -> FunctionTotals {
         own: now.own.since(before.own),
         longest,
         lengths,
+        nests: now.nests,
     }
 }
 

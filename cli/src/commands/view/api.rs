@@ -177,9 +177,53 @@ impl<'a> TraceOf<'a> {
             moments: moments.collect(),
             counters: counters::of_trace(&viewed.index, info),
             tasks: viewed.tasks().map(Tasks::count),
-            notes: notes(viewed),
+            notes: notes(viewed, Words::All),
         }
     }
+
+    /// What a page that is given away knows of a trace. Each field is named here, so that nobody adds one without
+    /// deciding whether such a page may have it.
+    pub(super) fn to_give_away(viewed: &'a Viewed) -> TraceOf<'a> {
+        let mut trace = TraceOf::new(viewed);
+        let TraceOf {
+            reason,
+            notes: all_notes,
+            file: _,
+            word: _,
+            format: _,
+            program: _,
+            process: _,
+            frequency: _,
+            base: _,
+            begin: _,
+            end: _,
+            begin_unix_ns: _,
+            unix_error_ns: _,
+            boot: _,
+            has_times: _,
+            has_states: _,
+            has_cpus: _,
+            progress: _,
+            threads: _,
+            functions: _,
+            moments: _,
+            counters: _,
+            tasks: _,
+        } = &mut trace;
+        // A panic's message may have any value of the program.
+        trace::word_of_reason(viewed.info()).clone_into(reason);
+        *all_notes = notes(viewed, Words::Own);
+        trace
+    }
+}
+
+/// Which words the notes of a trace have.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    /// Also those of a reader, which may repeat bytes of the trace.
+    All,
+    /// Our own ones.
+    Own,
 }
 
 /// The time of day was read once, in whole microseconds. From there on, the error of the clock's rate adds up.
@@ -192,23 +236,23 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
 }
 
 /// What has to be said of a trace before its figures are believed.
-fn notes(viewed: &Viewed) -> Vec<String> {
+fn notes(viewed: &Viewed, words: Words) -> Vec<String> {
     let info = viewed.info();
     let mut notes = viewed.notes.clone();
     let trouble = viewed.index.trouble();
-    notes.extend(
-        trouble
-            .error
-            .iter()
-            .map(|error| format!("reading ended: {error}")),
-    );
+    let of_reader = |what: &dyn std::fmt::Display| match words {
+        Words::All => format!(": {what}"),
+        Words::Own => String::new(),
+    };
+    let errors = trouble.error.iter();
+    notes.extend(errors.map(|error| format!("reading ended{}", of_reader(error))));
     if let Some(first) = trouble.diagnostics.first() {
         let count = trouble.diagnostics.len() as u64 + trouble.more;
         notes.push(format!(
-            "the trace is damaged in {}, the first at byte {}: {} (fdr verify lists them)",
+            "the trace is damaged in {}, the first at byte {}{} (fdr verify lists them)",
             ui::things(count, "place"),
             first.offset,
-            first.what
+            of_reader(&first.what)
         ));
     }
     notes.extend(trace::missing(&info.missing));
@@ -234,12 +278,15 @@ fn notes(viewed: &Viewed) -> Vec<String> {
     notes
 }
 
-/// What is known of them now.
-pub(super) fn info_of(traces: &[Arc<Viewed>], snapshot: Option<u64>) -> Info<'_> {
+/// What is known of the traces. `snapshot`: its number, of a process that runs.
+pub(super) fn info_of<'a>(
+    traces: impl Iterator<Item = TraceOf<'a>>,
+    snapshot: Option<u64>,
+) -> Info<'a> {
     Info {
         version: env!("CARGO_PKG_VERSION"),
         snapshot,
-        traces: traces.iter().map(|viewed| TraceOf::new(viewed)).collect(),
+        traces: traces.collect(),
     }
 }
 
@@ -258,7 +305,8 @@ impl Api {
 
     fn info(&self) -> Result<Answer, Answer> {
         let (traces, snapshot) = self.shown.now();
-        to_json(&info_of(&traces, snapshot))
+        let traces = traces.iter().map(|viewed| TraceOf::new(viewed));
+        to_json(&info_of(traces, snapshot))
     }
 
     fn snapshot(&self) -> Result<Answer, Answer> {

@@ -11,16 +11,14 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use foldhash::HashSet;
-use serde::Serialize;
-use serde_json::value::RawValue;
 
-use super::api::{self, Info};
+use super::api::{self, TraceOf};
 use super::counters;
+use super::file_data::{Head, ReportOf, SlowCalls};
 use super::index::Line;
 use super::page;
 use super::picture::Asked;
 use super::server::Asker;
-use super::tasks::TaskOf;
 use super::viewed::{Marked, Viewed};
 use super::wire;
 use crate::place::{self, Shape};
@@ -34,20 +32,6 @@ const FIRST_TRY: usize = 6_000_000;
 /// Values of counters that are all written.
 const MOST_VALUES: usize = 50_000;
 
-/// What stands before the pictures.
-#[derive(Serialize)]
-struct Head<'a> {
-    info: Info<'a>,
-    reports: Vec<Box<RawValue>>,
-    /// What `fdr slow --json` says of each trace. `None`: its calls have no times.
-    slow: Vec<Option<Box<RawValue>>>,
-    /// Calls of fewer ticks are joined.
-    joined: Vec<u64>,
-    tasks: Vec<Vec<TaskOf>>,
-    /// Polls of tasks that are left out.
-    left_out: Vec<usize>,
-}
-
 /// Writes the page of these traces.
 ///
 /// # Errors
@@ -57,17 +41,17 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
         place::check_is_not(output, &viewed.path)?;
     }
     place::check(output, Shape::File, force)?;
-    let raw = |text: Vec<u8>| -> anyhow::Result<Box<RawValue>> {
-        Ok(RawValue::from_string(String::from_utf8(text)?)?)
-    };
     let mut answers = Answers::default();
     for viewed in traces {
         viewed.index.build(&*viewed.source);
         let report = viewed.report(&Marked::default(), Asker::OURSELVES)?;
-        answers.reports.push(raw(report)?);
+        answers.reports.push(serde_json::from_slice(&report)?);
         let slow = match trace::is_timeless(viewed.info()) {
             true => None,
-            false => Some(raw(viewed.slow(&Marked::default(), Asker::OURSELVES)?)?),
+            false => {
+                let slow = viewed.slow(&Marked::default(), Asker::OURSELVES)?;
+                Some(serde_json::from_slice(&slow)?)
+            }
         };
         answers.slow.push(slow);
     }
@@ -126,8 +110,8 @@ fn first_pixel(viewed: &Viewed, traces: usize) -> u64 {
 /// What is computed once, whatever is joined.
 #[derive(Default)]
 struct Answers {
-    reports: Vec<Box<RawValue>>,
-    slow: Vec<Option<Box<RawValue>>>,
+    reports: Vec<ReportOf>,
+    slow: Vec<Option<SlowCalls>>,
 }
 
 fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Result<Vec<u8>> {
@@ -137,11 +121,12 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
         tasks.map_or_else(Default::default, |tasks| tasks.whole(viewed))
     });
     let (tasks, left_out) = tasks.unzip();
+    let given = traces.iter().map(|viewed| TraceOf::to_give_away(viewed));
     let head = serde_json::to_vec(&Head {
-        info: api::info_of(traces, None),
-        reports: answers.reports.clone(),
-        slow: answers.slow.clone(),
-        joined: pixels.to_vec(),
+        info: api::info_of(given, None),
+        reports: &answers.reports,
+        slow: &answers.slow,
+        joined: pixels,
         tasks,
         left_out,
     })?;

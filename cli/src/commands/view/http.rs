@@ -1,14 +1,12 @@
 //! As much of HTTP/1.1 as a page of ours needs: one request of a connection, `GET` alone, and an answer. Must never
-//! read more than a head of 8 KiB, nor wait for a peer for longer than some seconds.
+//! read more than a head of 8 KiB.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const MOST_HEAD: usize = 8 << 10;
-/// A request has to be there by then.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// An answer has to go on within that time.
 const WRITING: Duration = Duration::from_secs(30);
 
@@ -94,40 +92,60 @@ pub(super) fn head(status: u16, kind: &str, length: Option<usize>) -> String {
     )
 }
 
-/// Sends an answer.
+/// Sends an answer, to somebody who may be slow.
 pub(super) fn send(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
     stream.set_write_timeout(Some(WRITING))?;
+    put(stream, answer)
+}
+
+/// Puts an answer into a connection.
+pub(super) fn put(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
     let head = head(answer.status, answer.kind, Some(answer.body.len()));
     stream.write_all(head.as_bytes())?;
     stream.write_all(&answer.body)?;
     stream.flush()
 }
 
-/// Reads a request. `Err(Some)`: what to answer instead; `Err(None)`: nobody is there any more.
-pub(super) fn read(stream: &mut TcpStream) -> Result<Request, Option<Answer>> {
-    let until = Instant::now() + PATIENCE;
-    let mut head = Vec::new();
-    let mut buffer = [0; 1024];
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || stream.set_read_timeout(Some(left)).is_err() {
-            return Err(None);
-        }
-        let count = match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return Err(None),
-            Ok(count) => count,
-        };
-        // The end may lie across two reads.
-        let searched = head.len().saturating_sub(3);
-        head.extend_from_slice(buffer.get(..count).unwrap_or(&[]));
-        if head.len() > MOST_HEAD {
-            return Err(Some(Answer::text(431, "the request is too long\n")));
-        }
-        let tail = head.get(searched..).unwrap_or(&[]);
-        if let Some(end) = tail.windows(4).position(|four| four == b"\r\n\r\n") {
-            head.truncate(searched + end);
-            let request = parse(&head);
-            return request.ok_or_else(|| Some(Answer::text(400, "not a request of HTTP/1.1\n")));
+/// A request that comes in parts.
+#[derive(Debug, Default)]
+pub(super) struct Incoming(Vec<u8>);
+
+/// How far a request came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// More has to come.
+    Partial,
+    /// Nobody is there any more.
+    Gone,
+    Whole(Request),
+    /// What to answer instead: status and words.
+    Bad(u16, &'static str),
+}
+
+impl Incoming {
+    /// Reads what is there, of a connection that does not wait.
+    pub(super) fn read(&mut self, stream: &mut impl Read) -> Progress {
+        let mut buffer = [0; 1024];
+        loop {
+            let count = match stream.read(&mut buffer) {
+                Ok(0) => return Progress::Gone,
+                Ok(count) => count,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Progress::Partial,
+                Err(_) => return Progress::Gone,
+            };
+            // The end may lie across two reads.
+            let searched = self.0.len().saturating_sub(3);
+            self.0.extend_from_slice(buffer.get(..count).unwrap_or(&[]));
+            if self.0.len() > MOST_HEAD {
+                return Progress::Bad(431, "the request is too long\n");
+            }
+            let tail = self.0.get(searched..).unwrap_or(&[]);
+            if let Some(end) = tail.windows(4).position(|four| four == b"\r\n\r\n") {
+                self.0.truncate(searched + end);
+                let bad = Progress::Bad(400, "not a request of HTTP/1.1\n");
+                return parse(&self.0).map_or(bad, Progress::Whole);
+            }
         }
     }
 }
@@ -195,6 +213,34 @@ mod tests {
         assert_eq!(request.query["x"], "");
         assert_eq!(request.headers["host"], "x:1");
         assert_eq!(request.headers["a-b"], "c");
+    }
+
+    #[test]
+    fn a_request_may_come_in_parts() {
+        let whole = b"GET /a HTTP/1.1\r\nHost: x\r\n\r\n";
+        for cut in 1..whole.len() {
+            let mut incoming = Incoming::default();
+            let mut parts = Parts(vec![&whole[cut..], &[], &whole[..cut]]);
+            assert_eq!(incoming.read(&mut parts), Progress::Partial, "{cut}");
+            let Progress::Whole(request) = incoming.read(&mut parts) else {
+                panic!("{cut}");
+            };
+            assert_eq!(request.path, "/a");
+        }
+        assert_eq!(Incoming::default().read(&mut &b"GET"[..]), Progress::Gone);
+    }
+
+    /// Parts of a request, the last one first. An empty one: nothing is there now.
+    struct Parts<'a>(Vec<&'a [u8]>);
+
+    impl Read for Parts<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match self.0.pop() {
+                Some([]) => Err(ErrorKind::WouldBlock.into()),
+                Some(mut part) => part.read(buffer),
+                None => Ok(0),
+            }
+        }
     }
 
     #[test]

@@ -12,14 +12,19 @@
 //! | `viewed` | a trace with its index, and what is asked of both |
 //! | `details`, `survey`, `paths` | one call; all calls of functions; the flame graph |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
+//! | `connections`, `browser` | those who have not shown the token yet; how the browser gets it |
 //! | `wire` | pictures as arrays of numbers |
 //! | `page`, `export` | the text of the page; a page with its data inside, as a file |
+//! | `file_data` | what such a file may say |
 
 mod api;
+mod browser;
+mod connections;
 mod counters;
 mod cpus;
 mod details;
 mod export;
+mod file_data;
 mod filler;
 mod http;
 mod index;
@@ -35,8 +40,7 @@ mod tasks;
 mod viewed;
 mod wire;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::bail;
@@ -50,13 +54,14 @@ use crate::{memory, ui};
 
 const HELP: &str = "\
 The command serves a page on 127.0.0.1, to this machine alone, and opens it in
-the browser. Its address has a token that only you know. Nothing is written. The
-command ends with Ctrl-C, or a minute after the page was closed.
+the browser. Its address has a token that only you know. The browser gets it by
+a file in a private folder, which is removed when the page is open. The command
+ends with Ctrl-C, or a minute after the page was closed.
 
 With -o, the page is a file that opens without network and without fdr. It has
 20 MB at most: the shortest calls are joined until it is small enough, and the
-page says so. It has no arguments and no values of events, and explains no
-calls but the slow ones.
+page says so. It has no arguments, results, errors and values of events, and
+explains no calls but the slow ones.
 
 The trace is read once, and the picture grows while it is. Of a large trace,
 short calls are read again when you zoom in, so its size does not matter. Use
@@ -138,29 +143,11 @@ fn serve(options: &Options, shown: Shown) -> anyhow::Result<Status> {
             "Ctrl-C ends it; so does a minute without the page"
         )?)
     })?;
-    if !options.no_open {
-        open_browser(&address);
-    }
-    drop(traces);
-    server.run(Arc::new(Api { shown }))?;
-    Ok(Status::Done)
-}
-
-/// Opens the page. Where there is no browser, the person opens the address.
-fn open_browser(address: &str) {
-    let open = |program: &Path| {
-        let mut command = Command::new(program);
-        command.arg(address);
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
-        command.spawn()
+    let lead = match options.no_open {
+        true => None,
+        false => browser::open(&address),
     };
-    let opened = open(Path::new("xdg-open"));
-    match opened {
-        // Somebody has to wait for it.
-        Ok(mut child) => drop(std::thread::spawn(move || child.wait())),
-        Err(_) => ui::complain("no browser could be opened (xdg-open): open the address yourself"),
-    }
+    drop(traces);
+    server.run(Arc::new(Api { shown }), lead)?;
+    Ok(Status::Done)
 }

@@ -10,12 +10,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 
+use super::connections::{self, Decision};
 use super::http::{self, Answer, Request};
 
-/// Connections at the same time. More are closed at once.
+/// Connections with the token that are served at the same time.
 const MOST_CONNECTIONS: usize = 64;
 /// So long after the last page was closed, the server ends.
 const LINGER: Duration = Duration::from_secs(60);
+/// So long after the start, no browser is waited for any more.
+const LEADING: Duration = Duration::from_secs(120);
 /// How often a page that is open is told that we are there.
 const BEAT: Duration = Duration::from_secs(2);
 
@@ -92,17 +95,28 @@ impl Server {
         format!("http://127.0.0.1:{port}/{token}/")
     }
 
-    /// Serves until the page was closed for a minute.
+    /// Serves until the page was closed for a minute. `lead`: what led the browser here. It is dropped when it is of no
+    /// more use.
     ///
     /// # Errors
     /// If connections can't be accepted.
-    pub(super) fn run(self, pages: Arc<dyn Pages>) -> anyhow::Result<()> {
+    pub(super) fn run<L>(self, pages: Arc<dyn Pages>, mut lead: Option<L>) -> anyhow::Result<()> {
         let shared = self.shared.clone();
         let listener = self.listener.try_clone().context("the listening socket")?;
-        std::thread::spawn(move || accept(&listener, &shared, &pages));
+        listener
+            .set_nonblocking(true)
+            .context("the listening socket")?;
+        std::thread::spawn(move || {
+            connections::take_all(&listener, &|request| decide(request, &shared, &pages));
+        });
+        let begun = Instant::now();
         loop {
             std::thread::sleep(Duration::from_millis(500));
             let presence = self.shared.presence();
+            let is_there = presence.pages > 0 || presence.left.is_some();
+            if is_there || begun.elapsed() > LEADING {
+                drop(lead.take());
+            }
             let is_left = presence.left.is_some_and(|left| left.elapsed() > LINGER);
             if presence.pages == 0 && is_left {
                 return Ok(());
@@ -119,48 +133,48 @@ fn token() -> anyhow::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>, pages: &Arc<dyn Pages>) {
-    loop {
-        let Ok((stream, _)) = listener.accept() else {
-            // No descriptor is left, for instance.
-            std::thread::sleep(Duration::from_millis(50));
-            continue;
-        };
-        // Relaxed: the counter bounds, and publishes nothing.
-        if shared.connections.fetch_add(1, Ordering::Relaxed) >= MOST_CONNECTIONS {
-            shared.connections.fetch_sub(1, Ordering::Relaxed);
-            continue;
-        }
-        let (of_thread, pages) = (shared.clone(), pages.clone());
-        let connection = Connection(of_thread);
+/// What is done with a request: who has the token is served by a thread.
+fn decide(request: Request, shared: &Arc<Shared>, pages: &Arc<dyn Pages>) -> Decision {
+    let path = match admit(&request, shared) {
+        Ok(path) => path.to_owned(),
+        Err(answer) => return Decision::Refuse(answer),
+    };
+    let served = Served::begin(shared);
+    if served.0.connections.load(Ordering::Relaxed) > MOST_CONNECTIONS {
+        let why = "too many connections of this page\n";
+        return Decision::Refuse(Answer::text(503, why));
+    }
+    let pages = pages.clone();
+    Decision::Serve(Box::new(move |stream| {
+        let serve = move || serve(stream, &path, &request, &served.0, &*pages);
         // Where no thread can be made, the connection is closed.
-        let _ = std::thread::Builder::new().spawn(move || serve(stream, &connection.0, &*pages));
+        let _ = std::thread::Builder::new().spawn(serve);
+    }))
+}
+
+/// A connection that is served, counted.
+struct Served(Arc<Shared>);
+
+impl Served {
+    fn begin(shared: &Arc<Shared>) -> Served {
+        // Relaxed: the counter bounds, and publishes nothing.
+        shared.connections.fetch_add(1, Ordering::Relaxed);
+        Served(shared.clone())
     }
 }
 
-/// One that counts.
-struct Connection(Arc<Shared>);
-
-impl Drop for Connection {
+impl Drop for Served {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-fn serve(mut stream: TcpStream, shared: &Shared, pages: &dyn Pages) {
-    let request = match http::read(&mut stream) {
-        Ok(request) => request,
-        Err(answer) => {
-            // A peer that does not listen is no trouble of ours.
-            let _ = answer.map(|answer| http::send(&mut stream, &answer));
-            return;
-        }
-    };
-    let answer = match admit(&request, shared) {
-        Ok("api/alive") => return stay(stream, shared),
-        Ok(path) => pages.answer(path, &request, Asker(Some(&stream))),
-        Err(answer) => answer,
-    };
+fn serve(mut stream: TcpStream, path: &str, request: &Request, shared: &Shared, pages: &dyn Pages) {
+    if path == "api/alive" {
+        return stay(stream, shared);
+    }
+    let answer = pages.answer(path, request, Asker(Some(&stream)));
+    // A peer that does not listen is no trouble of ours.
     let _ = http::send(&mut stream, &answer);
     // What is left unread would reset the connection before the peer has the answer.
     let _ = stream.shutdown(std::net::Shutdown::Write);
@@ -180,18 +194,22 @@ fn admit<'a>(request: &'a Request, shared: &Shared) -> Result<&'a str, Answer> {
         ));
     };
     let is_own = header("origin").is_none_or(|origin| origin == format!("http://{host}"));
+    let rest = request
+        .path
+        .strip_prefix('/')
+        .and_then(|path| path.split_once('/'));
+    // The file that the browser is opened with leads to the page, and nothing else may lead anywhere.
+    let is_led_to = matches!(rest, Some((_, "")))
+        && header("sec-fetch-mode") == Some("navigate")
+        && header("sec-fetch-dest") == Some("document");
     let is_near =
         header("sec-fetch-site").is_none_or(|site| matches!(site, "same-origin" | "none"));
-    if !is_own || !is_near {
+    if !is_own || !(is_near || is_led_to) {
         return Err(Answer::text(403, "another page asked\n"));
     }
     if request.method != "GET" {
         return Err(Answer::text(405, "GET only\n"));
     }
-    let rest = request
-        .path
-        .strip_prefix('/')
-        .and_then(|path| path.split_once('/'));
     match rest {
         Some((token, rest)) if is_same(token, &shared.token) => Ok(rest),
         _ => Err(Answer::text(404, "not here\n")),
@@ -233,7 +251,8 @@ fn is_closed(stream: &TcpStream) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::{HashMap, VecDeque};
+    use std::collections::HashMap;
+    use std::sync::atomic::AtomicBool;
 
     struct Echo;
 
@@ -250,7 +269,7 @@ mod tests {
     fn serve_with(pages: Arc<dyn Pages>) -> Arc<Shared> {
         let server = Server::new(0).expect("a port");
         let shared = server.shared.clone();
-        std::thread::spawn(move || server.run(pages));
+        std::thread::spawn(move || server.run(pages, None::<()>));
         shared
     }
 
@@ -311,6 +330,10 @@ mod tests {
             "{own}"
         );
         let path = format!("/{token}/api/info");
+        let page = format!("/{token}/");
+        let led_to = "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+        let framed =
+            "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n";
         for (path, more, status) in [
             ("/", "", 404),
             ("/x", "", 404),
@@ -321,6 +344,11 @@ mod tests {
             (&path, "Origin: null\r\n", 403),
             (&path, "Sec-Fetch-Site: cross-site\r\n", 403),
             (&path, "Host: again\r\n", 400),
+            (&path, led_to, 403),
+            (&page, led_to, 200),
+            (&page, "Sec-Fetch-Site: cross-site\r\n", 403),
+            (&page, framed, 403),
+            ("/x/", led_to, 404),
         ] {
             let answer = get(path, more);
             assert!(
@@ -352,37 +380,63 @@ mod tests {
         }
     }
 
+    /// Keeps so many connections open that have sent half a request. Each that is closed is opened again.
+    fn keep_half_open(port: u16, count: usize, end: &AtomicBool) {
+        let connect = || {
+            let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+            stream.write_all(b"GET / HT").ok()?;
+            Some(stream)
+        };
+        let mut open: Vec<Option<TcpStream>> = (0..count).map(|_| connect()).collect();
+        while !end.load(Ordering::Relaxed) {
+            for stream in &mut open {
+                if stream.as_ref().is_none_or(is_closed) {
+                    *stream = connect();
+                }
+            }
+        }
+    }
+
     #[test]
-    fn many_connections_that_say_nothing_keep_nobody_out_for_long() {
+    fn half_open_connections_lock_nobody_out() {
         let shared = begin();
-        let connect = || TcpStream::connect(("127.0.0.1", shared.port)).ok();
-        let mut idle = VecDeque::new();
-        for mut stream in (0..10_000).filter_map(|_| connect()) {
-            // Half a request; the server closes most of them at once.
-            let _ = stream.write_all(b"GET / HT");
-            idle.push_back(stream);
-            // This process may have too few descriptors for all.
-            if idle.len() > 1500 {
-                idle.pop_front();
-            }
+        let Shared { port, token, .. } = &*shared;
+        let request = format!("GET /{token}/x HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n");
+        for count in [64, 400] {
+            let end = AtomicBool::new(false);
+            std::thread::scope(|scope| {
+                scope.spawn(|| keep_half_open(*port, count, &end));
+                std::thread::sleep(Duration::from_millis(300));
+                let answered = (0..50).filter(|_| {
+                    let stream = TcpStream::connect(("127.0.0.1", *port));
+                    let mut stream = stream.expect("a server");
+                    let _ = stream.write_all(request.as_bytes());
+                    let mut answer = Vec::new();
+                    let _ = stream.read_to_end(&mut answer);
+                    answer.starts_with(b"HTTP/1.1 200 ")
+                });
+                let answered = answered.count();
+                end.store(true, Ordering::Relaxed);
+                assert_eq!(answered, 50, "{count} half-open ones");
+            });
         }
-        let request = format!(
-            "GET /{}/x HTTP/1.1\r\nHost: localhost:{}\r\n\r\n",
-            shared.token, shared.port
-        );
-        let until = Instant::now() + Duration::from_secs(60);
-        let mut answer = Vec::new();
-        while !answer.starts_with(b"HTTP/1.1 200 ") && Instant::now() < until {
-            answer.clear();
-            if let Some(mut stream) = connect()
-                && stream.write_all(request.as_bytes()).is_ok()
-            {
-                let _ = stream.read_to_end(&mut answer);
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert!(answer.starts_with(b"HTTP/1.1 200 "));
-        assert!(shared.connections.load(Ordering::Relaxed) <= MOST_CONNECTIONS + 1);
+    }
+
+    #[test]
+    fn connections_with_the_token_are_bounded() {
+        let shared = begin();
+        let Shared { port, token, .. } = &*shared;
+        let request = format!("GET /{token}/api/alive HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n");
+        let open = |_| {
+            let mut stream = TcpStream::connect(("127.0.0.1", *port)).expect("a server");
+            stream.write_all(request.as_bytes()).expect("it reads");
+            let mut head = [0; 12];
+            stream.read_exact(&mut head).expect("an answer");
+            (stream, head)
+        };
+        let pages: Vec<_> = (0..MOST_CONNECTIONS).map(open).collect();
+        assert!(pages.iter().all(|(_, head)| head == b"HTTP/1.1 200"));
+        assert_eq!(&open(0).1, b"HTTP/1.1 503");
     }
 
     #[test]

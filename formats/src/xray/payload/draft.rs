@@ -3,11 +3,11 @@
 //! [`Place`] must never allocate.
 
 use super::{
-    BALANCE, BREAK, CLOCK, FUNCTIONS, IDENTITY, LOST, MOMENT, PLACE_BITS, PROCESS, SHORT_CALLS,
-    SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
+    BALANCE, BREAK, CLOCK, EARLY_CALLS, FUNCTIONS, IDENTITY, LOST, MOMENT, NESTS, PLACE_BITS,
+    PROCESS, SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
-    Clock, Counts, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
+    Clock, Counts, EarlyCall, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
 };
 use crate::text;
 
@@ -315,6 +315,34 @@ pub fn encode_identity(identity: &Identity) -> Option<Vec<u8>> {
     (!texts.is_empty()).then_some(bytes)
 }
 
+/// Bytes of a row of early calls.
+pub(in super::super) const EARLY_CALL_BYTES: usize = 16;
+
+/// The first bytes of early calls. Async-signal-safe.
+pub(in super::super) fn early_calls_head(count: u32) -> [u8; 16] {
+    let words = [super::head(EARLY_CALLS), u64::from(count).to_le_bytes()];
+    let mut head = [0; 16];
+    for (place, word) in head.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word);
+    }
+    head
+}
+
+/// A row of early calls. Async-signal-safe.
+pub(in super::super) fn early_call_row(function: u32, begin: u64) -> [u8; EARLY_CALL_BYTES] {
+    (u128::from(begin) | u128::from(function) << 64).to_le_bytes()
+}
+
+/// Calls that began before the thread's first record and have not ended. `None`: there are none.
+#[must_use]
+pub fn encode_early_calls(calls: &[EarlyCall]) -> Option<Vec<u8>> {
+    let mut bytes = early_calls_head(u32::try_from(calls.len()).ok()?).to_vec();
+    for call in calls {
+        bytes.extend_from_slice(&early_call_row(call.function.0, call.begin.0));
+    }
+    (!calls.is_empty()).then_some(bytes)
+}
+
 /// A named moment.
 #[must_use]
 pub fn encode_moment(moment: &Moment) -> Vec<u8> {
@@ -403,6 +431,7 @@ fn next_totals(rest: &mut &[FunctionTotals], is_of_missing: bool) -> Option<Vec<
             total: row.total.0,
             own: row.own.0,
             longest: row.longest.0,
+            nests: row.nests,
         };
         put_totals_row(&head, row.lengths.iter().copied(), &mut |part| {
             bytes.extend_from_slice(part);
@@ -428,6 +457,8 @@ pub struct TotalsRow {
     pub own: u64,
     /// The longest call.
     pub longest: u64,
+    /// Some calls were inside of others.
+    pub nests: bool,
 }
 
 /// The first bytes of a payload with so many rows.
@@ -449,6 +480,7 @@ pub(in super::super) fn put_totals_row(
     lengths: impl Iterator<Item = (u8, u64)> + Clone,
     put: &mut dyn FnMut(&[u8]),
 ) {
+    let lengths = lengths.chain(row.nests.then_some(NESTS));
     let known = lengths.clone().count() as u64;
     for number in [
         u64::from(row.function) | known << 32,

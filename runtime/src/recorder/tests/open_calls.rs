@@ -438,3 +438,26 @@ fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards
     assert_eq!(open(2_000_000), 0);
     assert_ne!(slot.cpu.load(Relaxed), NO_CPU);
 }
+
+#[test]
+fn recursion_is_noted_at_the_first_end() {
+    for threshold in [0, 100] {
+        let rig = rig(threshold);
+        for (word, ticks) in [
+            (FN_1, 1000),
+            (FN_2, 1010),
+            (FN_1, 1020),
+            (FN_1 | EXIT, 1030),
+            (FN_2 | EXIT, 1040),
+            (FN_1 | EXIT, 1050),
+        ] {
+            rig.write(word, ticks, 0);
+        }
+        let nests = |function| {
+            let row = totals::known_row_of(rig.totals(), function);
+            assert_eq!(totals::calls(row).0, function);
+            row.nests.load(Relaxed)
+        };
+        assert_eq!((nests(1), nests(2)), (1, 0), "{threshold}");
+    }
+}

@@ -33,6 +33,7 @@ use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
 use crate::ring::counts;
+use crate::sys::own_table::Table;
 use crate::sys::{self, socket};
 
 /// The path of the trace, or its address.
@@ -58,7 +59,7 @@ pub(crate) fn is_stdout(address: &Address) -> bool {
     matches!(address, Address::Stdout)
 }
 
-/// Starts the thread, which shares the descriptor table of its maker, the dumper. All signals are blocked in it. So the program's handlers never run there, and a reader
+/// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's handlers never run there, and a reader
 /// that goes away is an error and does not end the program.
 pub(crate) fn start() {
     let Some(state) = state().filter(|_| CONTROL.begin()) else {
@@ -69,8 +70,9 @@ pub(crate) fn start() {
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
+    let table = Table::mine();
     let spawned = sys::signal::with_all_blocked(|_| {
-        let body = Box::new(|| run(place));
+        let body = Box::new(move || run(place, table));
         sys::thread::spawn(last_thread::STREAM, 1024 * 1024, body)
     });
     if let Err(error) = spawned {
@@ -97,10 +99,10 @@ pub(crate) fn forget() {
     socket::forget();
 }
 
-fn run(place: PathBuf) {
+fn run(place: PathBuf, table: Table) {
     let _life = Life;
     CONTROL.is_me();
-    if !sys::own_table::note_own_table() {
+    if !table.share() {
         return CONTROL.fail();
     }
     let (Some(ring), Some(state)) = (ring(), state()) else {

@@ -2,7 +2,6 @@
 //! complete calls, as [`walker`] gives them, or paths of calls, as [`paths`] does. It must never match calls by
 //! itself, and never be silent about what its format can't hold.
 
-mod callgrind;
 mod chrome;
 mod csv;
 mod facts;
@@ -130,14 +129,13 @@ fn without_source(_: Output, _: &TraceInfo) -> Begun {
 }
 
 /// All of them.
-pub(in crate::commands) static EXPORTS: [&Export; 11] = [
+pub(in crate::commands) static EXPORTS: [&Export; 10] = [
     &perfetto::EXPORT,
     &chrome::EXPORT,
     &firefox::EXPORT,
     &speedscope::EXPORT,
     &folded::EXPORT,
     &pprof::EXPORT,
-    &callgrind::EXPORT,
     &otlp::EXPORT,
     &otlp::JSON,
     &csv::EXPORT,

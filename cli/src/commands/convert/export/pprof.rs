@@ -145,7 +145,9 @@ impl Tables<'_> {
         part.function.push(Function {
             id,
             name,
-            system_name: name,
+            // Go's pprof takes a name that is the system's, too, for one of C++, and cuts what is in angle
+            // brackets out of it. So all methods of a trait would be one function.
+            system_name: 0,
             filename,
             start_line: line.into(),
         });

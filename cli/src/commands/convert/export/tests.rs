@@ -88,10 +88,6 @@ fn held(name: &str, sums: &BTreeMap<String, Sums>, has_entries: bool) -> BTreeMa
             sums.values_mut()
                 .for_each(|sums| (sums.calls, sums.total) = (0, 0));
         }
-        // Where calls call themselves, totals are more than the time, as those of callgrind itself.
-        "callgrind" => sums
-            .values_mut()
-            .for_each(|sums| (sums.calls, sums.total) = (0, 0)),
         // What a call without an entry called is not below it.
         "pprof" if !has_entries => sums.values_mut().for_each(|sums| sums.total = 0),
         // A sample is a stretch of time.

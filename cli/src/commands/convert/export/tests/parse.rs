@@ -30,7 +30,6 @@ pub(super) fn sums(format: &str, bytes: &[u8]) -> ByName {
         "folded" => folded(bytes),
         "csv" => of_csv(bytes),
         "jsonl" => jsonl(bytes),
-        "callgrind" => callgrind(bytes),
         "firefox" => firefox(bytes),
         "otlp-json" => otlp_json(bytes),
         "perfetto" => wire::perfetto(bytes),
@@ -47,7 +46,6 @@ pub(super) fn as_written(format: &str, name: &str) -> String {
         "folded" => clean.replace(';', ":"),
         "csv" if clean.trim_start().starts_with(['=', '+', '-', '@']) => format!("'{clean}"),
         "csv" => clean,
-        "callgrind" => clean.trim().to_owned(),
         _ => name.to_owned(),
     }
 }
@@ -169,43 +167,6 @@ fn folded(bytes: &[u8]) -> ByName {
             sums.entry(name.to_owned()).or_default().own += own.parse::<u64>().expect("ns");
         }
     }
-    sums
-}
-
-fn callgrind(bytes: &[u8]) -> ByName {
-    let text = std::str::from_utf8(bytes).expect("UTF-8");
-    let mut sums = ByName::new();
-    let mut names: HashMap<String, String> = HashMap::new();
-    let (mut current, mut is_call, mut all) = (String::new(), false, 0);
-    for line in text.lines() {
-        if let Some((key, rest)) = line.split_once('=') {
-            let mut named = || {
-                let (number, name) = rest.split_once(' ').unwrap_or((rest, ""));
-                if !name.is_empty() {
-                    names.insert(number.to_owned(), name.to_owned());
-                }
-                names[number].clone()
-            };
-            match key {
-                "fn" => current = named(),
-                "cfn" => drop(named()),
-                "calls" => is_call = true,
-                "fl" | "cfi" => {}
-                other => panic!("{other}"),
-            }
-        } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            let (_, cost) = line.split_once(' ').expect("a cost");
-            if !std::mem::take(&mut is_call) {
-                let cost: u64 = cost.parse().expect("ns");
-                all += cost;
-                let sums = (current != "[short]").then(|| sums.entry(current.clone()).or_default());
-                if let Some(Sums { own, .. }) = sums {
-                    *own += cost;
-                }
-            }
-        }
-    }
-    assert!(text.contains(&format!("\nsummary: {all}\n")), "{all}");
     sums
 }
 

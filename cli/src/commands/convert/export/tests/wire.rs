@@ -119,7 +119,11 @@ pub(super) fn pprof(bytes: &[u8]) -> ByName {
     assert_eq!(units, [["calls", "count"], ["time", "nanoseconds"]]);
     let functions: HashMap<u64, &str> = profile
         .messages(5)
-        .map(|function| (function.number(1), texts[function.number(2) as usize]))
+        .map(|function| {
+            // Go's pprof takes a name that is the system's, too, for one of C++, and cuts it.
+            assert_eq!(function.items(3).count(), 0);
+            (function.number(1), texts[function.number(2) as usize])
+        })
         .collect();
     let locations: HashMap<u64, &str> = profile
         .messages(4)

@@ -1,0 +1,209 @@
+//! Figures of the whole run beside those of the records: which of them a report has, what it says of them, and what
+//! it says where a part of a trace is gone.
+
+use std::fs;
+
+use crate::common::{Folder, answer, calls, fdr, functions, json, stderr, stdout, write};
+use fdr_formats::model::{Counts, FunctionTotals, Missing};
+use fdr_formats::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use serde_json::Value;
+
+/// So many calls of a function, of 100 ticks each.
+fn totals(function: u32, calls: u64, nests: bool) -> FunctionTotals {
+    FunctionTotals {
+        function: FunctionId(function),
+        calls,
+        total: Ticks(calls * 100),
+        own: Ticks(calls * 50),
+        longest: Ticks(100),
+        lengths: vec![(6, calls)],
+        nests,
+        ..FunctionTotals::default()
+    }
+}
+
+/// A trace of a thread with these totals and edges, and what is missing in it.
+fn trace(path: &str, totals: Vec<FunctionTotals>, edges: &[(u64, i64)], missing: Missing) {
+    let info = TraceInfo {
+        functions: functions(&["app::down", "app::leaf"]),
+        missing,
+        ..TraceInfo::default()
+    };
+    let readable = edges.len() as u64;
+    let ended: u64 = totals.iter().map(|totals| totals.calls).sum();
+    let thread = Thread {
+        id: ThreadId(7),
+        counts: Some(Counts {
+            recorded: 2 * ended,
+            readable,
+            overwritten: 2 * ended - readable,
+            ..Counts::default()
+        }),
+        totals,
+        ..Thread::default()
+    };
+    write(path, &info, &[(thread, calls(edges))]);
+}
+
+const RECURSION: [(u64, i64); 4] = [(0, 1), (100, 1), (200, -1), (300, -1)];
+
+fn row<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let mut rows = report["functions"].as_array().expect("rows").iter();
+    rows.find(|row| row["name"] == name).expect("a row")
+}
+
+#[test]
+fn records_of_all_calls_are_the_whole_run() {
+    let folder = Folder::new("whole-records");
+    let path = folder.file("t.fdr");
+    trace(
+        &path,
+        vec![totals(1, 2, true)],
+        &RECURSION,
+        Missing::default(),
+    );
+    let text = answer(&["report", &path]);
+    let line = "figures of the whole run: the records of all its calls are in the trace";
+    assert!(text.lines().any(|said| said == line), "{text}");
+    let report = json(&["report", "--json", &path]);
+    assert_eq!(report["scope"], "whole_run");
+    let down = row(&report, "app::down");
+    // The outermost call alone, and not that inside.
+    assert_eq!(
+        (&down["total_ns"], &down["nests"]),
+        (&300.into(), &false.into())
+    );
+    assert_eq!(json(&["hist", "--json", &path, "*"])["is_whole_run"], true);
+}
+
+#[test]
+fn totals_with_inner_calls_are_marked() {
+    let folder = Folder::new("whole-nests");
+    let path = folder.file("t.fdr");
+    let all = vec![totals(1, 20, true), totals(2, 5, false)];
+    trace(&path, all, &RECURSION, Missing::default());
+    let text = answer(&["report", &path]);
+    assert!(text.contains("  ≤2.000 µs  "), "{text}");
+    assert!(text.contains("\n≤: the function calls itself"), "{text}");
+    assert!(text.contains("  500 ns  "), "{text}");
+    let report = json(&["report", "--json", &path]);
+    assert_eq!(row(&report, "app::down")["nests"], true);
+    assert_eq!(row(&report, "app::leaf")["nests"], false);
+    let window = json(&["report", "--json", "--window", &path]);
+    assert_eq!(window["scope"], "records");
+    assert_eq!(row(&window, "app::down")["total_ns"], 300);
+    // The records show what the recorder did not.
+    trace(
+        &path,
+        vec![totals(1, 20, false)],
+        &RECURSION,
+        Missing::default(),
+    );
+    let report = json(&["report", "--json", &path]);
+    assert_eq!(row(&report, "app::down")["nests"], true);
+}
+
+#[test]
+fn functions_without_room_have_their_records() {
+    let folder = Folder::new("whole-room");
+    let path = folder.file("t.fdr");
+    let edges = [(0, 1), (100, -1), (200, 2), (300, -2)];
+    let all = vec![totals(0, 10, false), totals(1, 5, false)];
+    trace(&path, all, &edges, Missing::default());
+    let report = json(&["report", "--json", &path]);
+    let leaf = row(&report, "app::leaf");
+    assert_eq!(
+        (&leaf["calls"], &leaf["of_records"]),
+        (&1.into(), &true.into())
+    );
+    assert_eq!(row(&report, "(functions without room)")["calls"], 9);
+    let text = answer(&["report", &path]);
+    assert!(text.contains("  app::leaf (records)\n"), "{text}");
+    assert!(
+        text.contains("(functions without room): one row of all"),
+        "{text}"
+    );
+    let found = json(&["hist", "--json", &path, "app::leaf"]);
+    assert_eq!(found["functions"][0]["calls"], 1);
+}
+
+#[test]
+fn a_function_is_never_the_nearest_to_itself() {
+    let folder = Folder::new("whole-nearest");
+    let path = folder.file("t.fdr");
+    let edges = [(0, 1), (100, -1), (200, 2)];
+    trace(&path, vec![totals(1, 5, false)], &edges, Missing::default());
+    let output = fdr(&["hist", &path, "app::leaf"]);
+    let said = stderr(&output);
+    assert!(
+        said.contains("app::leaf has no figures of the whole run (--window"),
+        "{said}"
+    );
+}
+
+#[test]
+fn dropped_records_are_told_by_all_lines() {
+    let folder = Folder::new("whole-dropped");
+    let path = folder.file("t.fdr");
+    let missing = Missing {
+        dropped: 30,
+        ..Missing::default()
+    };
+    trace(&path, vec![totals(1, 20, false)], &RECURSION, missing);
+    let text = answer(&["report", &path]);
+    let head = "figures of the whole run, without calls of 30 dropped records (";
+    assert!(text.contains(head), "{text}");
+    assert!(!text.contains("each call that has ended"), "{text}");
+    assert!(
+        text.contains("of 70 records: 36 overwritten by newer ones, 30 dropped\n"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_missing_end_is_told_by_all_commands() {
+    let folder = Folder::new("whole-end");
+    let path = folder.file("t.fdr");
+    let thread = |id| Thread {
+        id: ThreadId(id),
+        ..Thread::default()
+    };
+    let threads = [1, 2, 3].map(|id| (thread(id), calls(&RECURSION)));
+    let info = TraceInfo {
+        functions: functions(&["app::down"]),
+        ..TraceInfo::default()
+    };
+    write(&path, &info, &threads);
+    let bytes = fs::read(&path).expect("the trace");
+    assert!(stdout(&fdr(&["verify", &path])).contains(": OK: 12 records in 3 threads"));
+    // Each block is an extent of 16 bytes, and so many behind it.
+    let (mut at, mut cuts) = (32, Vec::new());
+    while at < bytes.len() {
+        let size: [u8; 8] = bytes[at + 1..at + 9].try_into().expect("a number");
+        at += 16 + u64::from_le_bytes(size) as usize;
+        cuts.push(at);
+    }
+    assert_eq!(cuts.pop(), Some(bytes.len()));
+    assert_eq!(cuts.len(), 2);
+    for cut in cuts {
+        fs::write(&path, &bytes[..cut]).expect("a file");
+        let verdict = fdr(&["verify", &path]);
+        assert_eq!(verdict.status.code(), Some(1), "cut at {cut}");
+        assert!(stdout(&verdict).contains("of 3 threads"), "{verdict:?}");
+        for command in [
+            &["report"][..],
+            &["info"],
+            &["slow"],
+            &["flame"],
+            &["state"],
+            &["replay"],
+        ] {
+            let output = fdr(&[command, &[path.as_str()]].concat());
+            assert!(output.status.success(), "{output:?}");
+            assert!(
+                stderr(&output).contains("the trace is damaged in 1 place"),
+                "{command:?}: {output:?}"
+            );
+        }
+    }
+}
