@@ -38,4 +38,3 @@ mod view;
 mod view_browser;
 mod view_file;
 mod whole_run;
-
