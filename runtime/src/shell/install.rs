@@ -17,7 +17,6 @@ use fdr_formats::xray::crash_dump::states_bytes;
 use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
 use super::config::{self, Settings};
-use super::handover::hand_over;
 use super::sites::table;
 use super::skew::Skew;
 use super::stream::Address;
