@@ -39,4 +39,3 @@ mod view;
 mod view_browser;
 mod view_file;
 mod whole_run;
-

@@ -169,7 +169,12 @@ fn start(one: &Try<'_>, rounds: u64, how: &How, folder: &Path) -> Result<Command
         program.arg(word);
     }
     program.env("RUST_BACKTRACE", "0");
-    for variable in how.variables().split(' ').filter(|_| how.recorded) {
+    // `fdr::enable` turns nothing on then.
+    let variables = match how.recorded {
+        true => how.variables(),
+        false => "FDR=off".to_owned(),
+    };
+    for variable in variables.split(' ') {
         let (name, value) = variable.split_once('=').unwrap_or((variable, ""));
         program.env(name, value.replace(';', " "));
     }
