@@ -115,6 +115,7 @@ fn trace(calls: u64) -> Trace {
         name: format!("worker-{nth}"),
         counts: None,
         totals: Vec::new(),
+        early_calls: Vec::new(),
     };
     let info = TraceInfo {
         clock: Clock {
