@@ -103,8 +103,12 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         self.frame.finish()?;
         let what = "thread ids over 32 bits, or taken: each thread has another number";
         self.losses.add(what, self.numbers.renumbered);
-        let zero = self.info.function(FunctionId(self.zero));
-        let is_unnamed = self.has_zero && zero.is_none_or(|zero| zero.name.is_empty());
+        let mut named = self
+            .info
+            .functions
+            .iter()
+            .filter(|known| !known.name.is_empty());
+        let is_unnamed = self.has_zero && !named.any(|known| known.id.0 == self.zero);
         let what = "function #0 without a name: it has another number, as 0 is the root of calls";
         self.losses.add(what, is_unnamed.into());
         let what = "calls of the function whose number function 0 was given: they look alike";
