@@ -276,7 +276,9 @@ fn function_0_gets_a_number_that_tools_take() {
         let calls = [enter(1, 0), enter(2, 1), exit(3, 1), exit(4, 0)];
         let events = calls.map(Event::Call).to_vec();
         let (bytes, losses) = write(Version::V3, &table(ids), &[(1, events)], 9);
-        assert!(losses.is_empty(), "{losses}");
+        // Without a name, people see that number.
+        let counts: u64 = losses.iter().map(|(_, count)| count).sum();
+        assert_eq!(counts, u64::from(!ids.contains(&0)), "{losses}");
         let read = read(&bytes).expect("readable");
         let wanted = [enter(1, number), enter(2, 1), exit(3, 1), exit(4, number)];
         assert_eq!(read.kept.calls(1), wanted);
@@ -301,7 +303,10 @@ fn calls_that_look_like_function_0_are_told() {
     for (ids, calls, told) in cases {
         let events = calls.iter().copied().map(Event::Call).collect();
         let (_, losses) = write(Version::V3, &table(ids), &[(1, events)], 9);
-        let counts: u64 = losses.iter().map(|(_, count)| count).sum();
+        let alike = losses
+            .iter()
+            .filter(|(what, _)| what.ends_with("look alike"));
+        let counts: u64 = alike.map(|(_, count)| count).sum();
         assert_eq!(counts, told as u64, "{ids:?}: {losses}");
     }
 }

@@ -103,11 +103,11 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         self.frame.finish()?;
         let what = "thread ids over 32 bits, or taken: each thread has another number";
         self.losses.add(what, self.numbers.renumbered);
-        let zero = self.info.function(FunctionId(self.zero));
-        let is_unnamed = self.has_zero && zero.is_none_or(|zero| zero.name.is_empty());
+        let mut all = self.info.functions.iter();
+        let is_named = all.any(|known| known.id.0 == self.zero && !known.name.is_empty());
         let what = "function #0 without a name: it has another number, as 0 is the root of calls";
-        self.losses.add(what, is_unnamed.into());
-        let what = "calls of the function whose number function 0 was given: they look alike";
+        self.losses.add(what, (self.has_zero && !is_named).into());
+        let what = "calls of the function whose number function 0 got: they look alike";
         let mistaken = self.mistaken * u64::from(self.has_zero);
         self.losses.add(what, mistaken);
         Ok(self.losses)
