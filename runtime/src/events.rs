@@ -1,7 +1,6 @@
 //! Makes the bytes of a note (`fdr_formats::notes`) from the values of an event or the arguments of a call, on the
 //! stack of the caller. It must never allocate or lock. A value's own `Display` or `Debug` is code of the program that
-//! runs here. All functions are async-signal-safe if that code is. A panic of that code ends here, and is no panic of
-//! the program.
+//! runs here, and a panic of it ends here. All functions are async-signal-safe if that code is.
 
 use core::cell::Cell;
 use core::fmt::{self, Write};
@@ -444,24 +443,20 @@ thread_local! {
     static PRINTS_AT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether a panic of this moment ends in [`printed`]. Async-signal-safe.
+/// Whether a panic of this moment ends in [`printed`]. A `longjmp` out of code that prints leaves the address of a frame
+/// that is gone. Async-signal-safe.
 pub(crate) fn is_printing() -> bool {
     let here = 0_u8;
-    is_below(PRINTS_AT.get(), &here)
-}
-
-/// Whether a frame with `here` may be called by the frame at `address`, and not the reverse. A `longjmp` out of code
-/// that prints leaves an address behind, of a frame that is gone.
-fn is_below(address: usize, here: &u8) -> bool {
-    core::ptr::from_ref(here).addr() < address
+    core::ptr::from_ref(&here).addr() < PRINTS_AT.get()
 }
 
 /// Prints a value by code of the program. If that code panics, the text ends by [`PANICKED`].
 fn printed(to: &mut Text<'_>, value: fmt::Arguments<'_>) -> fmt::Result {
-    let here = 0_u8;
-    let before = PRINTS_AT.replace((&raw const here).addr());
+    let variable = 0_u8;
+    let here = core::ptr::from_ref(&variable).addr();
+    let before = PRINTS_AT.replace(here);
     let result = catch_unwind(AssertUnwindSafe(|| to.write_fmt(value)));
-    PRINTS_AT.set(if is_below(before, &here) { before } else { 0 });
+    PRINTS_AT.set(if here < before { before } else { 0 });
     result.unwrap_or_else(|panic| {
         // The drop of what the panic carries is code of the program, too.
         core::mem::forget(panic);

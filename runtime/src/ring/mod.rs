@@ -136,7 +136,6 @@ impl Ring {
     }
 
     /// The same with a layout. So many slots get their space at once.
-
     fn with_layout(
         path: Option<&'static CStr>,
         layout: Layout,

@@ -37,7 +37,7 @@ static FAILED: AtomicU64 = AtomicU64::new(0);
 extern "C" fn on_trap(_: i32, _: *const libc::siginfo_t, state: *mut libc::c_void) {
     let trap = TRAPS.fetch_add(1, Ordering::Relaxed);
     // 37: every place in a call has its turn.
-    if trap.is_multiple_of(37) && MAY_FORK.load(Ordering::Relaxed) {
+    if trap.is_multiple_of(97) && MAY_FORK.load(Ordering::Relaxed) {
         fork_here(trap, state);
     }
 }
