@@ -35,7 +35,6 @@ mod identity;
 mod interrupts;
 mod last_thread;
 mod lifecycle;
-mod lifecycle_alone;
 mod lifecycle_faults;
 mod lifecycle_fork;
 mod lifecycle_fork_hooks;

@@ -39,16 +39,16 @@ pub(crate) enum Source {
 
 /// Begins to record the states of a thread, and of all threads that it makes. The ring must have a place for
 /// them. `None`: there is no space for them.
-pub(crate) fn begin(ring: &Ring, thread: u32) -> Option<Source> {
+pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
     let log = ring.give_schedule()?;
     let begin_ns = clock::monotonic_raw_ns();
-    let mut buffers = match watch(thread, Watched::Switches, begin_ns) {
+    let mut buffers = match watch(of, Watched::Switches, begin_ns) {
         Ok(buffers) => buffers,
         Err(error) => return Some(Source::Sums(error)),
     };
     // Without them there are states all the same.
     for watched in [Watched::Time, Watched::PageFaults] {
-        if let Ok(mut more) = watch(thread, watched, begin_ns) {
+        if let Ok(mut more) = watch(of, watched, begin_ns) {
             buffers.append(&mut more);
         }
     }
@@ -62,11 +62,16 @@ pub(crate) fn begin(ring: &Ring, thread: u32) -> Option<Source> {
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;
     let now_ns = clock::monotonic_raw_ns();
+    // If the calling thread stands in for the other one, that one waits.
+    let state = match of == thread::tid() {
+        true => State::Running,
+        false => State::Waiting,
+    };
     with_log(|| {
         log.add(watermark(begin_ns));
         // The buffers may have switches of the thread by now. What was before does not matter.
-        log.add(switch(now_ns, thread, cpu, None));
-        log.add(switch(now_ns, thread, cpu, Some(State::Running)));
+        log.add(switch(now_ns, of, cpu, None));
+        log.add(switch(now_ns, of, cpu, Some(state)));
     });
     perf::keep(buffers);
     Some(Source::Switches)

@@ -123,6 +123,7 @@ fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
         true => libc::STDOUT_FILENO as u32 + 1,
         false => 0,
     };
+    let is_closed = keeps_stdout && raw::identity(libc::STDOUT_FILENO) == Err(libc::EBADF);
     // In one step no descriptor of the program is copied. A container may forbid `unshare`, but not this call.
     if raw::close_from(first, true).is_err() {
         raw::unshare_descriptors()?;
@@ -137,6 +138,10 @@ fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
             raw::close(fd);
             break;
         }
+    }
+    // Who uses it gets an error.
+    if is_closed {
+        raw::close(libc::STDOUT_FILENO);
     }
     Ok(())
 }

@@ -111,18 +111,18 @@ const DIFFERENT: &[Row] = &[
     ),
     ("calls-kill-the-only-thread", &ALL, Differs, GROWS),
     ("calls-kill-the-only-process", &ALL, Differs, GROWS),
-    ("limit-of-processes", &THREADED, Differs, THREAD),
+    ("limit-of-processes", &ALL, Differs, THREAD),
     (
         "limit-of-threads",
         &ALL,
         Differs,
         "the recorder's thread is one of those that the user may have",
     ),
-    ("namespace-of-users", &THREADED, Differs, THREAD),
-    ("memory-of-its-own", &THREADED, Differs, THREAD),
-    ("threads-of-its-own", &THREADED, Differs, THREAD),
-    ("count-of-threads", &THREADED, Differs, THREAD),
-    ("count-of-threads-later", &THREADED, Differs, THREAD),
+    ("namespace-of-users", &ALL, Differs, THREAD),
+    ("memory-of-its-own", &ALL, Differs, THREAD),
+    ("threads-of-its-own", &ALL, Differs, THREAD),
+    ("count-of-threads", &ALL, Differs, THREAD),
+    ("count-of-threads-later", &ALL, Differs, THREAD),
     (
         "no-time-stamps",
         &ALL,
@@ -143,10 +143,7 @@ const LAST: &str = "a dump is asked for while the last one is written";
 const FILES: &str = "the limit is one for the recorder's files, too";
 const REFUSED: &str = "the recorder may do no more than the program";
 const GROWS: &str = "a program of one thread asks for its ring's space itself";
-const THREAD: &str = "what is asked for needs a thread of the recorder's";
-/// Settings in which the recorder has a thread from the beginning.
-const THREADED: [Setting; 3] = [States, Stream, Triggers];
-
+const THREAD: &str = "the recorder has a thread of its own";
 /// The frame of the recorder's hook in the backtrace of a panic in a panic.
 const HOOK: &str = " fdr::shell::panics::";
 
