@@ -20,7 +20,6 @@ use crate::ring::layout::Slot;
 use crate::site::unit::{self, Operation};
 use crate::sys;
 use crate::sys::memory::Mapped;
-use crate::sys::thread::without_float_traps;
 
 pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     if recorder::host().is_some() {
@@ -132,7 +131,7 @@ pub(crate) fn dump() -> Result<Dump, Error> {
         return guest::ask(host, Operation::Dump, "")
             .and_then(|text| decode_dump(&text).ok_or_else(garbled));
     }
-    without_float_traps(|| dumping::dump("call"))
+    dumping::dump("call")
 }
 
 /// Makes a whole trace in a file without a name, and copies it to `writer`.
@@ -147,7 +146,7 @@ pub(crate) fn dump_to(writer: &mut dyn Write) -> Result<Dump, Error> {
             };
             taken().ok_or_else(garbled)?
         }
-        None => without_float_traps(|| dumping::dump_unnamed("call"))?,
+        None => dumping::dump_unnamed("call")?,
     };
     let copied = writer
         .write_all(trace.bytes())

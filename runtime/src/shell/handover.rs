@@ -10,7 +10,7 @@ use crate::api::Failure;
 use crate::messages;
 use crate::sys::handover::{Handover, NotDone};
 use crate::sys::own_table::{has_own_table, with_own_table};
-use crate::sys::thread::wake_dumper;
+use crate::sys::thread::{wake_dumper, without_float_traps};
 
 static HANDOVER: Handover = Handover::new();
 
@@ -29,7 +29,12 @@ pub(crate) fn hand_over<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
         true => HANDOVER
             .ask(&mut call, wake_dumper, dumper::is_alive)
             .map_err(why),
-        false => with_own_table(|| drop(catch_unwind(AssertUnwindSafe(call)))).map_err(|errno| {
+        // The thread that stands in has the program's state of floating-point numbers.
+        false => with_own_table(|| {
+            let call = || without_float_traps(call);
+            drop(catch_unwind(AssertUnwindSafe(call)));
+        })
+        .map_err(|errno| {
             let error = io::Error::from_raw_os_error(errno);
             Failure::new("no thread for the work on files", "", Some(error))
         }),

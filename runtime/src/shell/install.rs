@@ -38,6 +38,7 @@ use crate::ring::{Options, Ring};
 use crate::site::unit;
 use crate::sys;
 use crate::sys::lock::{Lasting, Lock};
+use crate::sys::thread::without_float_traps;
 
 /// The state that does not change once the recorder is up.
 pub(crate) struct State {
@@ -153,13 +154,13 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
     if UP.load(Ordering::Relaxed) && ring().is_some() {
         return Ok(());
     }
-    // If a handler forked meanwhile, the child would go on with objects of its parent.
     let known = STATE.get().map(|state| &state.config);
     let address = known.or(config.as_ref()).and_then(|of| of.address.as_ref());
     let keeps_stdout = address.is_some_and(stream::is_stdout) && !sys::process::is_fork_child();
     let thread = sys::thread::tid();
     sys::own_table::look_for_valgrind();
-    let bring_up = || catch_unwind(AssertUnwindSafe(|| bring_up(config, thread)));
+    let bring_up = || without_float_traps(|| bring_up(config, thread));
+    let bring_up = || catch_unwind(AssertUnwindSafe(bring_up));
     // The ring and the threads come up beside the program's files. This thread waits, and only the descriptors of the two
     // differ: a new thread could wait for the loader's lock, which this one may have.
     let up = sys::signal::undisturbed(|| {
@@ -172,10 +173,6 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
     last_thread::watch_main();
     UP.store(true, Ordering::Relaxed);
     Ok(())
-}
-
-extern "C" fn at_exit() {
-    sys::thread::without_float_traps(|| dumping::at_exit());
 }
 
 /// This copy has become a guest.
@@ -225,7 +222,7 @@ fn bring_up(config: Option<Settings>, thread: u32) -> Result<(), Failure> {
                  there is no other room"
             ));
         }
-        if !sys::process::at_exit(at_exit) {
+        if !sys::process::at_exit(dumping::at_exit) {
             messages::warn(format_args!(
                 "atexit is full: there will be no dump at exit"
             ));

@@ -121,7 +121,7 @@ fn dump(reason: &str) {
         thread: Some(sys::thread::tid()),
         ..Occasion::of(reason)
     };
-    match sys::thread::without_float_traps(|| dumping::dump_with(&occasion)) {
+    match dumping::dump_with(&occasion) {
         Ok(_) => crash::panic_was_dumped(),
         Err(error) => dumping::say_error(&error, reason),
     }
