@@ -150,7 +150,8 @@ fn calls(found: &Value) -> Calls {
 /// The same report of a folder as of the trace that it was made of.
 fn same_report(trace: &Path, folder: &Path) {
     let report = |path: &Path| -> Value {
-        let report = fdr(&[OsStr::new("report"), OsStr::new("--json"), path.as_os_str()]);
+        let words = ["report", "--json", "--window"].map(OsStr::new);
+        let report = fdr(&[&words[..], &[path.as_os_str()]].concat());
         serde_json::from_str(&report).expect("JSON")
     };
     let (one, other) = (report(trace), report(folder));

@@ -81,6 +81,7 @@ fn reported(trace: &Path) -> Calls {
     let arguments = [
         OsStr::new("report"),
         OsStr::new("--json"),
+        OsStr::new("--window"),
         trace.as_os_str(),
     ];
     let report: Value = serde_json::from_str(&fdr(&arguments)).expect("JSON");

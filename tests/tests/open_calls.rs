@@ -289,7 +289,7 @@ fn windows_that_differ_are_told_and_can_be_cut() {
     program.signal("USR2");
     let path = one_trace(&folder);
     let busy = Trace::read(&path).thread("busy").thread.id;
-    let report = json(&["report", "--json"], &path);
+    let report = json(&["report", "--json", "--window"], &path);
     let note = report["window_note"].as_str().expect("windows differ");
     let wanted = format!("older records of busy (thread {busy}) are overwritten");
     assert!(note.contains(&wanted), "{note}");

@@ -21,8 +21,9 @@ pub(super) fn program(folder: &Folder, arguments: &[&str]) -> Program {
 }
 
 pub(super) fn report(path: &Path) -> Value {
-    let arguments = ["report".as_ref(), "--json".as_ref(), path.as_os_str()];
-    serde_json::from_str(&fdr(&arguments)).expect("JSON")
+    let words = ["report", "--json", "--window"].map(OsStr::new);
+    let report = fdr(&[&words[..], &[path.as_os_str()]].concat());
+    serde_json::from_str(&report).expect("JSON")
 }
 
 pub(super) fn number(value: &Value) -> u64 {

@@ -82,22 +82,21 @@ impl Staged {
     fn make(&mut self) -> io::Result<Output> {
         let mut tries = 1;
         loop {
+            // Without a second descriptor there is no lock.
             let (lock, output) = if is_folder(self.target) {
                 create_folder(&self.temporary)?;
-                let lock = File::open(&self.temporary)?;
+                let lock = File::open(&self.temporary).ok();
                 (lock, Output::Folder(self.temporary.clone()))
             } else {
                 let file = create(&self.temporary)?;
-                (file.try_clone()?, Output::File(file))
+                (file.try_clone().ok(), Output::File(file))
             };
-            let is_locked = sys::file::lock(&lock);
+            let locked = lock.as_ref().filter(|lock| sys::file::lock(lock));
+            let inode = locked.and_then(|lock| Some(lock.metadata().ok()?.ino()));
             // Another process may have found it before it was locked.
-            let is_there = fs::symlink_metadata(&self.temporary).is_ok_and(|found| {
-                lock.metadata()
-                    .is_ok_and(|known| known.ino() == found.ino())
-            });
-            if is_there || !is_locked || tries == NAMES {
-                self._lock = Some(lock);
+            let found = fs::symlink_metadata(&self.temporary).map(|found| found.ino());
+            if tries == NAMES || inode.is_none_or(|inode| found.is_ok_and(|found| found == inode)) {
+                self._lock = lock;
                 return Ok(output);
             }
             tries += 1;

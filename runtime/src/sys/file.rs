@@ -14,7 +14,7 @@ use super::own_table::{self, Table};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     fd: i32,
-    /// The table in which it is open. [`Table::NONE`]: the file is closed, and only its identity is left.
+    /// The table in which it is open. [`Table::GONE`]: the file is closed, and only its identity is left.
     table: Table,
     device: u64,
     inode: u64,
@@ -120,14 +120,14 @@ impl Descriptor {
 
     /// Whether the calling thread has the file open. Async-signal-safe.
     pub(crate) fn is_mine(&self) -> bool {
-        self.table != Table::NONE && self.table == Table::mine()
+        self.table == Table::mine()
     }
 
     /// The file without its descriptor, which ends with the table that has it.
     pub(crate) fn closed(self) -> Descriptor {
         Descriptor {
             fd: -1,
-            table: Table::NONE,
+            table: Table::GONE,
             ..self
         }
     }

@@ -39,7 +39,11 @@ static IN_VALGRIND: AtomicBool = AtomicBool::new(false);
 pub(crate) struct Table(u32);
 
 impl Table {
+    /// The program's own table, as far as the recorder knows.
     pub(crate) const NONE: Table = Table(0);
+
+    /// A table that no thread has.
+    pub(crate) const GONE: Table = Table(u32::MAX);
 
     /// The table of the calling thread. Async-signal-safe.
     pub(crate) fn mine() -> Table {

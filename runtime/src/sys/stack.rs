@@ -106,11 +106,11 @@ pub(crate) fn may_have_handler(from: usize) -> bool {
     // SAFETY: the function takes a number and touches no memory of ours.
     let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
     // The C library puts the storage of a thread at the upper end of its stack, the kernel these bytes above the first
-    // thread's.
-    let is_end = |page: usize| {
-        [thread_pointer(), random]
-            .iter()
-            .any(|&end| end > from && (page..page + PAGE).contains(&end))
+    // thread's. What lies below the end in its page is of the stack, too.
+    let end_in = |page: usize| {
+        let ends = [thread_pointer(), random].into_iter();
+        let is_in = |&end: &usize| end > from && (page..page + PAGE).contains(&end);
+        ends.filter(is_in).max()
     };
     let mut words = [0; 3];
     let mut at = from.next_multiple_of(8);
@@ -119,10 +119,8 @@ pub(crate) fn may_have_handler(from: usize) -> bool {
         if !raw::can_read(page) {
             return true;
         }
-        if is_end(page) {
-            return false;
-        }
-        while at < page + PAGE {
+        let end = end_in(page);
+        while at < end.unwrap_or(page + PAGE) {
             // SAFETY: an aligned word of a page that can be read. It lies in a stack of the calling thread, as far as
             // pages follow each other.
             let word: u64 =
@@ -132,6 +130,9 @@ pub(crate) fn may_have_handler(from: usize) -> bool {
             }
             words = [words[1], words[2], word];
             at += 8;
+        }
+        if end.is_some() {
+            return false;
         }
     }
     true
