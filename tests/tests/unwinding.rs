@@ -29,7 +29,8 @@ fn run_with(folder: &Folder, variables: &str, way: &str, times: u64) -> (Outcome
 
 /// What `fdr report` says of each function: calls, and how many of them are clipped.
 fn report(trace: &Path) -> (BTreeMap<String, (u64, u64)>, Value) {
-    let text = fdr(&["report".as_ref(), "--json".as_ref(), trace.as_ref()]);
+    let words = ["report", "--json", "--window"].map(std::ffi::OsStr::new);
+    let text = fdr(&[&words[..], &[trace.as_ref()]].concat());
     let report: Value = serde_json::from_str(&text).expect("JSON");
     let duration = report["duration_ns"].as_u64().expect("a number");
     let mut functions = BTreeMap::new();

@@ -83,8 +83,8 @@ events: of up to four names the first event inside of the call, those of higher
 levels before others, with the time since the call began.
 
 If several threads make outermost calls of a function, as the threads of a pool
-do, and the slow call has more calls of it than usual, the sentence says that the
-thread may have run other work. rayon does so while a call waits for its own
+do, and the slow call has more calls of it than usual, the sentence says that
+the thread may have run other work. rayon does so while a call waits for its own
 jobs. The trace does not say for whom a job was.
 
 meanwhile: what another thread was in for at least half of the call, and no
