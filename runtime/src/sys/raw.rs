@@ -218,6 +218,17 @@ pub(crate) fn open_null() -> Result<i32> {
         .map(|fd| fd as i32)
 }
 
+/// What makes a thread of this process that shares all but its registers with its maker, who sleeps until the thread has
+/// ended (`CLONE_VFORK`).
+#[cfg(not(miri))]
+const STANDS_IN: i32 = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_FILES
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_VFORK;
+
 /// Runs `body` in a new thread of this process, and waits for its end. The two share the stack, the thread storage and
 /// the descriptor table. The C library does not know the thread. Returns the thread's id.
 ///
@@ -231,14 +242,7 @@ pub(crate) unsafe fn call_in_thread(
     body: extern "C" fn(*mut libc::c_void),
     argument: *mut libc::c_void,
 ) -> Result<u32> {
-    // `CLONE_VFORK`: the calling thread sleeps until the new one has ended, so both may use the stack below here.
-    const FLAGS: usize = (libc::CLONE_VM
-        | libc::CLONE_FS
-        | libc::CLONE_FILES
-        | libc::CLONE_SIGHAND
-        | libc::CLONE_THREAD
-        | libc::CLONE_SYSVSEM
-        | libc::CLONE_VFORK) as usize;
+    let flags = STANDS_IN as usize;
     let answer: isize;
     // SAFETY: the new thread begins behind the system call, with copies of all registers. It uses the stack below the
     // frame of this function, whose contents the calling thread does not need (there is no red zone without
@@ -259,7 +263,7 @@ pub(crate) unsafe fn call_in_thread(
             "2:",
             exit = const libc::SYS_exit as i32,
             inlateout("rax") libc::SYS_clone as isize => answer,
-            in("rdi") FLAGS, in("rsi") 0_usize, in("rdx") 0_usize, in("r10") 0_usize, in("r8") 0_usize,
+            in("rdi") flags, in("rsi") 0_usize, in("rdx") 0_usize, in("r10") 0_usize, in("r8") 0_usize,
             in("r12") body, in("r13") argument,
             lateout("rcx") _, lateout("r11") _,
         );
@@ -279,7 +283,7 @@ pub(crate) unsafe fn call_in_thread(
             "2:",
             exit = const libc::SYS_exit as i32,
             in("x8") libc::SYS_clone as usize,
-            inlateout("x0") FLAGS as isize => answer,
+            inlateout("x0") flags as isize => answer,
             in("x1") 0_usize, in("x2") 0_usize, in("x3") 0_usize, in("x4") 0_usize,
             in("x20") body, in("x21") argument,
         );
@@ -287,11 +291,45 @@ pub(crate) unsafe fn call_in_thread(
     check(answer).map(|thread| thread as u32)
 }
 
-/// As above: there is no such thread.
+/// The same by the C library, with a stack of its own. musl makes no such thread.
+///
+/// # Safety
+/// As above.
+#[cfg(all(not(any(target_arch = "x86_64", target_arch = "aarch64")), not(miri)))]
+pub(crate) unsafe fn call_in_thread(
+    body: extern "C" fn(*mut libc::c_void),
+    argument: *mut libc::c_void,
+) -> Result<u32> {
+    type Call = (extern "C" fn(*mut libc::c_void), *mut libc::c_void);
+    extern "C" fn begin(call: *mut libc::c_void) -> i32 {
+        // SAFETY: the maker passes its own variable, and waits for this thread.
+        let (body, argument) = unsafe { *call.cast::<Call>() };
+        body(argument);
+        0
+    }
+    const STACK: usize = 256 * 1024;
+    let mut call: Call = (body, argument);
+    let stack = super::memory::reserve(STACK, 64 * 1024).ok_or(libc::ENOMEM)?;
+    // SAFETY: the stack is memory of this call, which its thread has left when `clone` returns.
+    unsafe {
+        super::memory::allow(stack, STACK)?;
+        let thread = libc::clone(
+            begin,
+            stack.add(STACK).cast(),
+            STANDS_IN,
+            (&raw mut call).cast(),
+        );
+        let error = super::errno();
+        super::memory::unmap(stack, STACK);
+        u32::try_from(thread).map_err(|_| error)
+    }
+}
+
+/// Miri knows no such threads.
 ///
 /// # Safety
 /// None is needed.
-#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+#[cfg(miri)]
 pub(crate) unsafe fn call_in_thread(
     _: extern "C" fn(*mut libc::c_void),
     _: *mut libc::c_void,
