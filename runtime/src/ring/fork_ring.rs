@@ -96,16 +96,15 @@ impl Ring {
     /// Makes the ring of a child, in a file at `path`. If the file can't be made, the ring is in anonymous
     /// memory. `None` if no addresses are free.
     pub(crate) fn for_child(&self, path: Option<&'static CStr>) -> Option<Ring> {
+        // The file is open only while this thread stands in for another one. The mapping keeps it locked.
+        let is_apart = path.is_none() || sys::own_table::has_own_table();
         let settings = (self.full, self.clock);
-        let make =
-            |path| Ring::with_layout(path, self.layout, settings, self.template, FIRST_SLOTS);
-        // The file is open in another thread for a moment. The mapping keeps it locked.
-        let apart = path.map(|path| sys::own_table::with_own_table(|| make(Some(path))));
-        let (mut ring, trouble) = match apart {
-            Some(Ok(made)) => made?,
-            Some(Err(error)) => (make(None)?.0, Some(error)),
-            None => make(None)?,
-        };
+        let path = path.filter(|_| is_apart);
+        let (mut ring, mut trouble) =
+            Ring::with_layout(path, self.layout, settings, self.template, FIRST_SLOTS)?;
+        if !is_apart {
+            trouble = Some(libc::EAGAIN);
+        }
         ring.file = ring.file.map(Descriptor::closed);
         if let Some(error) = trouble {
             ring.misses_space(error);

@@ -27,7 +27,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     }
     sys::process::notice_child();
     let state = install::state();
-    let settings = match state {
+    let mut settings = match state {
         // The settings of the first start stay.
         Some(_) if code.is_empty() => None,
         _ => Some(read(code)?),
@@ -49,7 +49,7 @@ pub(crate) fn enable(code: &Config) -> Result<usize, Error> {
     if let Some(ring) = recorder::ring().filter(|ring| ring.is_lost()) {
         return Err(dumping::lost(ring));
     }
-    if let Err(why) = install::install(settings) {
+    if let Err(why) = install::install(&mut settings) {
         // Another copy may have come up meanwhile, and this copy may be its guest.
         return match recorder::host() {
             Some(_) => enable_in_host(code),

@@ -105,7 +105,7 @@ fn record_from_start() -> Result<(), Failure> {
     if filter.is_off() {
         return Ok(());
     }
-    if let Err(why) = install(Some(config)) {
+    if let Err(why) = install(&mut Some(config)) {
         // Another copy came up meanwhile and has made this copy its guest. That copy does what `FDR` says.
         return recorder::host().map(|_| ()).ok_or(why);
     }
@@ -144,7 +144,7 @@ fn variable(name: &str) -> Option<OsString> {
 
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. No function is on yet. Does nothing
 /// if the recorder is up. `None`: it was up in a parent of this process, and has its settings.
-pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
+pub(crate) fn install(config: &mut Option<Settings>) -> Result<(), Failure> {
     // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
     if INSTALLING.is_mine() {
@@ -159,6 +159,7 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
     let keeps_stdout = address.is_some_and(stream::is_stdout) && !sys::process::is_fork_child();
     let thread = sys::thread::tid();
     sys::own_table::look_for_valgrind();
+    // The settings are passed by reference, because copies of them would be on the program's stack.
     let bring_up = || without_float_traps(|| bring_up(config, thread));
     let bring_up = || catch_unwind(AssertUnwindSafe(bring_up));
     // The ring and the threads come up beside the program's files. This thread waits, and only the descriptors of the two
@@ -178,67 +179,75 @@ pub(crate) fn install(config: Option<Settings>) -> Result<(), Failure> {
 /// This copy has become a guest.
 const TOO_LATE: &str = "another copy of the recorder came up at the same time";
 
+/// Makes the state that does not change any more.
+// Out of line, because the state is long, and all of this runs on the stack of the program.
+#[inline(never)]
+fn make_state(config: Settings) -> Result<(), Failure> {
+    if let Some(folder) = config.output.missing_folder() {
+        return Err(Failure::new(
+            &format!("FDR_OUT: there is no folder {}", folder.display()),
+            "make it, or end FDR_OUT with a / to have a folder made for the traces",
+            None,
+        ));
+    }
+    messages::set_level(config.log);
+    let ours = sys::process::variables_that_begin("FDR_");
+    for warning in config::unknown_variables(ours.into_iter()) {
+        messages::warn(format_args!("{warning}"));
+    }
+    if let Some(note) = &config.format_note {
+        messages::warn(format_args!("{note}"));
+    }
+    let chosen = clock::choose(config.clock);
+    if let Some(note) = &chosen.note {
+        messages::warn(format_args!("{note}"));
+    }
+    CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
+    // This comes before the table is locked. It may need the loader's lock, and the thread that has that
+    // lock may be making this copy a guest.
+    let slot = recorder::fixed_offset();
+    {
+        let mut table = table();
+        if recorder::host().is_some() {
+            return Err(TOO_LATE.into());
+        }
+        recorder::sample::set(config.sample);
+        table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
+    }
+    let identity = identity::gather(&config);
+    let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
+    if !sys::thread::watch_ends(last_thread::on_thread_end) {
+        messages::info(format_args!(
+            "no key for thread ends is left: rings of threads that ended are reused only when \
+             there is no other room"
+        ));
+    }
+    if !sys::process::at_exit(dumping::at_exit) {
+        messages::warn(format_args!(
+            "atexit is full: there will be no dump at exit"
+        ));
+    }
+    waits::begin();
+    // This comes last, so a child that is forked meanwhile does all of it again.
+    STATE.set(State {
+        childrens_output: config.output.clone().of_children(),
+        config,
+        chosen,
+        calibration,
+        best_frequency: BestFrequency::default(),
+        skew_ns: AtomicU64::new(0),
+        program: output::program_name(),
+        identity,
+    });
+    Ok(())
+}
+
 /// `thread` is the one for which this is done: the calling thread stands in for it.
-fn bring_up(config: Option<Settings>, thread: u32) -> Result<(), Failure> {
+fn bring_up(config: &mut Option<Settings>, thread: u32) -> Result<(), Failure> {
     // This comes first, because a fork must not divide the steps below.
     fork::watch();
-    if let (None, Some(config)) = (STATE.get(), config) {
-        if let Some(folder) = config.output.missing_folder() {
-            return Err(Failure::new(
-                &format!("FDR_OUT: there is no folder {}", folder.display()),
-                "make it, or end FDR_OUT with a / to have a folder made for the traces",
-                None,
-            ));
-        }
-        messages::set_level(config.log);
-        let ours = sys::process::variables_that_begin("FDR_");
-        for warning in config::unknown_variables(ours.into_iter()) {
-            messages::warn(format_args!("{warning}"));
-        }
-        if let Some(note) = &config.format_note {
-            messages::warn(format_args!("{note}"));
-        }
-        let chosen = clock::choose(config.clock);
-        if let Some(note) = &chosen.note {
-            messages::warn(format_args!("{note}"));
-        }
-        CLOCK.store(chosen.kind as u32, Ordering::Relaxed);
-        // This comes before the table is locked. It may need the loader's lock, and the thread that has that
-        // lock may be making this copy a guest.
-        let slot = recorder::fixed_offset();
-        {
-            let mut table = table();
-            if recorder::host().is_some() {
-                return Err(TOO_LATE.into());
-            }
-            recorder::sample::set(config.sample);
-            table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
-        }
-        let identity = identity::gather(&config);
-        let calibration = Calibration::begin(chosen.kind, chosen.nominal_hz);
-        if !sys::thread::watch_ends(last_thread::on_thread_end) {
-            messages::info(format_args!(
-                "no key for thread ends is left: rings of threads that ended are reused only when \
-                 there is no other room"
-            ));
-        }
-        if !sys::process::at_exit(dumping::at_exit) {
-            messages::warn(format_args!(
-                "atexit is full: there will be no dump at exit"
-            ));
-        }
-        waits::begin();
-        // This comes last, so a child that is forked meanwhile does all of it again.
-        STATE.set(State {
-            childrens_output: config.output.clone().of_children(),
-            config,
-            chosen,
-            calibration,
-            best_frequency: BestFrequency::default(),
-            skew_ns: AtomicU64::new(0),
-            program: output::program_name(),
-            identity,
-        });
+    if STATE.get().is_none() {
+        config.take().map_or(Ok(()), make_state)?;
     }
     let Some(state) = STATE.get() else {
         return Err("the recorder is not up".into());

@@ -105,9 +105,11 @@ fn ours(log: &str) -> BTreeMap<&'static str, BTreeSet<usize>> {
     }
     for (name, numbers) in &others {
         if let Some(ours) = ours.get_mut(name) {
-            numbers.iter().for_each(|number| {
+            // The thread that asked for a trace says why there is none. Then its later writes are one more.
+            for number in numbers {
                 ours.remove(number);
-            });
+                ours.remove(&(number + 1));
+            }
         }
     }
     ours

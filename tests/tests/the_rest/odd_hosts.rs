@@ -118,6 +118,25 @@ const DIFFERENT: &[Row] = &[
         Differs,
         "the recorder's thread is one of those that the user may have",
     ),
+    (
+        "limit-of-threads",
+        &ALL,
+        MaySay("nothing was recorded"),
+        "a child that may not make its threads calls nothing",
+    ),
+    (
+        "limit-of-addresses",
+        &ALL,
+        Says(" of addresses leaves "),
+        RINGS,
+    ),
+    ("limit-of-addresses", &ALL, Differs, RINGS),
+    (
+        "limit-of-addresses-later",
+        &ALL,
+        Differs,
+        "the program comes to its limit by itself, sooner or later",
+    ),
     ("namespace-of-users", &ALL, Differs, THREAD),
     ("memory-of-its-own", &ALL, Differs, THREAD),
     ("threads-of-its-own", &ALL, Differs, THREAD),
@@ -143,6 +162,7 @@ const LAST: &str = "a dump is asked for while the last one is written";
 const FILES: &str = "the limit is one for the recorder's files, too";
 const REFUSED: &str = "the recorder may do no more than the program";
 const GROWS: &str = "a program of one thread asks for its ring's space itself";
+const RINGS: &str = "rings take up to a quarter of the addresses, and a line says so";
 const THREAD: &str = "the recorder has a thread of its own";
 /// The frame of the recorder's hook in the backtrace of a panic in a panic.
 const HOOK: &str = " fdr::shell::panics::";
