@@ -45,9 +45,13 @@ const SAFE: &[&str] = &[
     "writev",
 ];
 
-/// The same where their words say so: a futex may wake, never wait. A thread may be made that stands in for the one that
-/// makes it. No call that makes memory is here.
-const SAFE_SO: &[(&str, &str)] = &[("futex", "FUTEX_WAKE"), ("clone", "CLONE_VFORK")];
+/// The same where their words say so: a futex may wake, and never wait, but for the end of a thread that stands in for the
+/// one that makes it. No call that makes memory is here.
+const SAFE_SO: &[(&str, &str)] = &[
+    ("futex", "FUTEX_WAKE"),
+    ("futex", "FUTEX_WAIT, 1, NULL"),
+    ("clone", "CLONE_CHILD_CLEARTID"),
+];
 
 /// One call that a handler made.
 struct Call {

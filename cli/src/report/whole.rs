@@ -56,7 +56,7 @@ pub(super) fn of_records(
     info: &TraceInfo,
     functions: &BTreeMap<FunctionId, Box<Stats>>,
 ) -> OfRecords {
-    let known = |(&id, stats): (&FunctionId, &Box<Stats>)| {
+    let known = |(&id, stats): (&FunctionId, &Stats)| {
         let known = Known {
             row: row_of_records(info, id, name_of(info, id), stats),
             calls: stats.measured.count(),
@@ -66,7 +66,8 @@ pub(super) fn of_records(
         };
         (id, known)
     };
-    functions.iter().map(known).collect()
+    let functions = functions.iter().map(|(id, stats)| (id, &**stats));
+    functions.map(known).collect()
 }
 
 impl Whole {

@@ -72,7 +72,12 @@ pub(super) fn write(
     first: u32,
 ) -> Result<Done, NoTrace> {
     let mut write = || write_here(prepared, work, ring, first);
-    match with_own_table(&mut write) {
+    let apart = with_own_table(|| {
+        // A thread that stands in has no alternate stack, and the handler of a fault needs one.
+        prepared.nested.use_as_alternate();
+        write()
+    });
+    match apart {
         Ok(result) => result,
         Err(error @ libc::ECANCELED) => {
             file::remove_unfinished();

@@ -11,7 +11,7 @@ use fdr_formats::writer::{Kind, Target};
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::handover::hand_over;
-use super::install::{State, state};
+use super::install::{self, State, state};
 use super::sites::{self, table};
 use super::triggers::{self, Occasion};
 use super::{connection, dumper, stream};
@@ -68,6 +68,9 @@ pub(crate) extern "C" fn at_exit() {
         if let Some(path) = ring.path() {
             sys::file::unlink(path);
         }
+        return;
+    }
+    if !install::is_up() && !sys::process::is_fork_child() {
         return;
     }
     let ended = match sites::is_mine() {

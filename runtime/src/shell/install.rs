@@ -73,6 +73,11 @@ pub(crate) fn in_child(forker: u64) {
     UP.store(false, Ordering::Relaxed);
 }
 
+/// Whether the recorder came up in this process.
+pub(crate) fn is_up() -> bool {
+    UP.load(Ordering::Relaxed)
+}
+
 /// The state of the recorder. `None` while it is not up.
 pub(crate) fn state() -> Option<&'static State> {
     STATE.get()
@@ -283,8 +288,13 @@ fn bring_up(config: &mut Option<Settings>, thread: u32) -> Result<(), Failure> {
     if let Some(signal) = state.config.signal.filter(fails) {
         messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
+    dumper::start().inspect_err(|_| {
+        // Nothing is recorded, so nothing is left behind.
+        if let Some(path) = ring().and_then(Ring::path) {
+            sys::file::unlink(path);
+        }
+    })?;
     panics::watch(true);
-    dumper::start()?;
     // A child of a fork has no stream, because its parent has it.
     if state.config.mode == Mode::Stream
         && !sys::process::is_fork_child()

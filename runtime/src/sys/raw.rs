@@ -218,8 +218,8 @@ pub(crate) fn open_null() -> Result<i32> {
         .map(|fd| fd as i32)
 }
 
-/// What makes a thread of this process that shares all but its registers with its maker, who sleeps until the thread has
-/// ended (`CLONE_VFORK`).
+/// What makes a thread of this process that shares all but its registers with its maker. The kernel stores 0 and wakes
+/// who waits for that when the thread has ended.
 #[cfg(not(miri))]
 const STANDS_IN: i32 = libc::CLONE_VM
     | libc::CLONE_FS
@@ -227,7 +227,7 @@ const STANDS_IN: i32 = libc::CLONE_VM
     | libc::CLONE_SIGHAND
     | libc::CLONE_THREAD
     | libc::CLONE_SYSVSEM
-    | libc::CLONE_VFORK;
+    | libc::CLONE_CHILD_CLEARTID;
 
 /// Runs `body` in a new thread of this process, and waits for its end. The two share the stack, the thread storage and
 /// the descriptor table. The C library does not know the thread. Returns the thread's id.
@@ -242,17 +242,31 @@ pub(crate) unsafe fn call_in_thread(
     body: extern "C" fn(*mut libc::c_void),
     argument: *mut libc::c_void,
 ) -> Result<u32> {
+    let lives = core::sync::atomic::AtomicU32::new(1);
     let flags = STANDS_IN as usize;
     let answer: isize;
     // SAFETY: the new thread begins behind the system call, with copies of all registers. It uses the stack below the
-    // frame of this function, whose contents the calling thread does not need (there is no red zone without
-    // `nostack`), and ends without a return.
+    // frame of this function (there is no red zone without `nostack`), and ends without a return. Until then the calling
+    // thread waits in here and touches no stack: it asks the kernel to sleep while the word is 1.
     #[cfg(target_arch = "x86_64")]
     unsafe {
         core::arch::asm!(
             "syscall",
             "test rax, rax",
-            "jnz 2f",
+            "jz 3f",
+            "js 4f",
+            "mov r12, rax",
+            "2:",
+            "cmp dword ptr [r14], 0",
+            "je 5f",
+            "mov eax, {futex}",
+            "mov rdi, r14",
+            "xor esi, esi",
+            "mov edx, 1",
+            "xor r10d, r10d",
+            "syscall",
+            "jmp 2b",
+            "3:",
             "and rsp, -16",
             "mov rdi, r13",
             "call r12",
@@ -260,11 +274,15 @@ pub(crate) unsafe fn call_in_thread(
             "xor edi, edi",
             "syscall",
             "ud2",
-            "2:",
+            "5:",
+            "mov rax, r12",
+            "4:",
             exit = const libc::SYS_exit as i32,
+            futex = const libc::SYS_futex as i32,
             inlateout("rax") libc::SYS_clone as isize => answer,
-            in("rdi") flags, in("rsi") 0_usize, in("rdx") 0_usize, in("r10") 0_usize, in("r8") 0_usize,
-            in("r12") body, in("r13") argument,
+            inlateout("rdi") flags => _, inlateout("rsi") 0_usize => _, inlateout("rdx") 0_usize => _,
+            inlateout("r10") lives.as_ptr() => _, in("r8") 0_usize,
+            inlateout("r12") body => _, in("r13") argument, in("r14") lives.as_ptr(),
             lateout("rcx") _, lateout("r11") _,
         );
     }
@@ -273,19 +291,36 @@ pub(crate) unsafe fn call_in_thread(
     unsafe {
         core::arch::asm!(
             "svc 0",
-            "cbnz x0, 2f",
+            "cbz x0, 3f",
+            "tbnz x0, 63, 4f",
+            "mov x20, x0",
+            "2:",
+            "ldar w9, [x22]",
+            "cbz w9, 5f",
+            "mov x8, {futex}",
+            "mov x0, x22",
+            "mov x1, 0",
+            "mov x2, 1",
+            "mov x3, 0",
+            "svc 0",
+            "b 2b",
+            "3:",
             "mov x0, x21",
             "blr x20",
             "mov x8, {exit}",
             "mov x0, 0",
             "svc 0",
             "brk 1",
-            "2:",
+            "5:",
+            "mov x0, x20",
+            "4:",
             exit = const libc::SYS_exit as i32,
-            in("x8") libc::SYS_clone as usize,
+            futex = const libc::SYS_futex as i32,
+            inlateout("x8") libc::SYS_clone as usize => _,
             inlateout("x0") flags as isize => answer,
-            in("x1") 0_usize, in("x2") 0_usize, in("x3") 0_usize, in("x4") 0_usize,
-            in("x20") body, in("x21") argument,
+            inlateout("x1") 0_usize => _, inlateout("x2") 0_usize => _, inlateout("x3") 0_usize => _,
+            in("x4") lives.as_ptr(), out("x9") _,
+            inlateout("x20") body => _, in("x21") argument, in("x22") lives.as_ptr(),
         );
     }
     check(answer).map(|thread| thread as u32)
@@ -308,18 +343,19 @@ pub(crate) unsafe fn call_in_thread(
         0
     }
     const STACK: usize = 256 * 1024;
+    let lives = core::sync::atomic::AtomicU32::new(1);
+    let (word, none) = (lives.as_ptr(), core::ptr::null_mut::<u32>());
     let mut call: Call = (body, argument);
     let stack = super::memory::reserve(STACK, 64 * 1024).ok_or(libc::ENOMEM)?;
-    // SAFETY: the stack is memory of this call, which its thread has left when `clone` returns.
+    // SAFETY: the stack is memory of this call, which its thread has left when the word is 0.
     unsafe {
         super::memory::allow(stack, STACK)?;
-        let thread = libc::clone(
-            begin,
-            stack.add(STACK).cast(),
-            STANDS_IN,
-            (&raw mut call).cast(),
-        );
+        let (top, call) = (stack.add(STACK).cast(), (&raw mut call).cast());
+        let thread = libc::clone(begin, top, STANDS_IN, call, none, none, word);
         let error = super::errno();
+        while thread > 0 && lives.load(core::sync::atomic::Ordering::Acquire) != 0 {
+            libc::syscall(libc::SYS_futex, word, libc::FUTEX_WAIT, 1, 0);
+        }
         super::memory::unmap(stack, STACK);
         u32::try_from(thread).map_err(|_| error)
     }

@@ -216,7 +216,7 @@ pub mod descriptors {
     /// Bit: `fdr::dump` makes a trace.
     pub const DUMPS: u64 = 4;
 
-    /// Where the number of its [end](end) begins, and the bits of what it does in its rounds.
+    /// Where the number of its [end] begins, and the bits of what it does in its rounds.
     pub const END: u32 = 8;
     /// The bits of [`rounds`](round) that it may have.
     pub const ROUNDS: u32 = 16;

@@ -146,7 +146,8 @@ fn any_call_may_fail() {
                 tried += failed.count();
             }
         }
-        assert!(tried >= 20, "{how} {steps}: {tried} calls, of {calls:?}");
+        // Calls of a thread that stands in for another one often have the number of a call of the program.
+        assert!(tried >= 15, "{how} {steps}: {tried} calls, of {calls:?}");
     }
 }
 

@@ -48,6 +48,8 @@ pub(crate) struct Lane {
     /// Its notes.
     pub(crate) said: Said,
     synthetic: [u64; 2],
+    /// How many calls were open all the time.
+    early: u64,
     open: Vec<FunctionId>,
     last: Ticks,
 }
@@ -101,6 +103,7 @@ impl Sink for Collect {
             lane.id = thread.id;
             lane.name.clone_from(&thread.name);
             lane.counts = thread.counts.unwrap_or(lane.counts);
+            lane.early = lane.early.max(thread.early_calls.len() as u64);
         }
     }
 
@@ -225,7 +228,8 @@ impl Lane {
             0 => open + 1,
             _ => open.saturating_sub(1),
         };
-        (self.synthetic[1], self.edges.iter().fold(0, step))
+        let open = self.edges.iter().fold(0, step);
+        (self.synthetic[1], open + self.early)
     }
 
     /// The same without the records of handlers.

@@ -302,7 +302,7 @@ pub(super) fn a_copy_beside_a_note_of_arguments() {
 /// A row beside its owner, who counts a second call: a reading that is exact is the row before or afterwards.
 pub(super) fn a_row_beside_its_owner() {
     let rig = Rig::new(1, false);
-    let row = totals::row_of(rig.totals(), 7, || false);
+    let row = totals::row_of(rig.totals(), 7, 0, || false);
     totals::count(row, 10, 0);
     for word in [&row.calls, &row.total, &row.own, &row.longest] {
         word.watch();
@@ -343,7 +343,7 @@ pub(super) fn rows_beside_their_owner() {
     let owner = loom::thread::spawn(move || {
         // SAFETY: the rig has them until the owner has ended.
         let totals = unsafe { &*core::ptr::with_exposed_provenance::<layout::Totals>(address) };
-        totals::count_untimed(totals::row_of(totals, 7, || false));
+        totals::count_untimed(totals::row_of(totals, 7, 0, || false));
     });
     let functions = totals::rows(totals).map(|row| row.function.load(Relaxed));
     let functions: Vec<u32> = functions.collect();
