@@ -244,7 +244,7 @@ pub(crate) fn number(folder: &Folder, sql: &str) -> i64 {
     rows(folder, sql)[0].parse().unwrap()
 }
 
-/// The figures of `fdr report --json`: by name: calls, total and self time.
+/// The figures of `fdr report --json --window`, of records: by name: calls, total and self time.
 pub(crate) fn report(path: &Path) -> BTreeMap<String, [i64; 3]> {
     let tool = std::env::var_os("FDR_TOOL").map_or_else(
         || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/debug/fdr"),
@@ -252,7 +252,7 @@ pub(crate) fn report(path: &Path) -> BTreeMap<String, [i64; 3]> {
     );
     let done = Command::new(&tool)
         .arg("report")
-        .arg("--json")
+        .args(["--json", "--window"])
         .arg(path)
         .output();
     let done = done

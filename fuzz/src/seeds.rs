@@ -167,6 +167,7 @@ fn info() -> TraceInfo {
             lengths: vec![(10, 2), (18, 1)],
             ..FunctionTotals::default()
         }],
+        early_calls: Vec::new(),
     };
     TraceInfo {
         clock: Clock {
