@@ -36,7 +36,7 @@ cargo xtask COMMAND
                         Spark and a server of S3, as test does
   fleet --kills N       kills its exports and compactions at N random moments
   ci                    test, test --rest, check, then fleet: all of CI
-  tidy                  who imports whom, where unsafe may live, licences, file heads, file lengths, links
+  tidy                  who imports whom, where unsafe may live, licences, file heads, links
   guard [--bless]       instructions of a call, and of each format's reader and writer, against
                         bench/guard.toml (needs valgrind); --bless writes that file anew
   demo                  records a real program, dumps it while it runs, prints the report

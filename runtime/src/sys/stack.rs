@@ -151,21 +151,32 @@ fn is_in_frame(at: usize, [stack, code, flags]: [u64; 3], last: u64) -> bool {
     segments && is_above && code >= PAGE as u64 && flags & 0x202 == 0x202 && flags < 1 << 22
 }
 
-/// The thread pointer of the calling thread. 0 if the architecture is not known.
+/// The thread pointer of the calling thread.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
 fn thread_pointer() -> usize {
-    #[allow(unused_mut)]
-    let mut pointer = 0;
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    let pointer: usize;
     // SAFETY: the ABI has the thread pointer's own value at that place.
     unsafe {
         core::arch::asm!("mov {}, fs:[0]", out(reg) pointer, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    pointer
+}
+
+/// The same.
+#[cfg(all(target_arch = "aarch64", not(miri)))]
+fn thread_pointer() -> usize {
+    let pointer: usize;
     // SAFETY: the register may be read in user mode.
     unsafe {
         core::arch::asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nostack, preserves_flags, nomem));
     }
     pointer
+}
+
+/// The architecture is not known.
+#[cfg(any(miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+fn thread_pointer() -> usize {
+    0
 }
 
 thread_local! {
