@@ -159,7 +159,7 @@ mod tests {
             ("/", ""),
             ("/builds/änn/src/ä.rs", "src/ä.rs"),
             (
-                "/opt/cargo/registry/src/registry-1949cf8c6b5b557f/serde-1.0.2/src/de/mod.rs",
+                "/opt/cargo/registry/src/index.example-1949cf8c6b5b557f/serde-1.0.2/src/de/mod.rs",
                 "serde-1.0.2/src/de/mod.rs",
             ),
             (
