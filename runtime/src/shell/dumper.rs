@@ -14,7 +14,7 @@ use super::{budget, commands, dumping, handover, install, skew, triggers};
 use crate::api::Failure;
 use crate::dump::schedule;
 use crate::ring::{Ring, Shortage};
-use crate::sys::own_table::{self, Table};
+use crate::sys::own_table::{self, DescriptorTable};
 use crate::{clock, crash, messages, recorder, sys};
 
 /// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins count as
@@ -49,7 +49,7 @@ pub(crate) fn start() -> Result<(), Failure> {
         return Ok(());
     }
     TID.store(0, Ordering::Relaxed);
-    let table = Table::mine();
+    let table = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|programs| {
         let body = move || {
             let _life = Life;

@@ -7,15 +7,15 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::AsRawFd;
 
-use super::own_table::{self, Table};
+use super::own_table::{self, DescriptorTable};
 
 /// An open file in a descriptor table of ours. It is not closed on drop, because the ring's file stays open as long as
 /// the dumper lives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Descriptor {
     fd: i32,
-    /// The table in which it is open. [`Table::GONE`]: the file is closed, and only its identity is left.
-    table: Table,
+    /// The table in which it is open. [`DescriptorTable::GONE`]: the file is closed, and only its identity is left.
+    table: DescriptorTable,
     device: u64,
     inode: u64,
 }
@@ -95,7 +95,7 @@ impl Descriptor {
             super::raw::close(fd);
             return Err(error);
         };
-        let table = Table::mine();
+        let table = DescriptorTable::mine();
         Ok(Descriptor {
             fd,
             table,
@@ -120,14 +120,14 @@ impl Descriptor {
 
     /// Whether the calling thread has the file open. Async-signal-safe.
     pub(crate) fn is_mine(&self) -> bool {
-        self.table == Table::mine()
+        self.table == DescriptorTable::mine()
     }
 
     /// The file without its descriptor, which ends with the table that has it.
     pub(crate) fn closed(self) -> Descriptor {
         Descriptor {
             fd: -1,
-            table: Table::GONE,
+            table: DescriptorTable::GONE,
             ..self
         }
     }

@@ -36,19 +36,19 @@ static IN_VALGRIND: AtomicBool = AtomicBool::new(false);
 
 /// The number of a descriptor table of the recorder. 0 = none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Table(u32);
+pub(crate) struct DescriptorTable(u32);
 
-impl Table {
+impl DescriptorTable {
     /// The program's own table, as far as the recorder knows.
-    pub(crate) const NONE: Table = Table(0);
+    pub(crate) const NONE: DescriptorTable = DescriptorTable(0);
 
     /// A table that no thread has.
-    pub(crate) const GONE: Table = Table(u32::MAX);
+    pub(crate) const GONE: DescriptorTable = DescriptorTable(u32::MAX);
 
     /// The table of the calling thread. Async-signal-safe.
-    pub(crate) fn mine() -> Table {
+    pub(crate) fn mine() -> DescriptorTable {
         let known = Known::of(raw::thread());
-        Table(known.map_or(0, |known| known.thread.load(Ordering::Relaxed) as u32))
+        DescriptorTable(known.map_or(0, |known| known.thread.load(Ordering::Relaxed) as u32))
     }
 
     /// Notes that the calling thread shares this table. False if there is no place to note it. Async-signal-safe.
@@ -58,7 +58,7 @@ impl Table {
 
     /// A new number, for the calling thread, which stands in for another one.
     fn note_new(stands_in_for: u32) -> bool {
-        Table(LAST.fetch_add(1, Ordering::Relaxed) + 1).note(stands_in_for)
+        DescriptorTable(LAST.fetch_add(1, Ordering::Relaxed) + 1).note(stands_in_for)
     }
 
     fn note(self, stands_in_for: u32) -> bool {
@@ -93,7 +93,7 @@ pub(crate) fn original_thread() -> u32 {
 
 /// Whether the calling thread has a descriptor table of the recorder. Async-signal-safe.
 pub(crate) fn has_own_table() -> bool {
-    Table::mine() != Table::NONE
+    DescriptorTable::mine() != DescriptorTable::NONE
 }
 
 /// The thread with that id has ended, or is about to. Async-signal-safe.
@@ -179,7 +179,9 @@ pub(crate) fn with_own_table_and<T>(
     let in_valgrind = IN_VALGRIND.load(Ordering::Relaxed);
     let mut run = || {
         // A fault from here on is known as that of the thread that waits.
-        let noted = Table::note_new(original).then_some(()).ok_or(libc::EAGAIN);
+        let noted = DescriptorTable::note_new(original)
+            .then_some(())
+            .ok_or(libc::EAGAIN);
         let taken = noted.and_then(|()| match in_valgrind {
             true => Ok(()),
             false => take_own_table(keeps_stdout),

@@ -33,7 +33,7 @@ use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
 use crate::ring::counts;
-use crate::sys::own_table::Table;
+use crate::sys::own_table::DescriptorTable;
 use crate::sys::{self, socket};
 
 /// The path of the trace, or its address.
@@ -59,8 +59,8 @@ pub(crate) fn is_stdout(address: &Address) -> bool {
     matches!(address, Address::Stdout)
 }
 
-/// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's handlers never run there, and a reader
-/// that goes away is an error and does not end the program.
+/// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's
+/// handlers never run there, and a reader that goes away is an error and does not end the program.
 pub(crate) fn start() {
     let Some(state) = state().filter(|_| CONTROL.begin()) else {
         return;
@@ -70,7 +70,7 @@ pub(crate) fn start() {
         None => dumping::next_path(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
-    let table = Table::mine();
+    let table = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|_| {
         let body = Box::new(move || run(place, table));
         sys::thread::spawn(last_thread::STREAM, 1024 * 1024, body)
@@ -99,7 +99,7 @@ pub(crate) fn forget() {
     socket::forget();
 }
 
-fn run(place: PathBuf, table: Table) {
+fn run(place: PathBuf, table: DescriptorTable) {
     let _life = Life;
     CONTROL.is_me();
     if !table.share() {
