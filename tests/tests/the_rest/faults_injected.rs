@@ -11,7 +11,7 @@ use fdr_tests::support::program::{Program, verify};
 use fdr_tests::support::wait::until;
 
 /// A call, and what it fails with.
-const FAILURES: [(&str, &[&str]); 15] = [
+const FAILURES: [(&str, &[&str]); 18] = [
     ("openat", &["EMFILE", "EACCES", "EINTR"]),
     ("fallocate", &["ENOSPC", "EOPNOTSUPP", "EINTR"]),
     ("write", &["ENOSPC", "EINTR"]),
@@ -23,7 +23,10 @@ const FAILURES: [(&str, &[&str]); 15] = [
     ("mkdir", &["EACCES"]),
     ("mkdirat", &["EACCES"]),
     ("mmap", &["ENOMEM"]),
+    ("clone", &["EAGAIN", "EPERM"]),
     ("clone3", &["EAGAIN"]),
+    ("close_range", &["ENOSYS", "EPERM"]),
+    ("flock", &["ENOLCK", "EINTR"]),
     ("fcntl", &["EMFILE"]),
     ("fchmod", &["EPERM"]),
     ("lseek", &["EIO"]),
@@ -71,7 +74,10 @@ fn is_ours(call: &str) -> bool {
         "pwrite64(",
         "rename(",
         "renameat2(",
+        "clone(",
         "clone3(",
+        "close_range(",
+        "flock(",
         "fchmod(",
         "lseek(",
     ]
@@ -149,7 +155,7 @@ fn any_call_may_fail() {
             }
         }
         // Calls of a thread that stands in for another one often have the number of a call of the program.
-        assert!(tried >= 10, "{how} {steps}: {tried} calls, of {calls:?}");
+        assert!(tried >= 20, "{how} {steps}: {tried} calls, of {calls:?}");
     }
 }
 
