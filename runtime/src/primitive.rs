@@ -15,10 +15,5 @@ pub(crate) use shadow::{AtomicU32, AtomicU64, fence};
 /// own handlers. The pointers publish memory that is made before the first record.
 pub(crate) use core::sync::atomic::{AtomicPtr, Ordering, compiler_fence};
 
-/// A word that every record reads and that is rarely written. It has a pair of cache lines of its own, so
-/// writes to a neighbour do not slow every record down. The word is at the beginning, where assembly finds it.
-#[repr(C, align(128))]
-pub(crate) struct OwnCacheLines<T>(pub(crate) T);
-
 #[cfg(all(loom, test))]
 pub(crate) mod shadow;

@@ -6,11 +6,11 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicIsize, Ordering};
 
-use crate::primitive::OwnCacheLines;
+use crossbeam_utils::CachePadded;
 
 /// Offset of the area from the thread pointer, in bytes. 0 until [`find`] has found it, because the thread
 /// control block itself begins there.
-pub(crate) static OFFSET: OwnCacheLines<AtomicIsize> = OwnCacheLines(AtomicIsize::new(0));
+pub(crate) static OFFSET: CachePadded<AtomicIsize> = CachePadded::new(AtomicIsize::new(0));
 
 /// The area is used up to this byte: `cpu_id` is a u32 at offset 4 (`struct rseq` of linux/rseq.h).
 const NEEDED_BYTES: u32 = 8;
@@ -36,11 +36,11 @@ pub(super) fn find() -> bool {
         return false;
     }
     // Relaxed: the number needs nothing else, and the area exists since the start.
-    OFFSET.0.store(offset, Ordering::Relaxed);
+    OFFSET.store(offset, Ordering::Relaxed);
     // A negative value says that the kernel refused the registration.
     let refused = (cpu() as i32) < 0;
     if refused {
-        OFFSET.0.store(0, Ordering::Relaxed);
+        OFFSET.store(0, Ordering::Relaxed);
     }
     !refused
 }
@@ -48,7 +48,7 @@ pub(super) fn find() -> bool {
 /// Whether [`find`] has found the area. Async-signal-safe.
 #[inline(always)]
 pub(super) fn found() -> bool {
-    OFFSET.0.load(Ordering::Relaxed) != 0
+    OFFSET.load(Ordering::Relaxed) != 0
 }
 
 /// The number of the CPU. Before [`find`] has succeeded the number is arbitrary, but reading it does no harm.
@@ -56,7 +56,7 @@ pub(super) fn found() -> bool {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn cpu() -> u32 {
-    let offset = OFFSET.0.load(Ordering::Relaxed);
+    let offset = OFFSET.load(Ordering::Relaxed);
     let cpu;
     // SAFETY: glibc reserves the area in every thread's control block, even if it is not registered. With an
     // offset of 0 this loads the first word of the control block, which every C library has.
@@ -71,7 +71,7 @@ pub(super) fn cpu() -> u32 {
 #[cfg(target_arch = "aarch64")]
 #[inline(always)]
 pub(super) fn cpu() -> u32 {
-    let offset = OFFSET.0.load(Ordering::Relaxed);
+    let offset = OFFSET.load(Ordering::Relaxed);
     let cpu;
     // SAFETY: glibc reserves the area next to every thread's control block, even if it is not registered. With
     // an offset of 0 the load is within the two words at the thread pointer that the ABI reserves.
@@ -95,9 +95,9 @@ mod tests {
             return; // An older glibc, musl, or the tunable that turns it off.
         }
         let thread = std::thread::spawn(|| {
-            for cpu in crate::sys::thread::cpus().unwrap() {
-                assert!(crate::sys::thread::pin(cpu));
-                assert_eq!(super::cpu() as usize, cpu);
+            for core in core_affinity::get_core_ids().unwrap() {
+                assert!(core_affinity::set_for_current(core));
+                assert_eq!(super::cpu() as usize, core.id);
             }
         });
         thread.join().unwrap();

@@ -64,9 +64,10 @@ use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use crossbeam_utils::CachePadded;
+
 use super::{Bits, record_slowly};
 use crate::clock::Kind;
-use crate::primitive::OwnCacheLines;
 use crate::ring::layout::{BUSY, CHUNK, NO_HIGH, Slot};
 use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
@@ -82,8 +83,16 @@ pub(crate) use untimed::{call_untimed, call_untimed_entry, entrance_untimed};
 /// tells three ways apart, by the parity of its result: none or both of the bits are set, or one of them.
 pub(super) const OTHER_WAY: u32 = 1;
 
-/// The code for records with [`OTHER_WAY`]. It is null until the clock is known.
-static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
+/// The code for records with [`OTHER_WAY`]. It is null until the clock is known. It has cache lines of its own, so
+/// writes to its neighbours do not slow records down.
+static OTHER: CachePadded<AtomicPtr<()>> = CachePadded::new(AtomicPtr::new(core::ptr::null_mut()));
+
+const _: () = {
+    let word = CachePadded::new(0x1234_u64);
+    // SAFETY: the word is at the beginning, where the assembly expects it. Otherwise this does not compile.
+    let first = unsafe { *(&raw const word).cast::<u64>() };
+    assert!(first == 0x1234, "assembly reads a padded word at offset 0");
+};
 
 const _: () = assert!(
     CHUNK == 1 << 16,
@@ -100,7 +109,7 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
         true => sample::slowly(),
         false => address!("slowly"),
     });
-    OTHER.0.store(other, Ordering::Relaxed);
+    OTHER.store(other, Ordering::Relaxed);
     let is_nearest = SLOT_ACCESS.is_nearest();
     let counts_at_once = SLOT_ACCESS.is_fixed() && !SLOT_ACCESS.samples();
     // No common record takes the nearest way if the common ones take another.
@@ -152,7 +161,7 @@ pub(crate) fn prepare_guest(host: &'static Host) {
     SLOT_ACCESS.follow(host.slot_access);
     let other = other_way().unwrap_or_else(|| (host.record)());
     // Release: a thread that sees this pointer also sees the code's data.
-    OTHER.0.store(other, Ordering::Release);
+    OTHER.store(other, Ordering::Release);
     untimed::prepare_guest(host);
 }
 

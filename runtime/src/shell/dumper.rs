@@ -123,7 +123,7 @@ fn run() -> Looks {
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
     let mut next_states = 0;
     loop {
-        let seen = sys::thread::DUMPER_WAKE.0.load(Ordering::Acquire);
+        let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         handover::carry_out();
         if take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");

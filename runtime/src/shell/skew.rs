@@ -6,17 +6,16 @@
 //! the same CPU. So the comparison works as between two hosts of a network. The far reading lies between two
 //! near ones. Many rounds narrow the bounds of the offset to about the time of one message.
 
-use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use core_affinity::CoreId;
+use crossbeam_utils::Backoff;
 use fdr_formats::{Ticks, scale};
 
 use super::calibrate::Frequency;
 use crate::clock::{self, Kind};
-use crate::sys;
 use crate::sys::thread::{Thread, spawn};
 
 /// Messages sent to each CPU and back. One takes well under a microsecond.
@@ -83,14 +82,14 @@ pub(crate) fn measure(kind: Kind, frequency: &Frequency) -> Option<Skew> {
     if kind == Kind::Monotonic {
         return None;
     }
-    let cores = sys::thread::cpus()?;
-    let (first, others) = cores.split_first()?;
+    let cores = core_affinity::get_core_ids()?;
+    let (&first, others) = cores.split_first()?;
     let end = Instant::now() + BUDGET;
     let offsets = others.iter().filter_map(|&core| {
         let deadline = end.min(Instant::now() + PATIENCE);
-        Some((core, compare(kind, *first, core, deadline)?))
+        Some((core.id, compare(kind, first, core, deadline)?))
     });
-    Some(summarise(*first, offsets, frequency.hz))
+    Some(summarise(first.id, offsets, frequency.hz))
 }
 
 /// The worst of the offsets: the one that most exceeds its uncertainty.
@@ -155,7 +154,7 @@ impl Bounds {
 
 /// Has two threads, pinned to `near` and `far`, exchange readings. `None` if that fails or takes longer than
 /// `deadline`.
-fn compare(kind: Kind, near: usize, far: usize, deadline: Instant) -> Option<Bounds> {
+fn compare(kind: Kind, near: CoreId, far: CoreId, deadline: Instant) -> Option<Bounds> {
     let table = Arc::new(Table::new());
     let (of_far, of_near) = (Arc::clone(&table), Arc::clone(&table));
     let answer = move || {
@@ -182,8 +181,8 @@ fn compare(kind: Kind, near: usize, far: usize, deadline: Instant) -> Option<Bou
 }
 
 /// Pins the calling thread. Returns whether it runs on that CPU.
-fn pin(kind: Kind, core: usize) -> bool {
-    sys::thread::pin(core) && clock::read(kind).cpu as usize == core
+fn pin(kind: Kind, core: CoreId) -> bool {
+    core_affinity::set_for_current(core) && clock::read(kind).cpu as usize == core.id
 }
 
 /// The memory that the two threads share. `turn` is odd after a question and even after an answer.
@@ -259,20 +258,17 @@ impl Table {
 
     /// Spins until it is `turn`. False if that turn never comes.
     fn wait(&self, turn: u64, deadline: Instant) -> bool {
-        let mut spins = 0_u32;
+        let backoff = Backoff::new();
         loop {
             let now = self.turn.load(Ordering::Acquire); // Partner: the release of `advance`.
             if now == turn {
                 return true;
             }
-            spins += 1;
-            if now == Self::GONE || (spins % 1024 == 0 && Instant::now() > deadline) {
+            let is_late = || backoff.is_completed() && Instant::now() > deadline;
+            if now == Self::GONE || is_late() {
                 return false;
             }
-            if spins % 1024 == 0 {
-                thread::yield_now();
-            }
-            hint::spin_loop();
+            backoff.snooze();
         }
     }
 }
@@ -411,8 +407,8 @@ mod tests {
     #[test]
     fn a_core_that_cannot_be_pinned_to_is_left_out() {
         let kind = clock::choose(Clock::Rdtscp).kind;
-        let cores = sys::thread::cpus().unwrap();
-        let missing = 1023;
+        let cores = core_affinity::get_core_ids().unwrap();
+        let missing = CoreId { id: 1023 };
         assert!(!cores.contains(&missing));
         let before = Instant::now();
         assert_eq!(compare(kind, cores[0], missing, later()), None);
@@ -424,7 +420,7 @@ mod tests {
     #[test]
     fn an_exchange_on_this_machine_is_tight_and_leaves_the_caller_unpinned() {
         let kind = clock::choose(Clock::Rdtscp).kind;
-        let cores = sys::thread::cpus().unwrap();
+        let cores = core_affinity::get_core_ids().unwrap();
         let (Some(first), Some(second)) = (cores.first(), cores.get(1)) else {
             return;
         };
@@ -432,7 +428,7 @@ mod tests {
         let (_, uncertainty) = bounds.estimate();
         // Ticks: a tenth of a millisecond even at 10 GHz. In practice some hundred.
         assert!(uncertainty < 1_000_000, "{bounds:?}");
-        assert_eq!(sys::thread::cpus().unwrap(), cores);
+        assert_eq!(core_affinity::get_core_ids().unwrap(), cores);
     }
 
     #[test]

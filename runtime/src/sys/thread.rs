@@ -9,6 +9,8 @@ use core::time::Duration;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crossbeam_utils::CachePadded;
+
 /// A thread of the recorder. Once this is dropped, nobody waits for the thread.
 pub(crate) struct Thread(libc::pthread_t);
 
@@ -151,38 +153,6 @@ pub(crate) fn give_way() {
     unsafe { libc::sched_yield() };
 }
 
-/// The CPUs that the calling thread may run on, in rising order. `None` if the kernel has more CPUs than a set of the C
-/// library has room for.
-pub(crate) fn cpus() -> Option<Vec<usize>> {
-    // SAFETY: a set is an array of bits, and all of them may be 0.
-    let mut set: libc::cpu_set_t = unsafe { core::mem::zeroed() };
-    // SAFETY: the set is valid for writing.
-    if unsafe { libc::sched_getaffinity(0, size_of_val(&set), &raw mut set) } != 0 {
-        return None;
-    }
-    let mut cpus = Vec::new();
-    for cpu in 0..libc::CPU_SETSIZE as usize {
-        // SAFETY: only the numbers of the set's bits are asked for.
-        if unsafe { libc::CPU_ISSET(cpu, &set) } {
-            cpus.push(cpu);
-        }
-    }
-    Some(cpus)
-}
-
-/// Lets the calling thread run on that CPU alone. False if it can't.
-pub(crate) fn pin(cpu: usize) -> bool {
-    if cpu >= libc::CPU_SETSIZE as usize {
-        return false;
-    }
-    // SAFETY: a set is an array of bits. The set has a bit of this number, and is valid for reading.
-    unsafe {
-        let mut set: libc::cpu_set_t = core::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set) == 0
-    }
-}
-
 /// The value of a key below this number is in the thread's own block. For a higher key, the C library allocates
 /// memory at a thread's first use, which may be in a signal handler.
 const KEYS_IN_PLACE: libc::pthread_key_t = 32;
@@ -216,13 +186,9 @@ pub(crate) fn set_end_value(value: usize) -> bool {
     key != u32::MAX && unsafe { libc::pthread_setspecific(key, value as *const libc::c_void) } == 0
 }
 
-/// A word with cache lines of its own. CPUs fetch lines of 64 bytes in pairs.
-#[repr(align(128))]
-pub(crate) struct OwnLines(pub(crate) AtomicU32);
-
 /// The word that the dumper sleeps on. It changes when there may be work. It has cache lines of its own,
 /// because every new thread writes it, and each record reads statics that would lie beside it.
-pub(crate) static DUMPER_WAKE: OwnLines = OwnLines(AtomicU32::new(0));
+pub(crate) static DUMPER_WAKE: CachePadded<AtomicU32> = CachePadded::new(AtomicU32::new(0));
 
 /// A word of a shared file that another process may change, and its value when it was looked at.
 #[derive(Clone, Copy, Debug)]
@@ -234,9 +200,9 @@ pub(crate) struct SharedWord {
 /// Sleeps until [`DUMPER_WAKE`] is no longer `seen` or the shared word has changed, at most for `most`. May return
 /// without a reason. Where the kernel has no wait for two words (before Linux 5.16), the shared word wakes nobody.
 pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>, shared: Option<SharedWord>) {
-    let waited = shared.is_some_and(|shared| wait_for_two(&DUMPER_WAKE.0, seen, shared, most));
+    let waited = shared.is_some_and(|shared| wait_for_two(&DUMPER_WAKE, seen, shared, most));
     if !waited {
-        wait(&DUMPER_WAKE.0, seen, most);
+        wait(&DUMPER_WAKE, seen, most);
     }
 }
 
@@ -305,7 +271,7 @@ fn time_after(pause: Duration) -> libc::timespec {
 
 /// Wakes the dumper. Async-signal-safe. Keeps errno.
 pub(crate) fn wake_dumper() {
-    wake(&DUMPER_WAKE.0);
+    wake(&DUMPER_WAKE);
 }
 
 /// Sleeps until `word` is no longer `seen`, at most for `most`. May return without a reason.

@@ -8,6 +8,7 @@ use std::process;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
+use core_affinity::CoreId;
 use fdr::traced;
 use fdr_tests::programs::calls::{Calls, repeat};
 use fdr_tests::programs::children::{self, Reports, fork, leave, wait_for};
@@ -147,13 +148,10 @@ fn wait_until_held() {
 
 /// Keeps the thread on one CPU: another one's would tell the recorder of a child.
 fn stay() {
-    // SAFETY: a set of the right size, which is filled in before it is read.
-    let kept = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(libc::sched_getcpu() as usize, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set)
-    };
-    assert_eq!(kept, 0);
+    // SAFETY: it has no arguments.
+    let cpu = unsafe { libc::sched_getcpu() };
+    let core = CoreId { id: cpu as usize };
+    assert!(core_affinity::set_for_current(core));
     repeat(1, work);
 }
 

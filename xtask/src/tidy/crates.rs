@@ -45,7 +45,13 @@ const OUTSIDE: [(&str, &str, &[&str]); 2] = [
 ];
 
 /// All that the recorder may depend on outside its tests.
-const RUNTIME: [&str; 3] = ["libc", "fdr-macros", "fdr-formats"];
+const RUNTIME: [&str; 5] = [
+    "libc",
+    "crossbeam-utils",
+    "core_affinity",
+    "fdr-macros",
+    "fdr-formats",
+];
 
 const TREE: &str = "tree --quiet --all-features";
 

@@ -6,8 +6,9 @@
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use crossbeam_utils::CachePadded;
+
 use super::{OTHER_WAY, outline};
-use crate::primitive::OwnCacheLines;
 use crate::recorder::EXIT;
 use crate::recorder::sample::{self, OUTERMOST};
 use crate::recorder::tls::{LEFT_AT, OUTERMOST_AT};
@@ -16,26 +17,26 @@ use crate::site::COUNTED;
 use crate::site::slot_access::SlotAccess;
 
 /// The code that makes the records of chosen calls. The second one is that of untimed records.
-static WAY: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
-static UNTIMED_WAY: OwnCacheLines<AtomicPtr<()>> =
-    OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
+static WAY: CachePadded<AtomicPtr<()>> = CachePadded::new(AtomicPtr::new(core::ptr::null_mut()));
+static UNTIMED_WAY: CachePadded<AtomicPtr<()>> =
+    CachePadded::new(AtomicPtr::new(core::ptr::null_mut()));
 
 /// The code for chosen calls with a time whose functions may be only counted.
-static TIMED: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
+static TIMED: CachePadded<AtomicPtr<()>> = CachePadded::new(AtomicPtr::new(core::ptr::null_mut()));
 
 /// The word of a call that is left out with all calls inside.
 const LEFT_OUT: u32 = OUTERMOST | OTHER_WAY;
 
 /// The code that chooses calls, for records that `way` makes.
 pub(super) fn before(way: *mut ()) -> *mut () {
-    TIMED.0.store(way, Ordering::Relaxed);
-    WAY.0.store(address!("chosen"), Ordering::Relaxed);
+    TIMED.store(way, Ordering::Relaxed);
+    WAY.store(address!("chosen"), Ordering::Relaxed);
     address!("sample")
 }
 
 /// The same for untimed records.
 pub(super) fn before_untimed(way: *mut ()) -> *mut () {
-    UNTIMED_WAY.0.store(way, Ordering::Relaxed);
+    UNTIMED_WAY.store(way, Ordering::Relaxed);
     address!("sample_untimed")
 }
 

@@ -36,7 +36,7 @@ impl SlotAccess {
         self.record_untimed
             .store(record_untimed as *mut (), Ordering::Relaxed);
         self.rseq
-            .store(RSEQ_OFFSET.0.load(Ordering::Relaxed), Ordering::Relaxed);
+            .store(RSEQ_OFFSET.load(Ordering::Relaxed), Ordering::Relaxed);
         self.kind.store(kind as u32, Ordering::Relaxed);
         self.keeps.store(u32::from(keeps), Ordering::Relaxed);
         self.left_out.store(sample::left_out(), Ordering::Relaxed);

@@ -8,9 +8,10 @@ use core::arch::asm;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use crossbeam_utils::CachePadded;
+
 use super::slot_access::{self, SLOT_ACCESS};
 use super::{OTHER_WAY, full, sample};
-use crate::primitive::OwnCacheLines;
 use crate::recorder::record_untimed;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
 use crate::site::COUNTED;
@@ -18,7 +19,7 @@ use crate::site::slot_access::SlotAccess;
 use crate::site::unit::Host;
 
 /// The code for records with [`OTHER_WAY`]. It is null until the clock is known.
-static OTHER: OwnCacheLines<AtomicPtr<()>> = OwnCacheLines(AtomicPtr::new(core::ptr::null_mut()));
+static OTHER: CachePadded<AtomicPtr<()>> = CachePadded::new(AtomicPtr::new(core::ptr::null_mut()));
 
 /// Returns the bits in the words of a copy's untimed sites and of its guests'. The copy records for itself. The
 /// bit does not depend on the clock.
@@ -32,7 +33,7 @@ pub(super) fn prepare(keeps: bool) -> u32 {
         true if SLOT_ACCESS.is_fixed() => sample::before_untimed(other),
         true => sample::untimed_slowly(),
     };
-    OTHER.0.store(other, Ordering::Relaxed);
+    OTHER.store(other, Ordering::Relaxed);
     match SLOT_ACCESS.is_fixed() && !keeps && !SLOT_ACCESS.samples() {
         true => 0,
         false => OTHER_WAY,
@@ -42,7 +43,7 @@ pub(super) fn prepare(keeps: bool) -> u32 {
 /// Chooses the code for a guest of `host` whose own code can't make the records.
 pub(super) fn prepare_guest(host: &'static Host) {
     // Release: a thread that sees this pointer also sees the code's data.
-    OTHER.0.store((host.record_untimed)(), Ordering::Release);
+    OTHER.store((host.record_untimed)(), Ordering::Release);
 }
 
 /// The function for a guest's untimed records.

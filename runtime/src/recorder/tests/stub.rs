@@ -102,9 +102,9 @@ fn the_stub_makes_what_the_writer_makes() {
 
 /// The counters of two CPUs may differ, and the tests compare ticks.
 fn stay_on_one_cpu() {
-    let cpus = crate::sys::thread::cpus().unwrap_or_default();
-    if let Some(&first) = cpus.first() {
-        crate::sys::thread::pin(first);
+    let cores = core_affinity::get_core_ids().unwrap_or_default();
+    if let Some(&first) = cores.first() {
+        core_affinity::set_for_current(first);
     }
 }
 

@@ -7,6 +7,7 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Waker};
 
+use core_affinity::CoreId;
 use fdr::traced;
 use fdr_tests::programs::stepping::{on_each_step, stepping};
 use fdr_tests::support::facts;
@@ -49,24 +50,16 @@ fn go(whose: usize) {
     if cpu == 0 {
         return;
     }
-    // SAFETY: plain system calls on a set of our own.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu as usize - 1, &mut set);
-        libc::sched_setaffinity(0, size_of_val(&set), &raw const set);
-    }
+    core_affinity::set_for_current(CoreId {
+        id: cpu as usize - 1,
+    });
 }
 
 /// The first two CPUs that the program may use.
 fn choose_cpus() {
-    // SAFETY: as in `go`.
-    let allowed = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::sched_getaffinity(0, size_of_val(&set), &raw mut set);
-        (0..libc::CPU_SETSIZE as usize).filter(move |&cpu| libc::CPU_ISSET(cpu, &set))
-    };
-    for (place, cpu) in CPUS.iter().zip(allowed) {
-        place.store(cpu as u64 + 1, Ordering::Relaxed);
+    let allowed = core_affinity::get_core_ids().unwrap_or_default();
+    for (place, core) in CPUS.iter().zip(allowed) {
+        place.store(core.id as u64 + 1, Ordering::Relaxed);
     }
 }
 
