@@ -18,7 +18,7 @@ const RUNTIME: [Row; 19] = [
     ("primitive", &[]),
     ("sys", &[]),
     ("messages", &["config", "sys"]),
-    ("clock", &["config", "primitive"]),
+    ("clock", &["config"]),
     ("ring", &["clock", "primitive", "sys"]),
     ("site", &["primitive", "ring", "sys"]),
     ("recorder", &["clock", "primitive", "ring", "site", "sys"]),
