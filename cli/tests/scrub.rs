@@ -52,7 +52,6 @@ fn trace(folder: &Folder) -> String {
         info.identity.set(part, SECRET);
     }
     info.identity.set(Part::Tags, "secret=secret");
-    info.identity.set(Part::Sample, "1/7");
     let thread = |id| Thread {
         id: ThreadId(id),
         process: Some(PROCESS),
@@ -190,7 +189,6 @@ fn calls_times_and_waits_stay_and_the_trace_is_whole() {
     assert_eq!(found["waits"][0]["holders"][0]["function"], "f0002");
     assert_eq!(found["threads"][0]["name"], "t1");
     assert_eq!(found["reason"], "panic");
-    assert_eq!(found["identity"]["sample"], "1/7");
     assert_eq!(found["marks"][0]["name"], "m1");
     assert_eq!(found["marks"][0]["time_ns"], wanted["marks"][0]["time_ns"]);
     let _ = answer(&["verify", &out]);

@@ -194,7 +194,6 @@ pub(crate) const TRACES: Table = Table {
         ("dump", Long, true),
         ("reason", Key, false),
         ("format", Key, false),
-        ("sample", Key, false),
         ("start_ns", Long, true),
         ("end_ns", Long, true),
         ("has_run", Truth, false),

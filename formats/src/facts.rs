@@ -191,7 +191,7 @@ mod tests {
     use super::*;
     use crate::model::{Clock, Identity, Missing, Trouble};
 
-    const ALL: [Fact; 26] = [
+    const ALL: [Fact; 25] = [
         Fact::Program,
         Fact::Process,
         Fact::Reason,
@@ -217,7 +217,6 @@ mod tests {
         Fact::Identity(Part::Build),
         Fact::Identity(Part::Version),
         Fact::Identity(Part::Tags),
-        Fact::Identity(Part::Sample),
     ];
 
     #[test]

@@ -1,6 +1,5 @@
-//! Whom a trace is of: host, boot, build, version of the program, and tags that the user chose; and which calls it
-//! has, if they are a sample. Each text is bounded, so that a ring file has a place for all of them. This file also has
-//! the rules for `FDR_TAGS` and `FDR_VERSION`. It must never accept a user's text that could break a line or a list.
+//! Whom a trace is of: host, boot, build, version of the program, and tags that the user chose. Each text is bounded, so
+//! that a ring file has a place for all of them. This file also has the rules for `FDR_TAGS` and `FDR_VERSION`. It must never accept a user's text that could break a line or a list.
 //!
 //! The texts stand one after the other, each with a NUL behind it, in the order of [`Part::ALL`]. A ring file and
 //! an XRay file have these bytes. Readers ignore texts behind the ones that they know.
@@ -20,19 +19,16 @@ pub enum Part {
     Version,
     /// `key=value,key=value`.
     Tags,
-    /// `1/100` if one top-level call in a hundred was recorded, with all calls inside. Empty: each call was.
-    Sample,
 }
 
 impl Part {
     /// All parts, in the order of their bytes.
-    pub const ALL: [Part; 6] = [
+    pub const ALL: [Part; 5] = [
         Part::Host,
         Part::Boot,
         Part::Build,
         Part::Version,
         Part::Tags,
-        Part::Sample,
     ];
 
     /// The most bytes of the text. A longer one is cut.
@@ -42,13 +38,12 @@ impl Part {
             Part::Host | Part::Build | Part::Version => 64,
             Part::Boot => 36,
             Part::Tags => 512,
-            Part::Sample => 16,
         }
     }
 }
 
 /// The most bytes of an identity.
-pub const MOST_BYTES: usize = 3 * 64 + 36 + 512 + 16 + Part::ALL.len();
+pub const MOST_BYTES: usize = 3 * 64 + 36 + 512 + Part::ALL.len();
 
 /// Whom a trace is of. A text that the trace does not have is empty.
 ///
@@ -193,7 +188,7 @@ mod tests {
             assert_eq!(identity.get(part), "");
         }
         identity.set(Part::Version, "1.2\0.3");
-        assert_eq!(identity.as_bytes(), b"\0\0\x001.2\0\0\0");
+        assert_eq!(identity.as_bytes(), b"\0\0\x001.2\0\0");
         for part in Part::ALL {
             identity.set(part, &"ü".repeat(1 << 20));
             assert_eq!(identity.get(part).len(), part.most_bytes());
@@ -210,7 +205,7 @@ mod tests {
         let bytes = b"h\xff\0\0b\n\0v\0t\x001/9\0later\0";
         let identity = Identity::from_bytes(bytes);
         let all = Part::ALL.map(|part| identity.get(part));
-        assert_eq!(all, ["h\u{fffd}", "", "b\n", "v", "t", "1/9"]);
+        assert_eq!(all, ["h\u{fffd}", "", "b\n", "v", "t"]);
         assert_eq!(identity.tags().collect::<Vec<_>>(), [("t", "")]);
         assert_eq!(Identity::from_bytes(&[0; 6]), Identity::default());
         assert_eq!(Identity::from_bytes(&[]), Identity::default());

@@ -1,4 +1,4 @@
-//! The shares that `FDR_BUDGET`, `FDR_SAMPLE` and the tool's options for them accept. Must never round.
+//! The shares that `FDR_BUDGET` and the tool's `--budget` accept. Must never round.
 
 use crate::text::{self, owned};
 
@@ -31,53 +31,9 @@ pub fn parse(text: &str) -> Result<u64, String> {
         .ok_or_else(malformed)
 }
 
-/// One in so many, of which at least 1: `1/100`. `1/1` is all of them.
-///
-/// # Errors
-/// What is accepted.
-///
-/// # Examples
-/// ```
-/// use fdr_formats::share;
-///
-/// assert_eq!(share::parse_one_in("1/100"), Ok(100));
-/// assert!(share::parse_one_in("1%").is_err());
-/// ```
-pub fn parse_one_in(text: &str) -> Result<u32, String> {
-    let all = text.strip_prefix("1/").unwrap_or_default();
-    let are_digits = all.bytes().all(|byte| byte.is_ascii_digit());
-    let count = text::number(all).and_then(|count| u32::try_from(count).ok());
-    count
-        .filter(|&count| are_digits && count > 0)
-        .ok_or_else(|| owned("not one in so many; accepted is 1/N, such as 1/100"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn one_in_so_many() {
-        for (text, count) in [("1/1", 1), ("1/100", 100), ("1/4294967295", u32::MAX)] {
-            assert_eq!(parse_one_in(text), Ok(count), "{text}");
-        }
-        for text in [
-            "",
-            "1",
-            "/",
-            "1/",
-            "1/0",
-            "2/100",
-            "1/+5",
-            "1/-5",
-            "1/4294967296",
-            "1/2/3",
-            "0.01",
-        ] {
-            let error = parse_one_in(text).unwrap_err();
-            assert!(error.contains("such as 1/100"), "{text}: {error}");
-        }
-    }
 
     #[test]
     fn shares() {

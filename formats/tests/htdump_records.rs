@@ -206,8 +206,7 @@ fn wanted() -> Vec<(&'static str, u64, String)> {
                 + &text("b")
                 + &text("i")
                 + &text("1.2")
-                + &text("k=v")
-                + &text(""),
+                + &text("k=v"),
         ),
         // Known: listed.
         (
@@ -348,7 +347,7 @@ fn every_klass_is_announced_as_hawktracer_does_it() {
         (6, "HT_CallstackStringEvent", 2),
         (7, "HT_StringMappingEvent", 3),
         (8, "HT_SystemInfoEvent", 4),
-        (9, "FDR_TraceEvent", 21),
+        (9, "FDR_TraceEvent", 20),
         (10, "FDR_ThreadEvent", 12),
         (11, "FDR_FunctionEvent", 7),
         (12, "FDR_CpuEvent", 3),

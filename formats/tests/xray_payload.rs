@@ -88,8 +88,8 @@ fn short_calls_and_thresholds() {
 #[test]
 fn an_identity_is_texts_with_a_nul_behind_each() {
     let identity = Identity::from_bytes(b"h\0b\0i\x002.1\0k=v\0");
-    // 15 bytes, 1 zero.
-    let bytes = "66647200 01 0b 0000 0f000000 00000000 6800 6200 6900 322e3100 6b3d7600 00 00";
+    // 14 bytes, 2 zeros.
+    let bytes = "66647200 01 0b 0000 0e000000 00000000 6800 6200 6900 322e3100 6b3d7600 0000";
     assert_eq!(encode_identity(&identity), Some(hex(bytes)));
     assert_eq!(read(bytes), Some(Payload::Identity(identity.clone())));
     // A later version may append texts, and fields.

@@ -75,7 +75,7 @@ pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) 
 
 #[cfg(feature = "record")]
 /// Every variable that is read, and the method that sets the same value.
-pub(crate) static VARIABLES: [(&str, &str); 20] = [
+pub(crate) static VARIABLES: [(&str, &str); 19] = [
     ("FDR", "filter"),
     ("FDR_BUDGET", "budget"),
     ("FDR_BUFFER", "buffer"),
@@ -90,7 +90,6 @@ pub(crate) static VARIABLES: [(&str, &str); 20] = [
     ("FDR_OUT", "output"),
     ("FDR_OUT_MOST", "output_most"),
     ("FDR_PANIC", "panic"),
-    ("FDR_SAMPLE", "sample"),
     ("FDR_SCHED", "sched"),
     ("FDR_SIGNAL", "signal"),
     ("FDR_TAGS", "tags"),
@@ -193,12 +192,6 @@ impl Config {
     #[inline]
     pub fn budget(self, percent: u8) -> Config {
         self.with("FDR_BUDGET", format!("{percent}%"))
-    }
-
-    /// Records one top-level call in so many, with all calls inside, `FDR_SAMPLE`. 1: each call.
-    #[inline]
-    pub fn sample(self, one_in: u32) -> Config {
-        self.with("FDR_SAMPLE", format!("1/{one_in}"))
     }
 
     /// Whether to record when threads run, are preempted and wait, `FDR_SCHED`.

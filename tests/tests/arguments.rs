@@ -300,26 +300,6 @@ fn open_calls_have_their_arguments_in_a_snapshot_and_a_dump() {
 }
 
 #[test]
-fn a_top_level_call_that_is_left_out_has_no_arguments() {
-    for variables in ["", "FDR_KEEP=0", "FDR_CLOCK=monotonic"] {
-        let folder = Folder::new("arguments-sample");
-        let filter = "FDR=arguments::plain,arguments::short FDR_SAMPLE=1/10";
-        let trace = record(&folder, &format!("{filter} {variables}"), 30);
-        let notes = notes(&trace, trace.thread("arguments"));
-        let wanted: Vec<String> = [0, 10, 20]
-            .iter()
-            .flat_map(|number| {
-                [
-                    format!("short 0:number={number}"),
-                    format!("short -> ={number}"),
-                ]
-            })
-            .collect();
-        assert_eq!(notes, wanted, "{variables}");
-    }
-}
-
-#[test]
 fn values_whose_print_panics_disturb_nothing() {
     let run =
         |folder: &Folder, variables: &str| program(folder, variables).args(&["bombs"]).run().ok();

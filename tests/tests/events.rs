@@ -125,36 +125,6 @@ fn an_event_stands_inside_its_calls_whatever_the_threshold_is() {
 }
 
 #[test]
-fn a_top_level_call_that_is_left_out_has_no_events() {
-    for variables in [
-        "",
-        "FDR_KEEP=0",
-        "FDR_CLOCK=monotonic",
-        "FDR_CLOCK=rdtsc FDR_KEEP=0",
-    ] {
-        let folder = Folder::new("events-sample");
-        let filter = "FDR=events::round,events::inside,events::rounds,events::no*";
-        let trace = record(
-            &folder,
-            &format!("{filter} FDR_SAMPLE=1/10 {variables}"),
-            30,
-        );
-        let main = trace.thread("events");
-        let events = trace.events(main);
-        let numbers = |begin: &str| -> Vec<String> {
-            let with = events.iter().filter(|event| event.starts_with(begin));
-            with.filter_map(|event| event.rsplit_once('='))
-                .map(|(_, number)| number.to_owned())
-                .collect()
-        };
-        // An event outside of all calls is recorded.
-        assert_eq!(events[0], "events::no fields 0 4", "{variables}");
-        assert_eq!(numbers("events::rounds"), ["0", "10", "20"], "{variables}");
-        assert_eq!(numbers("events::inside"), ["0", "10", "20"], "{variables}");
-    }
-}
-
-#[test]
 fn events_survive_a_kill() {
     let folder = Folder::new("events-kill");
     let rounds = 500;

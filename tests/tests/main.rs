@@ -57,7 +57,6 @@ mod recording_stepped;
 mod recover;
 mod regions;
 mod roomless;
-mod sampled;
 mod short_calls;
 mod short_calls_mixed;
 mod signals;

@@ -134,35 +134,6 @@ fn a_filter_covers_what_is_loaded_later() {
     );
 }
 
-/// A host and its plug-in choose together, whichever of them was there first.
-#[test]
-fn a_sample_is_of_both_sides() {
-    for clock in ["rdtscp", "rdtsc", "monotonic"] {
-        for keep in ["0", "10s"] {
-            let variables = format!("FDR_SAMPLE=1/3 FDR_CLOCK={clock} FDR_KEEP={keep}");
-            let folder = Folder::new("plugin-sample");
-            let filter = format!("FDR=*,-*::all {variables}");
-            let _ = run(
-                TRACED,
-                &folder,
-                &filter,
-                "open own work work work own own work",
-            );
-            let trace = checked(&folder.only_trace());
-            let expected = "own /own plugin_work inner /inner /plugin_work \
-                            plugin_work inner /inner /plugin_work";
-            assert_eq!(edges(&trace).join(" "), expected, "{variables}");
-            let folder = Folder::new("plugin-sample-bare");
-            let recorded = format!("FDR=1 {variables}");
-            let _ = run(BARE, &folder, &recorded, "open work work work work work");
-            let trace = checked(&folder.only_trace());
-            let expected = "plugin_work inner /inner /plugin_work";
-            let expected = [expected; 2].join(" ");
-            assert_eq!(edges(&trace).join(" "), expected, "{variables}");
-        }
-    }
-}
-
 #[test]
 fn copies_that_come_up_at_once() {
     for clock in ["rdtscp", "rdtsc"] {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use fdr_formats::identity::Part;
 use fdr_formats::notes::{Note, NoteKind, task_state};
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::folder::Folder;
@@ -57,7 +56,6 @@ fn tasks_of(trace: &Trace) -> BTreeMap<u64, Task> {
                 "{note:?}"
             );
             if state != task_state::DROPPED
-                && trace.info.identity.get(Part::Sample).is_empty()
                 && lane
                     .thread
                     .counts
@@ -300,38 +298,6 @@ fn sums_of_100000_tasks_are_those_of_the_program() {
         assert_eq!(
             edges.sum::<u64>(),
             2 * printed(&text, "polls"),
-            "{variables}"
-        );
-    }
-}
-
-#[test]
-fn a_sample_is_of_whole_tasks() {
-    for variables in ["FDR_KEEP=0", "", "FDR_KEEP=0 FDR_CLOCK=monotonic"] {
-        let folder = Folder::new("tasks-sample");
-        let (trace, _) = run(
-            &folder,
-            &format!("FDR=* FDR_SAMPLE=1/7 {variables}"),
-            &["many", "700", "1"],
-        );
-        let tasks = tasks_of(&trace);
-        let ended: Vec<u64> = tasks
-            .values()
-            .filter(|task| task.state == FINISHED)
-            .map(|task| task.polls)
-            .collect();
-        assert!(
-            ended.len() > 10 && tasks.len() < 350,
-            "{variables}: {}",
-            tasks.len()
-        );
-        assert!(
-            ended.iter().all(|polls| *polls == 5),
-            "{variables}: {ended:?}"
-        );
-        let dropped = tasks.values().filter(|task| task.state == DROPPED);
-        assert!(
-            dropped.map(|task| task.polls).all(|polls| polls == 2),
             "{variables}"
         );
     }

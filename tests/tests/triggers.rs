@@ -11,14 +11,13 @@ use fdr_tests::support::wait::until;
 use serde_json::Value;
 
 /// Every way in which edges are recorded.
-const WAYS: [&str; 7] = [
+const WAYS: [&str; 6] = [
     "FDR_KEEP=10s",
     "FDR_KEEP=0",
     "FDR_CLOCK=rdtsc",
     "FDR_CLOCK=rdtsc FDR_KEEP=0",
     "FDR_CLOCK=monotonic",
     "FDR_MODE=full",
-    "FDR_SAMPLE=1/100000",
 ];
 
 fn start(folder: &Folder, variables: &str, trigger: &str) -> Running {

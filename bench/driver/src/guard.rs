@@ -205,8 +205,6 @@ const EACH: Variables<'_> = &[("FDR_KEEP", "0")];
 const SHORT: Variables<'_> = &[("FDR_KEEP", "10s"), ("FDR_BUDGET", "0")];
 /// Recording is on, and the program makes one call.
 const ON: Variables<'_> = &[("FDR_KEEP", "10s")];
-/// All but the first call are left out.
-const SAMPLE: Variables<'_> = &[("FDR_KEEP", "0"), ("FDR_SAMPLE", "1/4000000000")];
 
 /// A leaf's calls, recorded and off, beyond those of its untraced twin. Locks and unlocks beyond those of the
 /// library whose place they take.
@@ -256,7 +254,6 @@ fn calls() -> Result<Vec<(String, f64)>> {
         ("call, recorded", "traced", Some(EACH)),
         ("call, recorded untimed", "untimed", Some(EACH)),
         ("call, short", "traced", Some(SHORT)),
-        ("call, not in the sample", "traced", Some(SAMPLE)),
     ];
     let row =
         |(name, twin, variables)| Ok((String::from(name), per_call(twin, variables)? - untraced));

@@ -231,7 +231,6 @@ fn part_name(part: Part) -> &'static str {
         Part::Build => "build",
         Part::Version => "version",
         Part::Tags => "tags",
-        Part::Sample => "sample",
     }
 }
 

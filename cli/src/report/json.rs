@@ -145,7 +145,6 @@ pub(crate) struct Identity<'a> {
     build_id: Option<&'a str>,
     version: Option<&'a str>,
     tags: BTreeMap<&'a str, &'a str>,
-    sample: Option<&'a str>,
 }
 
 impl<'a> Identity<'a> {
@@ -157,7 +156,6 @@ impl<'a> Identity<'a> {
             build_id: part(Part::Build),
             version: part(Part::Version),
             tags: identity.tags().collect(),
-            sample: part(Part::Sample),
         }
     }
 }

@@ -50,13 +50,6 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         _ => {}
     }
     notes.extend(report.states_in_words());
-    if !report.sample.is_empty() {
-        notes.push(format!(
-            "sample: {} of the top-level calls of each thread, with all calls inside; figures are of these \
-             calls alone (FDR_SAMPLE)",
-            ui::clean(&report.sample)
-        ));
-    }
     let counted = report.rows.iter().filter(|row| row.counted > 0).count();
     if counted > 0 {
         notes.push(format!(

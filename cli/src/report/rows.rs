@@ -7,7 +7,6 @@ use std::io;
 
 use clap::ValueEnum;
 use fdr_formats::filter::Filter;
-use fdr_formats::identity::Part;
 use fdr_formats::model::{Counts, Missing};
 use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
 
@@ -176,8 +175,6 @@ pub(crate) struct Report {
     pub(crate) tasks: (Option<u64>, u64),
     /// What is wrong with the clock, in words.
     pub(crate) clock_notes: Vec<String>,
-    /// `1/100` if one top-level call in a hundred was recorded, else empty.
-    pub(crate) sample: String,
     pub(crate) diagnostics: Vec<Diagnostic>,
     pub(crate) more_diagnostics: u64,
 }
@@ -247,7 +244,6 @@ impl Report {
             missing: info.missing,
             tasks: (counted(info), figures.task_notes),
             clock_notes: clock_notes(clock),
-            sample: info.identity.get(Part::Sample).to_owned(),
             diagnostics: figures.diagnostics,
             more_diagnostics: figures.more_diagnostics,
         })

@@ -51,7 +51,6 @@ fn report(names: &[&str]) -> Report {
         waits: Default::default(),
         window_note: None,
         clock_notes: Vec::new(),
-        sample: String::new(),
         diagnostics: Vec::new(),
         more_diagnostics: 0,
     }

@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use fdr_formats::identity::Part;
 use fdr_formats::lengths;
 use fdr_formats::model::{Counts, FunctionTotals};
 use fdr_formats::source::Record;
@@ -84,11 +83,10 @@ impl RandomTrace {
     }
 
     /// The same with what the recorder leaves of calls without records: summaries, thresholds, totals, and counts of
-    /// all. Some calls were only counted, and one top-level call in seven was recorded.
+    /// all. Some calls were only counted.
     pub(crate) fn with_short_calls(seed: u64, least: u64) -> RandomTrace {
         let mut trace = RandomTrace::new(seed, least, 0);
         let mut random = Random::new(seed ^ 0x5407);
-        trace.info.identity.set(Part::Sample, "1/7");
         for (thread, events) in trace.info.threads.iter_mut().zip(&mut trace.threads) {
             let is_call = |event: &&Event| matches!(event, Event::Call(_));
             let readable = events.iter().filter(is_call).count() as u64;

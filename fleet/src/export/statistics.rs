@@ -265,7 +265,6 @@ fn trace(info: &TraceInfo, figures: &TraceFigures, keys: &Keys) -> Result<Record
         maybe(info.dump),
         info.reason.as_str().into(),
         info.format.as_str().into(),
-        info.identity.get(Part::Sample).into(),
         keys.window.map(|(start, _)| start).into(),
         keys.window.map(|(_, end)| end).into(),
         figures.whole.is_some().into(),

@@ -284,7 +284,6 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Build), "build_id"),
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Identity(Part::Tags), "tags"),
-    (Fact::Identity(Part::Sample), "sample"),
 ];
 
 /// The facts that `known` has a bit for.

@@ -144,7 +144,6 @@ const TRACE_NAMES: &Names = &[
     (Fact::Program, "program"),
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Reason, "reason"),
-    (Fact::Identity(Part::Sample), "sample"),
     (Fact::Start, "start_ns"),
     (Fact::Identity(Part::Tags), "tags"),
 ];

@@ -193,7 +193,6 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Build), "build_id"),
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Identity(Part::Tags), "tags"),
-    (Fact::Identity(Part::Sample), "sample"),
 ];
 
 /// Whether the texts of the event are escaped.

@@ -70,7 +70,6 @@ const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Build), "build_id"),
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Identity(Part::Tags), "tags"),
-    (Fact::Identity(Part::Sample), "sample"),
 ];
 const MISSING_NAMES: &Names = &[
     (Fact::MissingThreads, "retired_threads"),

@@ -11,7 +11,6 @@ mod left_rings;
 mod note;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
-pub(crate) mod sample;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 pub(crate) mod task;
@@ -138,7 +137,7 @@ extern "C" fn record_at(slot: &Slot, word: u32, ticks: u64, cpu: u32, exit: &mut
     match word & COUNTED {
         // The word of a watched function, where common records take another way. No code has seen it yet.
         0 if word & stub::OTHER_WAY == 0 && watch::is_watched(word) => {
-            *exit = stub::sample::edge_here(word, exit).into();
+            record(word | COUNTED);
         }
         0 => {
             let stamp = clock::Stamp { ticks, cpu };
@@ -208,7 +207,7 @@ fn write(slot: &'static Slot, word: u32, stamp: clock::Stamp) {
 /// Other architectures than x86-64. They have no assembly and use the calling convention of C.
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod plain {
-    use super::{Bits, COUNTED, Kind, host, record, sample, untimed};
+    use super::{Bits, COUNTED, Kind, host, record, untimed, watch};
     use crate::site::slot_access::SlotAccess;
     use crate::site::unit::Host;
 
@@ -223,7 +222,7 @@ mod plain {
     #[inline(never)]
     pub(crate) fn call_entry(word: u32) -> u32 {
         let of_host = |host: &Host| (host.record)();
-        of_guest(word, of_host).unwrap_or_else(|| choose(word, record))
+        of_guest(word, of_host).unwrap_or_else(|| edge(word, record))
     }
 
     /// Records an exit. Async-signal-safe.
@@ -242,7 +241,7 @@ mod plain {
     #[inline(never)]
     pub(crate) fn call_untimed_entry(word: u32) -> u32 {
         let of_host = |host: &Host| (host.record_untimed)();
-        of_guest(word, of_host).unwrap_or_else(|| choose(word, untimed))
+        of_guest(word, of_host).unwrap_or_else(|| edge(word, untimed))
     }
 
     /// Has the host record the edge, if this copy is a guest.
@@ -260,21 +259,27 @@ mod plain {
         }
     }
 
+    /// Makes the record. Returns the word of the call's exit.
     #[inline(always)]
-    fn choose(word: u32, record: fn(u32)) -> u32 {
+    fn edge(word: u32, record: fn(u32)) -> u32 {
         let here = 0_u8;
-        // All edges come through frames of the same size.
         let stack = core::ptr::from_ref(core::hint::black_box(&here)).addr();
         super::left::free(super::tls::get(), stack);
-        sample::edge(word & !GUESTS_BIT, stack, record)
+        let word = word & !GUESTS_BIT;
+        record(word);
+        // The exit of a call that is only counted does nothing.
+        match word & COUNTED != 0 && !watch::is_watched(word) {
+            true => 0,
+            false => word,
+        }
     }
 
     extern "C" fn enter(word: u32) -> u32 {
-        choose(word, record)
+        edge(word, record)
     }
 
     extern "C" fn enter_untimed(word: u32) -> u32 {
-        choose(word, untimed)
+        edge(word, untimed)
     }
 
     /// The function that makes a guest's records.

@@ -7,7 +7,7 @@
 
 use fdr_formats::notes::{MOST_BYTES, NoteKind};
 
-use super::{CLOCK, arguments, host, sample, tls, writer};
+use super::{CLOCK, arguments, host, tls, writer};
 use crate::clock::{self, Kind, Stamp};
 use crate::primitive::Ordering;
 use crate::ring::layout::{CHUNK, Slot};
@@ -86,8 +86,6 @@ impl<'a> Note<'a> {
 
 /// Writes a note of the calling thread. The body has the fields of `fdr_formats::notes`, as little-endian words. A body
 /// that is too large is not written, and counts as dropped. Keeps errno. Async-signal-safe.
-///
-/// With `FDR_SAMPLE` nothing is written inside of a top-level call that is left out.
 #[cold]
 #[inline(never)]
 pub(crate) fn note(kind: NoteKind, body: &[u64]) {
@@ -110,12 +108,6 @@ pub(crate) unsafe extern "C" fn note_of_guest(kind: u32, body: *const u64, words
 }
 
 fn write(kind: u8, body: &[u64]) {
-    // Inside of every frame with a traced call, see `sample`.
-    let here = 0_u8;
-    let stack = core::ptr::from_ref(core::hint::black_box(&here)).addr();
-    if sample::leaves_out(stack) {
-        return;
-    }
     let slot = tls::get();
     let now = || clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
     Note::new(kind, body).write(slot, now);

@@ -8,7 +8,7 @@
 //! - The two clock reads of a call wait for earlier instructions. So each instruction between them takes time.
 //!
 //! The convention: the word comes in r11d. rax, rcx, rdx, r9, r10 and the flags are lost. All other registers are kept,
-//! the vector registers included. So is r11, unless `sample` puts the word of the exit there. Executables, libraries
+//! the vector registers included. So is r11, the word of the exit; it is 0 where a call has none. Executables, libraries
 //! and guests use the same code. `slot_access` says where the slots are. `untimed` has the records without a clock
 //! read. `outline` calls Rust.
 
@@ -56,7 +56,6 @@ macro_rules! address {
 mod counted;
 mod open_calls;
 mod outline;
-pub(super) mod sample;
 mod slot_access;
 mod untimed;
 
@@ -105,13 +104,11 @@ const _: () = assert!(
 pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
     outline::prepare();
     SLOT_ACCESS.describe(kind, slot, keeps);
-    let other = other_way().unwrap_or_else(|| match SLOT_ACCESS.samples() {
-        true => sample::slowly(),
-        false => address!("slowly"),
-    });
-    OTHER.store(other, Ordering::Relaxed);
+    OTHER.store(
+        other_way().unwrap_or_else(|| address!("slowly")),
+        Ordering::Relaxed,
+    );
     let is_nearest = SLOT_ACCESS.is_nearest();
-    let counts_at_once = SLOT_ACCESS.is_fixed() && !SLOT_ACCESS.samples();
     // No common record takes the nearest way if the common ones take another.
     let watched = match SLOT_ACCESS.is_fixed() && !is_nearest {
         true => 0,
@@ -120,7 +117,7 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
     Bits {
         timed: if is_nearest { 0 } else { OTHER_WAY },
         untimed: untimed::prepare(keeps),
-        counted: if counts_at_once { OTHER_WAY } else { 0 },
+        counted: if SLOT_ACCESS.is_fixed() { OTHER_WAY } else { 0 },
         guests: 0,
         watched,
     }
@@ -128,23 +125,13 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
 
 /// This copy's code for the clock of [`SLOT_ACCESS`]. `None` if [`OTHER`] has no code for that clock.
 fn other_way() -> Option<*mut ()> {
-    let way = of_clock()?;
-    match SLOT_ACCESS.samples() {
-        true => Some(sample::before(way)),
-        false => Some(way),
-    }
-}
-
-fn of_clock() -> Option<*mut ()> {
     let way = match (SLOT_ACCESS.kind(), SLOT_ACCESS.keeps()) {
         (Kind::Tscp, false) => address!("by_rdtscp"),
         (Kind::Tscp, true) => address!("open_calls_by_rdtscp"),
         (Kind::TscPid, false) => address!("by_rdpid"),
         (Kind::TscPid, true) => address!("open_calls_by_rdpid"),
         // Without open calls this code does what "stub" does.
-        (Kind::TscRseq, keeps) if keeps || SLOT_ACCESS.samples() => {
-            address!("open_calls_by_rseq")
-        }
+        (Kind::TscRseq, true) => address!("open_calls_by_rseq"),
         (Kind::TscRseq | Kind::Counter | Kind::Monotonic, _) => return None,
     };
     SLOT_ACCESS.is_fixed().then_some(way)

@@ -82,7 +82,7 @@ pub(crate) extern "C" fn begin_of_guest(task: &mut Task, is_recorded: bool, busy
         task.is_counted = count(tls::get(), [busy], begun);
         task.first = now().ticks;
     } else if !task.is_open() {
-        // `FDR_SAMPLE` has left its first poll out. Otherwise its other numbers would be wrong.
+        // Its first poll was not recorded. Otherwise its other numbers would be wrong.
         task.close();
         return Begun { ticks: 0, around };
     }
@@ -203,7 +203,7 @@ fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N
     has_rows
 }
 
-/// Writes a note of the task. `FDR_SAMPLE` chooses tasks by their first polls, so it does not leave out the note.
+/// Writes a note of the task.
 fn note(task: &Task, ids: [u32; 4], state: u8, counted: u8, stamp: Stamp) {
     let [name, ..] = ids;
     let state = u64::from(state) << 32 | u64::from(counted) << 40;

@@ -1,4 +1,4 @@
-//! The calling thread's slot: one pointer in thread storage. Beside it is what `FDR_SAMPLE` needs (see `sample`).
+//! The calling thread's slot: one pointer in thread storage. Beside it are the numbers of its tasks.
 //! Async-signal-safe.
 //!
 //! On x86-64 the code uses a TLS descriptor, which stable Rust does not offer. The descriptor gives the offset
@@ -12,25 +12,18 @@
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 pub(crate) use model::fixed_offset;
-pub(super) use model::{
-    get, replace, replace_ids, sample, set, set_left, set_outermost, set_task, task,
-};
-
-/// Bytes from the pointer to the stack pointer of the open top-level call; 0 = there is none.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) const OUTERMOST_AT: usize = 8;
-/// Bytes from the pointer to the number of top-level calls that are still left out.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-pub(super) const LEFT_AT: usize = 16;
-/// Behind that number stands a CPU that no clock gives and no slot has. No record is like the last one there.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
-const NO_SUCH_CPU: u32 = 0x8000_0002;
+pub(super) use model::{get, replace, replace_ids, set, set_task, task};
 
 /// Bytes from the pointer to the id of the task that the thread polls, and to the next id that it gives.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-const TASK_AT: usize = 24;
+const TASK_AT: usize = 8;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
-const IDS_AT: usize = 32;
+const IDS_AT: usize = 16;
+/// Bytes from the pointer to a CPU that no clock gives and no slot has. No record is like the last one there.
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+pub(super) const NO_SUCH_CPU_AT: usize = 24;
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+const NO_SUCH_CPU: u32 = 0x8000_0002;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 /// The name of the variable. It has the version in it, because a program may contain two versions of the crate.
@@ -64,7 +57,7 @@ macro_rules! place {
 mod model {
     use core::arch::{asm, global_asm};
 
-    use super::{IDS_AT, LEFT_AT, NO_SUCH_CPU, OUTERMOST_AT, TASK_AT};
+    use super::{IDS_AT, NO_SUCH_CPU, TASK_AT};
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
@@ -74,14 +67,12 @@ mod model {
         concat!(".globl ", slot!()),
         concat!(".hidden ", slot!()),
         concat!(".type ", slot!(), ", %object"),
-        concat!(".size ", slot!(), ", 40"),
+        concat!(".size ", slot!(), ", 28"),
         concat!(slot!(), ":"),
         ".quad {unclaimed}",
         ".quad 0",
-        ".long 0",
+        ".quad 0",
         ".long {no_such_cpu}",
-        ".quad 0",
-        ".quad 0",
         ".popsection",
         unclaimed = sym UNCLAIMED,
         no_such_cpu = const NO_SUCH_CPU,
@@ -166,59 +157,10 @@ mod model {
         core::ptr::eq(found, from)
     }
 
-    /// The stack pointer of the open top-level call, and how many such calls are still left out.
-    pub(crate) fn sample() -> (usize, u32) {
-        let (outermost, left): (usize, u32);
-        // SAFETY: as in `get`, with the words behind the pointer.
-        unsafe {
-            asm!(
-                place!(),
-                "mov rcx, qword ptr fs:[rax + {outermost_at}]",
-                "mov eax, dword ptr fs:[rax + {left_at}]",
-                outermost_at = const OUTERMOST_AT,
-                left_at = const LEFT_AT,
-                out("rax") left,
-                out("rcx") outermost,
-                clobber_abi("C"),
-            );
-        }
-        (outermost, left)
-    }
-
-    /// Replaces the stack pointer of the open top-level call.
-    pub(crate) fn set_outermost(stack: usize) {
-        // SAFETY: as in `set`.
-        unsafe {
-            asm!(
-                place!(),
-                "mov qword ptr fs:[rax + {outermost_at}], rsi",
-                outermost_at = const OUTERMOST_AT,
-                in("rsi") stack,
-                out("rax") _,
-                clobber_abi("C"),
-            );
-        }
-    }
-
-    /// Replaces the number of top-level calls that are still left out.
-    pub(crate) fn set_left(left: u32) {
-        // SAFETY: as in `set`.
-        unsafe {
-            asm!(
-                place!(),
-                "mov dword ptr fs:[rax + {left_at}], esi",
-                left_at = const LEFT_AT,
-                in("esi") left,
-                out("rax") _,
-                clobber_abi("C"),
-            );
-        }
-    }
-
     /// The id of the task that the thread polls. 0: it polls none.
     pub(crate) fn task() -> u64 {
         let task;
-        // SAFETY: as in `sample`.
+        // SAFETY: as in `get`, with the words behind the pointer.
         unsafe {
             asm!(
                 place!(),
@@ -286,33 +228,15 @@ mod model {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 mod model {
     // The model checker need not watch this pointer, because no other thread sees it.
-    use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
     use crate::recorder::UNCLAIMED;
     use crate::ring::layout::Slot;
 
     thread_local! {
         static SLOT: AtomicPtr<Slot> = const { AtomicPtr::new((&raw const UNCLAIMED).cast_mut()) };
-        static OUTERMOST: AtomicUsize = const { AtomicUsize::new(0) };
-        static LEFT: AtomicU32 = const { AtomicU32::new(0) };
         static TASK: AtomicU64 = const { AtomicU64::new(0) };
         static IDS: AtomicU64 = const { AtomicU64::new(0) };
-    }
-
-    /// The stack pointer of the open top-level call, and how many such calls are still left out.
-    pub(crate) fn sample() -> (usize, u32) {
-        let outermost = OUTERMOST.with(|place| place.load(Ordering::Relaxed));
-        (outermost, LEFT.with(|place| place.load(Ordering::Relaxed)))
-    }
-
-    /// Replaces the stack pointer of the open top-level call.
-    pub(crate) fn set_outermost(stack: usize) {
-        OUTERMOST.with(|place| place.store(stack, Ordering::Relaxed));
-    }
-
-    /// Replaces the number of top-level calls that are still left out.
-    pub(crate) fn set_left(left: u32) {
-        LEFT.with(|place| place.store(left, Ordering::Relaxed));
     }
 
     /// The id of the task that the thread polls. 0: it polls none.

@@ -81,8 +81,6 @@ pub(crate) struct Settings {
     /// `FDR_BUDGET`: how much of the CPU time recording may take, in millionths; 0 = no bound. `None` if it is not
     /// set.
     pub(crate) budget: Option<u64>,
-    /// `FDR_SAMPLE`: one top-level call in so many is recorded. 1: each call.
-    pub(crate) sample: u32,
     /// `FDR_SCHED`: whether the states of threads are recorded.
     pub(crate) sched: bool,
     /// `FDR_MODE`.
@@ -150,7 +148,6 @@ impl Settings {
         from.set("FDR_SIGNAL", &mut settings.signal, signal::parse);
         from.set("FDR_KEEP", &mut settings.keep, duration::parse);
         settings.budget = from.text("FDR_BUDGET", share::parse);
-        from.set("FDR_SAMPLE", &mut settings.sample, share::parse_one_in);
         from.switch("FDR_SCHED", &mut settings.sched);
         let clock = |text: &str| choice(text, &Clock::WORDS);
         from.set("FDR_CLOCK", &mut settings.clock, clock);
@@ -195,7 +192,6 @@ impl Settings {
             memory_bytes: 1 << 30,
             keep: if keeps { DEFAULT_KEEP } else { Duration::ZERO },
             budget: None,
-            sample: 1,
             sched: false,
             mode,
             clock: Clock::Rdtscp,
@@ -237,7 +233,6 @@ impl Settings {
             memory_bytes,
             keep,
             budget,
-            sample,
             sched,
             mode,
             clock,
@@ -261,7 +256,7 @@ impl Settings {
                 &other.crash,
             )
             && words == (&other.mode, &other.clock, &other.log, &other.format)
-            && (keep, budget, sample) == (&other.keep, &other.budget, &other.sample)
+            && (keep, budget) == (&other.keep, &other.budget)
             && sched == &other.sched
             && (tags, version) == (&other.tags, &other.version)
             && (triggers, out_most) == (&other.triggers, &other.out_most)

@@ -19,10 +19,6 @@ pub(crate) fn gather(settings: &Settings) -> Identity {
         build += &format!("{byte:02x}");
     }
     let own = || UNIT.sites().iter().find_map(|site| site.program_version());
-    let sample = match settings.sample {
-        1 => String::new(),
-        one_in => format!("1/{one_in}"),
-    };
     let version = settings.version.as_deref().or_else(own);
     let mut identity = Identity::default();
     for (part, text) in Part::ALL.into_iter().zip([
@@ -31,7 +27,6 @@ pub(crate) fn gather(settings: &Settings) -> Identity {
         &build,
         version.unwrap_or_default(),
         &settings.tags,
-        &sample,
     ]) {
         identity.set(part, text);
     }

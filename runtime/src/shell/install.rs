@@ -216,7 +216,6 @@ fn make_state(config: Settings) -> Result<(), Failure> {
         if recorder::host().is_some() {
             return Err(TOO_LATE.into());
         }
-        recorder::sample::set(config.sample);
         table.set_bits(recorder::prepare(chosen.kind, slot, config.keeps()));
     }
     let identity = identity::gather(&config);

@@ -27,8 +27,6 @@ pub(crate) struct SlotAccess {
     pub(crate) kind: AtomicU32,
     /// 1 if calls may be summarised.
     pub(crate) keeps: AtomicU32,
-    /// How many top-level calls are left out after a recorded one.
-    pub(crate) left_out: AtomicU32,
 }
 
 /// There are no numbers on this architecture.

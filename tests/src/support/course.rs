@@ -1,9 +1,6 @@
 //! A thread's endless calls: scripts in a row, each from a seed of its own. So any part of the calls can be computed
 //! without the calls before it. Must never depend on anything but seed and length.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
-
 use super::random::Random;
 use super::script::{FUNCTIONS, Script};
 
@@ -27,30 +24,12 @@ pub fn check(serial: u64) -> u64 {
     Random::new(serial).bits()
 }
 
-/// What comes before a script.
-#[derive(Clone, Copy, Default)]
-struct Before {
-    top_level_calls: u64,
-    /// Of the sample.
-    edges: u64,
-}
-
-/// What comes before each script of a course, by its seed, calls, sample and the top-level calls before it.
-type Known = HashMap<[u64; 4], Vec<Before>>;
-
-/// Of the courses so far, so that a long one is not made from its beginning each time.
-static KNOWN: LazyLock<Mutex<Known>> = LazyLock::new(Mutex::default);
-
 /// Calls to come.
 #[derive(Clone, Copy, Debug)]
 pub struct Course {
     seed: u64,
     calls: u64,
     has_blocks: bool,
-    /// Of so many top-level calls the first is in the course, with all calls inside.
-    one_in: u64,
-    /// Top-level calls before it, which count in the sample.
-    before: u64,
 }
 
 impl Course {
@@ -61,8 +40,6 @@ impl Course {
             seed,
             calls,
             has_blocks: false,
-            one_in: 1,
-            before: 0,
         }
     }
 
@@ -70,31 +47,6 @@ impl Course {
     #[must_use]
     pub fn with_blocks(self, has_blocks: bool) -> Course {
         Course { has_blocks, ..self }
-    }
-
-    /// The edges of the first of each `one_in` top-level calls, without blocks.
-    #[must_use]
-    pub fn with_sample(self, one_in: u64) -> Course {
-        Course { one_in, ..self }
-    }
-
-    /// The same where the thread has made another course before.
-    #[must_use]
-    pub fn behind(self, other: &Course) -> Course {
-        let before = other.before(u64::MAX).top_level_calls;
-        Course { before, ..self }
-    }
-
-    /// How many of the first edges that are made are the course's.
-    #[must_use]
-    pub fn count_of(&self, made: u64) -> u64 {
-        if self.one_in == 1 {
-            return made;
-        }
-        let before = self.before(made / EDGES);
-        let last = self.part(made / EDGES);
-        let edges = last.map(|script| self.sampled(&script.edges(made % EDGES), before).0);
-        before.edges + edges.map_or(0, |edges| edges.len() as u64)
     }
 
     /// Whether it has those.
@@ -126,9 +78,6 @@ impl Course {
     /// `count` edges from that one on, in the words of [`Script::edges`]; fewer where the course ends.
     #[must_use]
     pub fn window(&self, from: u64, count: u64) -> Vec<u8> {
-        if self.one_in > 1 {
-            return self.of_sample(from, count);
-        }
         if !self.has_blocks {
             return self.of_scripts(from, count);
         }
@@ -163,61 +112,6 @@ impl Course {
         }
         window
     }
-
-    /// The same of the sample.
-    fn of_sample(&self, from: u64, count: u64) -> Vec<u8> {
-        let mut window = Vec::new();
-        for number in 0.. {
-            let Some(script) = self.part(number).filter(|_| (window.len() as u64) < count) else {
-                break;
-            };
-            if self.before(number + 1).edges > from {
-                let before = self.before(number);
-                let (edges, _) = self.sampled(&script.edges(u64::MAX), before);
-                let skip = from.saturating_sub(before.edges) as usize;
-                window.extend_from_slice(edges.get(skip..).unwrap_or_default());
-            }
-        }
-        window.truncate(usize::try_from(count).unwrap_or(usize::MAX));
-        window
-    }
-
-    /// What comes before the script at that place in the row, or before the end.
-    fn before(&self, number: u64) -> Before {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = [self.seed, self.calls, self.one_in, self.before];
-        let begin = Before {
-            top_level_calls: self.before,
-            edges: 0,
-        };
-        let row = known.entry(key).or_insert_with(|| vec![begin]);
-        let mut last = row.last().copied().unwrap_or_default();
-        while row.len() as u64 <= number {
-            let Some(script) = self.part(row.len() as u64 - 1) else {
-                break;
-            };
-            let (edges, top_level_calls) = self.sampled(&script.edges(u64::MAX), last);
-            last = Before {
-                top_level_calls,
-                edges: last.edges + edges.len() as u64,
-            };
-            row.push(last);
-        }
-        row.get(number as usize).copied().unwrap_or(last)
-    }
-
-    /// Of a script's first edges, those that are in the sample, and how many top-level calls there were up to them.
-    fn sampled(&self, edges: &[u8], before: Before) -> (Vec<u8>, u64) {
-        let (mut depth, mut top) = (0_u64, before.top_level_calls);
-        let is_sampled = |edge: &&u8| {
-            let is_entry = edge.is_multiple_of(2);
-            top += u64::from(is_entry && depth == 0);
-            depth = if is_entry { depth + 1 } else { depth - 1 };
-            (top - 1).is_multiple_of(self.one_in)
-        };
-        let sampled = edges.iter().filter(is_sampled).copied().collect();
-        (sampled, top)
-    }
 }
 
 #[cfg(test)]
@@ -236,48 +130,6 @@ mod tests {
         }
         assert_ne!(whole[..100], whole[20_000..20_100]);
         assert!(course.window(50_000, 1).is_empty());
-    }
-
-    #[test]
-    fn a_sample_has_whole_top_level_calls() {
-        let all = Course::new(5, 25_000);
-        let course = all.with_sample(3);
-        let whole = course.window(0, 50_000);
-        assert_eq!(whole.len() as u64, course.count_of(u64::MAX));
-        assert!((10_000..25_000).contains(&whole.len()), "{}", whole.len());
-        let first = all.window(0, 100);
-        let end = first.iter().scan(0, |depth, edge| {
-            *depth += if edge % 2 == 0 { 1 } else { -1 };
-            Some(*depth)
-        });
-        let end = end.take_while(|depth| *depth > 0).count() + 1;
-        assert_eq!(whole[..end], first[..end]);
-        assert_eq!(course.count_of(end as u64), end as u64);
-        assert_eq!(course.count_of(end as u64 + 2), end as u64);
-        let last = whole.len() - 1;
-        let second = Course::new(6, 100);
-        assert_ne!(all.before(u64::MAX).top_level_calls % 3, 0);
-        let same = second.with_sample(3).window(0, 200);
-        assert_ne!(second.with_sample(3).behind(&all).window(0, 200), same);
-        for (from, count) in [(0, 1), (5_999, 20), (3_000, 9_000), (last, 1)] {
-            let window = course.window(from as u64, count as u64);
-            assert!(window == whole[from..from + count], "{count} from {from}");
-        }
-        // The place of each top-level call tells which are in the sample, over the ends of scripts.
-        let mut expected = Vec::new();
-        let (mut depth, mut top) = (0, 0_u64);
-        for (made, edge) in (1..).zip(all.window(0, 50_000)) {
-            top += u64::from(depth == 0);
-            depth += if edge % 2 == 0 { 1 } else { -1 };
-            if (top - 1).is_multiple_of(3) {
-                expected.push(edge);
-            }
-            if made % 997 == 0 {
-                assert_eq!(course.count_of(made), expected.len() as u64, "{made}");
-            }
-        }
-        assert!(whole == expected);
-        assert_eq!(all.with_sample(1).window(7, 9), all.window(7, 9));
     }
 
     #[test]

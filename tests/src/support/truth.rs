@@ -57,13 +57,8 @@ pub mod way {
     pub const NOTED: u64 = 1;
     /// The same, but short calls leave none.
     pub const NOTED_AND_SHORT: u64 = 2;
-    /// Functions alone, of one in [`ONE_IN`] top-level calls.
-    pub const SAMPLED: u64 = 3;
     /// Functions alone, some of which are only counted after a while.
-    pub const COUNTED: u64 = 4;
-
-    /// Of so many top-level calls of a thread, the first is recorded.
-    pub const ONE_IN: u64 = 3;
+    pub const COUNTED: u64 = 3;
 
     /// Whether the program uses all that the recorder has.
     #[must_use]

@@ -89,9 +89,6 @@ pub(crate) struct Options {
     /// calls of some functions are only counted (FDR_BUDGET)
     #[arg(long, value_name = "SHARE")]
     budget: Option<OsString>,
-    /// Record one top-level call in N, with all calls inside: 1/N (FDR_SAMPLE)
-    #[arg(long, value_name = "1/N")]
-    sample: Option<OsString>,
     /// Also record when threads run, are preempted and wait (FDR_SCHED)
     #[arg(long)]
     sched: bool,
@@ -147,7 +144,6 @@ impl Options {
             ("FDR_MEMORY", self.memory.clone()),
             ("FDR_KEEP", self.keep.clone()),
             ("FDR_BUDGET", self.budget.clone()),
-            ("FDR_SAMPLE", self.sample.clone()),
             ("FDR_SCHED", self.sched.then(|| "1".into())),
             ("FDR_TRIGGER", self.trigger.clone()),
             ("FDR_OUT_MOST", self.out_most.clone()),
@@ -194,9 +190,6 @@ impl Options {
         }
         if let Some(budget) = given(&self.budget) {
             values::check_share(&budget).map_err(|what| anyhow!("--budget: {what}"))?;
-        }
-        if let Some(sample) = given(&self.sample) {
-            values::check_sample(&sample).map_err(|what| anyhow!("--sample: {what}"))?;
         }
         if let Some(triggers) = given(&self.trigger) {
             values::check_triggers(&triggers).map_err(named("--trigger"))?;
@@ -365,8 +358,6 @@ mod tests {
             "5s",
             "--budget",
             "5%",
-            "--sample",
-            "1/9",
             "--sched",
             "--trigger",
             "a::b>5ms",
@@ -397,7 +388,6 @@ mod tests {
             ("FDR_MEMORY", "2G"),
             ("FDR_KEEP", "5s"),
             ("FDR_BUDGET", "5%"),
-            ("FDR_SAMPLE", "1/9"),
             ("FDR_SCHED", "1"),
             ("FDR_TRIGGER", "a::b>5ms"),
             ("FDR_OUT_MOST", "3"),

@@ -82,14 +82,6 @@ pub(super) fn check_share(text: &OsStr) -> Result<(), String> {
     share::parse(text.to_str().unwrap_or("not UTF-8")).map(|_| ())
 }
 
-/// Checks a sample.
-///
-/// # Errors
-/// What is accepted.
-pub(super) fn check_sample(text: &OsStr) -> Result<(), String> {
-    share::parse_one_in(text.to_str().unwrap_or("not UTF-8")).map(|_| ())
-}
-
 /// Checks triggers.
 ///
 /// # Errors

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::filter::Filter;
-use fdr_formats::identity::{Identity, Part};
+use fdr_formats::identity::Identity;
 use fdr_formats::model::What;
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Function, Mark, Thread, ThreadId, TraceInfo};
@@ -45,9 +45,6 @@ impl Rule {
 
     /// The facts of a trace.
     pub(super) fn info(&mut self, info: &TraceInfo) -> TraceInfo {
-        let mut identity = Identity::default();
-        // Without it, nobody could tell that calls are missing.
-        identity.set(Part::Sample, info.identity.get(Part::Sample));
         let mut schedule = info.schedule.clone();
         let threads: Vec<Thread> = info
             .threads
@@ -86,7 +83,7 @@ impl Rule {
             threads,
             program: String::new(),
             process: info.process.map(|_| 1),
-            identity,
+            identity: Identity::default(),
             reason: trace::word_of_reason(info).to_owned(),
             moments,
             schedule,

@@ -6,9 +6,6 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// 1 if the CPU has XSAVE, which saves vector registers.
 static HAS_XSAVE: AtomicU32 = AtomicU32::new(0);
 
-/// From the place where r11 is kept to the stack pointer with which the stubs began.
-pub(super) const KEPT_BELOW: usize = 40;
-
 /// Bytes of XSAVE's standard format up to the upper 16 vector registers (Intel SDM volume 1, 13.4),
 /// rounded up to its alignment.
 const VECTORS: usize = 2688 + 64;

@@ -6,8 +6,8 @@
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU32, Ordering};
 
 use crate::clock::{Kind, RSEQ_OFFSET};
-use crate::recorder::tls::LEFT_AT;
-use crate::recorder::{record_at, record_interrupted, record_untimed, sample};
+use crate::recorder::tls::NO_SUCH_CPU_AT;
+use crate::recorder::{record_at, record_interrupted, record_untimed};
 use crate::site::slot_access::SlotAccess;
 
 /// The numbers of this copy. A guest has copied them from its host.
@@ -21,7 +21,6 @@ pub(crate) static SLOT_ACCESS: SlotAccess = SlotAccess {
     nearest: AtomicIsize::new(0),
     kind: AtomicU32::new(Kind::Monotonic as u32),
     keeps: AtomicU32::new(0),
-    left_out: AtomicU32::new(0),
 };
 
 impl SlotAccess {
@@ -39,18 +38,17 @@ impl SlotAccess {
             .store(RSEQ_OFFSET.load(Ordering::Relaxed), Ordering::Relaxed);
         self.kind.store(kind as u32, Ordering::Relaxed);
         self.keeps.store(u32::from(keeps), Ordering::Relaxed);
-        self.left_out.store(sample::left_out(), Ordering::Relaxed);
         self.slot.store(slot.unwrap_or(0), Ordering::Relaxed);
         let nearest = match self.is_nearest() {
             true => self.rseq.load(Ordering::Relaxed),
-            false => slot.unwrap_or(0) + LEFT_AT as isize,
+            false => slot.unwrap_or(0) + NO_SUCH_CPU_AT as isize - 4,
         };
         self.nearest.store(nearest, Ordering::Relaxed);
     }
 
     /// Whether "stub" itself makes the common records.
     pub(super) fn is_nearest(&self) -> bool {
-        self.is_fixed() && self.kind() == Kind::TscRseq && !self.keeps() && !self.samples()
+        self.is_fixed() && self.kind() == Kind::TscRseq && !self.keeps()
     }
 
     /// Copies the numbers of the host, which are complete.
@@ -70,11 +68,7 @@ impl SlotAccess {
         ] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-        for (to, from) in [
-            (&self.kind, &host.kind),
-            (&self.keeps, &host.keeps),
-            (&self.left_out, &host.left_out),
-        ] {
+        for (to, from) in [(&self.kind, &host.kind), (&self.keeps, &host.keeps)] {
             to.store(from.load(Ordering::Relaxed), Ordering::Relaxed);
         }
     }
@@ -82,11 +76,6 @@ impl SlotAccess {
     /// Whether calls may be summarised.
     pub(super) fn keeps(&self) -> bool {
         self.keeps.load(Ordering::Relaxed) != 0
-    }
-
-    /// Whether only some calls are recorded.
-    pub(super) fn samples(&self) -> bool {
-        self.left_out.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the offset is fixed. Otherwise code asks for the slot.

@@ -11,7 +11,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use crossbeam_utils::CachePadded;
 
 use super::slot_access::{self, SLOT_ACCESS};
-use super::{OTHER_WAY, full, sample};
+use super::{OTHER_WAY, full};
 use crate::recorder::record_untimed;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, Slot};
 use crate::site::COUNTED;
@@ -28,13 +28,8 @@ pub(super) fn prepare(keeps: bool) -> u32 {
         true => address!("untimed_of_open_calls"),
         false => address!("untimed_slowly"),
     };
-    let other = match SLOT_ACCESS.samples() {
-        false => other,
-        true if SLOT_ACCESS.is_fixed() => sample::before_untimed(other),
-        true => sample::untimed_slowly(),
-    };
     OTHER.store(other, Ordering::Relaxed);
-    match SLOT_ACCESS.is_fixed() && !keeps && !SLOT_ACCESS.samples() {
+    match SLOT_ACCESS.is_fixed() && !keeps {
         true => 0,
         false => OTHER_WAY,
     }

@@ -20,8 +20,6 @@ use crate::ring::layout::TOTALS_IDS;
 use crate::ring::record::PREAMBLE;
 use crate::ring::{layout, totals};
 
-mod sample;
-
 /// What a site's word holds besides, for the kind that is tested; and that of an untimed one.
 static BIT: AtomicU32 = AtomicU32::new(0);
 static UNTIMED_BIT: AtomicU32 = AtomicU32::new(0);
@@ -86,7 +84,6 @@ fn the_stub_makes_what_the_writer_makes() {
             chunks_follow_each_other(kind);
             untimed_ones_are_as_the_writer_makes_them(kind);
             untimed_ones_fill_chunks(kind);
-            sample::calls_are_chosen(kind);
             registers_are_kept(kind, entrance(), &BIT);
             registers_are_kept(kind, entrance_untimed(), &UNTIMED_BIT);
             if keeps {

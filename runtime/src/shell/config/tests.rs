@@ -274,14 +274,13 @@ fn all_in_code() -> Config {
         .mode(Mode::Full)
         .output("/tmp/%e/")
         .panic(true)
-        .sample(50)
         .sched(true)
         .signal("none")
         .tags("a=1")
         .version("2.0")
 }
 
-const ALL_SET: [(&str, &str); 18] = [
+const ALL_SET: [(&str, &str); 17] = [
     ("FDR", "app::*"),
     ("FDR_BUDGET", "7%"),
     ("FDR_BUFFER", "200000"),
@@ -295,7 +294,6 @@ const ALL_SET: [(&str, &str); 18] = [
     ("FDR_MODE", "full"),
     ("FDR_OUT", "/tmp/%e/"),
     ("FDR_PANIC", "1"),
-    ("FDR_SAMPLE", "1/50"),
     ("FDR_SCHED", "1"),
     ("FDR_SIGNAL", "none"),
     ("FDR_TAGS", "a=1"),
@@ -339,7 +337,6 @@ fn the_environment_wins_variable_by_variable() {
         .mode(Mode::Stream)
         .output("x.fdr")
         .panic(false)
-        .sample(3)
         .sched(false)
         .signal("USR1")
         .tags("b=2")

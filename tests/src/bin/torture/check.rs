@@ -172,8 +172,7 @@ fn is_whole(edges: &[u8]) -> bool {
 pub(crate) fn course(truth: &Truth, seed: u64, number: usize) -> Course {
     let course = Course::new(seed.wrapping_add(number as u64), truth.get(number, CALLS));
     let way = truth.get(0, WAY);
-    let one_in = if way == way::SAMPLED { way::ONE_IN } else { 1 };
-    course.with_blocks(way::is_noted(way)).with_sample(one_in)
+    course.with_blocks(way::is_noted(way))
 }
 
 /// One thread that drops nothing: what there is, and how much was made.
@@ -188,7 +187,7 @@ pub(crate) fn thread(
     if truth.get(0, WAY) == way::COUNTED && lane.untimed > 0 {
         return counted(lane, course, truth.get(number, MADE), moment);
     }
-    let (made, sure) = (lane.made(), course.count_of(truth.get(number, MADE)));
+    let (made, sure) = (lane.made(), truth.get(number, MADE));
     let (least, most) = match moment {
         Moment::Now if truth.get(number, LIFE) == 2 => (sure, sure),
         Moment::Now => (sure, sure + 1),
@@ -285,7 +284,7 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
             }
             None => {
                 let made = truth.get(number, MADE);
-                gone.push(course(truth, seed, number).count_of(made));
+                gone.push(made);
             }
         }
     }

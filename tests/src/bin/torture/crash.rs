@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use fdr_formats::ring::layout::Slot;
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash, way};
+use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
 
 use crate::check::{self, Moment};
 use crate::child;
@@ -69,10 +69,8 @@ fn process(
     let part = Part("crash", [seed, kind, place]);
     // A thread whose calls are short may never store a record again, and so not crash there.
     let setting = match place {
-        crash::IN_COMMIT | crash::UNREADABLE => {
-            Setting::exact(one).with_less(random, &[way::SAMPLED])
-        }
-        _ => Setting::any(one, random).with_less(random, &[way::SAMPLED, way::COUNTED]),
+        crash::IN_COMMIT | crash::UNREADABLE => Setting::exact(one),
+        _ => Setting::any(one, random).with_counted(random),
     };
     setting.count(tally);
     let variables = "FDR_MEMORY=4M FDR_OUT=%n.fdr";
@@ -175,7 +173,7 @@ fn threads(
     let mut known = 0;
     for thread in truth.threads() {
         let course = check::course(truth, seed, thread);
-        let sure = course.count_of(truth.get(thread, CRASHED));
+        let sure = truth.get(thread, CRASHED);
         let moment = match thread {
             _ if is_ring => Moment::Now,
             CRASHING => crash.moment(sure),

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use fdr_tests::support::random::Random;
-use fdr_tests::support::truth::{STOP, way};
+use fdr_tests::support::truth::STOP;
 use fdr_tests::support::wait::Patience;
 
 use crate::check;
@@ -44,7 +44,6 @@ fn process(
     let clock = ["rdtscp", "rdtsc", "monotonic"][random.below(3) as usize];
     let crash = random.below(2);
     let setting = Setting::any(one, random).with_trigger();
-    let setting = setting.with_less(random, &[way::SAMPLED]);
     let variables = format!("FDR_CLOCK={clock} FDR_CRASH={crash} FDR_OUT=%n.fdr");
     let part = Part("storm", [seed, LANES, calls]);
     let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;

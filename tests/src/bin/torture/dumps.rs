@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{SIGNALS, Truth, WRONG, way};
+use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
 use fdr_tests::support::wait::Patience;
 
 use crate::check::{self, Moment};
@@ -46,7 +46,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let part = Part("dumps", [seed, THREADS, signals]);
     let mut random = one.random();
     let setting = Setting::any(one, &mut random).with_trigger();
-    let setting = setting.with_less(&mut random, &[way::SAMPLED, way::COUNTED]);
+    let setting = setting.with_counted(&mut random);
     setting.count(tally);
     let variables = "FDR_MEMORY=32M FDR_OUT=%n.fdr";
     let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;

@@ -186,13 +186,11 @@ fn variables(random: &mut Random) -> Vec<(&'static str, String)> {
     variables.push(("FDR_MEMORY", memory.into()));
     let of = |random: &mut Random, values: [&'static str; 3]| values[random.below(3) as usize];
     let keep = of(random, ["", "0", "20ms"]);
-    let sample = of(random, ["", "", "1/3"]);
     let budget = of(random, ["", "", "0.0001%"]);
     for (name, value) in [
         ("FDR_OUT", out),
         ("FDR_DIR", dir),
         ("FDR_KEEP", keep),
-        ("FDR_SAMPLE", sample),
         ("FDR_BUDGET", budget),
     ] {
         if !value.is_empty() {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth, way};
+use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
 
 use crate::check;
 use crate::look::{Look, look};
@@ -61,8 +61,7 @@ fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     let seed = one.seed >> 1;
     let part = Part("forks", [seed, forks, 0]);
     let mut random = one.random();
-    let setting =
-        Setting::any(one, &mut random).with_less(&mut random, &[way::SAMPLED, way::COUNTED]);
+    let setting = Setting::any(one, &mut random).with_counted(&mut random);
     setting.count(tally);
     let (mut child, truth) = part.start(one.plan, folder, 2, setting, "FDR_MEMORY=4M")?;
     let parent = u64::from(child.id());
@@ -108,12 +107,8 @@ fn only(process: u64, files: &[PathBuf]) -> Result<Look, Failure> {
 /// What a child leaves.
 fn of_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) -> Result<(), Failure> {
     let (process, life) = (truth.get(place, CHILD_PID), truth.get(place, CHILD_LIFE));
-    let mut course = check::course(truth, seed, place);
-    if (place - FIRST_CHILD) % 2 == 1 {
-        // The sample goes on over the fork.
-        course = course.behind(&check::course(truth, seed, place - 1));
-    }
-    let made = course.count_of(truth.get(place, MADE));
+    let course = check::course(truth, seed, place);
+    let made = truth.get(place, MADE);
     if life == NO_RECORDS || made == 0 {
         return match files {
             [] => Ok(()),

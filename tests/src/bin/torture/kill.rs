@@ -74,12 +74,11 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
     let (calls, moment) = moment(&mut random);
     let (variables, chunks) = variables(&mut random);
     let setting = Setting::any(one, &mut random).with_trigger();
-    let less: &[u64] = match calls {
-        0 => &[way::SAMPLED, way::COUNTED],
-        // Nothing counts the calls of threads that are gone.
-        _ => &[way::SAMPLED],
+    // Nothing counts the calls of threads that are gone.
+    let setting = match calls {
+        0 => setting.with_counted(&mut random),
+        _ => setting,
     };
-    let setting = setting.with_less(&mut random, less);
     let pause = Duration::from_nanos(random.below(100_000));
     one.within(in_memory, |folder| {
         let seed = one.seed >> 1;
@@ -156,13 +155,11 @@ fn left(
     let look = look_but(ring, &is_true)?;
     check::all(&look, truth, seed, taken)?;
     let is_counted = truth.get(0, WAY) == way::COUNTED;
-    let is_sampled = truth.get(0, WAY) == way::SAMPLED;
     let count = |what, is: &dyn Fn(&Lane) -> bool| {
         let count = look.lanes.iter().filter(|lane| is(lane)).count();
         lock(tally).count(what, count as u64);
     };
     count("threads with summaries", &|lane| lane.counts.summarised > 0);
-    count("threads with a sample", &|_| is_sampled);
     count("threads with calls only counted", &|lane| {
         is_counted && lane.untimed > 0
     });

@@ -59,8 +59,7 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     let seed = one.seed >> 1;
     let mut random = one.random();
     let setting = Setting::any(one, &mut random).with_trigger();
-    // Of a sample, the threads would make far more calls than can be made again to compare them.
-    let setting = setting.with_less(&mut random, &[way::COUNTED]);
+    let setting = setting.with_counted(&mut random);
     setting.count(tally);
     let (mut child, truth) = start(one.plan, folder, seed, THREADS, setting)?;
     let rings = folder.ending(".fdr-ring");

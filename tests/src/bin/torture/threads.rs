@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use fdr_tests::support::truth::{MADE, PHASE, STOP, WAY, calls, way};
+use fdr_tests::support::truth::{MADE, PHASE, STOP};
 
 use crate::look::{Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
@@ -90,7 +90,7 @@ fn recorded(look: &Look) -> u64 {
 fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> Verdict {
     let part = Part("threads", [0, count, AT_ONCE]);
     let variables = &format!("FDR_MEMORY={BUDGET_KIB}K FDR_OUT=%n.fdr");
-    let setting = Setting::plain().with_less(&mut one.random(), &[way::SAMPLED]);
+    let setting = Setting::plain();
     setting.count(tally);
     let (mut child, truth) = part.start(one.plan, folder, 2, setting, variables)?;
     child.until("a tenth", LIMIT, || truth.get(0, PHASE) >= 1)?;
@@ -103,13 +103,7 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     if !last.is_bounded(&first) {
         return Err(Failure::Wrong(format!("{first}; in the end {last}")));
     }
-    let calls = match truth.get(0, WAY) {
-        way::SAMPLED => (0..count)
-            .map(|thread| calls(thread).div_ceil(way::ONE_IN))
-            .sum(),
-        _ => truth.get(1, MADE),
-    };
-    let asked = 2 * calls;
+    let asked = 2 * truth.get(1, MADE);
     let in_ring = recorded(&look(ring)?);
     truth.set(0, STOP, 2);
     child.succeed(folder.path(), LIMIT)?;

@@ -56,25 +56,24 @@ impl Setting {
         }
     }
 
-    /// Of the settings that use functions alone, a third record a sample, and a third have so small a budget that
-    /// functions are only counted, where `less` has these ways.
-    pub(crate) fn with_less(self, random: &mut Random, less: &[u64]) -> Setting {
-        let way = [way::SAMPLED, way::COUNTED, way::PLAIN][random.below(3) as usize];
-        let may = self.way == way::PLAIN && (way != way::COUNTED || self.keep != "0");
-        match may && less.contains(&way) {
-            true => Setting { way, ..self },
+    /// Of the settings that use functions alone and may leave calls out, half have so small a budget that functions are
+    /// only counted.
+    pub(crate) fn with_counted(self, random: &mut Random) -> Setting {
+        let may = self.way == way::PLAIN && self.keep != "0";
+        match may && random.below(2) == 0 {
+            true => Setting {
+                way: way::COUNTED,
+                ..self
+            },
             false => self,
         }
     }
 
-    /// Counts a program that records a sample, or whose functions may be only counted.
+    /// Counts a program whose functions may be only counted.
     pub(crate) fn count(self, tally: &Mutex<Tally>) {
-        let what = match self.way {
-            way::SAMPLED => "programs with a sample",
-            way::COUNTED => "programs whose functions may be only counted",
-            _ => return,
-        };
-        lock(tally).count(what, 1);
+        if self.way == way::COUNTED {
+            lock(tally).count("programs whose functions may be only counted", 1);
+        }
     }
 
     /// The word of the page.
@@ -87,9 +86,6 @@ impl Setting {
 
     fn variables(self, seed: u64) -> String {
         let mut variables = format!("FDR_KEEP={}", self.keep);
-        if self.way == way::SAMPLED {
-            variables += &format!(" FDR_SAMPLE=1/{}", way::ONE_IN);
-        }
         if self.way == way::COUNTED {
             variables += " FDR_BUDGET=0.0001%";
         }
