@@ -100,7 +100,6 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
         &["state"],
         &["state", "--json"],
         &["pack", "-o", "-"],
-        &["pack", "--dense", "-o", "-"],
     ]
     .map(|words| [words, &[&trace]].concat())
     .into();

@@ -22,7 +22,6 @@ mod listen_strangers;
 mod llvm;
 mod messages;
 mod pack;
-mod pack_dense;
 mod record;
 mod released;
 mod replay;

@@ -54,8 +54,7 @@ fn what_can_not_be_taken_is_said_once_with_what_to_do() {
     let empty = folder.file("empty.fdr");
     fs::write(&empty, b"").unwrap();
     let one = "fdr: -o - takes one trace at a time\n";
-    let packed =
-        "nothing to unpack: the file is neither compressed by zstd, gzip or xz, nor a dense stream";
+    let packed = "nothing to unpack: the file is not compressed by zstd, gzip or xz";
     for (words, wanted) in [
         (
             &["convert", "--to", "heph", "-o", "-", traces][..],

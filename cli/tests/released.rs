@@ -115,10 +115,8 @@ const VERSION_0_1_0: &[Trace] = &[
         PANIC_CALLS,
     ),
     trace("killed.fdr-ring.zst", RING, "", HANG, HANG_CALLS),
-    trace("killed.fdr-ring.dense.zst", RING, "", HANG, HANG_CALLS),
     leaves("leaves.fdr", XRAY),
     leaves("leaves.fdr.zst", XRAY),
-    leaves("leaves.fdr.dense.zst", XRAY),
     leaves("leaves.heph", HEPH),
     // These two have no place for the mark of an untimed function.
     trace("leaves.htdump", HTDUMP, "exit", LEAVES, PLAIN_LEAVES_CALLS),

@@ -31,7 +31,6 @@
 //! | `note_words` | notes in words, for people |
 //! | [`notes`] | what a program says beside its calls: events, tasks, arguments, states of threads |
 //! | [`text`] | text that others chose, made fit for a terminal |
-//! | [`dense`] | XRay records laid out to be compressed, and back |
 //! | [`ctf`] | Common Trace Format 1.8 folders |
 //! | [`heph`] | traces of Heph, version 0.1.0 |
 //! | [`htdump`] | HawkTracer's HTDUMP |
@@ -53,7 +52,6 @@ pub mod calls;
 #[cfg(feature = "ctf")]
 pub mod ctf;
 #[cfg(feature = "read")]
-pub mod dense;
 pub mod duration;
 #[cfg(feature = "read")]
 mod edges;

@@ -4,8 +4,6 @@
 pub(crate) mod alloc;
 #[path = "../../fuzz/src/check.rs"]
 pub(crate) mod check;
-#[path = "../../fuzz/src/dense.rs"]
-pub(crate) mod dense;
 #[path = "../../fuzz/src/folder.rs"]
 pub(crate) mod folder;
 #[path = "../../fuzz/src/pack.rs"]

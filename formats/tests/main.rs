@@ -12,7 +12,6 @@ mod ctf_packets;
 mod ctf_records;
 mod ctf_states;
 mod ctf_writer;
-mod dense;
 mod entrace_damage;
 mod entrace_facts;
 mod entrace_golden;

@@ -5,11 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fuzz::check::check;
-use crate::fuzz::dense;
 use crate::fuzz::place;
 use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ReadAt;
-use fdr_formats::dense::Decoder;
 use fdr_formats::error::Error;
 use fdr_formats::registry::{self, FORMATS, Format, Opener};
 use fdr_formats::writer::{Begun, Kind, Output, Target};
@@ -35,21 +33,6 @@ fn what_was_found_stays_mended() {
             println!("{}", path.display());
             check(format, &input, registry::targets());
         }
-    }
-    for (path, input) in inputs("regressions", "dense") {
-        println!("{}", path.display());
-        dense::check(&input);
-    }
-}
-
-#[test]
-fn seeds_of_the_dense_stream_are_blocks() {
-    let seeds = inputs("corpus", "dense");
-    assert_eq!(seeds.len(), 4, "cargo xtask fuzz --seeds");
-    for (path, input) in seeds {
-        let decoded = Decoder::new().block(&input, &mut Vec::new());
-        assert!(decoded.is_ok(), "{}: {decoded:?}", path.display());
-        dense::check(&input);
     }
 }
 
@@ -79,7 +62,6 @@ fn every_folder_of_inputs_is_that_of_a_format() {
         for entry in fs::read_dir(folder(kind)).expect("the folder") {
             let name = entry.expect("a readable folder").file_name();
             let known = FORMATS.iter().any(|format| name == format.name);
-            let known = known || name == "dense";
             assert!(known || name == "README.md", "{kind}: {name:?}");
         }
     }

@@ -1,11 +1,9 @@
-//! The fuzzing program: libFuzzer gives inputs, [`check`] and [`dense`] say what must hold. The format is
-//! named by the variable `FUZZ_FORMAT`, `dense` for the dense stream; without it, the formats are listed; with `FUZZ_SEEDS=FOLDER` alone, the
-//! seeds are written. Must never hold more than the limit: an input that makes it do so is a finding.
+//! The fuzzing program: libFuzzer gives inputs, [`check`] says what must hold. The format is named by the variable
+//! `FUZZ_FORMAT`; without it, the formats are listed; with `FUZZ_SEEDS=FOLDER` alone, the seeds are written. Must never hold more than the limit: an input that makes it do so is a finding.
 #![no_main]
 
 mod alloc;
 mod check;
-mod dense;
 mod folder;
 mod pack;
 mod pieces;
@@ -27,18 +25,10 @@ static ALLOCATOR: alloc::Counting = alloc::Counting;
 /// Bytes that an input of a few KiB may make the library hold: 512 MiB.
 const LIMIT: usize = 512 << 20;
 
-/// No format of traces, but fuzzed as one.
-const DENSE: &str = "dense";
-
-/// `None`: the dense stream.
-static FORMAT: LazyLock<Option<&Format>> = LazyLock::new(|| {
+static FORMAT: LazyLock<&Format> = LazyLock::new(|| {
     let name = env::var("FUZZ_FORMAT").unwrap_or_default();
     let format = FORMATS.iter().find(|format| format.name == name);
-    assert!(
-        format.is_some() || name == DENSE,
-        "FUZZ_FORMAT={name} is no format"
-    );
-    format
+    format.unwrap_or_else(|| panic!("FUZZ_FORMAT={name} is no format"))
 });
 
 /// What the program does when it is not to fuzz.
@@ -51,7 +41,6 @@ fn other_tasks() {
         for format in FORMATS {
             println!("{}", format.name);
         }
-        println!("{DENSE}");
         exit(0);
     }
 }
@@ -72,9 +61,8 @@ fuzz_target!(init: {
 }, |input: &[u8]| {
     let all = env::var_os("FUZZ_ALL_TARGETS").is_some();
     alloc::Counting::restart();
-    match *FORMAT {
-        None => dense::check(input),
-        Some(format) if all => check::check(format, input, registry::targets()),
-        Some(format) => check::check(format, input, target(input).into_iter()),
+    match all {
+        true => check::check(&FORMAT, input, registry::targets()),
+        false => check::check(&FORMAT, input, target(input).into_iter()),
     }
 });

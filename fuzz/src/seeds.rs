@@ -1,12 +1,11 @@
-//! Seeds: a small trace with one of everything, written by each target; the small golden folders; the
-//! small golden files of formats that nothing in the library writes; and blocks of dense streams.
+//! Seeds: a small trace with one of everything, written by each target; the small golden folders; and the
+//! small golden files of formats that nothing in the library writes.
 //! What is here is written into `fuzz/corpus` once and committed.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use fdr_formats::dense::Encoder;
 use fdr_formats::model::{Counts, FunctionTotals, Identity, NoteKind, Schedule, State, Switch};
 use fdr_formats::registry::{FORMATS, Opener};
 use fdr_formats::writer::{Kind, Output, Target};
@@ -39,29 +38,6 @@ pub(crate) fn write(folder: &Path) -> Result<(), Error> {
         if matches!(format.opener, Opener::Folder { .. }) || format.targets.is_empty() {
             golden(format.name, &folder)?;
         }
-    }
-    dense(folder)
-}
-
-/// Blocks of a trace, of another format, of calls alone, and of nothing.
-fn dense(folder: &Path) -> Result<(), Error> {
-    let seeds = folder.join("dense");
-    fs::create_dir_all(&seeds)?;
-    let nest = |nth: u64| {
-        let (function, left) = (nth / 2 % 3 + 1, nth % 2);
-        (nth * 37 % 5000) << 32 | function << 4 | left << 1
-    };
-    let calls: Vec<u8> = (0..2000).flat_map(|nth| nest(nth).to_le_bytes()).collect();
-    let read = |name: &str| fs::read(folder.join(name));
-    for (name, trace) in [
-        ("trace", read("xray/xray")?),
-        ("other", read("heph/heph")?),
-        ("calls", calls),
-        ("nothing", Vec::new()),
-    ] {
-        let mut block = Vec::new();
-        Encoder::new().block(0, &trace, &mut block);
-        fs::write(seeds.join(name), block)?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! `cargo xtask fuzz`: libFuzzer on every reader of the registry, and on the dense stream, one after the other. The
+//! `cargo xtask fuzz`: libFuzzer on every reader of the registry, one after the other. The
 //! coverage is of the whole library. Memory is limited. A finding is printed with the command that repeats it.
-//! `fuzz/src/check.rs` and `dense.rs` decide what a finding is, and this file must never do so. Works with a stable
+//! `fuzz/src/check.rs` decides what a finding is, and this file must never do so. Works with a stable
 //! compiler.
 
 use std::fs::{self, File};

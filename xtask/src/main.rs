@@ -46,7 +46,7 @@ cargo xtask COMMAND
                         beside what another revision's costs, in the same rounds
   bench NAME            other benches: bench --help lists them, bench NAME --help their options
   fuzz [FORMAT…] [--minutes N]
-                        libFuzzer on the readers of all formats and `dense`, 10 minutes each (needs a C++ compiler)
+                        libFuzzer on the readers of all formats, 10 minutes each (needs a C++ compiler)
   fuzz FORMAT --input FILE
                         one input again; FILE as the above names it
   fuzz --seeds          writes the seeds in fuzz/corpus anew

@@ -53,7 +53,7 @@ const ADDRESS: Sanitizer = Sanitizer {
     suites: &[
         "test --package fdr --lib",
         "test --package fdr-formats --lib",
-        "test --package fdr-formats --test main -- golden:: limits:: ring:: regressions:: dense::",
+        "test --package fdr-formats --test main -- golden:: limits:: ring:: regressions::",
     ],
 };
 

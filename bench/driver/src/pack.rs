@@ -1,4 +1,4 @@
-//! `cargo xtask bench pack`: how small a real trace becomes, plain and dense, how fast it is packed and unpacked,
+//! `cargo xtask bench pack`: how small a real trace becomes, how fast it is packed and unpacked,
 //! and what a packed one costs a reader; beside it the `zstd` that is installed. The trace is of a program that
 //! does real work (`index_builder`), for made ones are packed too well or too badly.
 
@@ -16,7 +16,7 @@ const ROUNDS: usize = 3;
 const RECORD_BYTES: f64 = 8.0;
 const REPORT: &str = "report --limit 1 IN";
 
-/// How small a real trace is packed, plain and dense, and how fast it is packed, unpacked and read
+/// How small a real trace is packed, and how fast it is packed, unpacked and read
 #[derive(clap::Args)]
 pub(crate) struct Options {}
 
@@ -56,20 +56,12 @@ pub(crate) fn run(_: &Options) -> Result<()> {
     let plain = took(&tool, REPORT, [&trace, &again])?;
     table.add([NONE, NONE, "1.00", "8.00", NONE, NONE, &plain].map(str::to_owned));
     let unpack = "unpack -q --force IN -o OUT";
-    let mut tools: Vec<(&str, PathBuf, &str, &str)> = vec![
-        (
-            "fdr",
-            tool.clone(),
-            "pack -q --force IN -o OUT --level ",
-            unpack,
-        ),
-        (
-            "fdr --dense",
-            tool.clone(),
-            "pack -q --force --dense IN -o OUT --level ",
-            unpack,
-        ),
-    ];
+    let mut tools: Vec<(&str, PathBuf, &str, &str)> = vec![(
+        "fdr",
+        tool.clone(),
+        "pack -q --force IN -o OUT --level ",
+        unpack,
+    )];
     let theirs = ["-q -f -T0 IN -o OUT -", "-q -f -d IN -o OUT"];
     tools.extend(on_path("zstd").map(|zstd| ("zstd -T0", zstd, theirs[0], theirs[1])));
     for level in [1, 3, 9] {

@@ -6,12 +6,11 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use fdr_formats::registry::{self, Format};
-use fdr_formats::{ring, xray};
+use fdr_formats::registry;
 
 use super::recover::save;
 use super::{Status, each_trace, to_stdout};
-use crate::input::packed::{self, Archive, PackFailure, Packed, Way};
+use crate::input::packed::{self, Archive, PackFailure, Packed};
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
 use crate::trace;
@@ -28,17 +27,8 @@ zstd reads it, and fdr reads files of any zstd. A file that is cut off or
 damaged is read up to that place. A file that unpacks into more than 2 GiB and
 more than 200 times its size is refused.
 
---dense rearranges the records of XRay FDR files and of rings before zstd
-compresses them, in columns, with functions and times apart. fdr unpack gives
-back the same bytes, and every command reads the file. But zstd -d gives a
-dense stream (.dense), which only fdr reads. Of a damaged file, fdr reads only
-whole blocks of 4 MiB of the trace. If the trace is smaller than 4 MiB, nothing
-of it can be read.
-
 Examples:
   fdr pack app.1234.1.fdr                      app.1234.1.fdr.zst, beside it
-  fdr pack --dense app.1234.1.fdr
-      app.1234.1.fdr.dense.zst, smaller still
   fdr pack --level 9 traces/*.fdr -o archive/  smaller, and slower
   fdr pack traces/app.ctf                      traces/app.ctf.tar.zst";
 
@@ -55,9 +45,6 @@ pub(crate) struct Options {
     /// From 1 (fastest) to 19 (smallest)
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = level)]
     level: i32,
-    /// Rearrange the records of XRay FDR files and rings: a smaller file, which only fdr reads
-    #[arg(long)]
-    dense: bool,
     /// Replace an existing file
     #[arg(long)]
     force: bool,
@@ -85,7 +72,7 @@ fn is_stdout(output: &Path) -> bool {
 
 fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let (folder, plain) = called(trace)?;
-    let (input, end) = input(trace, &plain, options.dense)?;
+    let (input, end) = input(trace, &plain)?;
     let mut name = plain;
     name.push(end);
     let (output, packed) = match options.output.as_deref() {
@@ -145,19 +132,12 @@ fn check_is_not_in(output: &Path, trace: &Path) -> anyhow::Result<()> {
 }
 
 /// What is to be compressed, and how the name of that ends.
-fn input(
-    trace: &Path,
-    name: &OsStr,
-    dense: bool,
-) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
+fn input(trace: &Path, name: &OsStr) -> anyhow::Result<(Box<dyn Read + Send>, &'static str)> {
     let text = || ui::path(trace);
     let kind = fs::metadata(trace).with_context(text)?;
     if kind.is_dir() {
         if registry::of_folder(trace).is_none() {
             bail!("{}: not a trace folder that fdr knows", text());
-        }
-        if dense {
-            bail!("{}: is a folder; {ONLY_DENSE}", text());
         }
         return Ok((Box::new(Archive::of(trace, name)?), ".tar.zst"));
     }
@@ -169,24 +149,13 @@ fn input(
     if packed::probe(&head) {
         bail!("{}: is compressed already", text());
     }
-    let Some(format) = registry::of_file(&head) else {
+    if registry::of_file(&head).is_none() {
         return Err(trace::about(trace, registry::unknown_file(&head)));
-    };
-    if dense && !has_records(format) {
-        bail!("{}: is {}; {ONLY_DENSE}", text(), format.title);
     }
     if let Some(ring) = Ring::read(trace).filter(Ring::runs) {
         bail!("{}: {}", text(), ring.in_words());
     }
-    Ok((Box::new(file), if dense { ".dense.zst" } else { ".zst" }))
-}
-
-const ONLY_DENSE: &str =
-    "--dense is for XRay FDR files and rings, whose records it knows: pack it without";
-
-/// Whether a format's files have the records that `--dense` lays out anew.
-fn has_records(format: &Format) -> bool {
-    [xray::FORMAT.name, ring::FORMAT.name].contains(&format.name)
+    Ok((Box::new(file), ".zst"))
 }
 
 fn pack(
@@ -201,11 +170,7 @@ fn pack(
         false => Progress::endless(),
     };
     let jobs = ui::jobs();
-    let way = Way {
-        level: options.level,
-        dense: options.dense,
-    };
-    let packed = packed::pack(input, to, way, jobs, &|bytes| progress.add(bytes));
+    let packed = packed::pack(input, to, options.level, jobs, &|bytes| progress.add(bytes));
     packed.map_err(|failure| match failure {
         PackFailure::Input(error) => anyhow::Error::new(error).context(ui::path(trace)),
         PackFailure::Output(error) => anyhow::Error::new(error).context(output.to_owned()),

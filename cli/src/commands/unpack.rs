@@ -18,14 +18,13 @@ use crate::ui::{self, StandardOutput};
 const HELP: &str = "\
 The bytes are those that were packed, and checksums prove it. Of a file that is
 cut off or damaged, fdr writes what comes before that place, and the exit code
-is 1. Of a dense file it writes whole blocks of 4 MiB.
+is 1.
 
 Examples:
   fdr unpack app.1234.1.fdr.zst        app.1234.1.fdr, beside it
-  fdr unpack app.1234.1.fdr.dense.zst  the same trace, of fdr pack --dense
   fdr unpack archive/*.zst -o traces/
   fdr unpack app.ctf.tar.zst           app.ctf, a folder
-  fdr unpack app.1234.1.fdr.dense.zst -o - | sha256sum";
+  fdr unpack app.1234.1.fdr.zst -o - | sha256sum";
 
 /// Unpack a packed trace
 #[derive(clap::Args)]
@@ -34,7 +33,7 @@ pub(crate) struct Options {
     /// The packed traces
     #[arg(required = true, value_name = "PACKED")]
     traces: Vec<PathBuf>,
-    /// The file to write, or a folder [default: the name without .zst, .gz, .xz, .tar.zst or .dense.zst]; `-` is
+    /// The file to write, or a folder [default: the name without .zst, .gz, .xz or .tar.zst]; `-` is
     /// standard output, for one trace
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
@@ -70,7 +69,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     let file = File::open(path).with_context(|| ui::path(path))?;
     if !packed::probe(&packed::head(&file)) {
         bail!(
-            "{}: nothing to unpack: the file is neither compressed by zstd, gzip or xz, nor a dense stream",
+            "{}: nothing to unpack: the file is not compressed by zstd, gzip or xz",
             ui::path(path)
         );
     }
@@ -90,7 +89,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         }
         (None, Some(asked)) if !several && is_name(asked) => asked.to_owned(),
         (None, _) => bail!(
-            "{}: its name does not end in .zst, .gz or .xz (or .dense, of a dense stream); -o FILE gives a name",
+            "{}: its name does not end in .zst, .gz or .xz; -o FILE gives a name",
             ui::path(path)
         ),
     };

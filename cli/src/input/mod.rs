@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fdr_formats::bytes::FileBytes;
 use fdr_formats::source::Record;
-use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, dense, registry, ring};
+use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry, ring};
 
 use crate::place::{self, Pending};
 use crate::ring::{Owner, Ring};
@@ -148,7 +148,7 @@ fn source(
 
 /// Whether a file that begins so is an archive; a trace may have an archive's mark in it.
 pub(crate) fn is_archive(head: &[u8]) -> bool {
-    packed::is_archive(head) && !dense::probe(head) && registry::of_file(head).is_none()
+    packed::is_archive(head) && registry::of_file(head).is_none()
 }
 
 /// A trace that is damaged as a compressed file, or has a folder that goes with it.
@@ -257,7 +257,6 @@ fn is_trace(path: &Path) -> bool {
         return false;
     };
     let head = packed::head_within(&file);
-    let known =
-        dense::probe(&head) || packed::is_archive(&head) || registry::of_file(&head).is_some();
+    let known = packed::is_archive(&head) || registry::of_file(&head).is_some();
     known && !Ring::read(path).is_some_and(|ring| ring.runs())
 }

@@ -92,7 +92,6 @@ fn every_command_holds_little_of_a_small_xray_file() {
             "flame --per-thread @",
             "state @",
             "pack @ -o packed.zst --force",
-            "pack --dense @ -o packed.zst --force",
             "unpack packed.zst -o unpacked --force",
             "convert @ --to heph -o out --force",
             "convert @ --to et -o out --force",
@@ -146,7 +145,7 @@ fn a_report_of_a_million_functions_is_bounded() {
     let folder = Folder::new("memory-functions");
     let (trace, packed) = (folder.join("functions.fdr"), folder.join("functions.zst"));
     raw(&trace, 1, |_| (1..=1 << 20).map(|id| (id, 0)));
-    let words = format!("pack --dense @ -o {} --force", packed.display());
+    let words = format!("pack @ -o {} --force", packed.display());
     done(&folder, &words, &trace);
     for words in [
         "report @",

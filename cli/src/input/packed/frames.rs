@@ -50,18 +50,14 @@ pub(super) struct Frame {
 pub(crate) struct Fault {
     /// Byte in the compressed file; where it is within a frame, that frame's.
     pub(crate) offset: u64,
-    /// That byte is one of the dense stream which was unpacked from the file.
-    pub(crate) within: bool,
     /// What it is.
     pub(crate) what: String,
 }
 
 impl Fault {
-    /// One of the file itself.
-    pub(super) fn of_file(offset: u64, what: impl Into<String>) -> Fault {
+    pub(super) fn new(offset: u64, what: impl Into<String>) -> Fault {
         Fault {
             offset,
-            within: false,
             what: what.into(),
         }
     }
@@ -108,7 +104,7 @@ impl<'a> Frames<'a> {
     /// Nothing is looked for behind it.
     fn damage(&mut self, offset: u64, what: &str) -> Fault {
         self.next = self.size;
-        Fault::of_file(offset, what)
+        Fault::new(offset, what)
     }
 
     fn frame(&mut self, offset: u64, header: &Header) -> io::Result<Result<Frame, Fault>> {

@@ -1,13 +1,9 @@
 //! Compressed files and archives: what `fdr pack` writes, and any other file of zstd's, gzip's or xz's. A file is
 //! unpacked into a file without a name in the folder for temporary files, and an archive into a folder there.
-//! A dense stream (`fdr pack --dense`), compressed or not, is decoded on the way.
 //!
 //! Nothing here may trust a compressed file: its use of memory, disk and names is bounded. Of a damaged file, the
 //! bytes before the damage are given. Nothing here may open a trace, or know of formats.
 
-mod blocks;
-#[cfg(test)]
-mod dense_tests;
 mod frames;
 mod inflate;
 #[cfg(test)]
@@ -28,16 +24,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, anyhow, bail};
 use fdr_formats::bytes::{FileBytes, ReadAt};
-use fdr_formats::dense;
 
 pub(crate) use frames::Fault;
-pub(crate) use pack::{Failure as PackFailure, Packed, Way, pack};
+pub(crate) use pack::{Failure as PackFailure, Packed, pack};
 pub(crate) use tar::{Archive, probe as is_archive};
 pub(crate) use unpack::Unpacked;
 
 use crate::place;
 use crate::ui::{self, Progress};
-use streams::Codec;
 use unpack::{Failure, Limits};
 
 /// So much may be unpacked without being asked for, however small the compressed file is.
@@ -56,9 +50,9 @@ fn most(packed: u64) -> u64 {
     packed.saturating_mul(MOST_TIMES).max(MOST)
 }
 
-/// Whether a file that begins with these bytes is compressed, or a dense stream.
+/// Whether a file that begins with these bytes is compressed.
 pub(crate) fn probe(head: &[u8]) -> bool {
-    frames::probe(head) || dense::probe(head) || streams::codec(head).is_some()
+    frames::probe(head) || streams::codec(head).is_some()
 }
 
 /// The first bytes of a file, as many as tell what it is; fewer of a shorter one, none of one that can't
@@ -139,7 +133,7 @@ pub(crate) fn unpack(
     manner: Manner,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
-    let (head, within) = (head(&packed), head_within(&packed));
+    let head = head(&packed);
     let packed = FileBytes::new(packed).with_context(|| text.clone())?;
     let size = packed.size();
     let most = match manner.any_size {
@@ -155,16 +149,9 @@ pub(crate) fn unpack(
         jobs: ui::jobs().min(MOST_JOBS),
     };
     let add = |bytes| progress.add(bytes);
-    let codec = streams::codec(&head);
-    let unpacked = match (dense::probe(&head), dense::probe(&within), codec) {
-        (true, ..) => blocks::unpack_stream(&packed, out, limits, &add),
-        (_, true, Some(_)) => unpack_in_two(codec, &packed, out, limits, &add),
-        (_, true, None) => match blocks::unpack_frames(&packed, out, limits, &add) {
-            Err(Failure::NotBlocks) => unpack_in_two(None, &packed, out, limits, &add),
-            done => done,
-        },
-        (.., Some(codec)) => streams::unpack(codec, &packed, out, limits.most, &add),
-        _ => unpack::unpack(&packed, out, limits, &add),
+    let unpacked = match streams::codec(&head) {
+        Some(codec) => streams::unpack(codec, &packed, out, limits.most, &add),
+        None => unpack::unpack(&packed, out, limits, &add),
     };
     drop(progress);
     let unpacked = unpacked.map_err(|failure| match failure {
@@ -172,16 +159,12 @@ pub(crate) fn unpack(
         Failure::Output(error) => {
             anyhow::Error::new(error).context(format!("{text}: {}", to.in_words()))
         }
-        Failure::Temporary(error) => {
-            anyhow::Error::new(error).context(format!("{text}: {}", place::in_temporary()))
-        }
         Failure::TooMuch => anyhow!(
             "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
              `fdr unpack --any-size` writes it to a file",
             ui::size(size),
             ui::size(most)
         ),
-        Failure::NotBlocks => anyhow!("{text}: is compressed in a way that fdr does not know"),
     })?;
     match &unpacked.damage {
         Some(fault) if unpacked.bytes == 0 => bail!("{text}: {}", in_words(fault)),
@@ -196,54 +179,10 @@ pub(crate) fn unpack(
     Ok(unpacked)
 }
 
-/// A dense stream that another tool compressed: not a block in each frame. It becomes a file first.
-fn unpack_in_two(
-    codec: Option<Codec>,
-    packed: &FileBytes,
-    out: &File,
-    limits: Limits,
-    progress: &(dyn Fn(u64) + Sync),
-) -> Result<Unpacked, Failure> {
-    out.set_len(0).map_err(Failure::Output)?;
-    let stream = place::create_unnamed().map_err(Failure::Temporary)?;
-    let inner = match codec {
-        Some(codec) => streams::unpack(codec, packed, &stream, limits.most, &|_| {}),
-        None => unpack::unpack(packed, &stream, limits, &|_| {}),
-    };
-    let inner = inner.map_err(|failure| match failure {
-        Failure::Output(error) => Failure::Temporary(error),
-        other => other,
-    })?;
-    let stream = FileBytes::new(stream).map_err(Failure::Input)?;
-    let mut outer = blocks::unpack_stream(&stream, out, limits, progress)?;
-    outer.damage = match (inner.damage, outer.damage) {
-        // Where the compressed file is damaged, the stream ends too early.
-        (Some(inner), Some(outer))
-            if blocks::is_cut(&stream, outer.offset).map_err(Failure::Input)? =>
-        {
-            Some(inner)
-        }
-        (_, Some(outer)) => Some(Fault {
-            within: true,
-            ..outer
-        }),
-        (inner, None) => inner,
-    };
-    Ok(outer)
-}
-
 /// What is wrong, and where.
 pub(crate) fn in_words(fault: &Fault) -> String {
-    let Fault {
-        offset,
-        within,
-        what,
-    } = fault;
-    let data = match within {
-        false => "the compressed data are damaged in what begins at byte",
-        true => "the dense stream within is damaged in what begins at its byte",
-    };
-    format!("{data} {offset}: {what}")
+    let Fault { offset, what } = fault;
+    format!("the compressed data are damaged in what begins at byte {offset}: {what}")
 }
 
 /// A file's content: of a compressed file, as a file without a name, and what was wrong with it.
@@ -277,26 +216,11 @@ pub(crate) fn extract(
     }
 }
 
-/// Whether a file is a dense stream, or one that is compressed.
-fn is_dense(path: &Path) -> bool {
-    // To open a pipe would wait for its writer.
-    let file = path.is_file().then(|| File::open(path));
-    file.and_then(Result::ok)
-        .is_some_and(|file| dense::probe(&head_within(&file)))
-}
-
 /// What a packed trace is called when it is unpacked. `None`: its name does not say that it is packed.
 pub(crate) fn plain_name(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.as_bytes();
     let ends: [&[u8]; 3] = [b".zst", b".gz", b".xz"];
-    let whole = ends.iter().find_map(|end| name.strip_suffix(*end));
-    let whole = whole.unwrap_or(name);
-    // A trace's own name may end so.
-    let stream = whole.strip_suffix(b".dense");
-    let plain = match stream.filter(|_| is_dense(path)) {
-        Some(plain) => plain,
-        None if whole.len() == name.len() => return None,
-        None => whole.strip_suffix(b".tar").unwrap_or(whole),
-    };
+    let whole = ends.iter().find_map(|end| name.strip_suffix(*end))?;
+    let plain = whole.strip_suffix(b".tar").unwrap_or(whole);
     (!plain.is_empty()).then(|| path.with_file_name(OsStr::from_bytes(plain)))
 }

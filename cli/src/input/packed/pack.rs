@@ -1,25 +1,15 @@
 //! Compresses into a zstd file of many frames, several at a time, so that several can be unpacked at a time, too. Each
-//! frame has its size and a checksum; of a dense stream, it is a block. Must never hold more than a frame for each
+//! frame has its size and a checksum. Must never hold more than a frame for each
 //! worker.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-use fdr_formats::dense;
 use zstd::bulk::Compressor;
 
 /// Bytes of a frame when unpacked: larger ones save less than 1 % of the file, and leave less to do at the
 /// same time.
-pub(crate) const FRAME: usize = dense::BLOCK;
-
-/// How it is packed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
-    /// Of zstd's.
-    pub(crate) level: i32,
-    /// As a dense stream.
-    pub(crate) dense: bool,
-}
+pub(crate) const FRAME: usize = 4 << 20;
 
 /// What was packed, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,14 +41,14 @@ struct Outlet<W> {
     failure: Option<Failure>,
 }
 
-/// Reads to the end, and writes it compressed.
+/// Reads to the end, and writes it compressed. `level` is one of zstd's.
 ///
 /// # Errors
 /// Where one can't be read, or the other not be written.
 pub(crate) fn pack<W: Write + Send>(
     from: impl Read + Send,
     to: W,
-    way: Way,
+    level: i32,
     jobs: usize,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Packed, Failure> {
@@ -79,7 +69,7 @@ pub(crate) fn pack<W: Write + Send>(
             outlet: &outlet,
             turn: &turn,
         };
-        work(&inlet, &outlet, &turn, way, progress);
+        work(&inlet, &outlet, &turn, level, progress);
     };
     std::thread::scope(|scope| {
         for _ in 1..jobs.max(1) {
@@ -116,10 +106,10 @@ fn work<W: Write>(
     inlet: &Mutex<Inlet<impl Read>>,
     outlet: &Mutex<Outlet<W>>,
     turn: &Condvar,
-    way: Way,
+    level: i32,
     progress: &(dyn Fn(u64) + Sync),
 ) {
-    let mut worker = Worker::new(way);
+    let mut worker = Worker::new(level);
     loop {
         let mut inlet = inlet.lock().unwrap_or_else(PoisonError::into_inner);
         let nth = inlet.next;
@@ -131,7 +121,7 @@ fn work<W: Write>(
         inlet.over = !matches!(read, Ok(FRAME));
         drop(inlet);
         let made = read.map_err(Failure::Input);
-        let made = made.and_then(|_| worker.pack(nth).map_err(Failure::Output));
+        let made = made.and_then(|_| worker.pack().map_err(Failure::Output));
 
         let outlet = outlet.lock().unwrap_or_else(PoisonError::into_inner);
         let waits = |outlet: &mut Outlet<W>| outlet.next != nth && outlet.failure.is_none();
@@ -164,19 +154,15 @@ fn work<W: Write>(
 /// One thread's buffers.
 struct Worker {
     compressor: io::Result<Compressor<'static>>,
-    dense: Option<dense::Encoder>,
     plain: Vec<u8>,
-    block: Vec<u8>,
     packed: Vec<u8>,
 }
 
 impl Worker {
-    fn new(way: Way) -> Worker {
+    fn new(level: i32) -> Worker {
         Worker {
-            compressor: begin(way.level),
-            dense: way.dense.then(dense::Encoder::new),
+            compressor: begin(level),
             plain: Vec::new(),
-            block: Vec::new(),
             packed: Vec::new(),
         }
     }
@@ -188,21 +174,16 @@ impl Worker {
     }
 
     /// Compresses it; returns how many bytes it became.
-    fn pack(&mut self, nth: u64) -> io::Result<usize> {
-        let content = match &mut self.dense {
-            Some(dense) => {
-                dense.block(nth * FRAME as u64, &self.plain, &mut self.block);
-                &self.block
-            }
-            // The bytes ended with the frame before.
-            None if self.plain.is_empty() => return Ok(0),
-            None => &self.plain,
-        };
+    fn pack(&mut self) -> io::Result<usize> {
+        // The bytes ended with the frame before.
+        if self.plain.is_empty() {
+            return Ok(0);
+        }
         let again = |error: &mut io::Error| io::Error::new(error.kind(), error.to_string());
         let compressor = self.compressor.as_mut().map_err(again)?;
         self.packed
-            .resize(zstd::zstd_safe::compress_bound(content.len()), 0);
-        compressor.compress_to_buffer(content, &mut self.packed[..])
+            .resize(zstd::zstd_safe::compress_bound(self.plain.len()), 0);
+        compressor.compress_to_buffer(&self.plain, &mut self.packed[..])
     }
 }
 

@@ -105,7 +105,7 @@ pub(super) fn unpack(
         }
         if self::codec(&head[..count]) != Some(codec) {
             let what = format!("it is no {}", codec.part());
-            break Some(Fault::of_file(begin, what));
+            break Some(Fault::new(begin, what));
         }
         let start = bytes;
         let mut decoder = codec.decoder(&mut reader).map_err(Failure::Input)?;
@@ -123,12 +123,12 @@ pub(super) fn unpack(
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                     let what = format!("the file ends within this {}", codec.part());
-                    break Some(Fault::of_file(begin, what));
+                    break Some(Fault::new(begin, what));
                 }
                 Err(error) => {
                     // What it gave before that was found out can't be told from what it should have given.
                     bytes = start;
-                    break Some(Fault::of_file(begin, error.to_string()));
+                    break Some(Fault::new(begin, error.to_string()));
                 }
             }
         };

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fdr_formats::bytes::FileBytes;
 
-use super::pack::{FRAME, Way, pack};
+use super::pack::{FRAME, pack};
 use super::tar::{Archive, End, extract, probe as is_archive};
 use super::unpack::{Failure, Limits, Unpacked, unpack};
 use super::{Fault, most, plain_name};
@@ -54,15 +54,10 @@ fn some_bytes(count: usize) -> Vec<u8> {
     (0..count).map(|_| next()).collect()
 }
 
-fn at(level: i32) -> Way {
-    let dense = false;
-    Way { level, dense }
-}
-
 /// A frame with a size and a checksum, as `pack` makes them.
 fn frame(bytes: &[u8]) -> Vec<u8> {
     let mut packed = Vec::new();
-    pack(bytes, &mut packed, at(1), 1, &|_| {}).unwrap();
+    pack(bytes, &mut packed, 1, 1, &|_| {}).unwrap();
     packed
 }
 
@@ -79,7 +74,7 @@ fn what_is_packed_comes_back_whatever_its_size() {
         let mut first = Vec::new();
         for jobs in [1, 4] {
             let mut packed = Vec::new();
-            let done = pack(&plain[..], &mut packed, at(3), jobs, &|_| {}).unwrap();
+            let done = pack(&plain[..], &mut packed, 3, jobs, &|_| {}).unwrap();
             assert_eq!(
                 (done.before, done.after),
                 (size as u64, packed.len() as u64)
@@ -91,7 +86,7 @@ fn what_is_packed_comes_back_whatever_its_size() {
         }
     }
     let mut packed = Vec::new();
-    pack(&[][..], &mut packed, at(3), 2, &|_| {}).unwrap();
+    pack(&[][..], &mut packed, 3, 2, &|_| {}).unwrap();
     assert!(packed.is_empty());
 }
 
@@ -114,9 +109,9 @@ fn a_reader_or_writer_that_fails_ends_the_packing() {
     use super::PackFailure;
     let plain = some_bytes(3 * FRAME);
     for jobs in [1, 3] {
-        let input = pack(plain.chain(Broken), std::io::sink(), at(1), jobs, &|_| {});
+        let input = pack(plain.chain(Broken), std::io::sink(), 1, jobs, &|_| {});
         assert!(matches!(input, Err(PackFailure::Input(_))));
-        let output = pack(&plain[..], Broken, at(1), jobs, &|_| {});
+        let output = pack(&plain[..], Broken, 1, jobs, &|_| {});
         assert!(matches!(output, Err(PackFailure::Output(_))));
     }
 }
@@ -377,7 +372,7 @@ fn a_thread_that_panics_ends_the_packing() {
     }
     for jobs in [1, 3] {
         for reads in [0, 5, 23] {
-            let packing = || pack(Broken(reads), std::io::sink(), at(1), jobs, &|_| {});
+            let packing = || pack(Broken(reads), std::io::sink(), 1, jobs, &|_| {});
             let done = std::panic::catch_unwind(packing);
             assert!(!matches!(done, Ok(Ok(_))), "{jobs} threads, {reads} reads");
         }
@@ -401,10 +396,6 @@ fn a_name_says_what_is_packed() {
         |name: &str| plain_name(Path::new(name)).map(|path| path.to_str().unwrap().to_owned());
     assert_eq!(plain("a/app.fdr.zst").as_deref(), Some("a/app.fdr"));
     assert_eq!(plain("app.ctf.tar.zst").as_deref(), Some("app.ctf"));
-    // `.dense` is the end of a dense stream's name, and of any other's a part of it.
-    assert_eq!(plain("a/run.dense.zst").as_deref(), Some("a/run.dense"));
-    assert_eq!(plain("a/run.dense"), None);
-    assert_eq!(plain(".dense"), None);
     assert_eq!(plain("app.fdr"), None);
     assert_eq!(plain(".zst"), None);
     assert_eq!(plain(".tar.zst"), None);

@@ -8,7 +8,6 @@ use std::sync::{Mutex, PoisonError};
 
 use fdr_formats::bytes::FileBytes;
 
-use super::blocks::Blocks;
 use super::frames::{Fault, Frame, Frames};
 use super::inflate::Inflater;
 
@@ -28,12 +27,8 @@ pub(crate) enum Failure {
     Input(io::Error),
     /// The other can't be written.
     Output(io::Error),
-    /// A file in the folder for temporary files can't be made or written.
-    Temporary(io::Error),
     /// There are more bytes in it than were allowed.
     TooMuch,
-    /// Its frames should be the blocks of a dense stream, one each, and are not.
-    NotBlocks,
 }
 
 /// How much may be done.
@@ -45,25 +40,15 @@ pub(crate) struct Limits {
     pub(crate) jobs: usize,
 }
 
-/// Where the next part of a file is.
-pub(super) enum Parts<'a> {
-    /// Of a zstd file.
-    Frames(Frames<'a>),
-    /// Of a dense stream.
-    Blocks(Blocks<'a>),
-}
-
 /// What the workers share.
-pub(super) struct State<'a> {
-    parts: Parts<'a>,
-    /// How many parts were begun.
-    pub(super) begun: u64,
-    /// Where the next part's bytes go.
-    pub(super) out: u64,
+struct State<'a> {
+    frames: Frames<'a>,
+    /// Where the next frame's bytes go.
+    out: u64,
     /// The earliest damage: how far the bytes before it go.
     damage: Option<(u64, Fault)>,
     failure: Option<Failure>,
-    /// No part is begun any more.
+    /// No frame is begun any more.
     over: bool,
 }
 
@@ -87,7 +72,7 @@ pub(crate) fn unpack(
     if declared(packed, most).map_err(Failure::Input)? > most {
         return Err(Failure::TooMuch);
     }
-    let state = Mutex::new(State::new(Parts::Frames(Frames::new(packed))));
+    let state = Mutex::new(State::new(Frames::new(packed)));
     let work = || {
         let inflater = Inflater::new(packed);
         run(inflater, out, &state, most, progress);
@@ -120,10 +105,9 @@ fn declared(packed: &FileBytes, most: u64) -> io::Result<u64> {
 }
 
 impl<'a> State<'a> {
-    pub(super) fn new(parts: Parts<'a>) -> State<'a> {
+    fn new(frames: Frames<'a>) -> State<'a> {
         State {
-            parts,
-            begun: 0,
+            frames,
             out: 0,
             damage: None,
             failure: None,
@@ -131,14 +115,14 @@ impl<'a> State<'a> {
         }
     }
 
-    pub(super) fn damaged(&mut self, intact: u64, offset: u64, what: String) {
+    fn damaged(&mut self, intact: u64, offset: u64, what: String) {
         self.over = true;
         if self
             .damage
             .as_ref()
             .is_none_or(|(first, _)| intact < *first)
         {
-            self.damage = Some((intact, Fault::of_file(offset, what)));
+            self.damage = Some((intact, Fault::new(offset, what)));
         }
     }
 
@@ -147,27 +131,20 @@ impl<'a> State<'a> {
         self.failure.get_or_insert(failure);
     }
 
-    pub(super) fn broken(&mut self, part: Frame, start: u64, broken: Broken) {
+    fn broken(&mut self, frame: Frame, start: u64, broken: Broken) {
         match broken {
             Broken::Failure(failure) => self.failed(failure),
-            Broken::Damage(good, what) => self.damaged(start + good, part.offset, what),
+            Broken::Damage(good, what) => self.damaged(start + good, frame.offset, what),
         }
     }
 
-    /// The next part, if there is one.
-    pub(super) fn next(&mut self) -> Option<Frame> {
+    /// The next frame, if there is one.
+    fn next(&mut self) -> Option<Frame> {
         if self.over {
             return None;
         }
-        let next = match &mut self.parts {
-            Parts::Frames(frames) => frames.next(),
-            Parts::Blocks(blocks) => blocks.next(),
-        };
-        match next {
-            Ok(Some(Ok(part))) => {
-                self.begun += 1;
-                return Some(part);
-            }
+        match self.frames.next() {
+            Ok(Some(Ok(frame))) => return Some(frame),
             Ok(Some(Err(fault))) => self.damaged(self.out, fault.offset, fault.what),
             Ok(None) => self.over = true,
             Err(error) => self.failed(Failure::Input(error)),
@@ -175,16 +152,8 @@ impl<'a> State<'a> {
         None
     }
 
-    /// The last part ended there; damage behind it is none of the bytes'.
-    pub(super) fn ends(&mut self, bytes: u64) {
-        self.out = bytes;
-        if let Some((intact, _)) = &mut self.damage {
-            *intact = bytes.min(*intact);
-        }
-    }
-
     /// What came of it, when all workers have ended.
-    pub(super) fn finish(self, out: &File) -> Result<Unpacked, Failure> {
+    fn finish(self, out: &File) -> Result<Unpacked, Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
