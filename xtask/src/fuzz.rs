@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use xtask::Result;
-use xtask::process::{cannot_run, cargo, command, output, root, run as run_command, work_folder};
+use xtask::process::{
+    cannot_run, cargo, command, host, output, root, run as run_command, work_folder,
+};
 
 /// What libFuzzer needs to see where an input leads. These are options of LLVM's, not of a nightly
 /// compiler.
@@ -92,10 +94,7 @@ pub(crate) fn run(options: Options) -> Result<()> {
 
 /// Builds the fuzzing program, and returns it.
 fn build() -> Result<PathBuf> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let (version, _) = output(command(rustc).arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.ok_or("rustc does not say what it builds for")?;
+    let host = &host()?;
     let folder = work_folder("fuzz")?;
     let mut build = cargo("build --release --locked --manifest-path fuzz/Cargo.toml");
     // With a target of its own, the flags are not for build scripts.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::test::PLAIN_FORMATS;
 use xtask::Result;
 use xtask::process::{
-    cannot_run, cargo, command, on_path, output, run as run_command, work_folder,
+    cannot_run, cargo, command, host, on_path, output, run as run_command, work_folder,
 };
 
 /// Reports of ThreadSanitizer's that are none: std as it is delivered has no calls into its runtime.
@@ -200,16 +200,6 @@ impl Sanitizer {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         Ok((output.status.success(), said))
     }
-}
-
-/// What the compiler builds for.
-fn host() -> Result<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let (version, _) = output(command(rustc).arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host
-        .ok_or("rustc does not say what it builds for")?
-        .to_owned())
 }
 
 /// The recorder's protocol in every order that the memory model allows: `recorder/tests/model`. Without

@@ -82,6 +82,7 @@ pub(crate) struct Options {
     /// In all
     #[arg(long, value_name = "N", value_parser = crate::minutes)]
     minutes: Option<f64>,
+    /// Of the random numbers
     #[arg(long, value_name = "S", default_value_t = SEED)]
     seed: u64,
     /// About two minutes
@@ -93,6 +94,7 @@ pub(crate) struct Options {
     /// The number of the first try
     #[arg(long, value_name = "I", default_value_t = 0)]
     first: u64,
+    /// Builds with optimizations
     #[arg(long)]
     release: bool,
     /// Where a case writes what it could not do here.

@@ -41,6 +41,7 @@ pub(crate) struct Options {
     /// Also in the profile `release`
     #[arg(long)]
     release: bool,
+    /// Leaves out clippy's warnings
     #[arg(long)]
     no_clippy: bool,
     /// Marks each function, also those that are not worth it: more forms of code meet the attribute
