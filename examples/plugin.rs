@@ -1,5 +1,6 @@
 //! The plug-in of `plugin_host`: a shared library with traced functions of its own. It exports one C
 //! function and knows nothing about its host.
+#![allow(unsafe_code)]
 
 use fdr::traced;
 

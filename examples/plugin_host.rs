@@ -5,6 +5,7 @@
 //! cargo build --release -p fdr-examples --examples
 //! FDR=1 target/release/examples/plugin_host [PATH OF THE PLUG-IN]
 //! ```
+#![allow(unsafe_code)]
 
 use std::env;
 use std::error::Error;

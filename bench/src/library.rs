@@ -1,5 +1,6 @@
 //! The measured functions and the measurement as a shared library with its own copy of the recorder. It shows what a
 //! traced call costs outside of the executable. See `loader`.
+#![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 mod floor;

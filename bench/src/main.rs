@@ -16,6 +16,7 @@
 //! fdr-bench library PATH BODY VARIANT THREADS STEPS  -> as measure, by the code of a library
 //! fdr-bench rss COMMAND…                         runs it -> wall and CPU seconds, peak memory on stderr
 //! ```
+#![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
 mod floor;

@@ -34,6 +34,7 @@
 //! | `raw_mutex`, `raw_rwlock` | locks without a value, which tell the recorder of their holders and waits |
 //! | `readers` | the locks that a thread reads |
 //! | `wrapper` | what the types have in common |
+#![allow(unsafe_code)]
 
 mod condvar;
 mod mutex;

@@ -1,5 +1,6 @@
 //! The recorder's entrance for the loader. The loader calls it before `main`, and `dlopen` calls it for a
 //! library. So a program calls nothing itself. This file must never do more than call `shell::install`.
+#![allow(unsafe_code)]
 
 use crate::shell::install;
 

@@ -5,6 +5,7 @@
 //!
 //! Under `--cfg loom` (`cargo xtask model`) they come from `shadow`. Memory looks as always, but loom keeps the
 //! words that a model names, and tries every order that the memory model allows.
+#![allow(unsafe_code)]
 
 #[cfg(not(all(loom, test)))]
 pub(crate) use core::sync::atomic::{AtomicU32, AtomicU64, fence};

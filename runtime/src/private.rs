@@ -1,6 +1,7 @@
 //! Everything that an expansion of `#[traced]` and of the macros of events may name, and nothing else. Programs must
 //! not use it, because it changes without notice. This code runs inside every traced function. It must stay one load
 //! and one branch while a site is off, and one more call while the site is on.
+#![allow(unsafe_code)]
 
 mod macros;
 mod polled;

@@ -1,16 +1,19 @@
 //! `cargo xtask check`: what CI looks at beside the tests. All checks run, also after a failure. Each counts as one in
 //! the tally.
 
+use std::collections::BTreeSet;
+
+use crate::deny;
 use crate::test::Tally;
 use crate::tidy;
-use xtask::process::{cargo, run as run_command, work_folder};
+use xtask::process::{cargo, command, run as run_command, work_folder};
 use xtask::{NOT_JUDGED, Result};
 
 /// Adds each check to the tally. A guard that could not count is said aloud, and is a failure in CI.
 ///
 /// # Errors
 ///
-/// None: a check that fails is counted.
+/// If the log of an installation can't be written. A check that fails is counted.
 pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     let formatted = run_command(&mut cargo("fmt --all --check"))
         .and_then(|()| run_command(&mut cargo("fmt --manifest-path fuzz/Cargo.toml --check")))
@@ -28,7 +31,7 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
         run_command(&mut cargo("clippy --package fdr --quiet -- -D warnings"))
     })
     .and_then(|()| fuzzer_linted())
-    .and_then(|()| run_command(&mut crate::driver(&["peers", "--lint"])?));
+    .and_then(|()| run_command(&mut crate::driver("peers --lint")?));
     let mut docs = cargo("doc --workspace --no-deps --quiet");
     let documented = run_command(docs.env("RUSTDOCFLAGS", "-D warnings"));
     let checks = [
@@ -43,8 +46,10 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
             result.map_err(|error| format!("{error}; see `{again}`")),
         );
     }
+    lint_aarch64(&mut tally);
+    deny::count(&mut tally, "deny", "Cargo.toml")?;
     let in_ci = std::env::var_os("CI").is_some_and(|ci| ci == "true");
-    let guard = crate::driver(&["guard"])
+    let guard = crate::driver("guard")
         .and_then(|mut guard| guard.status().map_err(|error| error.to_string()));
     let guard = match guard.map(|status| (status.success(), status.code())) {
         Ok((true, _)) => Ok(()),
@@ -57,6 +62,20 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
     };
     tally.count("guard", guard);
     Ok(tally)
+}
+
+/// Clippy on the recorder for another architecture: its code there is not compiled here.
+fn lint_aarch64(tally: &mut Tally) {
+    const TARGET: &str = "aarch64-unknown-linux-gnu";
+    let mut add = command("rustup");
+    if let Err(why) = run_command(add.args(["target", "add", TARGET])) {
+        let skipped =
+            format!("SKIPPED: clippy for aarch64: its standard library is missing: {why}");
+        return tally.say_skips(&BTreeSet::from([skipped]), None);
+    }
+    let mut clippy = cargo("clippy --package fdr --package fdr-parking-lot --quiet --target");
+    let linted = run_command(clippy.args([TARGET, "--", "-D", "warnings"]));
+    tally.count("clippy for aarch64", linted);
 }
 
 /// The fuzzing program is a workspace of its own, which nothing else builds here.

@@ -4,6 +4,8 @@
 use std::process::Command;
 use std::time::Instant;
 
+use crate::Add;
+use crate::deny;
 use crate::test::{Tally, beside, listed, once, skip_list, suites};
 use xtask::Result;
 use xtask::process::{build_tested, cargo, on_path, run as run_command, target};
@@ -11,18 +13,42 @@ use xtask::readers::{self, Suite};
 
 const MANIFEST: &str = "--manifest-path fleet/Cargo.toml";
 
+/// Builds and tests fdr-fleet, a workspace of its own
+///
+/// Installs Java, Spark and a server of S3, as test does.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    before: Add,
+    /// Kills its exports and compactions at N random moments instead
+    #[arg(long, value_name = "N", conflicts_with = "add")]
+    kills: Option<u64>,
+}
+
+/// Does what is asked for.
+///
+/// # Errors
+/// If cargo can't be run, or a test fails.
+pub(crate) fn run(options: Options) -> Result<()> {
+    match options.kills {
+        Some(count) => kills(count),
+        None => tests(options.before.add)?.close(),
+    }
+}
+
 /// Builds and tests; each check and each test counts.
 ///
 /// # Errors
 /// If cargo can't be run.
-pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
+pub(crate) fn tests(mut tally: Tally) -> Result<Tally> {
     let begun = Instant::now();
+    deny::count(&mut tally, "fleet: deny", "fleet/Cargo.toml")?;
     let install = || readers::prepare(true, Suite::Fleet).map(|()| begun.elapsed());
     let (installed, ()) = beside(install, || build(&mut tally));
     let installed = installed?;
     let built = begun.elapsed();
     let skips = skip_list()?;
-    let mut tests = tests("");
+    let mut tests = cargo_test("");
     tests.env("FDR_SKIPS", &skips);
     prepare(&mut tests)?;
     tally.add(suites(&mut tests, &mut std::io::stdout())?);
@@ -40,12 +66,9 @@ pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
 ///
 /// # Errors
 /// If cargo can't be run, or a row was lost or doubled.
-pub(crate) fn kills(count: &str) -> Result<()> {
-    if count.parse::<u64>().is_err() {
-        return Err(format!("fleet --kills {count}: not a number"));
-    }
-    let mut tests = tests("kills:: -- --nocapture");
-    tests.env("FDR_FLEET_KILLS", count);
+fn kills(count: u64) -> Result<()> {
+    let mut tests = cargo_test("kills:: -- --nocapture");
+    tests.env("FDR_FLEET_KILLS", count.to_string());
     suites(&mut tests, &mut std::io::stdout())?.close()
 }
 
@@ -53,7 +76,7 @@ fn build(tally: &mut Tally) {
     let formatted = run_command(&mut cargo(&format!("fmt {MANIFEST} --check")));
     // Sums are compared with those of the tool.
     let tool = run_command(&mut once(build_tested()));
-    let linted = run_command(&mut tests("--no-run --quiet"));
+    let linted = run_command(&mut cargo_test("--no-run --quiet"));
     for (name, result) in [
         ("rustfmt", formatted),
         ("tool", tool),
@@ -76,7 +99,7 @@ fn prepare(tests: &mut Command) -> Result<()> {
 
 /// `cargo test`, with clippy in place of the compiler for the crate itself: a check by `cargo clippy` would compile the
 /// engine a second time. It passes clippy its arguments as `cargo clippy` does: with that word between them.
-fn tests(options: &str) -> Command {
+fn cargo_test(options: &str) -> Command {
     let mut tests = once(cargo(&format!("test --locked {MANIFEST} {options}")));
     tests.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver");
     tests.env(

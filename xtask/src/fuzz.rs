@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use xtask::Result;
-use xtask::process::{cannot_run, cargo, command, output, root, run as run_command, work_folder};
+use xtask::process::{
+    cannot_run, cargo, command, host, output, root, run as run_command, work_folder,
+};
 
 /// What libFuzzer needs to see where an input leads. These are options of LLVM's, not of a nightly
 /// compiler.
@@ -24,45 +26,23 @@ const COVERAGE: [&str; 6] = [
 /// Limits of one input: MiB of memory, seconds, bytes. The program's own allocator is as strict.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=512", "-timeout=10", "-max_len=16384"];
 
-struct Options {
-    /// None: all of them.
+/// libFuzzer on the readers of all formats
+///
+/// Needs a C++ compiler.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// None: all of them
+    #[arg(value_name = "FORMAT")]
     formats: Vec<String>,
+    /// For each format
+    #[arg(long, value_name = "N", default_value = "10", value_parser = crate::minutes)]
     minutes: f64,
-    /// One input, to be seen again.
+    /// One input of one format again; FILE as a finding names it
+    #[arg(long, value_name = "FILE", requires = "formats")]
     input: Option<PathBuf>,
-    /// Only write the seeds.
+    /// Writes the seeds in fuzz/corpus anew, and does nothing else
+    #[arg(long)]
     seeds: bool,
-}
-
-impl Options {
-    fn parse(words: &[&str]) -> Result<Options> {
-        let mut options = Options {
-            formats: Vec::new(),
-            minutes: 10.0,
-            input: None,
-            seeds: false,
-        };
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            match word {
-                "--minutes" => {
-                    let minutes = value()?.parse().ok().filter(|&minutes| minutes > 0.0);
-                    options.minutes = minutes.ok_or("--minutes needs a number")?;
-                }
-                "--input" => options.input = Some(PathBuf::from(value()?)),
-                "--seeds" => options.seeds = true,
-                _ if word.starts_with('-') => {
-                    return Err(format!("unknown option {word}; see cargo xtask help"));
-                }
-                format => options.formats.push(format.to_owned()),
-            }
-        }
-        if options.input.is_some() && options.formats.len() != 1 {
-            return Err("--input needs one format: cargo xtask fuzz FORMAT --input FILE".into());
-        }
-        Ok(options)
-    }
 }
 
 /// Fuzzes, and says what was found.
@@ -71,8 +51,10 @@ impl Options {
 ///
 /// If the program cannot be built (it needs a C++ compiler), a format is unknown, or something was
 /// found.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let options = Options::parse(words)?;
+pub(crate) fn run(options: Options) -> Result<()> {
+    if options.input.is_some() && options.formats.len() != 1 {
+        return Err("--input needs one format: cargo xtask fuzz FORMAT --input FILE".into());
+    }
     let program = build()?;
     if options.seeds {
         return run_command(command(&program).env("FUZZ_SEEDS", root().join("fuzz/corpus")));
@@ -112,10 +94,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 
 /// Builds the fuzzing program, and returns it.
 fn build() -> Result<PathBuf> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let (version, _) = output(command(rustc).arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.ok_or("rustc does not say what it builds for")?;
+    let host = &host()?;
     let folder = work_folder("fuzz")?;
     let mut build = cargo("build --release --locked --manifest-path fuzz/Cargo.toml");
     // With a target of its own, the flags are not for build scripts.
@@ -227,22 +206,22 @@ fn is_note(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Task, tests::task};
 
     #[test]
     fn options() {
-        let options = Options::parse(&["xray", "heph", "--minutes", "0.5"]).expect("options");
-        assert_eq!(
-            (options.formats.len(), options.minutes, options.seeds),
-            (2, 0.5, false)
-        );
-        for bad in [
-            &["--minutes"][..],
-            &["--minutes", "0"],
-            &["--input", "x"],
-            &["--hours", "1"],
-        ] {
-            assert!(Options::parse(bad).is_err(), "{bad:?}");
+        let Ok(Task::Fuzz(options)) = task("fuzz xray heph --minutes 0.5") else {
+            panic!("not understood");
+        };
+        assert_eq!(options.formats, ["xray", "heph"]);
+        assert!(options.minutes == 0.5 && !options.seeds);
+        for bad in ["--minutes", "--minutes 0", "--input x", "--hours 1"] {
+            assert!(task(&format!("fuzz {bad}")).is_err(), "{bad:?}");
         }
+        let Ok(Task::Fuzz(two)) = task("fuzz xray heph --input x") else {
+            panic!("not understood");
+        };
+        assert!(run(two).is_err_and(|error| error.contains("one format")));
     }
 
     #[test]

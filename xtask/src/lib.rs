@@ -1,6 +1,5 @@
-//! What the commands of `cargo xtask` share with the benches: where things are, how other programs are started,
-//! which foreign readers are installed, and other people's programs. It must stay without dependencies, for it is built on everybody's first
-//! command.
+//! What the commands of `cargo xtask` share with the benches: where things are, how other programs are started, which
+//! foreign readers are installed, and other people's programs.
 #![forbid(unsafe_code)]
 
 pub mod process;

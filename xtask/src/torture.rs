@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
+
 use crate::test::{Tally, once};
 use xtask::Result;
 use xtask::process::{
@@ -69,71 +71,40 @@ const fn case(name: &'static str, what: &'static str, long: u64, short: u64, sha
     }
 }
 
-/// What is asked for.
-#[derive(Debug, PartialEq)]
-struct Options {
-    /// None: all of them.
+/// kill -9, crashes, signals, forks, faults, on programs that count for themselves
+///
+/// A quarter of an hour, unless --minutes or --short is given.
+#[derive(Default, clap::Args)]
+pub(crate) struct Options {
+    /// None: all of them
+    #[arg(value_name = "CASE", value_parser = PossibleValuesParser::new(CASES.iter().map(|case| case.name)))]
     cases: Vec<String>,
+    /// In all
+    #[arg(long, value_name = "N", value_parser = crate::minutes)]
     minutes: Option<f64>,
+    /// Of the random numbers
+    #[arg(long, value_name = "S", default_value_t = SEED)]
     seed: u64,
+    /// About two minutes
+    #[arg(long)]
     short: bool,
+    /// Of each case
+    #[arg(long, value_name = "N")]
     tries: Option<u64>,
+    /// The number of the first try
+    #[arg(long, value_name = "I", default_value_t = 0)]
     first: u64,
+    /// Builds with optimizations
+    #[arg(long)]
     release: bool,
     /// Where a case writes what it could not do here.
+    #[arg(skip)]
     skips: Option<PathBuf>,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
-            cases: Vec::new(),
-            minutes: None,
-            seed: 1,
-            short: false,
-            tries: None,
-            first: 0,
-            release: false,
-            skips: None,
-        }
-    }
-}
+const SEED: u64 = 1;
 
 impl Options {
-    fn parse(words: &[&str]) -> Result<Options> {
-        let mut options = Options::default();
-        let mut words = words.iter();
-        while let Some(&word) = words.next() {
-            let mut value = || words.next().ok_or_else(|| format!("{word} needs a value"));
-            let number = |text: &str| {
-                let number = text.parse::<u64>();
-                number.map_err(|_| format!("{word} needs a whole number, not {text:?}"))
-            };
-            match word {
-                "--minutes" => {
-                    let minutes = value()?.parse().ok().filter(|&minutes| minutes > 0.0);
-                    options.minutes = Some(minutes.ok_or("--minutes needs a number")?);
-                }
-                "--seed" => options.seed = number(value()?)?,
-                "--tries" => options.tries = Some(number(value()?)?),
-                "--first" => options.first = number(value()?)?,
-                "--short" => options.short = true,
-                "--release" => options.release = true,
-                name if CASES.iter().any(|case| case.name == name) => {
-                    options.cases.push(name.to_owned());
-                }
-                other => {
-                    let known: Vec<&str> = CASES.iter().map(|case| case.name).collect();
-                    let known = known.join(", ");
-                    return Err(format!(
-                        "{other:?} is no case and no option (cases: {known})"
-                    ));
-                }
-            }
-        }
-        Ok(options)
-    }
-
     fn chosen(&self) -> Vec<&'static Case> {
         let is_asked =
             |case: &&Case| self.cases.is_empty() || self.cases.iter().any(|name| name == case.name);
@@ -192,8 +163,8 @@ impl Row {
 /// # Errors
 ///
 /// If the programs cannot be built, or something was lost or wrong.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    torture(&Options::parse(words)?)?.close()
+pub(crate) fn run(options: &Options) -> Result<()> {
+    torture(options)?.close()
 }
 
 /// The short form: how many cases passed and failed; what was left out is appended to `skips`.
@@ -204,6 +175,7 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
 pub(crate) fn short(skips: &Path) -> Result<Tally> {
     torture(&Options {
         short: true,
+        seed: SEED,
         skips: Some(skips.to_owned()),
         ..Options::default()
     })
@@ -311,21 +283,26 @@ fn table(rows: &[(&Case, Row)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Task, tests::task};
 
     #[test]
     fn the_time_is_divided_among_the_chosen_cases() {
-        let options = Options::parse(&["--minutes", "9", "kill", "crash", "--seed", "7"]);
-        let options = options.expect("good options");
-        assert_eq!(options.seed, 7);
-        let chosen = options.chosen();
-        let times: Vec<_> = chosen.iter().map(|case| options.bounds(case)).collect();
+        let options = |words: &str| match task(&format!("torture {words}")) {
+            Ok(Task::Torture(options)) => Ok(options),
+            Ok(_) => panic!("another task"),
+            Err(error) => Err(error),
+        };
+        let some = options("--minutes 9 kill crash --seed 7").expect("good options");
+        assert_eq!(some.seed, 7);
+        let chosen = some.chosen();
+        let times: Vec<_> = chosen.iter().map(|case| some.bounds(case)).collect();
         let seconds = |seconds| (u64::MAX, Some(Duration::from_secs(seconds)));
         assert_eq!(times, [seconds(240), seconds(300)]);
-        let one = Options::parse(&["kill", "--first", "5", "--tries", "1"]).expect("good options");
+        let one = options("kill --first 5 --tries 1").expect("good options");
         assert_eq!(one.bounds(&CASES[0]), (1, None));
         assert_eq!(Options::default().bounds(&CASES[0]), (10_000, None));
-        assert!(Options::parse(&["--minutes", "0"]).is_err());
-        assert!(Options::parse(&["kil"]).is_err_and(|error| error.contains("kill, crash")));
+        assert!(options("--minutes 0").is_err());
+        assert!(options("kil").is_err_and(|error| error.contains("kill, crash")));
     }
 
     #[test]

@@ -11,6 +11,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use outcome::{Outcome, new_lines, warnings};
 use xtask::Result;
 use xtask::process::{
@@ -27,68 +29,55 @@ const AT_ONCE: usize = 64;
 const TASKS: &str =
     "test --quiet --package fdr-tests --test main the_rest::mini_redis -- --nocapture";
 
-/// Seeds of each planted cause.
-const SEEDS: &str = "20";
-
-struct Options<'a> {
+/// Other people's programs as `cargo fdr` marks them: their tests without it, off and on, and clippy's warnings
+///
+/// ripgrep, mini-redis, oxipng, boa, a SQL engine, a parser, crates without std, crates of 100,000 lines. Fetches them,
+/// takes hours.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// None: all of them
+    #[arg(value_name = "PROGRAM", value_parser = program_parser())]
     programs: Vec<&'static Program>,
-    profiles: &'a [&'static str],
-    clippy: bool,
-    /// Also the functions that are not worth it: more forms of code meet the attribute.
-    every: bool,
-    /// Hold the rule of marking against callgrind, and do nothing else.
-    rule: bool,
-    /// Mark the sources and take the marks out again, and do nothing else.
+    /// Also in the profile `release`
+    #[arg(long)]
+    release: bool,
+    /// Leaves out clippy's warnings
+    #[arg(long)]
+    no_clippy: bool,
+    /// Marks each function, also those that are not worth it: more forms of code meet the attribute
+    #[arg(long)]
+    all: bool,
+    /// Only marks the sources and takes the marks out again: every byte must be restored
+    #[arg(long)]
     sources: bool,
+    /// Only has callgrind count their functions: those that are left out must be short (needs valgrind)
+    #[arg(long)]
+    rule: bool,
+    /// mini-redis under load: the figures of its tasks against those of its clients, and the dump of a slow command
+    #[arg(long, exclusive = true)]
+    tasks: bool,
+    /// A service with one planted slow call, of seven causes and without one, on N seeds each: what `fdr slow` says
+    /// first. N is 20 by default. Needs a quiet machine; N times half a minute
+    #[arg(long, value_name = "N", exclusive = true, num_args = 0..=1, default_missing_value = "20",
+          value_parser = clap::value_parser!(u64).range(1..))]
+    planted: Option<u64>,
 }
 
-impl Options<'_> {
-    fn parse(words: &[&str]) -> Result<Options<'static>> {
-        let mut options = Options {
-            programs: Vec::new(),
-            profiles: &[""],
-            clippy: true,
-            every: false,
-            rule: false,
-            sources: false,
-        };
-        for word in words {
-            match *word {
-                "--release" => options.profiles = &["", "--release"],
-                "--no-clippy" => options.clippy = false,
-                "--all" => options.every = true,
-                "--rule" => options.rule = true,
-                "--sources" => options.sources = true,
-                name => match PROGRAMS.iter().find(|program| program.name == name) {
-                    Some(program) => options.programs.push(program),
-                    None => return Err(unknown(name)),
-                },
-            }
-        }
-        if options.programs.is_empty() {
-            options.programs = PROGRAMS.iter().collect();
-        }
-        Ok(options)
-    }
-}
-
-fn unknown(word: &str) -> String {
-    let names = PROGRAMS.each_ref().map(|program| program.name);
-    format!(
-        "cannot make sense of {word:?}: programs are {}; options --release, --no-clippy, --all, --rule, --sources; --tasks or --planted alone",
-        names.join(", ")
-    )
+/// The name of a program.
+fn program_parser() -> impl TypedValueParser<Value = &'static Program> {
+    let names = PossibleValuesParser::new(PROGRAMS.iter().map(|program| program.name));
+    names.try_map(|name| {
+        let program = PROGRAMS.iter().find(|program| program.name == name);
+        program.ok_or("no such program")
+    })
 }
 
 /// Planted causes of slow calls on so many seeds: a test of the rest, with its figures.
-fn planted(seeds: &str) -> Result<()> {
+fn planted(seeds: u64) -> Result<()> {
     // One package alone would be built with other features, while its programs run.
     let test =
         format!("test --quiet {TESTED} --test main the_rest::planted::a_planted -- --nocapture");
-    if seeds.parse().is_ok_and(|seeds: u64| seeds > 0) {
-        return run_command(cargo(&test).env("PLANTED_SEEDS", seeds));
-    }
-    Err(format!("--planted: not a number of seeds: {seeds:?}"))
+    run_command(cargo(&test).env("PLANTED_SEEDS", seeds.to_string()))
 }
 
 /// Tries the programs in turn and prints a table.
@@ -96,22 +85,23 @@ fn planted(seeds: &str) -> Result<()> {
 /// # Errors
 ///
 /// If anything differs from the unmarked program's, a trace does not verify, or sources cannot be had.
-pub(crate) fn run(words: &[&str]) -> Result<()> {
-    if words == ["--tasks"] {
+pub(crate) fn run(options: &Options) -> Result<()> {
+    if options.tasks {
         return run_command(&mut cargo(TASKS));
     }
-    match words {
-        ["--planted"] => return planted(SEEDS),
-        ["--planted", seeds] => return planted(seeds),
-        _ => {}
+    if let Some(seeds) = options.planted {
+        return planted(seeds);
     }
-    let options = Options::parse(words)?;
+    let programs: Vec<&Program> = match options.programs.as_slice() {
+        [] => PROGRAMS.iter().collect(),
+        named => named.to_vec(),
+    };
     let folder = work_folder("trial")?;
     run_command(&mut cargo("build --quiet --package fdr-cli --bins"))?;
     let tool = target()?.join("debug/cargo-fdr");
     if options.sources {
-        for program in &options.programs {
-            let marked = prepare(&folder, program, &tool, options.every)?;
+        for program in &programs {
+            let marked = prepare(&folder, program, &tool, options.all)?;
             println!(
                 "{}: {marked} functions marked; every byte restored",
                 program.name
@@ -120,16 +110,16 @@ pub(crate) fn run(words: &[&str]) -> Result<()> {
         return Ok(());
     }
     if options.rule {
-        return rules(&folder, &tool, &options.programs);
+        return rules(&folder, &tool, &programs);
     }
     let mut differences = Vec::new();
     println!(
         "{:<18} {:<8} {:>9} {:>26} {:>26} {:>26} {:>14}",
         "program", "", "functions", "original", "marked, off", "marked, on", "traces"
     );
-    for program in &options.programs {
+    for program in &programs {
         // What can't be tried of one program says nothing of the others.
-        if let Err(error) = one(&folder, &tool, program, &options, &mut differences) {
+        if let Err(error) = one(&folder, &tool, program, options, &mut differences) {
             differences.push(format!("{}: {error}", program.name));
         }
     }
@@ -150,20 +140,25 @@ fn one(
     folder: &Path,
     tool: &Path,
     program: &'static Program,
-    options: &Options<'_>,
+    options: &Options,
     differences: &mut Vec<String>,
 ) -> Result<()> {
-    let marked = prepare(folder, program, tool, options.every)?;
+    let marked = prepare(folder, program, tool, options.all)?;
     let trial = |profile| Trial {
         folder: folder.join(program.name),
         build: folder.join("build"),
         program,
         profile,
     };
-    for profile in options.profiles {
+    let profiles: &[&str] = if options.release {
+        &["", "--release"]
+    } else {
+        &[""]
+    };
+    for profile in profiles {
         println!("{}", trial(profile).tests(marked, differences)?);
     }
-    if options.clippy {
+    if !options.no_clippy {
         println!("{}", trial("").clippy(differences)?);
     }
     Ok(())

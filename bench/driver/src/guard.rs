@@ -1,7 +1,7 @@
 //! `cargo xtask guard`: valgrind's callgrind counts the instructions of a recorded call, of a call while off, and of
 //! every format's reader and writer. These counts, and the bytes of a traced program, are compared with
-//! `bench/guard.toml`. It counts and never takes the time: a count is the same on a busy machine. Instructions are per
-//! call, entry and exit together.
+//! `bench/guard.toml`. A count is the same on a busy machine. The one time that is taken is the CPU time of cold builds,
+//! beside those of another library: see `lean`. Instructions are per call, entry and exit together.
 
 use std::error::Error;
 use std::fmt;
@@ -23,7 +23,7 @@ use crate::table::{Table, number};
 const BASELINE: &str = "bench/guard.toml";
 const HEAD: &str = "\
 # Instructions per call (entry and exit together), counted by valgrind's callgrind; and bytes of a stripped program.
-# `cargo xtask guard` compares with these, `cargo xtask guard --bless` writes them anew.
+# `cargo xtask guard` compares with these, `cargo xtask guard --bless` writes them anew. The bounds are ours: it keeps them.
 
 ";
 
@@ -59,7 +59,16 @@ struct Counts {
     /// Which program, and its bytes.
     #[serde(default)]
     bytes: toml::Table,
+    /// Of a program of one traced function: what may be the most of it, and how much it is.
+    #[serde(default)]
+    bounds: toml::Table,
 }
+
+const MORE_BYTES: &str = "traced program over a bare one, stripped bytes";
+const COLD_BUILDS: [&str; 2] = [
+    "cold build over tracing's, CPU time, dev",
+    "cold build over tracing's, CPU time, release",
+];
 
 impl Counts {
     /// Every row, in the file's order.
@@ -70,6 +79,13 @@ impl Counts {
 
     fn of(&self, name: &str) -> Option<f64> {
         self.rows().find(|(known, _)| *known == name)?.1
+    }
+
+    /// # Errors
+    /// If there is none.
+    fn bound(&self, name: &str) -> Result<f64> {
+        let bound = self.bounds.get(name).and_then(toml::Value::as_float);
+        Ok(bound.ok_or_else(|| format!("{BASELINE}: no bound for {name:?}"))?)
     }
 }
 
@@ -93,6 +109,24 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if !readers::provide("valgrind")? {
         return Err(NotJudged("valgrind is not installed".to_owned()).into());
     }
+    let path = root().join(BASELINE);
+    let before = fs::read_to_string(&path).map_err(|error| format!("{BASELINE}: {error}"))?;
+    let before: Counts = toml::from_str(&before).map_err(|error| format!("{BASELINE}: {error}"))?;
+    let now = count(&before)?;
+    if options.bless {
+        let Counts { bounds, .. } = before;
+        let kept = Counts { bounds, ..now };
+        fs::write(&path, HEAD.to_owned() + &toml::to_string(&kept)?)?;
+        println!("{BASELINE}: {} counts", kept.rows().count());
+        return Ok(());
+    }
+    let (table, bad) = compare(&before, &now);
+    print!("{}", table.text());
+    judge(&before, &now, bad)
+}
+
+/// Everything, and the bounds' rows with what was measured.
+fn count(before: &Counts) -> Result<Counts> {
     // Both compile and count on one core at a time, and no count depends on what else runs.
     let (calls, formats) = thread::scope(|scope| {
         let formats = scope.spawn(|| formats().map_err(|error| error.to_string()));
@@ -100,29 +134,28 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     });
     let mut rows = calls?;
     rows.extend(formats.map_err(|_| "the thread that counts formats has panicked")??);
-    let rounded = |count: f64| toml::Value::Float((count * 100.0).round() / 100.0);
-    let now = Counts {
+    let [dev, release] = COLD_BUILDS.map(|name| before.bound(name));
+    let program = lean::guarded([dev?, release?])?;
+    let [dev, release] = program.ratios;
+    let bounds = [
+        (MORE_BYTES, program.more_bytes as f64),
+        (COLD_BUILDS[0], dev),
+        (COLD_BUILDS[1], release),
+    ];
+    let bytes = ("traced program, stripped".to_owned(), program.bytes as f64);
+    Ok(Counts {
         built_with: built_with(),
-        instructions: rows
-            .into_iter()
-            .map(|(name, count)| (name, rounded(count)))
-            .collect(),
-        bytes: toml::Table::from_iter([(
-            "traced program, stripped".to_owned(),
-            toml::Value::Float(lean::recorders_bytes()? as f64),
-        )]),
-    };
-    let path = root().join(BASELINE);
-    if options.bless {
-        fs::write(&path, HEAD.to_owned() + &toml::to_string(&now)?)?;
-        println!("{BASELINE}: {} counts", now.rows().count());
-        return Ok(());
-    }
-    let before = fs::read_to_string(&path).map_err(|error| format!("{BASELINE}: {error}"))?;
-    let before = toml::from_str(&before).map_err(|error| format!("{BASELINE}: {error}"))?;
-    let (table, bad) = compare(&before, &now);
-    print!("{}", table.text());
-    judge(&before, &now, bad)
+        instructions: rounded(rows),
+        bytes: rounded([bytes]),
+        bounds: rounded(bounds.map(|(name, value)| (name.to_owned(), value))),
+    })
+}
+
+/// With the digits that the file has.
+fn rounded(rows: impl IntoIterator<Item = (String, f64)>) -> toml::Table {
+    let round = |value: f64| toml::Value::Float((value * 100.0).round() / 100.0);
+    let rows = rows.into_iter();
+    rows.map(|(name, value)| (name, round(value))).collect()
 }
 
 /// An error where `bad` counts are not as the baseline has them.
@@ -142,7 +175,7 @@ fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
     }
 }
 
-/// Every row of either, in the order of the run; and how many are worse, or in one alone.
+/// Every row of either, in the order of the run; and how many are worse, or in one alone, or above their bound.
 fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
     let mut table = Table::new("instructions of a call, or bytes | baseline | now | more | ");
     let mut bad = 0;
@@ -159,6 +192,27 @@ fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
             .filter(|more| more.is_finite())
             .map_or_else(String::new, |more| format!("{more:+.1} %"));
         table.add([name, number(old, 2), number(new, 2), more, word.to_owned()]);
+    }
+    for (name, bound) in &before.bounds {
+        let [bound, value] = [Some(bound), now.bounds.get(name)].map(|value| value?.as_float());
+        // What is no number is within no bound.
+        let is_within = bound
+            .zip(value)
+            .is_some_and(|(bound, value)| value <= bound);
+        bad += usize::from(!is_within);
+        let word = if is_within {
+            "within"
+        } else {
+            "ABOVE THE BOUND"
+        };
+        let name = format!("{name}: bound");
+        table.add([
+            name,
+            number(bound, 2),
+            number(value, 2),
+            String::new(),
+            word.to_owned(),
+        ]);
     }
     (table, bad)
 }
@@ -386,6 +440,7 @@ mod tests {
             built_with: built_with.to_owned(),
             instructions: rows.iter().map(row).collect(),
             bytes: toml::Table::new(),
+            bounds: toml::Table::new(),
         }
     }
 
@@ -444,6 +499,19 @@ mod tests {
                 .downcast_ref::<NotJudged>()
                 .is_some_and(|why| why.0.contains("rustc 2"))
         );
+    }
+
+    #[test]
+    fn a_bound_may_be_reached_and_no_more() {
+        let bounded = |value: f64| Counts {
+            bounds: rounded([("a".to_owned(), value)]),
+            ..counts("rustc 1", &[])
+        };
+        let bad = |value| compare(&bounded(1.25), &bounded(value)).1;
+        assert_eq!([1.0, 1.25, 1.26, f64::NAN].map(bad), [0, 0, 1, 1]);
+        assert_eq!(compare(&bounded(1.25), &counts("rustc 1", &[])).1, 1);
+        assert_eq!(bounded(1.25).bound("a").expect("a bound"), 1.25);
+        assert!(bounded(1.25).bound("b").is_err());
     }
 
     #[test]

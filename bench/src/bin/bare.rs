@@ -1,5 +1,6 @@
 //! A program without the recorder that has the library measure: `fdr-bench-bare PATH|- BODY VARIANT
 //! THREADS STEPS`.
+#![allow(unsafe_code)]
 
 #[path = "../loader.rs"]
 mod loader;

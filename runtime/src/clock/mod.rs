@@ -3,6 +3,7 @@
 //!
 //! [`read`] is on the hot path, and a signal handler may call it at any moment. It must never allocate or lock.
 //! It must not touch thread-local storage, except for the kernel's own word in it (rseq).
+#![allow(unsafe_code)]
 
 mod system;
 

@@ -20,6 +20,7 @@
 //! leaves the ring for `fdr recover`. If a constructor delays `main` for longer than [`WAIT_NS`], the standard
 //! library's message of stack overflows is lost. The recorder can't tell such a program from a program without
 //! a `main` in Rust.
+#![allow(unsafe_code)]
 
 mod file;
 mod handler;

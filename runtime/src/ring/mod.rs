@@ -4,6 +4,7 @@
 //! is first needed. Before that the part can't be read or written. A part with space never raises SIGBUS,
 //! unless somebody else cuts the file short (see `lost`). Everything but `append_functions` is
 //! async-signal-safe. The mapping must never be unmapped, because other threads may be recording.
+#![allow(unsafe_code)]
 
 pub(crate) mod arguments;
 pub(crate) mod chunk;

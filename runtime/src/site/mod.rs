@@ -1,5 +1,6 @@
 //! The static of every `#[traced]` function, and of every name that notes have. It is in a link section of its own, so
 //! the recorder finds all of them at load time without a call. This file must never run code of its own.
+#![allow(unsafe_code)]
 
 pub(crate) mod slot_access;
 pub(crate) mod task;

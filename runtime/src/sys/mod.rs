@@ -2,6 +2,7 @@
 //!
 //! Nothing in this room allocates, locks or panics, so the recorder and signal handlers may use all of it. A
 //! function that is not async-signal-safe says so. This room must never decide anything.
+#![allow(unsafe_code)]
 
 pub(crate) mod action;
 pub(crate) mod file;

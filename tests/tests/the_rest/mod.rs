@@ -16,6 +16,7 @@ mod faults_injected;
 mod features;
 mod hawktracer;
 mod hawktracer_live;
+mod licences;
 mod memory;
 mod mini_redis;
 mod odd_hosts;

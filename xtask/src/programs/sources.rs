@@ -5,6 +5,8 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cargo_metadata::MetadataCommand;
+
 use super::Program;
 use crate::Result;
 use crate::process::{cargo, command, output, run};
@@ -65,13 +67,19 @@ fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
     write(&folder.join("lib.rs"), "")?;
     write(&folder.join("Cargo.toml"), &manifest)?;
     run(cargo("fetch --quiet").current_dir(folder))?;
-    let mut metadata = cargo("metadata --quiet --offline --format-version 1");
-    let (text, _) = output(metadata.current_dir(folder))?;
+    let mut metadata = MetadataCommand::new();
+    metadata
+        .current_dir(folder)
+        .other_options(["--offline".to_owned()]);
+    let metadata = metadata
+        .exec()
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
     // A package without a library is fetched, but not in the list. All lie side by side.
-    let mut packages = program.packages.iter();
-    let sources = packages.find_map(|(name, version)| folder_of(&text, name, version));
-    let sources = sources.and_then(|folder| Some(folder.parent()?.to_path_buf()));
+    let mut listed = metadata.packages.iter();
+    let one = listed.find(|package| package.source.is_some());
+    let sources = one.and_then(|package| package.manifest_path.parent()?.parent());
     let sources = sources.ok_or("cargo metadata does not say where the packages are")?;
+    let sources = sources.as_std_path();
     let packages = program.packages.iter();
     packages
         .map(|(name, version)| {
@@ -82,14 +90,6 @@ fn fetch(folder: &Path, program: &Program) -> Result<Vec<PathBuf>> {
             }
         })
         .collect()
-}
-
-/// The folder of `…/NAME-VERSION/Cargo.toml` in cargo's JSON.
-fn folder_of(metadata: &str, name: &str, version: &str) -> Option<PathBuf> {
-    let manifest = format!("/{name}-{version}/Cargo.toml\"");
-    let end = metadata.find(&manifest)? + manifest.len() - "/Cargo.toml\"".len();
-    let start = metadata[..end].rfind('"')? + 1;
-    Some(PathBuf::from(&metadata[start..end]))
 }
 
 /// All packages as one workspace, which use each other's sources from here.
@@ -182,16 +182,6 @@ fn write(path: &Path, text: &str) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn packages_are_found_in_metadata() {
-        let metadata = r#"{"manifest_path":"/a/b-1.0/Cargo.toml"},{"manifest_path":"/a/xb-1.0.1/Cargo.toml","manifest_path":"/c d/b-1.0.1/Cargo.toml"}"#;
-        assert_eq!(
-            folder_of(metadata, "b", "1.0.1"),
-            Some(PathBuf::from("/c d/b-1.0.1"))
-        );
-        assert_eq!(folder_of(metadata, "b", "2.0"), None);
-    }
 
     #[test]
     fn marked_functions_are_counted() {

@@ -1,29 +1,65 @@
-//! The rules about crates: who may depend on whom, what users of the recorder pull in, and under which
-//! licences. The graph is cargo's own, as `cargo tree` prints it.
+//! The rule about crates: who may depend on whom, and what crates that are linked into our users' programs may take from
+//! others. The graph is cargo's own. `deny.toml` has the rules about licences and sources.
+
+use std::path::Path;
+
+use cargo_metadata::{Dependency, DependencyKind, MetadataCommand, Package};
 
 use super::Finding;
-use super::licence::is_permissive;
 use xtask::Result;
-use xtask::process::{cargo, output};
 
-/// Every crate of ours, its folder, and which of ours it may depend on, for tests too.
-const ARROWS: [(&str, &str, &[&str]); 11] = [
-    ("fdr", "runtime", &["fdr-macros", "fdr-formats"]),
-    ("fdr-macros", "macros", &[]),
-    ("fdr-formats", "formats", &[]),
-    ("fdr-cli", "cli", &["fdr-formats"]),
-    ("fdr-tracing", "tracing", &["fdr"]),
-    ("fdr-parking-lot", "parking-lot", &["fdr"]),
-    ("fdr-examples", "examples", &["fdr", "fdr-tracing"]),
-    (
-        "fdr-bench",
-        "bench",
-        &["fdr", "fdr-formats", "fdr-parking-lot"],
+/// A row of the table.
+struct Crate {
+    name: &'static str,
+    /// Which of ours it may depend on, for tests too.
+    ours: &'static [&'static str],
+    others: Others,
+}
+
+/// Which of other people's crates it may depend on outside its tests.
+enum Others {
+    Any,
+    Only(&'static [&'static str]),
+    /// These, and any behind a feature.
+    OnlyWithoutFeatures(&'static [&'static str]),
+}
+
+use Others::{Any, Only, OnlyWithoutFeatures};
+
+/// Every crate of ours.
+const CRATES: [Crate; 14] = [
+    linked(
+        "fdr",
+        &["fdr-macros", "fdr-formats"],
+        Only(&["core_affinity", "crossbeam-utils", "libc"]),
     ),
-    ("fdr-bench-driver", "bench/driver", &["xtask"]),
-    (
+    linked(
+        "fdr-macros",
+        &["fdr-marks"],
+        Only(&["proc-macro2", "quote", "syn"]),
+    ),
+    linked("fdr-marks", &[], Only(&["proc-macro2", "quote", "syn"])),
+    linked(
+        "fdr-formats",
+        &[],
+        OnlyWithoutFeatures(&["hashbrown", "itertools", "tempfile"]),
+    ),
+    linked(
+        "fdr-tracing",
+        &["fdr"],
+        Only(&["tracing-core", "tracing-subscriber"]),
+    ),
+    linked(
+        "fdr-parking-lot",
+        &["fdr"],
+        OnlyWithoutFeatures(&["parking_lot"]),
+    ),
+    own("fdr-cli", &["fdr-formats", "fdr-marks"]),
+    own("fdr-examples", &["fdr", "fdr-tracing"]),
+    own("fdr-bench", &["fdr", "fdr-formats", "fdr-parking-lot"]),
+    own("fdr-bench-driver", &["xtask"]),
+    own(
         "fdr-tests",
-        "tests",
         &[
             "fdr",
             "fdr-macros",
@@ -35,204 +71,159 @@ const ARROWS: [(&str, &str, &[&str]); 11] = [
             "xtask",
         ],
     ),
-    ("xtask", "xtask", &[]),
+    own("xtask", &[]),
+    own("fdr-fuzz", &["fdr-formats"]),
+    own("fdr-fleet", &["fdr-cli", "fdr-formats"]),
 ];
 
-/// Crates in workspaces of their own: which of ours they may depend on.
-const OUTSIDE: [(&str, &str, &[&str]); 2] = [
-    ("fdr-fuzz", "fuzz", &["fdr-formats"]),
-    ("fdr-fleet", "fleet", &["fdr-cli", "fdr-formats"]),
-];
+/// A crate that users' programs link or build.
+const fn linked(name: &'static str, ours: &'static [&'static str], others: Others) -> Crate {
+    Crate { name, ours, others }
+}
 
-/// All that the recorder may depend on outside its tests.
-const RUNTIME: [&str; 5] = [
-    "libc",
-    "crossbeam-utils",
-    "core_affinity",
-    "fdr-macros",
-    "fdr-formats",
-];
+/// A program of ours: libraries are welcome.
+const fn own(name: &'static str, ours: &'static [&'static str]) -> Crate {
+    linked(name, ours, Any)
+}
 
-const TREE: &str = "tree --quiet --all-features";
+/// The workspaces that have these crates.
+const WORKSPACES: [&str; 3] = ["Cargo.toml", "fuzz/Cargo.toml", "fleet/Cargo.toml"];
 
-/// Checks the workspace that this program belongs to.
+/// Checks the workspaces below the folder.
 ///
 /// # Errors
 ///
 /// If cargo cannot tell the graph.
-pub(super) fn check() -> Result<Vec<Finding>> {
-    let tree = |options: &str| -> Result<String> { Ok(output(&mut cargo(options))?.0) };
-    let everything = "--workspace --depth 1 --prefix depth --edges normal,build,dev --format {p}";
-    let mut findings = arrows(&tree(&format!("{TREE} {everything}"))?);
-    for (_, folder, _) in OUTSIDE {
-        let manifest = format!("--locked --manifest-path {folder}/Cargo.toml");
-        findings.extend(arrows(&tree(&format!("{TREE} {manifest} {everything}"))?));
+pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
+    let mut findings = Vec::new();
+    for manifest in WORKSPACES {
+        for package in packages(&root.join(manifest))? {
+            findings.extend(of_package(root, &package));
+        }
     }
-    let direct = "--depth 1 --prefix depth --edges normal,build --format {p}";
-    findings.extend(recorder(&tree(&format!("{TREE} --package fdr {direct}"))?));
-    let core = format!("tree --quiet --no-default-features --package fdr-formats {direct}");
-    findings.extend(formats_core(&tree(&core)?));
-    let linked = "--package fdr --package fdr-macros --package fdr-formats --package fdr-tracing \
-                  --package fdr-parking-lot --edges normal,build";
-    findings.extend(licences(&tree(&format!(
-        "{TREE} {linked} --prefix none --format {{p}}|{{l}}"
-    ))?));
     Ok(findings)
 }
 
-fn row(package: &str) -> Option<&'static (&'static str, &'static str, &'static [&'static str])> {
-    let mut rows = ARROWS.iter().chain(&OUTSIDE);
-    rows.find(|(name, ..)| *name == package)
+/// The packages of a workspace, as their manifests declare them.
+fn packages(manifest: &Path) -> Result<Vec<Package>> {
+    let mut metadata = MetadataCommand::new();
+    let metadata = metadata.manifest_path(manifest).no_deps().exec();
+    let metadata = metadata.map_err(|error| format!("{}: {error}", manifest.display()))?;
+    Ok(metadata.packages)
 }
 
-fn manifest_of(package: &str) -> String {
-    let folder = row(package).map_or(package, |row| row.1);
-    format!("{folder}/Cargo.toml")
+fn row(name: &str) -> Option<&'static Crate> {
+    CRATES.iter().find(|row| row.name == name)
 }
 
-/// (package, dependency) of a listing with `--depth 1 --prefix depth`; a package alone has "".
-fn edges(tree: &str) -> Vec<(&str, &str)> {
-    let mut package = "";
-    let mut edges = Vec::new();
-    for line in tree.lines() {
-        let name = line.trim_start_matches(|digit: char| digit.is_ascii_digit());
-        let name = name.split_whitespace().next().unwrap_or("");
-        match line.as_bytes().first() {
-            Some(b'0') => {
-                package = name;
-                edges.push((package, ""));
-            }
-            Some(b'1') => edges.push((package, name)),
-            _ => {}
-        }
-    }
-    edges
-}
-
-fn arrows(tree: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for (package, dependency) in edges(tree) {
-        let manifest = manifest_of(package);
-        let Some((.., allowed)) = row(package) else {
-            let what = format!(
-                "{package} is not in the table of arrows: add it to xtask/src/tidy/crates.rs"
-            );
-            findings.push(Finding::new(&manifest, 0, what));
-            continue;
+fn of_package(root: &Path, package: &Package) -> Vec<Finding> {
+    let manifest = package.manifest_path.as_std_path();
+    let manifest = manifest.strip_prefix(root).unwrap_or(manifest);
+    let name = package.name.as_str();
+    let finding = |what| Finding::new(&manifest.to_string_lossy(), 0, what);
+    let Some(row) = row(name) else {
+        let what = format!(
+            "{name} is not in the table of crates: add it to {}",
+            file!()
+        );
+        return vec![finding(what)];
+    };
+    let refused = package
+        .dependencies
+        .iter()
+        .filter(|dependency| !row.allows(dependency));
+    let what = |dependency: &Dependency| {
+        let kind = if dependency.optional {
+            " as a feature"
+        } else {
+            ""
         };
-        let ours = row(dependency).is_some();
-        // A crate's own library is no arrow.
-        if ours && dependency != package && !allowed.contains(&dependency) {
-            let what = format!(
-                "{package} must not depend on {dependency}: see ARCHITECTURE.md for the arrows"
-            );
-            findings.push(Finding::new(&manifest, 0, what));
-        }
-    }
-    findings
-}
-
-fn recorder(tree: &str) -> Vec<Finding> {
-    let extra = edges(tree).into_iter().map(|edge| edge.1);
-    let extra = extra.filter(|name| !name.is_empty() && !RUNTIME.contains(name));
-    let what = |name| {
         format!(
-            "the recorder must not depend on {name}: only on {}",
-            RUNTIME.join(", ")
+            "{name} must not depend on {}{kind}: ARCHITECTURE.md has the table",
+            dependency.name
         )
     };
-    extra
-        .map(|name| Finding::new("runtime/Cargo.toml", 0, what(name)))
+    refused
+        .map(|dependency| finding(what(dependency)))
         .collect()
 }
 
-fn formats_core(tree: &str) -> Vec<Finding> {
-    let extra = edges(tree)
-        .into_iter()
-        .map(|edge| edge.1)
-        .filter(|name| !name.is_empty());
-    let what = |name| {
-        format!("the core of the formats must not depend on {name}: put it behind a feature")
-    };
-    extra
-        .map(|name| Finding::new("formats/Cargo.toml", 0, what(name)))
-        .collect()
-}
-
-fn licences(tree: &str) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for line in tree.lines() {
-        let Some((package, licence)) = line.split_once('|') else {
-            continue;
-        };
-        // Where a package is listed again, cargo adds a mark.
-        let licence = licence.trim_end_matches("(*)").trim();
-        if !is_permissive(licence) {
-            let package: Vec<_> = package.split_whitespace().take(2).collect();
-            let what = format!(
-                "{} is under {licence:?}, not a permissive licence: replace it",
-                package.join(" ")
-            );
-            findings.push(Finding::new("Cargo.lock", 0, what));
+impl Crate {
+    fn allows(&self, dependency: &Dependency) -> bool {
+        let name = dependency.name.as_str();
+        if row(name).is_some() {
+            // A crate's own library is no arrow.
+            return name == self.name || self.ours.contains(&name);
         }
+        dependency.kind == DependencyKind::Development
+            || match self.others {
+                Any => true,
+                Only(names) => names.contains(&name),
+                OnlyWithoutFeatures(names) => dependency.optional || names.contains(&name),
+            }
     }
-    findings.dedup();
-    findings
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
-    fn whats(findings: Vec<Finding>) -> Vec<String> {
-        findings.iter().map(Finding::to_string).collect()
+    /// What is found in a package of that name with these dependencies.
+    fn found(name: &str, dependencies: &str) -> Vec<String> {
+        let folder = format!("crates-test-{}/{name}", std::process::id());
+        let folder = xtask::process::work_folder(&folder).expect("a folder");
+        let manifest = folder.join("Cargo.toml");
+        let text = format!(
+            "[workspace]\n[package]\nname = {name:?}\nedition = \"2024\"\n[lib]\npath = \"lib.rs\"\n{dependencies}"
+        );
+        fs::write(folder.join("lib.rs"), "").expect("a file");
+        fs::write(&manifest, text).expect("a manifest");
+        let found = packages(&manifest).expect("cargo's answer");
+        fs::remove_dir_all(&folder).expect("the folder can be removed");
+        let found = found
+            .iter()
+            .flat_map(|package| of_package(&folder, package));
+        found.map(|finding| finding.to_string()).collect()
     }
 
     #[test]
     fn wrong_arrows_are_caught() {
-        let tree = "0fdr-cli v0.1.0 (cli)\n1clap v4.0.0\n1fdr v0.1.0 (runtime)\n1fdr-formats v0.1.0\n\n\
-                    0fdr-macros v0.1.0 (proc-macro)\n1syn v2.0.0 (*)\n\n0fdr-new v0.1.0\n\n\
-                    0fdr-fuzz v0.1.0 (fuzz)\n1fdr v0.1.0 (runtime)\n";
-        let found = whats(arrows(tree));
-        assert_eq!(found.len(), 3, "{found:?}");
-        assert!(
-            found[2].starts_with("fuzz/Cargo.toml: fdr-fuzz must not depend on fdr:"),
-            "{found:?}"
-        );
-        assert!(
-            found[0].starts_with("cli/Cargo.toml: fdr-cli must not depend on fdr:"),
-            "{found:?}"
-        );
-        assert!(
-            found[1].contains("fdr-new is not in the table"),
-            "{found:?}"
-        );
-        let good = "0fdr v0.1.0\n1fdr-formats v0.1.0\n1fdr-macros v0.1.0\n1libc v0.2.1\n";
-        assert_eq!(arrows(good), []);
+        let cli = "[dependencies]\nclap = \"4\"\nfdr = \"0.1\"\nfdr-formats = \"0.1\"\n";
+        let wanted = "Cargo.toml: fdr-cli must not depend on fdr: ARCHITECTURE.md has the table";
+        assert_eq!(found("fdr-cli", cli), [wanted]);
+        let of_tests = "[dev-dependencies]\nfdr = \"0.1\"\nlibc = \"0.2\"\n";
+        let wanted = "Cargo.toml: fdr-fuzz must not depend on fdr: ARCHITECTURE.md has the table";
+        assert_eq!(found("fdr-fuzz", of_tests), [wanted]);
+        let renamed = "[target.'cfg(windows)'.dependencies]\nother = { package = \"fdr\", version = \"0.1\" }\n";
+        assert_eq!(found("xtask", renamed).len(), 1);
+        assert!(found("fdr-new", "")[0].contains("fdr-new is not in the table"));
     }
 
     #[test]
     fn the_recorder_stays_small() {
-        let tree = "0fdr v0.1.0 (runtime)\n1libc v0.2.1\n1serde v1.0.0\n";
-        let found = whats(recorder(tree));
-        assert_eq!(found.len(), 1);
-        assert!(found[0].starts_with("runtime/Cargo.toml: the recorder must not depend on serde"));
-        assert_eq!(formats_core("0fdr-formats v0.1.0\n"), []);
-        assert_eq!(
-            formats_core("0fdr-formats v0.1.0\n1zstd v0.13.0\n").len(),
-            1
-        );
+        let good = "[dependencies]\nlibc = { version = \"0.2\", optional = true }\nfdr-formats = \"0.1\"\n\
+                    crossbeam-utils = \"0.8\"\n[dev-dependencies]\nserde = \"1\"\n";
+        assert_eq!(found("fdr", good), [""; 0]);
+        for bad in [
+            "[dependencies]\nserde = \"1\"\n",
+            "[build-dependencies]\ncc = \"1\"\n",
+        ] {
+            assert_eq!(found("fdr", bad).len(), 1, "{bad}");
+        }
+        let macros = "[dependencies]\nsyn = \"3\"\nquote = \"1\"\nserde = \"1\"\n";
+        assert_eq!(found("fdr-macros", macros).len(), 1);
     }
 
     #[test]
-    fn copyleft_is_caught_once() {
-        let tree = "fdr v0.1.0 (runtime)|MIT OR Apache-2.0\ncopyleft v1.0.0|GPL-3.0-only\n\
-                    copyleft v1.0.0|GPL-3.0-only (*)\nlibc v0.2.1|MIT OR Apache-2.0 (*)\n";
-        let found = whats(licences(tree));
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(
-            found[0].contains("copyleft v1.0.0 is under \"GPL-3.0-only\""),
-            "{found:?}"
+    fn the_core_of_the_formats_has_features_for_the_rest() {
+        let behind_a_feature =
+            "[dependencies]\nserde_json = { version = \"1\", optional = true }\n";
+        assert_eq!(found("fdr-formats", behind_a_feature), [""; 0]);
+        assert_eq!(
+            found("fdr-formats", "[dependencies]\nserde_json = \"1\"\n").len(),
+            1
         );
     }
 }

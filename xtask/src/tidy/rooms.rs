@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{Delimiter, LexError, TokenStream, TokenTree};
+
 use super::Finding;
-use super::lexer::code_only;
 use xtask::Result;
 
 /// The recorder's rooms from the lowest to the highest, and the rooms that each one uses. A room uses lower
@@ -91,14 +92,14 @@ type Source = (String, String);
 ///
 /// # Errors
 ///
-/// If a file cannot be read.
+/// If a file cannot be read, or is no Rust.
 pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     let runtime = sources(&root.join("runtime/src"))?;
     let formats = sources(&root.join("formats/src"))?;
     let page = read(&root.join(PAGE))?;
-    let mut findings = table(&RUNTIME, "runtime/src", &runtime);
+    let mut findings = table(&RUNTIME, "runtime/src", &runtime)?;
     findings.extend(told(&RUNTIME, &page));
-    let arrows = arrows("formats/src", &formats);
+    let arrows = arrows("formats/src", &formats)?;
     findings.extend(circles(&arrows));
     findings.extend(formats_apart(&arrows));
     Ok(findings)
@@ -124,9 +125,9 @@ fn sources(folder: &Path) -> Result<Vec<Source>> {
 }
 
 /// Holds a crate to its table, and the table to the crate.
-fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Vec<Finding> {
+fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
-    let arrows = arrows(folder, sources);
+    let arrows = arrows(folder, sources)?;
     let rooms: BTreeSet<&str> = sources.iter().map(|(path, _)| room(path)).collect();
     let row = |name: &str| rows.iter().position(|(room, _)| *room == name);
     for room in rooms.iter().filter(|&&room| !is_root(room)) {
@@ -168,7 +169,7 @@ fn table(rows: &[Row], folder: &str, sources: &[Source]) -> Vec<Finding> {
             }
         }
     }
-    findings
+    Ok(findings)
 }
 
 /// Holds the page to the table: a row for each room begins with its name and the rooms that it uses.
@@ -274,14 +275,22 @@ fn depth(path: &str) -> usize {
 }
 
 /// Every use of another room, but for those of the crate's root.
-fn arrows(folder: &str, sources: &[Source]) -> Vec<Arrow> {
+///
+/// # Errors
+///
+/// If a file is no Rust.
+fn arrows(folder: &str, sources: &[Source]) -> Result<Vec<Arrow>> {
     let mut arrows = Vec::new();
     for (path, text) in sources {
         let from = room(path);
         if is_root(from) || is_test(path) {
             continue;
         }
-        for (to, line) in names(&code_only(text), depth(path)) {
+        let bad = |error| format!("{folder}/{path}: {error}");
+        let code = text.parse().map_err(|error: LexError| bad(error))?;
+        let mut found = Vec::new();
+        names(code, depth(path), &mut found);
+        for (to, line) in found {
             if to != from && !to.starts_with(MACRO) && to != SPAN {
                 arrows.push(Arrow {
                     from: from.to_owned(),
@@ -292,131 +301,96 @@ fn arrows(folder: &str, sources: &[Source]) -> Vec<Arrow> {
             }
         }
     }
-    arrows
-}
-
-/// A word or a sign, and its line.
-type Token<'a> = (&'a str, usize);
-
-fn tokens(code: &str) -> Vec<Token<'_>> {
-    let mut tokens = Vec::new();
-    for (number, line) in code.lines().enumerate() {
-        let mut rest = line.trim_start();
-        while let Some(first) = rest.chars().next() {
-            let is_word = |letter: char| letter == '_' || letter.is_alphanumeric();
-            let end = match is_word(first) {
-                true => rest.find(|letter| !is_word(letter)).unwrap_or(rest.len()),
-                false if rest.starts_with("::") => 2,
-                false => first.len_utf8(),
-            };
-            tokens.push((&rest[..end], number + 1));
-            rest = rest[end..].trim_start();
-        }
-    }
-    tokens
+    Ok(arrows)
 }
 
 /// The names that follow a crate's root in the paths of a file, and their lines. `depth`: how many modules the
-/// file is in.
-fn names(code: &str, depth: usize) -> Vec<(String, usize)> {
-    let tokens = tokens(code);
-    let word = |at: usize| tokens.get(at).map_or("", |token| token.0);
-    let mut found = Vec::new();
-    // The braces that are open, and whether each one is a module's.
-    let mut braces = Vec::new();
-    let mut at = 0;
-    while at < tokens.len() {
-        match word(at) {
-            "#" if is_test_attribute(&tokens, at) => {
-                at = end_of_item(&tokens, at);
-                continue;
-            }
-            "{" => braces.push(at >= 2 && word(at - 2) == "mod"),
-            "}" => {
-                braces.pop();
-            }
-            "crate" if word(at + 1) == "::" => found.extend(first_names(&tokens, at + 2)),
-            "super" if word(at + 1) == "::" => {
+/// code is in. These are tokens and not a tree of `syn`, because `syn` leaves the arguments of macros as tokens, and paths
+/// stand in them, too.
+fn names(code: TokenStream, depth: usize, found: &mut Vec<(String, usize)>) {
+    let tokens: Vec<TokenTree> = code.into_iter().collect();
+    let mut rest = tokens.as_slice();
+    while let [first, behind @ ..] = rest {
+        if begins_test(rest) {
+            rest = behind_item(rest);
+            continue;
+        }
+        rest = behind;
+        match first {
+            TokenTree::Ident(word) if word == "crate" => found.extend(first_names(rest)),
+            TokenTree::Ident(word) if word == "super" => {
                 let mut ups = 1;
-                while word(at + 2) == "super" && word(at + 3) == "::" {
+                while let [_, _, TokenTree::Ident(word), behind @ ..] = rest
+                    && word == "super"
+                {
                     ups += 1;
-                    at += 2;
+                    rest = behind;
                 }
-                let inner = braces.iter().filter(|&&is_module| is_module).count();
-                if ups == depth + inner {
-                    found.extend(first_names(&tokens, at + 2));
+                if ups == depth {
+                    found.extend(first_names(rest));
                 }
             }
+            TokenTree::Ident(word) if word == "mod" => {
+                if let [_, TokenTree::Group(body), behind @ ..] = rest {
+                    names(body.stream(), depth + 1, found);
+                    rest = behind;
+                }
+            }
+            TokenTree::Group(group) => names(group.stream(), depth, found),
             _ => {}
         }
-        at += 1;
     }
-    found
 }
 
-/// The first name of a path, or of each path of a group.
-fn first_names(tokens: &[Token<'_>], at: usize) -> Vec<(String, usize)> {
-    let mut names = Vec::new();
-    let Some(&(first, line)) = tokens.get(at) else {
-        return names;
+/// The first name of the path behind a crate's root, or of each path of a group.
+fn first_names(behind_root: &[TokenTree]) -> Vec<(String, usize)> {
+    let [colon, second, first, ..] = behind_root else {
+        return Vec::new();
     };
-    if first != "{" {
-        return vec![(first.to_owned(), line)];
+    if !is_sign(colon, ':') || !is_sign(second, ':') {
+        return Vec::new();
     }
-    let (mut depth, mut begins) = (0, false);
-    for &(word, line) in &tokens[at..] {
-        match word {
-            "{" => {
-                depth += 1;
-                begins = depth == 1;
-            }
-            "}" => {
-                depth -= 1;
-                if depth == 0 {
-                    break;
-                }
-            }
-            "," => begins = depth == 1,
-            _ if begins => {
-                names.push((word.to_owned(), line));
-                begins = false;
-            }
-            _ => {}
+    let named = |tree: &TokenTree| (tree.to_string(), tree.span().start().line);
+    match first {
+        TokenTree::Group(group) => {
+            let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
+            let paths = tokens.split(|tree| is_sign(tree, ','));
+            paths.filter_map(|path| path.first()).map(named).collect()
         }
-    }
-    names
-}
-
-/// Whether an attribute makes its item a part of tests alone.
-fn is_test_attribute(tokens: &[Token<'_>], at: usize) -> bool {
-    let words = tokens[at..].iter().map(|token| token.0);
-    let words: Vec<&str> = words.take_while(|&word| word != "]").collect();
-    match words.as_slice() {
-        ["#", "[", "test", ..] => true,
-        ["#", "[", "cfg", "(", rest @ ..] => {
-            rest.first() != Some(&"not") && rest.contains(&"test") && !rest.contains(&"any")
-        }
-        _ => false,
+        name => vec![named(name)],
     }
 }
 
-/// The place behind the item that begins with the attribute at `at`.
-fn end_of_item(tokens: &[Token<'_>], at: usize) -> usize {
-    let mut depth = 0_usize;
-    for (nth, (word, _)) in tokens.iter().enumerate().skip(at) {
-        match *word {
-            "{" | "[" | "(" => depth += 1,
-            "}" | "]" | ")" => {
-                depth = depth.saturating_sub(1);
-                if depth == 0 && *word == "}" {
-                    return nth + 1;
-                }
+fn is_sign(tree: &TokenTree, sign: char) -> bool {
+    matches!(tree, TokenTree::Punct(punct) if punct.as_char() == sign)
+}
+
+/// Whether an item of tests alone begins here, with the attribute that makes it one.
+fn begins_test(tokens: &[TokenTree]) -> bool {
+    let [sign, TokenTree::Group(attribute), ..] = tokens else {
+        return false;
+    };
+    let text = attribute.stream().to_string();
+    let words = text.split(|letter: char| letter != '_' && !letter.is_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    is_sign(sign, '#')
+        && match words.as_slice() {
+            ["test", ..] => true,
+            ["cfg", rest @ ..] => {
+                rest.first() != Some(&"not") && rest.contains(&"test") && !rest.contains(&"any")
             }
-            ";" if depth == 0 => return nth + 1,
-            _ => {}
+            _ => false,
         }
-    }
-    tokens.len()
+}
+
+/// What follows the item that begins here.
+fn behind_item(tokens: &[TokenTree]) -> &[TokenTree] {
+    let ends_item = |tree: &TokenTree| match tree {
+        TokenTree::Group(group) => group.delimiter() == Delimiter::Brace,
+        other => is_sign(other, ';'),
+    };
+    let end = tokens.iter().position(ends_item);
+    end.map_or(&[], |end| &tokens[end + 1..])
 }
 
 #[cfg(test)]

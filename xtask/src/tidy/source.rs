@@ -1,61 +1,31 @@
 //! The rules about one file. They read text only; what needs the crates' graph is in `crates`.
 
 use super::Finding;
-use super::lexer::code_only;
 
-/// Crates that forbid unsafe code altogether, by their roots.
-const FORBID_UNSAFE: [&str; 9] = [
-    "formats/src/lib.rs",
-    "cli/src/cargo_fdr/main.rs",
-    "cli/src/fdr/main.rs",
-    "cli/src/lib.rs",
-    "macros/src/lib.rs",
-    "tracing/src/lib.rs",
-    "xtask/src/main.rs",
-    "xtask/src/lib.rs",
-    "bench/driver/src/main.rs",
-];
-
-/// The rooms of the recorder where unsafe code may live: `runtime/src/ROOM.rs` and `ROOM/`.
-const UNSAFE_ROOMS: [&str; 9] = [
-    "sys",
-    "clock",
-    "recorder",
-    "ring",
-    "crash",
-    "site",
-    "primitive",
-    "private",
-    "load",
-];
-
-/// Other places: the bench's floor, other people's recorders, loading a plug-in, raw locks, tests that trace unsafe functions, and
-/// an allocator that counts, for tests and fuzzing.
-const UNSAFE_PLACES: [&str; 12] = [
-    "bench/peers/",
-    "bench/src/",
+/// The files that may allow unsafe code in themselves and in the modules below them: rooms of the recorder, the bench's
+/// floor and its library, loading a plug-in, raw locks, and an allocator that counts. Everywhere else the lint
+/// `unsafe_code` refuses it.
+const UNSAFE_PLACES: [&str; 16] = [
+    "bench/src/bin/bare.rs",
+    "bench/src/library.rs",
+    "bench/src/main.rs",
     "examples/plugin.rs",
     "examples/plugin_host.rs",
     "fuzz/src/alloc.rs",
-    "parking-lot/src/",
-    "tests/foreign/",
-    "tests/programs/",
-    "tests/src/bin/",
-    "tests/src/programs/",
-    "tests/tests/",
-    "tests/ui/",
+    "parking-lot/src/lib.rs",
+    "runtime/src/clock/mod.rs",
+    "runtime/src/crash/mod.rs",
+    "runtime/src/load.rs",
+    "runtime/src/primitive.rs",
+    "runtime/src/private.rs",
+    "runtime/src/recorder/mod.rs",
+    "runtime/src/ring/mod.rs",
+    "runtime/src/site/mod.rs",
+    "runtime/src/sys/mod.rs",
 ];
 
-/// What must not be left in code, and what to do instead.
-const LEFTOVERS: [(&str, &str); 4] = [
-    ("todo!", "write it, or leave it out"),
-    ("unimplemented!", "write it, or leave it out"),
-    ("dbg!", "take it out"),
-    (
-        "#[ignore",
-        "mend the test or take it out; one that needs an absent program is skipped aloud",
-    ),
-];
+/// Folders whose packages need no such lint: other people's recorders, and programs that tests record.
+const UNSAFE_FOLDERS: [&str; 2] = ["bench/peers/", "tests/"];
 
 /// Whether the rules look at the file at all.
 pub(super) fn is_text(path: &str) -> bool {
@@ -69,11 +39,10 @@ pub(super) fn is_text(path: &str) -> bool {
 pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut findings = Vec::new();
     whitespace_and_paths(path, text, &mut findings);
+    unsafety(path, text, &mut findings);
     if path.ends_with(".rs") {
-        let code = code_only(text);
-        shape(path, text, &mut findings);
-        leftovers(path, &code, &mut findings);
-        unsafety(path, text, &code, &mut findings);
+        head(path, text, &mut findings);
+        ignored_tests(path, text, &mut findings);
         skips(path, text, &mut findings);
     }
     findings
@@ -111,84 +80,45 @@ fn holds_absolute(line: &str, folder: &str) -> bool {
     })
 }
 
-fn shape(path: &str, text: &str, findings: &mut Vec<Finding>) {
+fn head(path: &str, text: &str, findings: &mut Vec<Finding>) {
     if !path.contains("/ui/") && !text.starts_with("//! ") {
         let what = "start with a `//!` paragraph: what the file holds, and what it must never do";
         findings.push(Finding::new(path, 1, what));
     }
-    if FORBID_UNSAFE.contains(&path) && !text.contains("#![forbid(unsafe_code)]") {
-        findings.push(Finding::new(
-            path,
-            0,
-            "add #![forbid(unsafe_code)] to the crate",
-        ));
-    }
 }
 
-fn leftovers(path: &str, code: &str, findings: &mut Vec<Finding>) {
-    for (number, line) in code.lines().enumerate() {
-        for (leftover, advice) in LEFTOVERS {
-            if line.contains(leftover) {
-                let what = format!("{leftover} in code: {advice}");
-                findings.push(Finding::new(path, number + 1, what));
-            }
-        }
-    }
-}
-
-fn may_be_unsafe(path: &str) -> bool {
-    let room = path
-        .strip_prefix("runtime/src/")
-        .and_then(|rest| rest.split(['/', '.']).next());
-    room.is_some_and(|room| UNSAFE_ROOMS.contains(&room))
-        || UNSAFE_PLACES.iter().any(|place| path.starts_with(place))
-}
-
-fn unsafety(path: &str, text: &str, code: &str, findings: &mut Vec<Finding>) {
-    let lines: Vec<&str> = text.lines().collect();
-    for (number, line) in code.lines().enumerate() {
-        // A macro that parses the keyword names it like this.
-        let line = line.replace("Token![unsafe]", "");
-        let Some(after) = after_word(&line, "unsafe") else {
-            continue;
-        };
-        if !may_be_unsafe(path) {
-            let what = "unsafe code outside its rooms: move it to runtime/src/{sys,clock,recorder,ring,crash,site,primitive,private,load}";
-            findings.push(Finding::new(path, number + 1, what));
-        }
-        let block = after.starts_with('{') || after.starts_with("impl");
-        if block && !path.contains("/ui/") && !argued(&lines, number) {
-            let what = "unsafe without a SAFETY comment above it: argue why it holds";
+fn ignored_tests(path: &str, text: &str, findings: &mut Vec<Finding>) {
+    for (number, line) in text.lines().enumerate() {
+        if line.trim_start().starts_with("#[ignore") {
+            let what = "an ignored test: mend it or take it out; one that needs an absent program is skipped aloud";
             findings.push(Finding::new(path, number + 1, what));
         }
     }
 }
 
-/// What follows the word, where it stands as a whole word.
-fn after_word<'a>(line: &'a str, word: &str) -> Option<&'a str> {
-    let is_name = |letter: char| letter == '_' || letter.is_alphanumeric();
-    line.match_indices(word).find_map(|(at, _)| {
-        let after = &line[at + word.len()..];
-        (!line[..at].ends_with(is_name) && !after.starts_with(is_name)).then(|| after.trim_start())
-    })
-}
-
-/// Whether a SAFETY comment belongs to the statement that reaches the line.
-fn argued(lines: &[&str], number: usize) -> bool {
-    if lines[number].contains("// SAFETY:") {
-        return true;
+/// The lint `unsafe_code` keeps unsafe code in its places. Each package must have the lint, and only these places may
+/// turn it off.
+fn unsafety(path: &str, text: &str, findings: &mut Vec<Finding>) {
+    if UNSAFE_FOLDERS.iter().any(|folder| path.starts_with(folder)) {
+        return;
     }
-    for line in lines[..number].iter().rev() {
-        let line = line.trim();
-        if line.contains("// SAFETY:") {
-            return true;
-        }
-        let comment = line.starts_with("//");
-        if line.is_empty() || (!comment && line.ends_with([';', '}'])) {
-            return false;
+    let is_package = path.ends_with("Cargo.toml") && text.contains("[package]");
+    let has_lint = ["[lints]\nworkspace = true", "unsafe_code = \"deny\""];
+    if is_package && !has_lint.iter().any(|lint| text.contains(lint)) {
+        let what = "unsafe code is not refused here: add `[lints]` with `workspace = true`";
+        findings.push(Finding::new(path, 0, what));
+    }
+    for (number, line) in text.lines().enumerate() {
+        let allowed = ["allow", "expect", "warn"].iter().any(|level| {
+            let attribute = [level, "(unsafe_code"].concat();
+            let manifest = ["unsafe_code = \"", level].concat();
+            line.contains(&attribute) || line.contains(&manifest)
+        });
+        if allowed && !UNSAFE_PLACES.contains(&path) {
+            let what = "unsafe code outside its places: move it to a room that may have it; ARCHITECTURE.md has the list";
+            findings.push(Finding::new(path, number + 1, what));
         }
     }
-    false
 }
 
 fn skips(path: &str, text: &str, findings: &mut Vec<Finding>) {
@@ -204,6 +134,8 @@ fn skips(path: &str, text: &str, findings: &mut Vec<Finding>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const NONE: [usize; 0] = [];
 
     /// The lines where a file breaks a rule whose message holds `what`.
     fn lines(path: &str, text: &str, what: &str) -> Vec<usize> {
@@ -224,46 +156,65 @@ mod tests {
     #[test]
     fn heads() {
         assert_eq!(lines("cli/src/ui.rs", "use std::io;\n", "`//!`"), [1]);
-        assert_eq!(lines("tests/ui/pass/a.rs", "fn main() {}\n", "`//!`"), []);
-        assert_eq!(lines("cli/src/lib.rs", "//! Tool.\n", "forbid"), [0]);
+        assert_eq!(lines("tests/ui/pass/a.rs", "fn main() {}\n", "`//!`"), NONE);
     }
 
     #[test]
-    fn leftovers_in_code_only() {
-        let text = "//! x\nfn f() { todo!() }\nfn g() { dbg!(1); }\n#[ignore = \"slow\"]\n// todo!\n\
-                    fn h() -> &'static str { \"unimplemented!\" }\n";
-        assert_eq!(lines("cli/src/a.rs", text, "in code"), [2, 3, 4]);
+    fn ignored_tests_are_found() {
+        let text = "//! x\n// #[ignore]\n#[test]\n    #[ignore = \"slow\"]\nfn f() {}\n";
+        assert_eq!(lines("cli/src/a.rs", text, "an ignored test"), [4]);
     }
 
     #[test]
-    fn unsafe_stays_in_its_rooms() {
-        let text = "//! x\n// SAFETY: the pointer is ours.\nunsafe { f() }\n";
-        for good in [
-            "runtime/src/ring/file.rs",
-            "runtime/src/private.rs",
-            "bench/src/floor.rs",
-        ] {
-            assert_eq!(check(good, text), [], "{good}");
+    fn unsafe_is_allowed_in_its_places() {
+        let level = ["al", "low"].concat();
+        let text = format!("//! x\n#![{level}(unsafe_code)]\n");
+        for good in UNSAFE_PLACES.into_iter().chain(["tests/src/lib.rs"]) {
+            assert_eq!(check(good, &text), [], "{good}");
         }
         for bad in [
             "runtime/src/shell/mod.rs",
-            "runtime/src/ringing.rs",
+            "runtime/src/ring/file.rs",
             "cli/src/a.rs",
-            "macros/src/a.rs",
         ] {
-            assert_eq!(lines(bad, text, "outside its rooms"), [3], "{bad}");
+            assert_eq!(lines(bad, &text, "outside its places"), [2], "{bad}");
         }
-        let names = "//! unsafe\n#![forbid(unsafe_code)]\nlet not_unsafe = Token![unsafe];\n";
-        assert_eq!(check("macros/src/parse.rs", names), []);
+        let manifest = format!("[package]\n[lints.rust]\nunsafe_code = \"{level}\"\n");
+        assert_eq!(
+            lines("cli/Cargo.toml", &manifest, "outside its places"),
+            [3]
+        );
     }
 
     #[test]
-    fn unsafe_is_argued() {
-        let path = "runtime/src/sys/map.rs";
-        let bad = "//! x\n// SAFETY: for another.\nunsafe { f() };\nlet x = unsafe { g() };\nunsafe impl Send for X {}\n";
-        assert_eq!(lines(path, bad, "without a SAFETY"), [4, 5]);
-        let good = "//! x\n// SAFETY: long,\n// longer.\nlet x = call(\n    unsafe { g() },\n);\nunsafe fn h() {}\n";
-        assert_eq!(check(path, good), []);
+    fn packages_have_the_lint() {
+        let what = "not refused here";
+        assert_eq!(
+            lines("new/Cargo.toml", "[package]\nname = \"new\"\n", what),
+            [0]
+        );
+        for good in [
+            "[package]\n[lints]\nworkspace = true\n",
+            "[package]\n[lints.rust]\nunsafe_code = \"deny\"\n",
+            "[workspace]\n",
+        ] {
+            assert_eq!(lines("new/Cargo.toml", good, what), NONE, "{good}");
+        }
+        assert_eq!(
+            lines("bench/peers/new/Cargo.toml", "[package]\n", what),
+            NONE
+        );
+    }
+
+    #[test]
+    fn each_place_is_used() {
+        for place in UNSAFE_PLACES {
+            let text = std::fs::read_to_string(xtask::process::root().join(place)).expect(place);
+            assert!(
+                text.contains("unsafe_code)]"),
+                "{place} allows nothing: take it out of the list"
+            );
+        }
     }
 
     #[test]

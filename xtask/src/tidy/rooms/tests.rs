@@ -11,6 +11,10 @@ fn sources(files: &[(&str, &str)]) -> Vec<Source> {
     owned.collect()
 }
 
+fn checked(rows: &[Row], files: &[(&str, &str)]) -> Vec<Finding> {
+    table(rows, "src", &sources(files)).expect("Rust")
+}
+
 fn whats(findings: &[Finding]) -> Vec<String> {
     findings.iter().map(Finding::to_string).collect()
 }
@@ -27,7 +31,7 @@ const GOOD: [(&str, &str); 4] = [
 
 #[test]
 fn a_good_crate_passes() {
-    assert_eq!(table(&ROWS, "src", &sources(&GOOD)), []);
+    assert_eq!(checked(&ROWS, &GOOD), []);
 }
 
 #[test]
@@ -39,11 +43,16 @@ fn a_planted_arrow_is_refused() {
         ("low.rs", "mod inner {\n    use super::super::high;\n}\n"),
         ("low.rs", "#[cfg(not(test))]\nuse crate::high;\n"),
         ("low/deep.rs", "\nuse super::super::{high, low};\n"),
+        ("low.rs", "fn f() {\n    assert!(crate::high::g());\n}\n"),
+        (
+            "low.rs",
+            "macro_rules! m {\n    () => { $crate::high::g() };\n}\n",
+        ),
         ("low/deep/mod.rs", "\nuse super::super::high;\n"),
     ] {
         let mut files = GOOD.to_vec();
         files.push((path, planted));
-        let found = whats(&table(&ROWS, "src", &sources(&files)));
+        let found = whats(&checked(&ROWS, &files));
         let wanted =
             format!("src/{path}:2: low must not use high: see {PAGE} for the order of rooms");
         assert_eq!(found, [wanted], "{planted}");
@@ -66,8 +75,14 @@ fn what_is_no_arrow_passes() {
     ] {
         let mut files = GOOD.to_vec();
         files.push((path, text));
-        assert_eq!(table(&ROWS, "src", &sources(&files)), [], "{text}");
+        assert_eq!(checked(&ROWS, &files), [], "{text}");
     }
+}
+
+#[test]
+fn a_file_that_is_no_rust_is_named() {
+    let error = arrows("src", &sources(&[("low.rs", "fn f() {\n")])).expect_err("no Rust");
+    assert!(error.starts_with("src/low.rs: "), "{error}");
 }
 
 #[test]
@@ -78,7 +93,7 @@ fn a_table_that_says_too_much_is_refused() {
         ("high", &["middle", "low"]),
         ("attic", &[]),
     ];
-    let found = whats(&table(&rows, "src", &sources(&GOOD)));
+    let found = whats(&checked(&rows, &GOOD));
     assert_eq!(
         found,
         [
@@ -94,7 +109,7 @@ fn a_table_that_says_too_much_is_refused() {
 fn a_room_without_a_row_is_refused() {
     let mut files = GOOD.to_vec();
     files.extend([("new.rs", ""), ("middle/x.rs", "use crate::Thing;\n")]);
-    let found = whats(&table(&ROWS, "src", &sources(&files)));
+    let found = whats(&checked(&ROWS, &files));
     assert_eq!(
         found,
         [
@@ -124,7 +139,7 @@ fn a_circle_of_formats_is_refused() {
     ];
     let arrows_of = |more: (&'static str, &'static str)| {
         let files: Vec<_> = good.into_iter().chain([more]).collect();
-        arrows("src", &sources(&files))
+        arrows("src", &sources(&files)).expect("Rust")
     };
     let apart = arrows_of(("heph/mod.rs", "use crate::model;\n"));
     assert_eq!((circles(&apart), formats_apart(&apart)), (vec![], vec![]));

@@ -1,0 +1,49 @@
+//! `cargo xtask deny`: `cargo deny` holds the licences and the sources of our dependencies against `deny.toml`. It is
+//! installed if it is not there. Known vulnerabilities are not asked for, because their list comes from the network.
+
+use std::collections::BTreeSet;
+
+use crate::test::Tally;
+use xtask::Result;
+use xtask::process::{command, run as run_command};
+use xtask::readers;
+
+/// The workspaces whose programs or crates others use.
+const WORKSPACES: [(&str, &str); 2] = [("deny", "Cargo.toml"), ("fleet: deny", "fleet/Cargo.toml")];
+
+/// Checks both workspaces.
+///
+/// # Errors
+///
+/// If the log of an installation can't be written.
+pub(crate) fn run(mut tally: Tally) -> Result<Tally> {
+    for (name, manifest) in WORKSPACES {
+        count(&mut tally, name, manifest)?;
+    }
+    Ok(tally)
+}
+
+/// Adds the check of a workspace to the tally. Where `cargo deny` can't be had, that is said, and is a failure in CI.
+///
+/// # Errors
+///
+/// If the log of an installation can't be written.
+pub(crate) fn count(tally: &mut Tally, name: &str, manifest: &str) -> Result<()> {
+    if !readers::provide("cargo-deny")? {
+        let skipped = format!("SKIPPED: {name}: cargo-deny is not installed");
+        tally.say_skips(&BTreeSet::from([skipped]), None);
+        return Ok(());
+    }
+    let mut deny = command("cargo-deny");
+    deny.args(["--locked", "--workspace", "--manifest-path", manifest]);
+    deny.args([
+        "--config",
+        "deny.toml",
+        "check",
+        "licenses",
+        "sources",
+        "bans",
+    ]);
+    tally.count(name, run_command(&mut deny));
+    Ok(())
+}
