@@ -221,7 +221,6 @@ fn scaling(threads: &[Vec<Row>], which: usize) -> Scaling {
 /// # Errors
 ///
 /// Never on x86-64.
-#[allow(dead_code, reason = "of no use to the library")]
 pub(crate) fn steps_of_50_ns() -> Result<u32, String> {
     let probe = 64;
     let mut caller = Caller::new(Body::Chain(probe), Variant::Untraced)?;

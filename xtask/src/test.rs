@@ -155,8 +155,7 @@ pub(crate) fn once(mut cargo: Command) -> Command {
 
 /// The targets of the benches. All packages are named, so that their dependencies have the features of the tests', and
 /// are compiled already.
-pub(crate) const BENCHES: &str =
-    "--workspace --bin fdr-bench --bin fdr-bench-bare --bin fdr-bench-driver";
+pub(crate) const BENCHES: &str = "--workspace --bin fdr-bench --bin fdr-bench-driver";
 
 /// For builds in which the formats are not what is tested: compiling them without optimizations takes half as long.
 pub(crate) const PLAIN_FORMATS: &str = "profile.dev.package.fdr-formats.opt-level=0";

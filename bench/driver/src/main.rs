@@ -5,20 +5,14 @@
 mod calls;
 mod compile;
 mod figures;
-mod flush;
 mod formats;
 mod guard;
 mod history;
 mod lean;
-mod libraries;
-mod pack;
 mod peers;
 mod program;
 mod read;
-mod scale;
-mod switches;
 mod table;
-mod tail;
 mod whole;
 
 use std::error::Error;
@@ -47,14 +41,8 @@ struct Arguments {
 enum Bench {
     Compile(compile::Options),
     Lean(lean::Options),
-    Libraries(libraries::Options),
-    Scale(scale::Options),
-    Switches(switches::Options),
-    Tail(tail::Options),
-    Flush(flush::Options),
     Read(read::Options),
     Peers(peers::Options),
-    Pack(pack::Options),
     Whole(whole::Options),
     Formats(formats::Options),
     #[command(hide = true)]
@@ -66,14 +54,8 @@ fn run(arguments: &Arguments) -> Result<()> {
         None => calls::run(&arguments.calls),
         Some(Bench::Compile(options)) => compile::run(options),
         Some(Bench::Lean(options)) => lean::run(options),
-        Some(Bench::Libraries(options)) => libraries::run(options),
-        Some(Bench::Scale(options)) => scale::run(options),
-        Some(Bench::Switches(options)) => switches::run(options),
-        Some(Bench::Tail(options)) => tail::run(options),
-        Some(Bench::Flush(options)) => flush::run(options),
         Some(Bench::Read(options)) => read::run(options),
         Some(Bench::Peers(options)) => peers::run(options),
-        Some(Bench::Pack(options)) => pack::run(options),
         Some(Bench::Whole(options)) => whole::run(options),
         Some(Bench::Formats(options)) => formats::run(options),
         Some(Bench::Guard(options)) => guard::run(options),
