@@ -51,7 +51,6 @@ pub mod bytes;
 pub mod calls;
 #[cfg(feature = "ctf")]
 pub mod ctf;
-#[cfg(feature = "read")]
 pub mod duration;
 #[cfg(feature = "read")]
 mod edges;
