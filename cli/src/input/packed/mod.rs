@@ -4,13 +4,13 @@
 //! Nothing here may trust a compressed file: its use of memory, disk and names is bounded. Of a damaged file, the
 //! bytes before the damage are given. Nothing here may open a trace, or know of formats.
 
+mod archive;
 mod frames;
 mod inflate;
 #[cfg(test)]
 mod mutation_tests;
 mod pack;
 mod streams;
-mod tar;
 #[cfg(test)]
 mod tests;
 mod unpack;
@@ -25,9 +25,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, anyhow, bail};
 use fdr_formats::bytes::{FileBytes, ReadAt};
 
+pub(crate) use archive::{Archive, probe as is_archive};
 pub(crate) use frames::Fault;
 pub(crate) use pack::{Failure as PackFailure, Packed, pack};
-pub(crate) use tar::{Archive, probe as is_archive};
 pub(crate) use unpack::Unpacked;
 
 use crate::place;
@@ -201,7 +201,7 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
 /// Makes the files of an unpacked archive in an empty folder. Of one that is `cut`, what there is.
 ///
 /// # Errors
-/// As [`tar::extract`]; where it is cut off and need not be, too.
+/// As [`archive::extract`]; where it is cut off and need not be, too.
 pub(crate) fn extract(
     archive: &File,
     folder: &Path,
@@ -210,9 +210,10 @@ pub(crate) fn extract(
 ) -> anyhow::Result<()> {
     let mut archive = archive;
     archive.rewind()?;
-    match tar::extract(&mut BufReader::new(archive), folder, &to.in_words())? {
-        tar::End::CutOff if !cut => bail!("the archive is cut off"),
-        tar::End::CutOff | tar::End::Whole => Ok(()),
+    let size = archive.metadata()?.len();
+    match archive::extract(BufReader::new(archive), size, folder, &to.in_words())? {
+        archive::End::CutOff if !cut => bail!("the archive is cut off"),
+        archive::End::CutOff | archive::End::Whole => Ok(()),
     }
 }
 

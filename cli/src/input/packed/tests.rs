@@ -8,8 +8,8 @@ use std::path::Path;
 
 use fdr_formats::bytes::FileBytes;
 
+use super::archive::{self, Archive, End, probe as is_archive};
 use super::pack::{FRAME, pack};
-use super::tar::{Archive, End, extract, probe as is_archive};
 use super::unpack::{Failure, Limits, Unpacked, unpack};
 use super::{Fault, most, plain_name};
 use crate::place;
@@ -256,6 +256,10 @@ fn archive(folder: &Path) -> Vec<u8> {
     bytes
 }
 
+fn extract(archive: &[u8], folder: &Path) -> anyhow::Result<End> {
+    archive::extract(archive, archive.len() as u64, folder, "out")
+}
+
 #[test]
 fn a_folder_comes_back_from_its_archive() {
     let (from, to) = (folder(), folder());
@@ -271,7 +275,7 @@ fn a_folder_comes_back_from_its_archive() {
     }
     let bytes = archive(from.temporary());
     assert!(is_archive(&bytes) && bytes.len().is_multiple_of(512));
-    let end = extract(&mut &bytes[..], to.temporary(), "out").unwrap();
+    let end = extract(&bytes, to.temporary()).unwrap();
     assert_eq!(end, End::Whole);
     for (name, size) in files {
         assert!(
@@ -283,7 +287,7 @@ fn a_folder_comes_back_from_its_archive() {
     // Cut anywhere, it says so.
     for cut in (0..bytes.len() - 1024).step_by(97) {
         let to = folder();
-        let end = extract(&mut &bytes[..cut], to.temporary(), "out").unwrap();
+        let end = extract(&bytes[..cut], to.temporary()).unwrap();
         assert_eq!(end, End::CutOff, "{cut}");
     }
 }
@@ -304,7 +308,7 @@ fn an_archive_makes_files_in_its_folder_alone() {
         let inner = folder();
         let to = inner.temporary().join("to");
         fs::create_dir(&to).unwrap();
-        let done = extract(&mut &bytes[..], &to, "out").is_ok_and(|end| end == End::Whole);
+        let done = extract(&bytes, &to).is_ok_and(|end| end == End::Whole);
         assert_eq!(fs::read_dir(inner.temporary()).unwrap().count(), 1);
         (done, fs::read_dir(&to).unwrap().count())
     };
@@ -322,11 +326,11 @@ fn an_archive_makes_files_in_its_folder_alone() {
     }
     let mut flipped = good.clone();
     flipped[0] ^= 1;
-    assert!(extract(&mut &flipped[..], folder().temporary(), "out").is_err());
+    assert!(extract(&flipped, folder().temporary()).is_err());
     // A size beyond the archive's end.
     let mut bytes = good;
     bytes[124..136].copy_from_slice(b"77777777777\0");
-    assert!(extract(&mut &bytes[..], folder().temporary(), "out").is_err());
+    assert!(extract(&bytes, folder().temporary()).is_err());
 }
 
 #[test]
