@@ -10,7 +10,7 @@ use fdr_formats::{Source, Ticks, lengths};
 
 use crate::report::engine::Figures;
 use crate::report::rows::{Key, Report, Row, Selection};
-use crate::{input, memory, place, trace, ui};
+use crate::{input, memory, trace, ui};
 
 /// One function of a trace, as `fdr report` shows it.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +85,6 @@ pub struct TraceFigures {
 
 /// Prepares for traces of which each may take so much memory, on that many threads.
 pub fn prepare(max_memory: u64, jobs: Option<std::num::NonZeroUsize>) {
-    fdr_formats::temporary::made_by(place::create_unnamed);
     memory::set_limit(max_memory);
     ui::set_jobs(jobs);
 }

@@ -191,7 +191,6 @@ fn asked_colour() -> ColorChoice {
 #[must_use]
 pub fn run() -> ExitCode {
     signals::survive_limits();
-    fdr_formats::temporary::made_by(place::create_unnamed);
     let parsed = Arguments::command().color(asked_colour()).try_get_matches();
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,

@@ -339,16 +339,7 @@ fn names(folder: &Path) -> BTreeSet<String> {
 /// # Errors
 /// The folder for temporary files and what is wrong with it.
 pub(crate) fn unnamed() -> anyhow::Result<File> {
-    create_unnamed().with_context(in_temporary)
-}
-
-/// The same, for the formats. No signal ends the process while the file has a name.
-pub(crate) fn create_unnamed() -> io::Result<File> {
-    let _names = cleanup::lock()?;
-    let path = beside(&std::env::temp_dir().join("fdr"), "part");
-    let file = create(&path)?;
-    fs::remove_file(&path)?;
-    Ok(file)
+    tempfile::tempfile().with_context(in_temporary)
 }
 
 /// The folder for temporary files, for an error that happened there.

@@ -105,11 +105,9 @@ pub mod tasks;
 #[cfg(feature = "tcstate")]
 pub mod tcstate;
 #[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
-pub mod temporary;
+mod temporary;
 pub mod text;
 mod thread_numbers;
-#[cfg(any(feature = "entrace", feature = "tcstate"))]
-mod tournament;
 pub mod trigger;
 pub mod utc;
 pub mod writer;

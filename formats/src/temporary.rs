@@ -1,28 +1,13 @@
-//! Files for this process alone, in the folder for temporary files, for data that does not fit in memory.
-//! Must never leave a file behind. A process that is killed between the making of a file and its removal
-//! from the folder leaves one. A caller that must prevent that too gives its own maker of files.
+//! Files for this process alone, in the folder for temporary files, for data that does not fit in memory. Such a file
+//! has no name, so it is gone when it is closed, also if the process is killed. A few file systems have no such files:
+//! there it has a name for a moment.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Makes a file without a name, to be written and read.
-pub type Maker = fn() -> io::Result<File>;
-
-static MAKER: OnceLock<Maker> = OnceLock::new();
-
-/// Makes `make` the maker of all such files from now on. A program needs this if it removes its files
-/// when a signal ends it. Only the first call counts.
-pub fn made_by(maker: Maker) {
-    let _ = MAKER.set(maker);
-}
 
 /// A file for this process alone. It is gone when it is closed.
 pub(crate) fn unlinked() -> io::Result<File> {
-    let maker = MAKER.get().copied().unwrap_or(create);
-    maker().map_err(about)
+    tempfile::tempfile().map_err(about)
 }
 
 /// An error of such a file: its place, and what to do.
@@ -33,34 +18,4 @@ pub(crate) fn about(error: io::Error) -> io::Error {
         folder.display()
     );
     io::Error::new(error.kind(), what)
-}
-
-fn create() -> io::Result<File> {
-    // A file of a killed process with the same number, or of another container, may have this name.
-    const TRIES: usize = 100;
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut tries = 1;
-    loop {
-        // Relaxed: only the number must be unique.
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("fdr-spool-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let mut options = OpenOptions::new();
-        let file = options
-            .read(true)
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path);
-        match file {
-            Ok(file) => {
-                std::fs::remove_file(&path)?;
-                return Ok(file);
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TRIES => {
-                tries += 1;
-            }
-            Err(error) => return Err(error),
-        }
-    }
 }

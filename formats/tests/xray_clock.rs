@@ -163,7 +163,7 @@ fn a_time_of_day_that_is_set_breaks_nothing() {
             at(Chunk::new(7, 0, 1000 + 8 * HZ).enter(1, 0), 8 - 3600),
         ];
         let read = whole(&info(None, Trouble::default()), &chunks);
-        assert_eq!(breaks(&read), []);
+        assert_eq!(breaks(&read), [0_u64; 0]);
         assert_eq!(times(&read)[..2], [1000, 1000 + pause]);
     }
     // And where it slept for longer than the hour, the recorder's own comparison is what counts.
@@ -184,7 +184,7 @@ fn a_time_of_day_that_is_set_breaks_nothing() {
         ..Trouble::default()
     };
     let until = Some((1000 + 5002 * HZ, START + 5002 - 3600));
-    assert_eq!(breaks(&whole(&info(until, set), &chunks())), []);
+    assert_eq!(breaks(&whole(&info(until, set), &chunks())), [0_u64; 0]);
     // A time daemon's 500 ppm over two hours are nothing at all.
     let chunks = [
         at(
@@ -196,7 +196,10 @@ fn a_time_of_day_that_is_set_breaks_nothing() {
         ),
         at(Chunk::new(7, 0, 1000 + 7203 * HZ).enter(1, 0), 7200),
     ];
-    assert_eq!(breaks(&whole(&info(None, Trouble::default()), &chunks)), []);
+    assert_eq!(
+        breaks(&whole(&info(None, Trouble::default()), &chunks)),
+        [0_u64; 0]
+    );
 }
 
 #[test]

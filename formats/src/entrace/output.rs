@@ -8,6 +8,9 @@
 //! - A second thread writes the file while the first one encodes the next bytes. It must never hold more
 //!   than a few buffers, nor lose an error.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -19,7 +22,6 @@ use super::record::{Container, Kind, encode_head, put_entry};
 use super::thread_encoder::{Item, has};
 use crate::bytes::groups;
 use crate::spool::{Cursor, Spool};
-use crate::tournament::Tournament;
 
 /// A thread's strands.
 #[derive(Clone, Copy, Debug)]
@@ -61,17 +63,17 @@ impl<'a> Run<'a> {
 
     /// The turn of the next item among the threads; this thread is the `place`th.
     #[inline]
-    fn turn(&mut self, place: usize) -> io::Result<Turn> {
+    fn turn(&mut self, place: usize) -> io::Result<Option<Turn>> {
         if self.done == self.batch.len() {
             self.decode()?;
         }
         let Some(next) = self.batch.get(self.done) else {
-            return Ok(NEVER);
+            return Ok(None);
         };
         if next.has(has::TIME) {
             self.time = self.time.max(next.time);
         }
-        Ok(Turn::from(self.time) << 32 | place as Turn)
+        Ok(Some((self.time, place)))
     }
 
     #[cold]
@@ -103,12 +105,8 @@ fn take(strand: &mut Cursor<'_>, count: u32, bytes: &mut Vec<u8>) -> io::Result<
     Ok(())
 }
 
-/// A time, and in the 32 bits below it the place of the thread. At the same time, the first thread is
-/// first.
-type Turn = u128;
-
-/// The turn of a thread that has no more items.
-const NEVER: Turn = Turn::MAX;
+/// A time, and the place of the thread. At the same time, the first thread is first.
+type Turn = (u64, usize);
 
 /// Hands each item to `give`, with its own place in the file, from `first` on, and its parent's place.
 pub(super) fn merge(
@@ -119,12 +117,13 @@ pub(super) fn merge(
 ) -> io::Result<()> {
     let runs = strands.iter().map(|strands| Run::new(spool, strands));
     let mut runs: Vec<Run<'_>> = runs.collect();
-    let turns = runs.iter_mut().enumerate();
-    let turns: io::Result<Vec<Turn>> = turns.map(|(nth, run)| run.turn(nth)).collect();
-    let mut tournament = Tournament::new(&turns?, NEVER);
+    let mut turns = BinaryHeap::new();
+    for (place, run) in runs.iter_mut().enumerate() {
+        turns.extend(run.turn(place)?.map(Reverse));
+    }
     let (mut own, mut extra) = (first, Vec::new());
-    while tournament.earliest != NEVER {
-        let place = tournament.earliest as u32 as usize;
+    while let Some(mut earliest) = turns.peek_mut() {
+        let Reverse((_, place)) = *earliest;
         let run = &mut runs[place];
         let item = &run.batch[run.done];
         run.done += 1;
@@ -142,7 +141,10 @@ pub(super) fn merge(
             run.open.push(own);
         }
         own += 1;
-        tournament.next(place, run.turn(place)?);
+        match run.turn(place)? {
+            Some(turn) => *earliest = Reverse(turn),
+            None => drop(PeekMut::pop(earliest)),
+        }
     }
     Ok(())
 }

@@ -16,7 +16,6 @@ use super::tree::{self, Role, Told, Tree};
 use super::{FILES, META};
 use crate::bytes::{FileBytes, ReadAt};
 use crate::error::{Diagnostic, Error};
-use crate::json;
 use crate::model::{FunctionId, Switch, Thread, ThreadId, Ticks, TraceInfo};
 
 /// The most bytes of a table that are read. No table of ours is longer.
@@ -161,13 +160,13 @@ fn load(folder: &Path, name: &str, told: &mut Told) -> Vec<u8> {
 }
 
 /// Whether state.json has another value than the history. Strings are compared elsewhere.
-fn differs(stated: &json::Value, value: Value) -> bool {
+fn differs(stated: &serde_json::Value, value: Value) -> bool {
     match value {
-        Value::Null => *stated != json::Value::Null,
-        Value::Int(value) => stated.int() != Some(value),
-        Value::Bool(value) => *stated != json::Value::Bool(value),
+        Value::Null => !stated.is_null(),
+        Value::Int(value) => stated.as_i64() != Some(value),
+        Value::Bool(value) => stated.as_bool() != Some(value),
         // JSON has no word for a number that is not finite.
-        Value::Double(value) => value.is_finite() && stated.float() != Some(value),
+        Value::Double(value) => value.is_finite() && stated.as_f64() != Some(value),
         Value::Text(_) => true,
     }
 }
@@ -282,7 +281,7 @@ impl Index {
         &mut self,
         bytes: &dyn ReadAt,
         header: &Header,
-        (state, timestamp): (&[Option<json::Value>], Option<i64>),
+        (state, timestamp): (&[Option<serde_json::Value>], Option<i64>),
         anew: &[u64],
         told: &mut Told,
     ) -> Result<(Vec<(u32, u32)>, bool), Error> {
@@ -303,7 +302,7 @@ impl Index {
             if interval.start <= timestamp && timestamp <= interval.end {
                 let stated = state.get(interval.key as usize).and_then(Option::as_ref);
                 match (stated, interval.value) {
-                    (Some(json::Value::Text(_)), Value::Text(string)) => {
+                    (Some(serde_json::Value::String(_)), Value::Text(string)) => {
                         texts.push((string, interval.key));
                     }
                     (Some(stated), value) if differs(stated, value) => {
@@ -359,7 +358,7 @@ impl Index {
         &mut self,
         bytes: &dyn ReadAt,
         meta: &Meta,
-        (state, texts): (&[Option<json::Value>], &[(u32, u32)]),
+        (state, texts): (&[Option<serde_json::Value>], &[(u32, u32)]),
         told: &mut Told,
     ) -> Result<(), Error> {
         let mut names = Names::new(meta);
@@ -370,7 +369,7 @@ impl Index {
             }
             while let Some((_, key)) = texts.next_if(|(string, _)| *string == found.number) {
                 let stated = state.get(*key as usize).and_then(Option::as_ref);
-                if stated.and_then(json::Value::text) != Some(found.text) {
+                if stated.and_then(serde_json::Value::as_str) != Some(found.text) {
                     told.add(STATE, 0, &of_another_state(*key));
                 }
             }

@@ -14,12 +14,14 @@
 //!
 //! The first change of a turn has the turn's number in front: its bits 0 and 1 are 3.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::io;
 
 use super::thread_encoder::{Number, Op};
 use crate::model::FunctionId;
 use crate::spool::{Cursor, Spool};
-use crate::tournament::Tournament;
 
 /// Bytes of a thread that are in memory during the merge.
 const BUFFER: usize = 16 * 1024;
@@ -134,18 +136,20 @@ impl Changes {
         mut take: impl FnMut(usize, i64, Op, &Number) -> io::Result<()>,
     ) -> io::Result<()> {
         self.hand_over()?;
-        let (mut strands, mut turns) = (Vec::new(), Vec::new());
+        let (mut strands, mut turns) = (Vec::new(), BinaryHeap::new());
         for thread in 0..self.last.len() {
             let mut strand = Strand::new(&self.spool, thread);
-            turns.push(strand.next(thread)?);
+            turns.extend(strand.next(thread)?.map(Reverse));
             strands.push(strand);
         }
-        let mut tournament = Tournament::new(&turns, NEVER);
-        while tournament.earliest != NEVER {
-            let (time, _, thread) = tournament.earliest;
+        while let Some(mut earliest) = turns.peek_mut() {
+            let Reverse((time, _, thread)) = *earliest;
             let strand = &mut strands[thread];
             take(thread, time, strand.op, &strand.number)?;
-            tournament.next(thread, strand.next(thread)?);
+            match strand.next(thread)? {
+                Some(turn) => *earliest = Reverse(turn),
+                None => drop(PeekMut::pop(earliest)),
+            }
         }
         Ok(())
     }
@@ -153,9 +157,6 @@ impl Changes {
 
 /// Time, number of the source's turn, and thread.
 type Turn = (i64, u64, usize);
-
-/// The turn of a thread without further changes.
-const NEVER: Turn = (i64::MAX, u64::MAX, usize::MAX);
 
 /// One thread's changes, read.
 #[derive(Debug)]
@@ -183,13 +184,11 @@ impl<'a> Strand<'a> {
         }
     }
 
-    /// Takes the next change of that thread.
+    /// Takes the next change of that thread. `None`: there are no more.
     #[inline]
-    fn next(&mut self, thread: usize) -> io::Result<Turn> {
-        Ok(match self.read()? {
-            true => (self.time, self.turn, thread),
-            false => NEVER,
-        })
+    fn next(&mut self, thread: usize) -> io::Result<Option<Turn>> {
+        let is_there = self.read()?;
+        Ok(is_there.then_some((self.time, self.turn, thread)))
     }
 
     /// Takes the next change; false at the end.

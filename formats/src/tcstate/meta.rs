@@ -26,8 +26,8 @@ use std::io::{self, Write};
 
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
-use crate::json::{Bad, Reader, Token, Value, push_text};
-use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::json::push_text;
+use crate::model::{Function, FunctionId, Thread, TraceInfo};
 
 /// The facts of a thread that the history has beside its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,11 +54,8 @@ pub(super) struct Meta {
     pub(super) anew: Vec<u64>,
 }
 
-/// The most of these times that are read. The recorder's ring holds fewer context switches.
-const MOST_ANEW: usize = 1 << 18;
-
 /// Members about the trace, in their order.
-const TRACE_NAMES: &Names = &[
+pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Program, "program"),
     (Fact::Reason, "reason"),
     (Fact::Process, "process"),
@@ -71,12 +68,12 @@ const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Identity(Part::Tags), "tags"),
 ];
-const MISSING_NAMES: &Names = &[
+pub(super) const MISSING_NAMES: &Names = &[
     (Fact::MissingThreads, "retired_threads"),
     (Fact::MissingOverwritten, "retired_records"),
     (Fact::MissingDropped, "unplaced_records"),
 ];
-const CLOCK_NAMES: &Names = &[
+pub(super) const CLOCK_NAMES: &Names = &[
     (Fact::ClockName, "name"),
     (Fact::ErrorPpm, "error_ppm"),
     (Fact::Constant, "constant"),
@@ -87,34 +84,6 @@ const CLOCK_NAMES: &Names = &[
     (Fact::WallStepNs, "wall_step_ns"),
 ];
 const ANCHOR_NAMES: &Names = &[(Fact::AnchorTime, "time"), (Fact::AnchorUnix, "unix")];
-
-/// Takes a member about the trace.
-fn take(fact: Fact, info: &mut TraceInfo, value: &Value) {
-    let number = |int: i128| match fact {
-        Fact::AheadNs | Fact::WallStepNs => i64::try_from(int).ok().map(facts::Value::Signed),
-        _ => u64::try_from(int).ok().map(facts::Value::Number),
-    };
-    let value = match value {
-        Value::Text(text) => Some(facts::Value::Text(text)),
-        Value::Bool(flag) => Some(facts::Value::Flag(*flag)),
-        Value::Int(int) if fact == Fact::ErrorPpm => Some(facts::Value::Float(*int as f64)),
-        Value::Int(int) => number(*int),
-        Value::Float(float) => Some(facts::Value::Float(*float)),
-        Value::Null | Value::List(_) | Value::Object(_) => None,
-    };
-    if let Some(value) = value {
-        fact.set(info, value);
-    }
-}
-
-/// Takes the members about the trace from an object.
-fn take_all(names: &Names, info: &mut TraceInfo, value: &Value) {
-    for (fact, name) in names {
-        if let Some(value) = value.get(name) {
-            take(*fact, info, value);
-        }
-    }
-}
 
 /// An object that is being written.
 struct Object<'a> {
@@ -286,80 +255,6 @@ impl Meta {
         });
         object.end();
     }
-
-    /// Takes the members from the bytes. If they are damaged, takes the members before the damage, and
-    /// reports it.
-    pub(super) fn read(bytes: &[u8]) -> (Meta, Option<Bad>) {
-        let mut meta = Meta::default();
-        let damage = meta.fill(&mut Reader::new(bytes)).err();
-        let functions = &mut meta.info.functions;
-        functions.sort_by_key(|function| function.id);
-        functions.dedup_by_key(|function| function.id);
-        meta.anew.sort_unstable();
-        meta.anew.dedup();
-        (meta, damage)
-    }
-
-    fn fill(&mut self, reader: &mut Reader<'_>) -> Result<(), Bad> {
-        if reader.next()? != Token::Object {
-            let what = "it is no object";
-            return Err(Bad { offset: 0, what });
-        }
-        loop {
-            let name = match reader.next()? {
-                Token::Key(name) => name,
-                Token::Close => return reader.next().map(|_| ()),
-                _ => continue,
-            };
-            if !matches!(&*name, "threads" | "functions" | "states_anew") {
-                if let Some(value) = reader.value()? {
-                    self.member(&name, &value);
-                }
-                continue;
-            }
-            if reader.next()? != Token::List {
-                let what = "threads, functions and states_anew are lists";
-                let offset = reader.offset();
-                return Err(Bad { offset, what });
-            }
-            while let Some(value) = reader.value()? {
-                if &*name == "states_anew" {
-                    let time = value.int().filter(|_: &u64| self.anew.len() < MOST_ANEW);
-                    self.anew.extend(time);
-                } else if &*name == "threads" {
-                    self.threads.extend(ThreadMeta::read(&value));
-                } else if let Some(function) = function(&value) {
-                    let string = member(&value, "string");
-                    self.strings
-                        .extend(string.map(|string| (string, function.id)));
-                    if value.get("listed") != Some(&Value::Bool(false)) {
-                        self.info.functions.push(function);
-                    }
-                }
-            }
-        }
-    }
-
-    fn member(&mut self, name: &str, value: &Value) {
-        match name {
-            "start" => self.start = value.int(),
-            "end" => self.end = value.int(),
-            "timestamp" => self.timestamp = value.int(),
-            "missing" => take_all(MISSING_NAMES, &mut self.info, value),
-            "clock" => {
-                take_all(CLOCK_NAMES, &mut self.info, value);
-                let anchor = value.get("anchor");
-                let pair =
-                    anchor.and_then(|pair| Some((member(pair, "time")?, member(pair, "unix")?)));
-                self.info.clock.anchor = pair.map(|(time, unix)| (Ticks(time), unix));
-            }
-            _ => {
-                if let Some(fact) = facts::named(TRACE_NAMES, name.as_bytes()) {
-                    take(fact, &mut self.info, value);
-                }
-            }
-        }
-    }
 }
 
 impl ThreadMeta {
@@ -394,52 +289,4 @@ impl ThreadMeta {
         object.count("after", self.after);
         object.end();
     }
-
-    /// `None`: it has no number.
-    fn read(value: &Value) -> Option<ThreadMeta> {
-        let counts = value.get("counts").map(|counts| {
-            let mut all = Some(Counts::default());
-            for (name, _) in facts::of_counts(&Counts::default()) {
-                let count = member(counts, name).unwrap_or(0);
-                facts::set_count(&mut all, name.as_bytes(), count);
-            }
-            all.unwrap_or_default()
-        });
-        let wall = value.get("wall").map(Value::list);
-        let wall = wall.and_then(|wall| Some((wall.first()?.int()?, wall.get(1)?.int()?)));
-        Some(ThreadMeta {
-            thread: Thread {
-                id: ThreadId(member(value, "id")?),
-                process: member(value, "process"),
-                name: text_of(value, "name"),
-                counts,
-                totals: Vec::new(),
-                early_calls: Vec::new(),
-            },
-            wall,
-            span: member(value, "first").zip(member(value, "last")),
-            before: member(value, "before").unwrap_or(0),
-            after: member(value, "after").unwrap_or(0),
-        })
-    }
-}
-
-fn function(value: &Value) -> Option<Function> {
-    Some(Function {
-        id: FunctionId(member(value, "id")?),
-        name: text_of(value, "name"),
-        file: text_of(value, "file"),
-        line: member(value, "line").unwrap_or(0),
-        untimed: value.get("untimed") == Some(&Value::Bool(true)),
-        what: Default::default(),
-    })
-}
-
-fn member<T: TryFrom<i128>>(value: &Value, name: &str) -> Option<T> {
-    value.get(name).and_then(Value::int)
-}
-
-fn text_of(value: &Value, name: &str) -> String {
-    let text = value.get(name).and_then(Value::text);
-    text.unwrap_or_default().to_owned()
 }

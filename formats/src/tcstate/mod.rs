@@ -5,7 +5,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `record` | layout of history.bin, pure |
-//! | `meta` | meta.json, written and read |
+//! | `meta`, `meta_reader` | meta.json, written and read |
 //! | `thread_encoder` | a thread's calls as pushes and pops of a call stack |
 //! | `merge` | the threads in one order of time |
 //! | `state_system` | changes to intervals; the attributes of a program |
@@ -37,6 +37,9 @@ mod index;
 mod list;
 mod merge;
 mod meta;
+#[cfg(feature = "read")]
+mod meta_reader;
+#[cfg(feature = "read")]
 mod names;
 #[cfg(feature = "read")]
 mod order;
@@ -53,6 +56,7 @@ mod strings;
 #[cfg(feature = "read")]
 mod switches;
 mod thread_encoder;
+#[cfg(feature = "read")]
 mod tree;
 mod writer;
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::meta::Meta;
 use super::record::{Header, Kind, LEAST_SIZE, MOST_SIZE, decode_interval};
+use super::strings::label;
 use super::tree::Told;
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
@@ -256,13 +257,5 @@ impl Names {
         self.functions.append(&mut self.invented);
         self.functions.sort_by_key(|function| function.id);
         self.functions
-    }
-}
-
-/// The value on the call stack for a function.
-pub(super) fn label(function: &Function) -> String {
-    match function.name.is_empty() {
-        true => function.id.to_string(),
-        false => function.name.clone(),
     }
 }

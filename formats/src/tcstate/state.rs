@@ -4,10 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::names::{self, label};
+use super::names;
 use super::reader::TcstateSource;
 use super::record;
 use super::schedule::StatesAt;
+use super::strings::label;
 use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};

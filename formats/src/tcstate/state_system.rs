@@ -17,10 +17,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::names::label;
 use super::record::{Interval, Kind, Value, push_interval};
 use super::schedule::{kind, own};
 use super::strings::Strings;
+use super::strings::label;
 use super::thread_encoder::{Number, Op};
 use crate::model::{FunctionId, ThreadId, TraceInfo};
 

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::names::label;
-use crate::model::{FunctionId, TraceInfo};
+use crate::model::{Function, FunctionId, TraceInfo};
 
 /// Function ids below this find their string by index.
 const LISTED: u32 = 1 << 20;
@@ -48,5 +47,13 @@ impl Strings {
             self.others.insert(id.0, number);
         }
         number
+    }
+}
+
+/// The value on the call stack for a function.
+pub(super) fn label(function: &Function) -> String {
+    match function.name.is_empty() {
+        true => function.id.to_string(),
+        false => function.name.clone(),
     }
 }

@@ -2,10 +2,14 @@
 //! the history has no room for are left out and reported.
 
 use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::Value;
 
 use super::record::Kind;
 use crate::error::Diagnostic;
-use crate::json::{Bad, Reader, Token, Value};
+use crate::json::{Bad, Key, each, int, offset_in, parse, text_of_bytes};
 
 /// The most problems of one folder that are reported; more are counted.
 const MOST_TOLD: usize = 1000;
@@ -105,13 +109,19 @@ impl Tree {
     /// Reads both files; there must be fewer than `most` keys.
     pub(super) fn read(types: &[u8], tree: &[u8], most: u32, told: &mut Told) -> Tree {
         let mut out = Tree::default();
-        let kind = |element: &Value| Kind::of_name(element.get("type")?.text()?);
+        let kind = |element: &Value| Kind::of_name(element.get("type")?.as_str()?);
         let (kinds, damage) = by_key("types.json", types, most, told, kind);
         if let Some(bad) = damage {
             let what = format!("{}; the types after it are guessed from the tree", bad.what);
             told.add("types.json", bad.offset, &what);
         }
-        if let Err(bad) = out.read_nodes(&mut Reader::new(tree), told) {
+        let text = &*text_of_bytes(tree);
+        let root = Members {
+            nodes: &mut out.nodes,
+            text,
+            of: Of::File(told),
+        };
+        if let Err(bad) = parse(text, root) {
             let what = format!("{}; the attributes after it have no names", bad.what);
             told.add("tree.json", bad.offset, &what);
         }
@@ -136,80 +146,6 @@ impl Tree {
         }
         names.reverse();
         names
-    }
-
-    fn read_nodes(&mut self, reader: &mut Reader<'_>, told: &mut Told) -> Result<(), Bad> {
-        let object = |reader: &mut Reader<'_>| {
-            let offset = reader.offset();
-            let what = "an object is missing";
-            if reader.next()? == Token::Object {
-                Ok(())
-            } else {
-                Err(Bad { offset, what })
-            }
-        };
-        object(reader)?;
-        // The open nodes, and whether the list of children of each is open.
-        let mut open: Vec<(usize, bool)> = Vec::new();
-        loop {
-            let offset = reader.offset();
-            let name = match reader.next()? {
-                Token::Key(name) => name,
-                Token::Close => {
-                    match open.last_mut() {
-                        Some((_, children @ true)) => *children = false,
-                        Some(_) => drop(open.pop()),
-                        None => return reader.next().map(|_| ()),
-                    }
-                    continue;
-                }
-                _ => continue,
-            };
-            let node = open.last().copied();
-            match (node, &*name) {
-                (None, "root") if self.nodes.is_empty() => {
-                    object(reader)?;
-                    open.push((self.node(0, String::new(), offset), false));
-                }
-                (Some((parent, true)), _) => {
-                    object(reader)?;
-                    open.push((self.node(parent, name.into_owned(), offset), false));
-                }
-                (Some((_, false)), "children") => {
-                    object(reader)?;
-                    if let Some((_, children)) = open.last_mut() {
-                        *children = true;
-                    }
-                }
-                (Some((at, false)), "key") => {
-                    self.nodes[at].key = reader.value()?.and_then(|value| value.int());
-                }
-                (None, "version") => {
-                    let version = reader.value()?;
-                    let major = version
-                        .as_ref()
-                        .and_then(|version| version.get("major")?.int());
-                    if major != Some(1i64) {
-                        told.add(
-                            "tree.json",
-                            offset,
-                            "the version is not 1; it is read as if",
-                        );
-                    }
-                }
-                _ => drop(reader.value()?),
-            }
-        }
-    }
-
-    fn node(&mut self, parent: usize, name: String, offset: u64) -> usize {
-        self.nodes.push(Node {
-            parent,
-            name,
-            key: None,
-            offset,
-        });
-        self.nodes.len() - 1
     }
 
     /// Brings keys, types and names together.
@@ -304,6 +240,92 @@ impl Tree {
     }
 }
 
+/// An object of tree.json. Its nodes are taken one by one, so that those before a damage are there.
+struct Members<'n, 't, 'o> {
+    nodes: &'n mut Vec<Node>,
+    text: &'t str,
+    of: Of<'o>,
+}
+
+/// What has the members.
+enum Of<'o> {
+    File(&'o mut Told),
+    /// A node, by its place.
+    Node(usize),
+    /// The list of children of a node.
+    Children(usize),
+}
+
+impl<'de> DeserializeSeed<'de> for Members<'_, 'de, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Members<'_, 'de, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
+        while let Some(name) = members.next_key_seed(Key)? {
+            let offset = offset_in(self.text, &name);
+            match (&mut self.of, &*name) {
+                (Of::File(_), "root") if self.nodes.is_empty() => {
+                    let node = self.node(0, String::new(), offset);
+                    members.next_value_seed(self.members(node))?;
+                }
+                (Of::Children(parent), _) => {
+                    let parent = *parent;
+                    let node = self.node(parent, name.into_owned(), offset);
+                    members.next_value_seed(self.members(node))?;
+                }
+                (Of::Node(at), "children") => {
+                    let children = Of::Children(*at);
+                    members.next_value_seed(self.members(children))?;
+                }
+                (Of::Node(at), "key") => {
+                    self.nodes[*at].key = int(&members.next_value()?);
+                }
+                (Of::File(told), "version") => {
+                    let version: Value = members.next_value()?;
+                    if version["major"] != 1 {
+                        let what = "the version is not 1; it is read as if";
+                        told.add("tree.json", offset, what);
+                    }
+                }
+                _ => drop(members.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'t> Members<'_, 't, '_> {
+    fn node(&mut self, parent: usize, name: String, offset: u64) -> Of<'static> {
+        self.nodes.push(Node {
+            parent,
+            name,
+            key: None,
+            offset,
+        });
+        Of::Node(self.nodes.len() - 1)
+    }
+
+    /// Those of an object inside.
+    fn members<'a>(&'a mut self, of: Of<'static>) -> Members<'a, 't, 'static> {
+        Members {
+            nodes: self.nodes,
+            text: self.text,
+            of,
+        }
+    }
+}
+
 /// Where in the tree a node is.
 #[derive(Clone, Copy, Debug)]
 enum Place {
@@ -394,40 +416,32 @@ fn by_key<T>(
     told: &mut Told,
     take: impl Fn(&Value) -> Option<T>,
 ) -> (Vec<Option<T>>, Option<Bad>) {
-    let mut values = Vec::new();
+    let mut values: Vec<Option<T>> = Vec::new();
     let (mut foreign, mut doubled) = (LeftOut::default(), LeftOut::default());
-    let reader = &mut Reader::new(bytes);
-    let mut fill = || {
-        let (offset, what) = (0, "it is no list");
-        if reader.next()? != Token::List {
-            return Err(Bad { offset, what });
+    let mut place = 0;
+    let take = |offset, element: Value| {
+        let nth = place;
+        place += 1;
+        let key = element.get("key").and_then(int::<u32>);
+        let Some((key, value)) = key.filter(|&key| key < most).zip(take(&element)) else {
+            foreign.add(offset);
+            return;
+        };
+        let key = key as usize;
+        if values.len() <= key {
+            values.resize_with(key + 1, || None);
         }
-        for place in 0.. {
-            let offset = reader.offset();
-            let Some(element) = reader.value()? else {
-                break;
-            };
-            let key = element.get("key").and_then(Value::int::<u32>);
-            let Some((key, value)) = key.filter(|&key| key < most).zip(take(&element)) else {
-                foreign.add(offset);
-                continue;
-            };
-            let key = key as usize;
-            if values.len() <= key {
-                values.resize_with(key + 1, || None);
+        match &mut values[key] {
+            Some(_) if nth != key => doubled.add(offset),
+            Some(known) => {
+                doubled.add(offset);
+                *known = value;
             }
-            match &mut values[key] {
-                Some(_) if place != key => doubled.add(offset),
-                Some(known) => {
-                    doubled.add(offset);
-                    *known = value;
-                }
-                none => *none = Some(value),
-            }
+            none => *none = Some(value),
         }
-        reader.next().map(|_| ())
     };
-    let damage = fill().err();
+    let text = &*text_of_bytes(bytes);
+    let damage = parse(text, each(text, "a list", take)).err();
     foreign.tell(
         told,
         file,

@@ -5,8 +5,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
-use crate::place;
-
 /// Bytes that wait in memory.
 const MOST: usize = 16 << 20;
 /// Bytes that are copied at once.
@@ -45,7 +43,7 @@ impl Spool {
     /// Puts all that waits into the file.
     fn save(&mut self) -> io::Result<()> {
         if self.file.is_none() {
-            self.file = Some(place::create_unnamed()?);
+            self.file = Some(tempfile::tempfile()?);
         }
         let Some(file) = &self.file else {
             return Ok(());

@@ -9,7 +9,6 @@ use fdr_formats::{Call, CpuId, Mark, Thread, ThreadId, Ticks, TraceInfo, registr
 use serde_json::Value;
 
 use super::wire;
-use crate::place;
 
 /// The figures of a function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -379,7 +378,7 @@ pub(super) trait Written {
 impl Written for TraceInfo {
     fn write(&self, thread: &str, steps: &[Step]) -> Vec<u8> {
         let target = registry::target("xray").expect("XRay");
-        let file = place::create_unnamed().expect("a file");
+        let file = tempfile::tempfile().expect("a file");
         let mut copy = file.try_clone().expect("the same file");
         let mut writer = (target.create)(Output::File(file), self).expect("begun");
         writer.thread(&Thread {
