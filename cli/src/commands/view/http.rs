@@ -1,12 +1,17 @@
-//! As much of HTTP/1.1 as a page of ours needs: one request of a connection, `GET` alone, and an answer. Must never
-//! read more than a head of 8 KiB.
+//! As much of HTTP/1.1 as a page of ours needs: one request of a connection, `GET` alone, and an answer. A head of more
+//! than 8 KiB is refused. [`httparse`] reads the head.
 
 use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const MOST_HEAD: usize = 8 << 10;
+use httparse::Status;
+use percent_encoding::percent_decode_str;
+
+const MAX_HEAD: usize = 8 << 10;
+/// Browsers send about 20.
+const MAX_HEADERS: usize = 64;
 /// An answer has to go on within that time.
 const WRITING: Duration = Duration::from_secs(30);
 
@@ -134,36 +139,41 @@ impl Incoming {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Progress::Partial,
                 Err(_) => return Progress::Gone,
             };
-            // The end may lie across two reads.
-            let searched = self.0.len().saturating_sub(3);
             self.0.extend_from_slice(buffer.get(..count).unwrap_or(&[]));
-            if self.0.len() > MOST_HEAD {
+            if self.0.len() > MAX_HEAD {
                 return Progress::Bad(431, "the request is too long\n");
             }
-            let tail = self.0.get(searched..).unwrap_or(&[]);
-            if let Some(end) = tail.windows(4).position(|four| four == b"\r\n\r\n") {
-                self.0.truncate(searched + end);
-                let bad = Progress::Bad(400, "not a request of HTTP/1.1\n");
-                return parse(&self.0).map_or(bad, Progress::Whole);
+            match parse(&self.0) {
+                Progress::Partial => {}
+                done => return done,
             }
         }
     }
 }
 
-fn parse(head: &[u8]) -> Option<Request> {
-    let head = std::str::from_utf8(head).ok()?;
-    let mut lines = head.split("\r\n");
-    let mut first = lines.next()?.split(' ');
-    let (method, target, version) = (first.next()?, first.next()?, first.next()?);
-    let is_version = matches!(version, "HTTP/1.1" | "HTTP/1.0");
-    if first.next().is_some() || !is_version || !target.starts_with('/') {
-        return None;
+/// A head that may be incomplete.
+fn parse(bytes: &[u8]) -> Progress {
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+    let mut head = httparse::Request::new(&mut headers);
+    match head.parse(bytes) {
+        Ok(Status::Partial) => Progress::Partial,
+        Ok(Status::Complete(_)) => request(&head).map_or(NO_REQUEST, Progress::Whole),
+        Err(httparse::Error::TooManyHeaders) => {
+            Progress::Bad(431, "the request has too many headers\n")
+        }
+        Err(_) => NO_REQUEST,
     }
+}
+
+const NO_REQUEST: Progress = Progress::Bad(400, "not a request of HTTP/1.1\n");
+
+fn request(head: &httparse::Request<'_, '_>) -> Option<Request> {
+    let target = head.path.filter(|target| target.starts_with('/'))?;
     let mut headers = HashMap::new();
-    for line in lines {
-        let (name, value) = line.split_once(':')?;
-        let value = value.trim_matches([' ', '\t']).to_owned();
-        if headers.insert(name.to_ascii_lowercase(), value).is_some() {
+    for header in head.headers.iter() {
+        let value = std::str::from_utf8(header.value).ok()?.to_owned();
+        let name = header.name.to_ascii_lowercase();
+        if headers.insert(name, value).is_some() {
             return None;
         }
     }
@@ -174,29 +184,18 @@ fn parse(head: &[u8]) -> Option<Request> {
         Some((unescape(name)?, unescape(value)?))
     });
     Some(Request {
-        method: method.to_owned(),
+        method: head.method?.to_owned(),
         path: path.to_owned(),
         query: query.collect::<Option<_>>()?,
         headers,
     })
 }
 
-/// `%2A` is `*`. `None`: it is no text.
+/// `%2A` is `*`, `+` a space. `None`: it is no text.
 fn unescape(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => {
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-                (high * 16 + low) as u8
-            }
-            b'+' => b' ',
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
+    let text = text.replace('+', " ");
+    let text = percent_decode_str(&text).decode_utf8().ok()?;
+    Some(text.into_owned())
 }
 
 #[cfg(test)]
@@ -205,8 +204,11 @@ mod tests {
 
     #[test]
     fn a_request_has_a_path_and_values() {
-        let head = b"GET /a/api/lanes?from=1&glob=a%3A%3A*+b&x HTTP/1.1\r\nHost: x:1\r\nA-B:\tc ";
-        let request = parse(head).expect("a request");
+        let head =
+            b"GET /a/api/lanes?from=1&glob=a%3A%3A*+b&x HTTP/1.1\r\nHost: x:1\r\nA-B:\tc \r\n\r\n";
+        let Progress::Whole(request) = parse(head) else {
+            panic!("a request");
+        };
         assert_eq!(request.path, "/a/api/lanes");
         assert_eq!(request.query["from"], "1");
         assert_eq!(request.query["glob"], "a::* b");
@@ -246,18 +248,24 @@ mod tests {
     #[test]
     fn what_is_no_request_is_refused() {
         for head in [
-            "",
-            "GET",
-            "GET / HTTP/2",
-            "GET x HTTP/1.1",
-            "GET /  HTTP/1.1",
-            "GET / HTTP/1.1\r\nHost",
-            "GET / HTTP/1.1\r\nHost: a\r\nhost: b",
-            "GET /?a=%f HTTP/1.1",
-            "GET /?a=%ff HTTP/1.1",
+            "GET\r\n\r\n",
+            "GET / HTTP/2\r\n\r\n",
+            "GET x HTTP/1.1\r\n\r\n",
+            "GET /  HTTP/1.1\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost\r\n\r\n",
+            "GET / HTTP/1.1\r\nHost: a\r\nhost: b\r\n\r\n",
+            "GET /?a=%ff HTTP/1.1\r\n\r\n",
         ] {
-            assert_eq!(parse(head.as_bytes()), None, "{head}");
+            assert_eq!(parse(head.as_bytes()), NO_REQUEST, "{head}");
         }
-        assert_eq!(parse(b"GET /\xff HTTP/1.1"), None);
+        assert_eq!(parse(b"GET /\xff HTTP/1.1\r\n\r\n"), NO_REQUEST);
+        let many = format!(
+            "GET / HTTP/1.1\r\n{}\r\n",
+            "a: b\r\n".repeat(MAX_HEADERS + 1)
+        );
+        assert!(matches!(parse(many.as_bytes()), Progress::Bad(431, _)));
+        let long = format!("GET /{} HTTP/1.1\r\n", "x".repeat(MAX_HEAD));
+        let long = Incoming::default().read(&mut long.as_bytes());
+        assert!(matches!(long, Progress::Bad(431, _)));
     }
 }
