@@ -1,12 +1,15 @@
 //! Completions for bash, zsh and fish, and man pages, made of a command line. The programs `fdr` and `cargo-fdr` both
-//! have this file. Must never offer what the help hides.
+//! have this file. What `clap_complete` and `clap_mangen` make stays as it is. What they lack stands behind it.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::Command;
+use clap::builder::Resettable;
 use clap_complete::{Generator, Shell, generate};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 
 /// Writes `completions/` and `man/` below a folder. `more` is what a shell's file has behind its completions.
 ///
@@ -19,94 +22,147 @@ pub(crate) fn write(
     folder: &Path,
 ) -> anyhow::Result<()> {
     let tool = without_hidden(tool, name);
-    // Completions add a command `help`, and one below it for each other.
-    let pages = tool.clone().disable_help_subcommand(true);
     let (completions, man) = (folder.join("completions"), folder.join("man"));
     make(&completions)?;
-    // In bash's functions, a name with a `-` is written in two different ways.
-    let plain = name.replace('-', "_");
     for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-        let of = if shell == Shell::Bash { &plain } else { name };
+        let words = words_of_arguments(&tool);
         let mut text = Vec::new();
-        generate(shell, &mut tool.clone(), of, &mut text);
-        let mut text = String::from_utf8_lossy(&text).into_owned();
-        for (command, nth, words) in words_of_arguments(&tool) {
-            text += &match shell {
-                Shell::Bash => bash_words(&plain, name, &command, nth, &words),
-                Shell::Fish => fish_words(name, &command, nth, &words),
-                _ => String::new(),
-            };
-        }
         if shell == Shell::Bash {
-            let of_program = format!(" {name}\n");
-            text = files_first(&text, &plain).replace(&format!(" {plain}\n"), &of_program);
+            let options = bash_options(name);
+            generate(shell, &mut tool.clone(), options, &mut text);
+            text.extend(bash_words(&tool, name, &words).bytes());
+        } else {
+            generate(shell, &mut tool.clone(), name, &mut text);
         }
-        text += more(shell);
+        if shell == Shell::Fish {
+            text.extend(fish_words(name, &words).bytes());
+        }
+        text.extend(more(shell).bytes());
         let file = completions.join(shell.file_name(name));
         fs::write(&file, text).with_context(|| file.display().to_string())?;
     }
     make(&man)?;
-    clap_mangen::generate_to(pages, &man).with_context(|| man.display().to_string())?;
-    for page in fs::read_dir(&man)? {
-        let page = page?.path();
-        let named = || page.display().to_string();
-        let text = fs::read_to_string(&page).with_context(named)?;
-        fs::write(&page, as_it_stands(&text)).with_context(named)?;
+    // Completions add a command `help`, and one below it for each other.
+    let mut pages = tool.disable_help_subcommand(true);
+    pages.build();
+    page(&pages, &man).with_context(|| man.display().to_string())
+}
+
+/// Writes the man page of a command, and those of its own commands. The text below the options keeps its lines, which
+/// have up to 80 columns. Filled like prose, its tables could not be read.
+fn page(command: &Command, folder: &Path) -> std::io::Result<()> {
+    for command in command.get_subcommands() {
+        page(command, folder)?;
     }
-    Ok(())
+    let man = Man::new(command.clone().after_help(Resettable::Reset));
+    let mut text = Vec::new();
+    man.render(&mut text)?;
+    if let Some(notes) = command.get_after_help() {
+        let mut roff = Roff::new();
+        roff.control("SH", ["NOTES"]);
+        roff.control("nf", []);
+        roff.control("in", ["0"]);
+        roff.text([roman(notes.to_string())]);
+        roff.control("in", []);
+        roff.control("fi", []);
+        roff.to_writer(&mut text)?;
+    }
+    fs::write(folder.join(man.get_filename()), text)
 }
 
-/// A man page with the text below the options in its own lines. Without the change its tables are filled like prose.
-fn as_it_stands(page: &str) -> String {
-    let Some((before, text)) = page.split_once("\n.SH EXTRA\n") else {
-        return page.to_owned();
-    };
-    let (text, rest) = match text.split_once("\n.SH ") {
-        Some((text, rest)) => (text, format!("\n.SH {rest}")),
-        None => (text.trim_end(), "\n".to_owned()),
-    };
-    // Lines have up to 80 columns, so there is no margin.
-    format!("{before}\n.SH NOTES\n.nf\n.in 0\n{text}\n.in\n.fi{rest}")
+/// Words that a command takes as an argument.
+struct Words {
+    command: String,
+    /// The place of the argument, from 1.
+    place: usize,
+    words: String,
 }
 
-/// The words that commands take as arguments: command, place of the argument among its words, from 1, and the words.
-fn words_of_arguments(tool: &Command) -> Vec<(String, usize, String)> {
+fn words_of_arguments(tool: &Command) -> Vec<Words> {
     let mut all = Vec::new();
     for command in tool.get_subcommands() {
         for (nth, argument) in command.get_positionals().enumerate() {
             let words = argument.get_possible_values();
             let words: Vec<&str> = words.iter().map(|word| word.get_name()).collect();
             if !words.is_empty() {
-                all.push((command.get_name().to_owned(), nth + 1, words.join(" ")));
+                all.push(Words {
+                    command: command.get_name().to_owned(),
+                    place: nth + 1,
+                    words: words.join(" "),
+                });
             }
         }
     }
     all
 }
 
-/// Bash offers the words if no option stands before them.
-fn bash_words(plain: &str, name: &str, command: &str, nth: usize, words: &str) -> String {
+/// In bash, `clap_complete`'s function for a program. A name with a `-` would be written in two different ways.
+fn bash_options(name: &str) -> String {
+    format!("{}_options", name.replace('-', "_"))
+}
+
+/// Bash's own function calls `clap_complete`'s. Behind a command, it offers options only once their `-` is typed.
+/// Otherwise it offers the values of the option before, or the words that stand for the argument. If there are none,
+/// bash offers files.
+fn bash_words(tool: &Command, name: &str, all: &[Words]) -> String {
+    let (plain, options) = (name.replace('-', "_"), bash_options(name));
+    let mut cases = String::new();
+    for Words {
+        command,
+        place,
+        words,
+    } in all
+    {
+        cases += &format!("        {command},{place}) words='{words}' ;;\n");
+    }
+    let commands: Vec<&str> = tool.get_subcommands().map(Command::get_name).collect();
+    let commands = commands.join(" | ");
     format!(
         r#"
-_{plain}_{command}() {{
-    _{plain} "$@"
-    if [[ ${{COMP_WORDS[1]}} == {command} && ${{COMP_CWORD}} -eq {place} ]]; then
-        COMPREPLY=( $(compgen -W "{words}" -- "${{COMP_WORDS[COMP_CWORD]}}") )
+_{plain}() {{
+    _{options} "$@"
+    local word="${{COMP_WORDS[COMP_CWORD]}}" words='' at other
+    for (( at = 1; at < COMP_CWORD; at++ )); do
+        case "${{COMP_WORDS[at]}}" in
+            {commands}) break ;;
+        esac
+    done
+    if [[ ${{at}} -ge ${{COMP_CWORD}} || ${{word}} == -* ]]; then
+        return
+    fi
+    case "${{COMP_WORDS[at]}},$(( COMP_CWORD - at ))" in
+{cases}    esac
+    local offered=("${{COMPREPLY[@]}}")
+    COMPREPLY=( $(compgen -W "${{words}}" -- "${{word}}") )
+    if [[ ${{COMP_WORDS[COMP_CWORD - 1]}} == -* ]]; then
+        for other in "${{offered[@]}}"; do
+            case "${{other}}" in
+                -* | '<'* | '['*) ;;
+                *) COMPREPLY+=("${{other}}") ;;
+            esac
+        done
     fi
 }}
-complete -F _{plain}_{command} -o bashdefault -o default {name}
-"#,
-        place = nth + 1,
+complete -F _{plain} -o bashdefault -o default {name}
+"#
     )
 }
 
-/// The same of fish.
-fn fish_words(name: &str, command: &str, nth: usize, words: &str) -> String {
-    let place = nth + 1;
-    format!(
-        "complete -c {name} -n '__fish_seen_subcommand_from {command}; and test (count (commandline -opc)) -eq {place}' \
-         -f -a '{words}'\n"
-    )
+/// Fish offers the words if no option stands before them.
+fn fish_words(name: &str, all: &[Words]) -> String {
+    let mut lines = String::new();
+    for Words {
+        command,
+        place,
+        words,
+    } in all
+    {
+        lines += &format!(
+            "complete -c {name} -n '__fish_seen_subcommand_from {command}; and test (count (commandline -opc)) -eq {}' -f -a '{words}'\n",
+            place + 1,
+        );
+    }
+    lines
 }
 
 /// The command line without its hidden commands. Completions would offer these, too.
@@ -125,30 +181,6 @@ fn without_hidden(tool: &Command, name: &'static str) -> Command {
         rest = rest.after_help(more.clone());
     }
     rest.subcommands(shown)
-}
-
-/// Changes bash's completions: the first word after a command is a file unless it begins with `-`. Without the change
-/// only options are offered there. `cases` is the beginning of the names of commands in the text.
-fn files_first(text: &str, cases: &str) -> String {
-    let all = r#"COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )"#;
-    let command = format!("{cases}__");
-    // Whether the lines are of a command that takes files, and whether they are behind the values of options.
-    let (mut is_file, mut is_behind) = (false, false);
-    let mut lines = String::with_capacity(text.len());
-    for line in text.lines() {
-        if line.ends_with(')') && line.trim_start().starts_with(&command) {
-            (is_file, is_behind) = (!line.contains("__help"), false);
-        }
-        is_behind |= line.trim() == "esac";
-        let line = match (is_file, is_behind) {
-            (true, true) => line.replace(all, "COMPREPLY=()"),
-            (true, false) => line.replace(" || ${COMP_CWORD} -eq 2 ", " "),
-            (false, _) => line.to_owned(),
-        };
-        lines += &line;
-        lines.push('\n');
-    }
-    lines
 }
 
 fn make(folder: &Path) -> anyhow::Result<()> {

@@ -35,15 +35,26 @@ fn completions_and_man_pages_are_made_of_the_command_line() {
     let of_ctl = |words: &str, place: u32| {
         let script = format!(
             "source {out}/completions/fdr.bash; complete -p fdr; COMP_WORDS=(fdr ctl {words}); COMP_CWORD={place}; \
-             _fdr_ctl fdr; echo \"${{COMPREPLY[*]}}\""
+             _fdr fdr; echo \"${{COMPREPLY[*]}}\""
         );
         let output = Command::new("bash").args(["-c", &script]).output();
         stdout(&output.expect("bash is there")).trim().to_owned()
     };
     assert!(of_ctl("7 ''", 3).ends_with("\non off filter keep trigger mark dump status -"));
     assert!(of_ctl("7 ma", 3).ends_with("\nmark"));
-    assert!(of_ctl("7 ma", 3).starts_with("complete ") && of_ctl("7 ma", 3).contains("_fdr_ctl"));
+    assert!(of_ctl("7 ma", 3).starts_with("complete ") && of_ctl("7 ma", 3).contains(" _fdr "));
     assert!(!of_ctl("''", 2).contains("mark"), "a number comes first");
+    // The values of an option, and nothing but files behind a flag.
+    let third = |words: &str| {
+        let script = format!(
+            "source {out}/completions/fdr.bash; COMP_WORDS=(fdr report {words} ''); COMP_CWORD=3; \
+             _fdr fdr '' {words}; echo \"${{COMPREPLY[*]}}\""
+        );
+        let output = Command::new("bash").args(["-c", &script]).output();
+        stdout(&output.expect("bash is there")).trim().to_owned()
+    };
+    assert_eq!(third("--color"), "auto always never");
+    assert_eq!(third("--json"), "");
     let fish = read("completions/fdr.fish");
     assert!(
         fish.contains("-f -a 'on off filter keep trigger mark dump status -'"),
