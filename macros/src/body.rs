@@ -38,6 +38,13 @@ impl Body {
         }
     }
 
+    /// What must come before the guard.
+    pub(crate) fn front(&self) -> TokenStream {
+        [self.attributes.clone(), self.items.clone()]
+            .into_iter()
+            .collect()
+    }
+
     /// False only where it is certain that the body never awaits: it neither says `await` nor calls a
     /// macro, which could say it.
     pub(crate) fn may_await(&self) -> bool {

@@ -103,17 +103,8 @@ struct Recorder {
 /// The guard is in the body's own block, behind its leading items. So the block's value, the order of drops, and what
 /// lints see stay as they are.
 fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
-    attributes
-        .into_iter()
-        .chain(items)
-        .chain(guard(recorder))
-        .chain(rest)
-        .collect()
+    let (front, guard, rest) = (body.front(), guard(recorder), body.rest);
+    quote_spanned!(Span::mixed_site()=> #front #guard #rest)
 }
 
 fn guard(recorder: &Recorder) -> TokenStream {
@@ -142,17 +133,11 @@ fn guard(recorder: &Recorder) -> TokenStream {
 fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let guard = guard(recorder);
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
-    let block = in_braces_of(&function.body, rest);
+    let (front, guard) = (body.front(), guard(recorder));
+    let block = in_braces_of(&function.body, body.rest);
     let closure = quote_spanned!(function.body.span()=> move || #block);
     quote_spanned! {span=>
-        #attributes
-        #items
+        #front
         #guard
         let __fdr_output = #private::Output::NEW;
         if false { return #private::never(__fdr_output); }
@@ -170,16 +155,11 @@ fn around_result(function: &Function, body: Body, recorder: &Recorder) -> TokenS
     let bindings = bound_by_value(function.signature().as_ref());
     let captures = captures(&bindings, &body, None);
     let lints = lints(&bindings);
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
-    let block = in_braces_of(&function.body, captures.into_iter().chain(rest).collect());
+    let (front, rest) = (body.front(), body.rest);
+    let block = in_braces_of(&function.body, quote_spanned!(span=> #captures #rest));
     let closure = quote_spanned!(function.body.span()=> move || #block);
     quote_spanned! {span=>
-        #attributes
-        #items
+        #front
         #guard
         let __fdr_output = #private::Output::NEW;
         if false { return #private::never(__fdr_output); }
@@ -294,25 +274,16 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
         items,
         rest,
     } = body;
-    let tie = if diverges {
-        TokenStream::new()
-    } else {
-        quote_spanned!(span=> if false { return #private::never(__fdr_output); })
-    };
-    let inside = items
-        .into_iter()
-        .chain(tie.clone())
-        .chain(captures)
-        .chain(arguments.into_iter().flatten())
-        .chain(rest);
-    let block = in_braces_of(&function.body, inside.collect());
+    let tie = (!diverges)
+        .then(|| quote_spanned!(span=> if false { return #private::never(__fdr_output); }));
+    let inside = quote_spanned!(span=> #items #tie #captures #arguments #rest);
+    let block = in_braces_of(&function.body, inside);
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
     let polled = quote_spanned!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
-    let last = if diverges {
-        polled
-    } else {
-        quote_spanned!(span=> return #polled;)
+    let last = match diverges {
+        true => polled,
+        false => quote_spanned!(span=> return #polled;),
     };
     quote_spanned! {span=>
         #attributes
@@ -355,9 +326,7 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
         arguments,
         result,
     } = OfPolls::of(recorder);
-    let Body {
-        attributes, items, ..
-    } = body;
+    let front = body.front();
     let Future {
         before,
         boxed,
@@ -365,8 +334,8 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
         block,
         ..
     } = future;
-    let inside = arguments.into_iter().flatten().chain(block.stream());
-    let block = in_braces_of(&block, inside.collect());
+    let inside = block.stream();
+    let block = in_braces_of(&block, quote_spanned!(span=> #arguments #inside));
     let value = match said.is_any {
         false => quote_spanned!(span=> #words #block),
         true => quote_spanned!(span=> __fdr_body),
@@ -386,7 +355,7 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
             path.into_iter().chain([TokenTree::Group(held)]).collect()
         }
     };
-    quote_spanned!(span=> #attributes #items #before #value)
+    quote_spanned!(span=> #front #before #value)
 }
 
 /// Statements that capture parameters by value, the last one first: captures drop in their order.

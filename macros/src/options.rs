@@ -61,8 +61,7 @@ impl Parse for Options {
 
 impl Options {
     fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
-        let text = key.to_string();
-        match text.as_str() {
+        match key.to_string().as_str() {
             "name" => set(&mut self.name, key, input, parse_name),
             "args" | "ret" | "err" => match self.said.parse_option(key, input)? {
                 true => Ok(()),
@@ -80,7 +79,7 @@ impl Options {
                 format!("unknown option `{key}`: {ACCEPTED}"),
             )),
         }?;
-        match text.as_str() {
+        match key.to_string().as_str() {
             "name" | "args" | "ret" | "err" => self.of_functions.get_or_insert(key.clone()),
             "skip_inline" | "min_statements" => self.of_scopes.get_or_insert(key.clone()),
             _ => return Ok(()),

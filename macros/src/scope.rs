@@ -2,11 +2,11 @@
 //! function or scope inside that has an attribute of its own is left to that attribute. It must never change
 //! a token outside the functions that it traces.
 
-use fdr_marks::items::{Attribute, Item, Kind, is_punct, is_word, split};
+use fdr_marks::items::{Attribute, Item, Kind, is_word, split};
 use fdr_marks::worth::{Reason, Rules, left_out};
 use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
-use syn::{Error, Result};
+use syn::{Error, Meta, Result};
 
 use crate::expand::expand;
 use crate::options::Options;
@@ -149,12 +149,11 @@ impl Tracer {
                 continue;
             }
             let brackets = &attribute.brackets;
-            let path = brackets.stream().into_iter();
-            let path = path.take_while(|token| !matches!(token, TokenTree::Group(group) if group.delimiter() != proc_macro2::Delimiter::None));
-            let path: TokenStream = path.collect();
-            let span = Span::call_site();
-            let comma = needs_comma(&options).then(|| quote_spanned!(span=> ,));
-            let with_crate = quote_spanned!(span=> #path(#options #comma crate = #krate));
+            let Ok(meta) = syn::parse2::<Meta>(brackets.stream()) else {
+                continue;
+            };
+            let path = meta.path();
+            let with_crate = quote_spanned!(Span::call_site()=> #path(crate = #krate, #options));
             let mut with_crate = Group::new(brackets.delimiter(), with_crate);
             with_crate.set_span(brackets.span());
             attribute.brackets = with_crate;
@@ -162,19 +161,9 @@ impl Tracer {
     }
 }
 
-fn needs_comma(options: &TokenStream) -> bool {
-    match options.clone().into_iter().last() {
-        None => false,
-        Some(TokenTree::Punct(punct)) => punct.as_char() != ',',
-        Some(_) => true,
-    }
-}
-
 fn names_crate(options: &TokenStream) -> bool {
-    let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
-    tokens
-        .windows(2)
-        .any(|pair| is_word(pair.first(), "crate") && is_punct(pair.last(), '='))
+    let mut options = options.clone().into_iter();
+    options.any(|token| is_word(Some(&token), "crate"))
 }
 
 /// Whether it is `#[traced]`, or becomes that under a condition.

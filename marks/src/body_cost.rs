@@ -6,7 +6,7 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
-use syn::{Arm, Attribute, Block, Expr, Ident, Macro, Pat, Path, Stmt, Token};
+use syn::{Attribute, Block, Expr, Ident, Macro, Pat, Path, Stmt, Token};
 
 use crate::items::is_word;
 
@@ -130,11 +130,6 @@ impl BodyCost {
         self.add(configured);
     }
 
-    fn visit_loop(&mut self) {
-        self.has_loop = true;
-        self.statements += 1;
-    }
-
     /// A call of `path::name(…)`.
     fn visit_called(&mut self, path: &Path, arguments: usize) {
         let mut names = path.segments.iter().rev().map(|segment| &segment.ident);
@@ -250,6 +245,10 @@ impl Visit<'_> for BodyCost {
             Expr::Unary(unary) if !matches!(unary.op, syn::UnOp::Not(_)) => self.add(1),
             Expr::Index(_) | Expr::Try(_) => self.add(INDEX),
             Expr::Await(_) => self.has_loop = true,
+            Expr::ForLoop(_) | Expr::While(_) | Expr::Loop(_) => {
+                self.has_loop = true;
+                self.statements += 1;
+            }
             Expr::Call(called) => match &*called.func {
                 Expr::Path(path) => self.visit_called(&path.path, called.args.len()),
                 _ => self.add(CALL),
@@ -294,29 +293,10 @@ impl Visit<'_> for BodyCost {
                 self.visit_expr(&guarded.guard);
             }
         }
+        self.statements += expr.arms.len();
         let arms = expr.arms.iter();
-        let arms = arms.map(|arm| self.branch(|cost| cost.visit_arm(arm)));
+        let arms = arms.map(|arm| self.branch(|cost| cost.visit_expr(&arm.body)));
         self.paths = arms.fold(Paths::default(), Paths::or);
-    }
-
-    fn visit_arm(&mut self, arm: &Arm) {
-        self.statements += 1;
-        self.visit_expr(&arm.body);
-    }
-
-    fn visit_expr_for_loop(&mut self, expr: &syn::ExprForLoop) {
-        self.visit_loop();
-        visit::visit_expr_for_loop(self, expr);
-    }
-
-    fn visit_expr_while(&mut self, expr: &syn::ExprWhile) {
-        self.visit_loop();
-        visit::visit_expr_while(self, expr);
-    }
-
-    fn visit_expr_loop(&mut self, expr: &syn::ExprLoop) {
-        self.visit_loop();
-        visit::visit_expr_loop(self, expr);
     }
 
     fn visit_macro(&mut self, called: &Macro) {

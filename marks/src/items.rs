@@ -14,7 +14,7 @@ pub enum Kind {
     Function,
     /// An `impl` block.
     Impl,
-    /// A trait.
+    /// A trait. An alias of traits has no body.
     Trait,
     /// A module. One in a file of its own has no body.
     Module,
@@ -64,7 +64,7 @@ impl Item {
     }
 
     fn read(tokens: &mut IntoIter<TokenTree>) -> Item {
-        let Extent { word_at, end, kind } = Extent::of(tokens.as_slice());
+        let (word_at, end, kind) = extent(tokens.as_slice());
         let mut attributes = Vec::new();
         while begins_attribute(tokens.as_slice()) {
             attributes.extend(Attribute::read(tokens));
@@ -75,7 +75,9 @@ impl Item {
             Kind::Given | Kind::Other => None,
             _ => head.last().and_then(braces),
         };
-        head.truncate(head.len() - usize::from(body.is_some()));
+        if body.is_some() {
+            head.pop();
+        }
         Item {
             kind,
             attributes,
@@ -175,42 +177,32 @@ pub fn split(tokens: TokenStream) -> impl Iterator<Item = Item> {
 /// How many tokens the item has that begins there.
 #[must_use]
 pub fn length(tokens: &[TokenTree]) -> usize {
-    Extent::of(tokens).end
+    extent(tokens).1
 }
 
-/// Where an item's word is, and where the item ends.
-struct Extent {
-    word_at: usize,
-    end: usize,
-    kind: Kind,
-}
-
-impl Extent {
-    fn of(tokens: &[TokenTree]) -> Extent {
-        if begins_inner_attribute(tokens) {
-            let (word_at, end, kind) = (0, 3, Kind::Other);
-            return Extent { word_at, end, kind };
-        }
-        let mut at = 0;
-        while begins_attribute(&tokens[at..]) {
-            at += 2;
-        }
-        let attributes = at;
-        while tokens.get(at).is_some_and(is_visibility) {
-            at += 1;
-        }
-        if is_word(tokens.get(at), "pub") {
-            at += 1 + usize::from(is_group(tokens.get(at + 1), Delimiter::Parenthesis));
-        }
-        let (word_at, end, kind) = match is_group(tokens.get(at), Delimiter::None) {
-            true => (at, at + 1, Kind::Given),
-            false => behind_visibility(tokens, at),
-        };
-        // Each step goes on, whatever the tokens are.
-        let end = end.clamp(attributes.max(1), tokens.len());
-        let word_at = word_at.min(end);
-        Extent { word_at, end, kind }
+/// Where an item's word is, where the item ends, and what it is.
+fn extent(tokens: &[TokenTree]) -> (usize, usize, Kind) {
+    if begins_inner_attribute(tokens) {
+        return (0, 3, Kind::Other);
     }
+    let mut at = 0;
+    while begins_attribute(&tokens[at..]) {
+        at += 2;
+    }
+    let attributes = at;
+    while tokens.get(at).is_some_and(is_visibility) {
+        at += 1;
+    }
+    if is_word(tokens.get(at), "pub") {
+        at += 1 + usize::from(is_group(tokens.get(at + 1), Delimiter::Parenthesis));
+    }
+    let (word_at, end, kind) = match is_group(tokens.get(at), Delimiter::None) {
+        true => (at, at + 1, Kind::Given),
+        false => behind_visibility(tokens, at),
+    };
+    // Each step goes on, whatever the tokens are.
+    let end = end.clamp(attributes.max(1), tokens.len());
+    (word_at.min(end), end, kind)
 }
 
 /// Where the item's word is, where the item ends, and what it is.
@@ -241,16 +233,9 @@ fn behind_visibility(tokens: &[TokenTree], mut at: usize) -> (usize, usize, Kind
         };
         match kind {
             None => at += 1,
-            Some(Kind::Impl | Kind::Trait) if !ends_in_braces(tokens, at) => {
-                return (at, end_of_body(tokens, at), Kind::Other);
-            }
             Some(kind) => return (at, end_of_body(tokens, at), kind),
         }
     }
-}
-
-fn ends_in_braces(tokens: &[TokenTree], at: usize) -> bool {
-    braces(&tokens[end_of_body(tokens, at) - 1]).is_some()
 }
 
 /// Whether `const` before the word is the qualifier of a function, an `impl` or a trait.
@@ -437,7 +422,7 @@ mod tests {
                 "trait H{ j }",
                 "mod k",
                 "mod m{ n }",
-                "other ;",
+                "trait O",
                 "fn q{ }"
             ]
         );
