@@ -169,9 +169,8 @@ impl Parse for Chosen {
             let text = "`self` is no value of a field: name a part of it, as in `id = self.id`, or write `?self`";
             return Err(Error::new(word.span(), text));
         }
-        let goes_on = !input.is_empty() && !input.peek(Token![,]);
-        let name = name.as_ref().or(only_name).filter(|_| !goes_on);
-        let Some(name) = name.cloned() else {
+        let ends = input.is_empty() || input.peek(Token![,]);
+        let Some(name) = name.or_else(|| only_name.filter(|_| ends).cloned()) else {
             let text = "an expression needs a name: write `key = expression`";
             return Err(Error::new(at, text));
         };

@@ -72,32 +72,35 @@ pub(crate) struct Future {
 impl Future {
     /// The future with which the tokens of a body end.
     pub(crate) fn at_end_of(rest: &TokenStream) -> Option<Future> {
-        let tokens: Vec<TokenTree> = rest.clone().into_iter().collect();
-        let (last, others) = tokens.split_last()?;
-        let TokenTree::Group(group) = last else {
-            return None;
+        let mut before: Vec<TokenTree> = rest.clone().into_iter().collect();
+        let boxed = match before.pop()? {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
+                let path = before.split_off(start_of_box(&before)?);
+                Some((path.into_iter().collect(), group))
+            }
+            block => {
+                before.push(block);
+                None
+            }
         };
-        let end = match group.delimiter() {
-            Delimiter::Parenthesis => start_of_box(others)?,
-            _ => tokens.len(),
+        let mut future: Vec<TokenTree> = match &boxed {
+            Some((_, group)) => group.stream().into_iter().collect(),
+            None => std::mem::take(&mut before),
         };
-        let inside: Vec<TokenTree> = match group.delimiter() {
-            Delimiter::Parenthesis => group.stream().into_iter().collect(),
-            _ => tokens.clone(),
-        };
-        let (start, is_move, block) = start_of_future(&inside)?;
-        let of = |tokens: &[TokenTree]| tokens.iter().cloned().collect::<TokenStream>();
-        let words = of(&inside[start..inside.len() - 1]);
-        let (start, boxed) = match end < tokens.len() {
+        let block = braces(&future.pop()?)?;
+        let is_move = is_word(future.last(), "move");
+        let words = future.split_off(future.len().checked_sub(1 + usize::from(is_move))?);
+        match boxed {
+            None => before = future,
             // The box holds the future and nothing else.
-            true if start > 0 => return None,
-            true => (end, Some((of(&others[end..]), group.clone()))),
-            false => (start, None),
-        };
-        ends_statement(tokens[..start].last()).then(|| Future {
-            before: of(&tokens[..start]),
+            Some(_) if !future.is_empty() => return None,
+            Some(_) => {}
+        }
+        let is_future = is_word(words.first(), "async") && ends_statement(before.last());
+        is_future.then(|| Future {
+            before: before.into_iter().collect(),
             boxed,
-            words,
+            words: words.into_iter().collect(),
             is_move,
             block,
         })
@@ -115,16 +118,6 @@ fn start_of_box(tokens: &[TokenTree]) -> Option<usize> {
     let path = tokens[start..].iter().map(ToString::to_string);
     let path: String = path.collect();
     (path == "Box::pin" || path.ends_with("::Box::pin")).then_some(start)
-}
-
-/// Where `async {…}` or `async move {…}` begins at the end of the tokens, whether it moves, and its block.
-fn start_of_future(tokens: &[TokenTree]) -> Option<(usize, bool, Group)> {
-    let (last, words) = tokens.split_last()?;
-    let block = braces(last)?;
-    let word = |back: usize| words.len().checked_sub(back).map(|at| &words[at]);
-    let is_move = is_word(word(1), "move");
-    let back = 1 + usize::from(is_move);
-    is_word(word(back), "async").then(|| (words.len() - back, is_move, block))
 }
 
 /// Whether a statement may begin behind the token.

@@ -78,7 +78,7 @@ fn calls(tokens: TokenStream) -> usize {
 }
 
 fn says_of_the_frame(function: &Function) -> bool {
-    let mut attributes = function.attributes.iter();
+    let mut attributes = function.item.attributes.iter();
     attributes.any(|attribute| {
         let said = attribute.brackets.stream();
         OF_THE_FRAME.iter().any(|word| says(said.clone(), word))

@@ -8,11 +8,8 @@ use syn::{Error, Result, ReturnType, Signature, Type};
 
 /// A function with a body, cut where the expansion needs it.
 pub(crate) struct Function {
-    pub(crate) attributes: Vec<Attribute>,
-    /// Visibility and signature, unchanged.
-    head: Vec<TokenTree>,
-    /// Where in `head` the word `fn` is.
-    word_at: usize,
+    /// Attributes, visibility and signature, unchanged.
+    pub(crate) item: Item,
     pub(crate) name: Ident,
     pub(crate) is_async: bool,
     /// The braces and what they hold.
@@ -23,9 +20,7 @@ impl Function {
     /// # Errors
     /// What the item is instead, or what it must not have.
     pub(crate) fn of(item: Option<Item>) -> Result<Function> {
-        let Some(item) = item else {
-            return Err(not_a_function(&[]));
-        };
+        let mut item = item.ok_or_else(|| not_a_function(&[]))?;
         item.attributes.iter().try_for_each(check_attribute)?;
         let name = item.name().filter(|_| item.kind == Kind::Function);
         let Some(name) = name.cloned() else {
@@ -40,7 +35,7 @@ impl Function {
             ));
         }
         let is_async = item.qualifier("async").is_some();
-        let body = item.body.ok_or_else(|| {
+        let body = item.body.take().ok_or_else(|| {
             Error::new(
                 name.span(),
                 "`#[traced]` needs a function with a body: it records where the body begins and ends\n\
@@ -48,9 +43,7 @@ impl Function {
             )
         })?;
         Ok(Function {
-            attributes: item.attributes,
-            head: item.head,
-            word_at: item.word_at,
+            item,
             name,
             is_async,
             body,
@@ -59,20 +52,14 @@ impl Function {
 
     /// What `syn` knows of the signature. Nothing if the signature has newer syntax.
     pub(crate) fn signature(&self) -> Option<Signature> {
-        let signature = self.head[self.word_at..].iter().cloned();
+        let signature = self.item.head[self.item.word_at..].iter().cloned();
         syn::parse2(signature.collect()).ok()
     }
 
     /// The tokens, with another body.
-    pub(crate) fn with_body(self, body: Group) -> TokenStream {
-        let item = Item {
-            kind: Kind::Function,
-            attributes: self.attributes,
-            head: self.head,
-            word_at: self.word_at,
-            body: Some(body),
-        };
-        item.into_tokens().collect()
+    pub(crate) fn with_body(mut self, body: Group) -> TokenStream {
+        self.item.body = Some(body);
+        self.item.into_tokens().collect()
     }
 }
 

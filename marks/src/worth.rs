@@ -4,7 +4,7 @@
 use std::fmt;
 
 use crate::body_cost::BodyCost;
-use crate::items::{Attribute, Item, Kind};
+use crate::items::{Item, Kind};
 
 /// What a scope leaves out.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -76,20 +76,18 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
     if item.qualifier("const").is_some() {
         return Some(Reason::Const);
     }
-    let mut inline = Inline::No;
-    for attribute in &item.attributes {
-        let untraceable = |name: &&&str| {
-            attribute.path == **name || (attribute.path == "unsafe" && attribute.says(name))
-        };
-        if let Some(name) = UNTRACEABLE.iter().find(untraceable) {
-            return Some(Reason::Attribute(name));
-        }
-        inline = inline.max(Inline::of(attribute));
+    let has = |name: &&&str| {
+        let mut attributes = item.attributes.iter();
+        attributes.any(|other| other.path == **name || (other.path == "unsafe" && other.says(name)))
+    };
+    if let Some(name) = UNTRACEABLE.iter().find(has) {
+        return Some(Reason::Attribute(name));
     }
     if rules.always {
         return None;
     }
-    if rules.skip_inline && inline != Inline::No {
+    let inline = item.attributes.iter().find(|other| other.path == "inline");
+    if rules.skip_inline && inline.is_some() {
         return Some(Reason::Inline);
     }
     // A body of newer syntax is worth what nobody knows.
@@ -102,29 +100,12 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
         return None;
     }
     let least = match inline {
-        Inline::No => WORTH,
-        Inline::Asked => WORTH_INLINE,
-        Inline::Always => return Some(Reason::Inline),
+        None => WORTH,
+        Some(inline) if inline.says("always") => return Some(Reason::Inline),
+        Some(_) => WORTH_INLINE,
     };
     let instructions = cost.instructions();
     (instructions < least).then_some(Reason::Small(instructions))
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Inline {
-    No,
-    Asked,
-    Always,
-}
-
-impl Inline {
-    fn of(attribute: &Attribute) -> Inline {
-        match attribute.path.as_str() {
-            "inline" if attribute.says("always") => Inline::Always,
-            "inline" => Inline::Asked,
-            _ => Inline::No,
-        }
-    }
 }
 
 #[cfg(test)]
