@@ -132,27 +132,30 @@ impl BodyCost {
 
     /// A call of `path::name(…)`.
     fn visit_called(&mut self, path: &Path, arguments: usize) {
-        let mut names = path.segments.iter().rev().map(|segment| &segment.ident);
-        let (Some(name), module) = (names.next(), names.next()) else {
-            return;
+        let mut names = path.segments.iter().rev();
+        let mut name = || {
+            names
+                .next()
+                .map_or(String::new(), |name| name.ident.to_string())
         };
-        let module_is = |list| module.is_some_and(|module| is_in(list, module));
-        self.has_loop |= match name.to_string().as_str() {
+        let (name, module) = (name(), name());
+        self.has_layout |= module == "Layout";
+        self.has_loop |= match name.as_str() {
             // `io::copy(from, to)` waits, and `ptr::copy(from, to, count)` shifts a list. With fewer arguments, the
             // name means one value.
-            "copy" => arguments > if module_is("io") { 1 } else { 2 },
-            _ => is_in(WAITS, name) || module_is(OF_WAITS),
+            "copy" => arguments > if module == "io" { 1 } else { 2 },
+            name => is_in(WAITS, name) || is_in(OF_WAITS, &module),
         };
-        self.add(call(name, arguments));
+        self.add(call(&name, arguments));
     }
 
     /// A call of `receiver.name(…)`.
-    fn visit_method(&mut self, receiver: &Expr, name: &Ident, arguments: usize) {
-        let is_loop = match name.to_string().as_str() {
+    fn visit_method(&mut self, receiver: &Expr, name: &str, arguments: usize) {
+        let is_loop = match name {
             "extend" => !self.has_layout,
             // `text.replace(old, new)` reads all of the text.
             "replace" => arguments > 1,
-            "write_all" => last_name(receiver).is_some_and(|name| is_written(&name)),
+            "write_all" => last_name(receiver).is_some_and(is_written),
             // What is borrowed is no iterator that `count` would use up.
             "count" if is_call_of(receiver, "borrow") => false,
             _ => is_in(LOOPS, name),
@@ -201,10 +204,6 @@ impl BodyCost {
 }
 
 impl Visit<'_> for BodyCost {
-    fn visit_ident(&mut self, ident: &Ident) {
-        self.has_layout |= ident == "Layout";
-    }
-
     fn visit_block(&mut self, block: &Block) {
         self.visit_statements(&block.stmts);
     }
@@ -254,7 +253,11 @@ impl Visit<'_> for BodyCost {
                 _ => self.add(CALL),
             },
             Expr::MethodCall(called) => {
-                self.visit_method(&called.receiver, &called.method, called.args.len());
+                self.visit_method(
+                    &called.receiver,
+                    &called.method.to_string(),
+                    called.args.len(),
+                );
             }
             Expr::Return(_) | Expr::Break(_) | Expr::Continue(_) => self.leave(),
             _ => {}
@@ -341,21 +344,19 @@ fn attributes(statement: &Stmt) -> &[Attribute] {
 }
 
 /// What a call of that name costs its caller.
-fn call(name: &Ident, arguments: usize) -> u32 {
-    let is_light = match name.to_string().as_str() {
+fn call(name: &str, arguments: usize) -> u32 {
+    let is_light = match name {
         // Of a cell.
         "get" => arguments == 0,
         "set" => arguments <= 1,
         // `Some(…)` and other constructors begin with a capital.
-        text => {
-            is_in(LIGHT, name) || text.starts_with("is_") || text.starts_with(char::is_uppercase)
-        }
+        _ => name.starts_with("is_") || name.starts_with(char::is_uppercase) || is_in(LIGHT, name),
     };
     if is_light { BRANCH } else { CALL }
 }
 
-fn is_in(list: &str, name: &Ident) -> bool {
-    list.split_ascii_whitespace().any(|word| name == word)
+fn is_in(list: &str, name: &str) -> bool {
+    list.split_ascii_whitespace().any(|word| word == name)
 }
 
 fn commas(tokens: TokenStream) -> u32 {
@@ -365,14 +366,14 @@ fn commas(tokens: TokenStream) -> u32 {
 }
 
 /// The name that a place or a call ends in: `stream` of `self.stream`, `stdout` of `io::stdout()`.
-fn last_name(expr: &Expr) -> Option<Ident> {
+fn last_name(expr: &Expr) -> Option<&Ident> {
     match expr {
-        Expr::Path(path) => Some(path.path.segments.last()?.ident.clone()),
+        Expr::Path(path) => path.path.segments.last().map(|last| &last.ident),
         Expr::Field(field) => match &field.member {
-            syn::Member::Named(name) => Some(name.clone()),
+            syn::Member::Named(name) => Some(name),
             syn::Member::Unnamed(_) => None,
         },
-        Expr::MethodCall(called) => Some(called.method.clone()),
+        Expr::MethodCall(called) => Some(&called.method),
         Expr::Call(called) => last_name(&called.func),
         _ => None,
     }
@@ -381,10 +382,9 @@ fn last_name(expr: &Expr) -> Option<Ident> {
 /// Whether the name ends in one of [`WRITTEN`], such as `log_file`.
 fn is_written(name: &Ident) -> bool {
     let name = name.to_string();
-    let last = name.rsplit('_').next();
-    WRITTEN
-        .split_ascii_whitespace()
-        .any(|word| last == Some(word))
+    name.rsplit('_')
+        .next()
+        .is_some_and(|last| is_in(WRITTEN, last))
 }
 
 fn is_call_of(expr: &Expr, name: &str) -> bool {
