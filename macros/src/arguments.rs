@@ -2,24 +2,24 @@
 //! never record what nobody asked for, and `args` alone records no text. The code names nothing but `fdr::private`, its
 //! own variables, and what a person wrote.
 
-use proc_macro2::{Delimiter, Ident, Punct, Spacing, Span, TokenStream, TokenTree};
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::quote_spanned;
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Error, Expr, Result, ReturnType, Token, parenthesized, token};
 
-use crate::code::code;
-use crate::error::{Error, Result};
-use crate::items::{is_named, is_punct};
-use crate::options::Input;
-use crate::params::{bound, group_of, without_groups};
-use crate::parse::Function;
+use crate::params::bound;
+use crate::parse::{Function, diverges};
 
 /// What the options say.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Said {
     arguments: Option<Arguments>,
     result: Option<(Ident, How)>,
     error: Option<(Ident, How)>,
 }
 
-#[derive(Clone)]
 enum Arguments {
     /// Each parameter whose type has a value.
     All,
@@ -27,11 +27,10 @@ enum Arguments {
 }
 
 /// A value that a person chose.
-#[derive(Clone)]
 struct Chosen {
     name: Ident,
     how: How,
-    value: TokenStream,
+    value: Expr,
 }
 
 /// How a value becomes a field.
@@ -54,17 +53,17 @@ pub(crate) struct Code {
 }
 
 impl Said {
-    /// Reads the option `args`, `ret` or `err`, behind its word. False: it is given twice.
-    pub(crate) fn read(&mut self, key: &Ident, input: &mut Input) -> Result<bool> {
-        if is_named(key, "args") {
-            let arguments = read_arguments(key, input)?;
+    /// Parses the option `args`, `ret` or `err`, behind its word. False: it is given twice.
+    pub(crate) fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<bool> {
+        if key == "args" {
+            let arguments = parse_arguments(key, input)?;
             return Ok(self.arguments.replace(arguments).is_none());
         }
-        let (slot, otherwise) = match is_named(key, "ret") {
+        let (slot, otherwise) = match key == "ret" {
             true => (&mut self.result, How::Value),
             false => (&mut self.error, How::Display),
         };
-        let how = read_how_of_result(key, otherwise, input)?;
+        let how = parse_how_of_result(key, otherwise, input)?;
         Ok(slot.replace((key.clone(), how)).is_none())
     }
 
@@ -73,9 +72,9 @@ impl Said {
         let Some((key, _)) = self.result.as_ref().or(self.error.as_ref()) else {
             return Ok(());
         };
-        let what = match (function.returns(), function.diverges()) {
-            (false, _) => "returns nothing",
-            (_, true) => "never returns",
+        let what = match function.signature() {
+            Some(signature) if diverges(&signature) => "never returns",
+            Some(signature) if matches!(signature.output, ReturnType::Default) => "returns nothing",
             _ => return Ok(()),
         };
         let text = format!("`{key}` records a result, and this function {what}\nremove `{key}`");
@@ -93,9 +92,8 @@ impl Said {
                 .collect(),
         };
         let span = Span::mixed_site();
-        let listed = arguments.into_iter();
-        let listed = listed.reduce(|list, argument| code!(span=> #list, #argument));
-        let arguments = listed.map(|list| code!(span=> #private::arguments(__fdr_site, &[#list]);));
+        let arguments = (!arguments.is_empty())
+            .then(|| quote_spanned!(span=> #private::arguments(__fdr_site, &[#(#arguments),*]);));
         let result = self.result_code(private);
         Code {
             is_any: arguments.is_some() || result.is_some(),
@@ -109,8 +107,8 @@ impl Said {
             let span = Span::mixed_site().located_at(key.span());
             let (place, variable) = (Ident::new(place, span), Ident::new(variable, span));
             let sign = how.sign(span);
-            let value = code!(span=> #private::value!(#sign #variable));
-            code!(span=> #private::result(__fdr_site, #private::#place, #value);)
+            let value = quote_spanned!(span=> #private::value!(#sign #variable));
+            quote_spanned!(span=> #private::result(__fdr_site, #private::#place, #value);)
         };
         let result = |variable| Some(record(self.result.as_ref()?, "RESULT", variable));
         let Some(error) = &self.error else {
@@ -119,12 +117,12 @@ impl Said {
         let span = Span::mixed_site().located_at(error.0.span());
         let value = result("__fdr_value");
         let error = record(error, "ERROR", "__fdr_error");
-        let results = code!(span=> #private::core::result::Result);
+        let results = quote_spanned!(span=> #private::core::result::Result);
         Some(match value {
-            None => code! {span=>
+            None => quote_spanned! {span=>
                 if let #results::Err(__fdr_error) = &__fdr_result { #error }
             },
-            Some(value) => code! {span=>
+            Some(value) => quote_spanned! {span=>
                 match &__fdr_result {
                     #results::Ok(__fdr_value) => { #value }
                     #results::Err(__fdr_error) => { #error }
@@ -137,11 +135,11 @@ impl Said {
 /// Each parameter that has a name. Its type says whether it has a value. A name that begins with `_` says that the
 /// parameter is not used.
 fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
-    let names = bound(&function.head[function.after_name..]);
-    let is_taken = |name: &Ident| !is_named(name, "self") && !name.to_string().starts_with('_');
+    let names = bound(function.signature().as_ref());
+    let is_taken = |name: &Ident| name != "self" && !name.to_string().starts_with('_');
     let names = names.iter().filter(|binding| is_taken(&binding.name));
     let field = |nth: usize, name: &Ident| {
-        let value = code!(Span::mixed_site()=> #private::ValueOf(&#name).value());
+        let value = quote_spanned!(Span::mixed_site()=> #private::ValueOf(&#name).value());
         field(nth, name, &value, private)
     };
     names
@@ -149,55 +147,43 @@ fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
         .collect()
 }
 
-impl Chosen {
-    /// Reads `[key =] [% or ?] expression`. `at` is where a mistake is if there are no tokens.
-    fn read(tokens: &[TokenTree], at: Span) -> Result<Chosen> {
-        let at = tokens.first().map_or(at, TokenTree::span);
-        let (name, rest) = match tokens {
-            [TokenTree::Ident(name), sign, rest @ ..]
-                if is_punct(Some(sign), '=') && !is_punct(rest.first(), '=') =>
-            {
-                (Some(name), rest)
-            }
-            _ => (None, tokens),
-        };
-        let how = match rest.first() {
-            sign if is_punct(sign, '%') => How::Display,
-            sign if is_punct(sign, '?') => How::Debug,
-            _ => How::Value,
-        };
-        let value = match how {
-            How::Value => rest,
-            _ => &rest[1..],
-        };
-        let only_name = match value {
-            [] => {
-                let text = "an argument needs a value: write `name` or `key = expression`";
-                return Err(Error::new(at, text));
-            }
-            [TokenTree::Ident(name)] => Some(name),
+impl Parse for Chosen {
+    /// `[key =] [% or ?] expression`
+    fn parse(input: ParseStream<'_>) -> Result<Chosen> {
+        let at = input.span();
+        let has_name =
+            input.peek(Ident::peek_any) && input.peek2(Token![=]) && !input.peek2(Token![==]);
+        let name = has_name.then(|| input.call(Ident::parse_any)).transpose()?;
+        input.parse::<Option<Token![=]>>()?;
+        let how = How::parse(input)?;
+        if input.is_empty() || input.peek(Token![,]) {
+            let text = "an argument needs a value: write `name` or `key = expression`";
+            return Err(Error::new(at, text));
+        }
+        let value: Expr = input.parse()?;
+        let only_name = match &value {
+            Expr::Path(path) => path.path.get_ident(),
             _ => None,
         };
-        if let (Some(word), How::Value) = (only_name.filter(|name| is_named(name, "self")), how) {
+        if let (Some(word), How::Value) = (only_name.filter(|name| *name == "self"), how) {
             let text = "`self` is no value of a field: name a part of it, as in `id = self.id`, or write `?self`";
             return Err(Error::new(word.span(), text));
         }
-        let Some(name) = name.or(only_name) else {
+        let ends = input.is_empty() || input.peek(Token![,]);
+        let Some(name) = name.or_else(|| only_name.filter(|_| ends).cloned()) else {
             let text = "an expression needs a name: write `key = expression`";
             return Err(Error::new(at, text));
         };
-        Ok(Chosen {
-            name: name.clone(),
-            how,
-            value: value.iter().cloned().collect(),
-        })
+        Ok(Chosen { name, how, value })
     }
+}
 
+impl Chosen {
     fn field(&self, nth: usize, private: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
         let (sign, value) = (self.how.sign(span), &self.value);
-        let value = code!(span=> #private::value!(#sign #value));
-        let value = code!(span=> #private::core::option::Option::Some(#value));
+        let value = quote_spanned!(span=> #private::value!(#sign #value));
+        let value = quote_spanned!(span=> #private::core::option::Option::Some(#value));
         field(nth, &self.name, &value, private)
     }
 }
@@ -205,87 +191,61 @@ impl Chosen {
 fn field(nth: usize, name: &Ident, value: &TokenStream, private: &TokenStream) -> TokenStream {
     let (place, name) = (nth.min(253) as u8, name.to_string());
     let name = name.strip_prefix("r#").unwrap_or(&name);
-    code!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
+    quote_spanned!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
 }
 
 impl How {
-    fn sign(self, span: Span) -> Option<TokenTree> {
-        let sign = match self {
-            How::Value => return None,
-            How::Display => '%',
-            How::Debug => '?',
-        };
-        let mut sign = Punct::new(sign, Spacing::Alone);
-        sign.set_span(span);
-        Some(sign.into())
+    fn parse(input: ParseStream<'_>) -> Result<How> {
+        if input.parse::<Option<Token![%]>>()?.is_some() {
+            Ok(How::Display)
+        } else if input.parse::<Option<Token![?]>>()?.is_some() {
+            Ok(How::Debug)
+        } else {
+            Ok(How::Value)
+        }
+    }
+
+    fn sign(self, span: Span) -> Option<TokenStream> {
+        match self {
+            How::Value => None,
+            How::Display => Some(quote_spanned!(span=> %)),
+            How::Debug => Some(quote_spanned!(span=> ?)),
+        }
     }
 }
 
-fn read_arguments(key: &Ident, input: &mut Input) -> Result<Arguments> {
+fn parse_arguments(key: &Ident, input: ParseStream<'_>) -> Result<Arguments> {
     let wrong = |what: &str| {
         let text = format!("{what}: write `args`, or `args(name, key = expression)`");
-        Error::new(key.span(), text)
+        Err(Error::new(key.span(), text))
     };
-    if is_punct(input.peek(), '=') {
-        return Err(wrong("`args` takes no value"));
+    if input.peek(Token![=]) {
+        return wrong("`args` takes no value");
     }
-    let listed = input
-        .peek()
-        .and_then(|token| group_of(token, Delimiter::Parenthesis));
-    let Some(listed) = listed else {
+    if !input.peek(token::Paren) {
         return Ok(Arguments::All);
-    };
-    input.next();
-    let tokens = without_groups(listed);
-    let mut parts: Vec<&[TokenTree]> = split(&tokens);
-    // Behind the last comma.
-    if parts.last().is_some_and(|part| part.is_empty()) {
-        parts.pop();
     }
-    match parts.len() {
-        0 => Err(wrong("`args()` names nothing")),
-        1..=32 => {
-            let chosen = parts.iter().map(|part| Chosen::read(part, key.span()));
-            Ok(Arguments::Chosen(chosen.collect::<Result<_>>()?))
-        }
+    let listed;
+    parenthesized!(listed in input);
+    let chosen = Punctuated::<Chosen, Token![,]>::parse_terminated(&listed)?;
+    match chosen.len() {
+        0 => wrong("`args()` names nothing"),
+        1..=32 => Ok(Arguments::Chosen(chosen.into_iter().collect())),
         _ => Err(Error::new(key.span(), "`args` takes at most 32 values")),
     }
 }
 
-/// The parts between commas. A comma inside of `::<…>` is none of these.
-fn split(tokens: &[TokenTree]) -> Vec<&[TokenTree]> {
-    let mut parts = Vec::new();
-    let (mut start, mut depth) = (0, 0_usize);
-    for (at, token) in tokens.iter().enumerate() {
-        let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-        if is_punct(Some(token), '<') && (depth > 0 || is_punct(before, ':')) {
-            depth += 1;
-        } else if is_punct(Some(token), '>') && !is_punct(before, '-') {
-            depth = depth.saturating_sub(1);
-        } else if is_punct(Some(token), ',') && depth == 0 {
-            parts.push(&tokens[start..at]);
-            start = at + 1;
-        }
-    }
-    parts.push(&tokens[start..]);
-    parts
-}
-
-fn read_how_of_result(key: &Ident, otherwise: How, input: &mut Input) -> Result<How> {
-    let next = input.peek();
-    let has_list = next.is_some_and(|token| group_of(token, Delimiter::Parenthesis).is_some());
-    if !is_punct(next, '=') && !has_list {
+fn parse_how_of_result(key: &Ident, otherwise: How, input: ParseStream<'_>) -> Result<How> {
+    let has_list = input.peek(token::Paren);
+    if !has_list && input.parse::<Option<Token![=]>>()?.is_none() {
         return Ok(otherwise);
     }
-    input.next();
-    let sign = input.next().filter(|_| !has_list);
-    match sign {
-        sign if is_punct(sign.as_ref(), '%') => Ok(How::Display),
-        sign if is_punct(sign.as_ref(), '?') => Ok(How::Debug),
-        _ => {
+    match How::parse(input)? {
+        How::Value => {
             let text = format!("write `{key}`, `{key} = %` for Display, or `{key} = ?` for Debug");
             Err(Error::new(key.span(), text))
         }
+        how => Ok(how),
     }
 }
 
@@ -293,13 +253,17 @@ fn read_how_of_result(key: &Ident, otherwise: How, input: &mut Input) -> Result<
 mod tests {
     use super::*;
     use crate::options::Options;
+    use crate::parse::sole_item;
 
     /// The code of a function's attribute, without the path of the crate.
     fn code(options: &str, function: &str) -> [String; 2] {
-        let options = Options::parse(options.parse().expect("tokens")).expect("options");
-        let function = Function::parse(function.parse().expect("tokens")).expect("a function");
+        let options = syn::parse_str::<Options>(options).expect("options");
+        let function =
+            Function::of(sole_item(function.parse().expect("tokens"))).expect("a function");
         options.said.check(&function).expect("a result");
-        let code = options.said.code(&function, &code!(Span::call_site()=> p));
+        let code = options
+            .said
+            .code(&function, &quote_spanned!(Span::call_site()=> p));
         let text = |code: Option<TokenStream>| {
             let code = code.unwrap_or_default().to_string();
             code.replace(' ', "").replace("p::", "")
@@ -386,8 +350,9 @@ mod tests {
             ("err", "fn f() -> ! {}"),
             ("err", "fn f() {}"),
         ] {
-            let options = Options::parse(options.parse().expect("tokens")).expect("options");
-            let function = Function::parse(function.parse().expect("tokens")).expect("a function");
+            let options = syn::parse_str::<Options>(options).expect("options");
+            let function =
+                Function::of(sole_item(function.parse().expect("tokens"))).expect("a function");
             let message = options
                 .said
                 .check(&function)

@@ -2,83 +2,70 @@
 //! of one that is `Ord`. With a guard in front, such a body has another form. This file must find exactly the forms
 //! that clippy accepts, so that clippy still reports every other body.
 
-use crate::items::{is_punct, is_word};
-use proc_macro2::{Delimiter, TokenStream, TokenTree};
+use proc_macro2::TokenStream;
+use syn::parse::Parser;
+use syn::{Block, Expr, Stmt, UnOp};
 
 /// Whether the method of that name has the body that clippy asks for.
-pub(crate) fn is_canonical(name: &str, body: &TokenStream) -> bool {
+pub(crate) fn is_canonical(name: &str, body: TokenStream) -> bool {
     match name {
-        "clone" => is_clone(value(body)),
-        "partial_cmp" => is_partial_cmp(value(body)),
+        "clone" => value(body).is_some_and(|value| is_clone(&value)),
+        "partial_cmp" => value(body).is_some_and(|value| is_partial_cmp(&value)),
         _ => false,
     }
 }
 
-/// The tokens without `return` and `;` around them.
-fn value(body: &TokenStream) -> Vec<TokenTree> {
-    let mut tokens: Vec<TokenTree> = body.clone().into_iter().collect();
-    if is_word(tokens.first(), "return") && is_punct(tokens.last(), ';') {
-        tokens.remove(0);
-        tokens.pop();
+/// The expression that is the whole body, or that the body returns.
+fn value(body: TokenStream) -> Option<Expr> {
+    let mut statements = Block::parse_within.parse2(body).ok()?;
+    let last = statements.pop().filter(|_| statements.is_empty())?;
+    match last {
+        Stmt::Expr(Expr::Return(returned), Some(_)) => returned.expr.map(|value| *value),
+        Stmt::Expr(value, None) => Some(value),
+        _ => None,
     }
-    tokens
 }
 
 /// `*self`
-fn is_clone(tokens: Vec<TokenTree>) -> bool {
-    matches!(&tokens[..], [star, this] if is_punct(Some(star), '*') && is_word(Some(this), "self"))
+fn is_clone(value: &Expr) -> bool {
+    matches!(value, Expr::Unary(unary) if matches!(unary.op, UnOp::Deref(_)) && is_self(&unary.expr))
 }
 
 /// `Some(CMP)`, `CMP.into()`
-fn is_partial_cmp(tokens: Vec<TokenTree>) -> bool {
-    match &tokens[..] {
-        [path @ .., TokenTree::Group(group)]
-            if is_word(path.last(), "Some") && is_path(path) && is_call(group) =>
-        {
-            let inner: Vec<TokenTree> = group.stream().into_iter().collect();
-            is_cmp(&inner)
+fn is_partial_cmp(value: &Expr) -> bool {
+    match value {
+        Expr::Call(call) => {
+            path_ends_in(&call.func, "Some", 1) && call.args.first().is_some_and(is_cmp)
         }
-        [cmp @ .., dot, into, TokenTree::Group(none)] => {
-            is_punct(Some(dot), '.')
-                && is_word(Some(into), "into")
-                && is_call(none)
-                && none.stream().is_empty()
-                && is_cmp(cmp)
+        Expr::MethodCall(call) => {
+            call.method == "into" && call.args.is_empty() && is_cmp(&call.receiver)
         }
         _ => false,
     }
 }
 
 /// `self.cmp(other)`, `Ord::cmp(self, other)`
-fn is_cmp(tokens: &[TokenTree]) -> bool {
-    match tokens {
-        [this, dot, cmp, TokenTree::Group(arguments)]
-            if is_word(Some(this), "self") && is_punct(Some(dot), '.') =>
-        {
-            is_word(Some(cmp), "cmp") && is_call(arguments)
-        }
-        [path @ .., TokenTree::Group(arguments)] => {
-            is_word(path.last(), "cmp")
-                && path.len() > 1
-                && is_path(path)
-                && is_call(arguments)
-                && is_word(arguments.stream().into_iter().next().as_ref(), "self")
+fn is_cmp(value: &Expr) -> bool {
+    match value {
+        Expr::MethodCall(call) => call.method == "cmp" && is_self(&call.receiver),
+        Expr::Call(call) => {
+            path_ends_in(&call.func, "cmp", 2) && call.args.first().is_some_and(is_self)
         }
         _ => false,
     }
 }
 
-fn is_call(group: &proc_macro2::Group) -> bool {
-    group.delimiter() == Delimiter::Parenthesis
+fn is_self(value: &Expr) -> bool {
+    matches!(value, Expr::Path(path) if path.path.is_ident("self"))
 }
 
-/// Names with `::` before and between them.
-fn is_path(tokens: &[TokenTree]) -> bool {
-    tokens.iter().all(|token| match token {
-        TokenTree::Ident(_) => true,
-        TokenTree::Punct(punct) => punct.as_char() == ':',
-        TokenTree::Group(_) | TokenTree::Literal(_) => false,
-    })
+/// Whether it is a path of at least so many names, and the last one is this.
+fn path_ends_in(function: &Expr, name: &str, least: usize) -> bool {
+    let Expr::Path(path) = function else {
+        return false;
+    };
+    let names = &path.path.segments;
+    names.len() >= least && names.last().is_some_and(|last| last.ident == name)
 }
 
 #[cfg(test)]
@@ -87,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_forms_that_clippy_accepts() {
-        let canonical = |name, body: &str| is_canonical(name, &body.parse().expect("tokens"));
+        let canonical = |name, body: &str| is_canonical(name, body.parse().expect("tokens"));
         for body in ["*self", "return *self;"] {
             assert!(canonical("clone", body), "{body}");
             assert!(!canonical("cloned", body), "{body}");

@@ -7,52 +7,52 @@
 use std::sync::OnceLock;
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use quote::quote_spanned;
 
 use crate::arguments::Code;
 use crate::body::{Body, Future, mentions};
 use crate::canonical::is_canonical;
-use crate::code::code;
 use crate::frame;
 use crate::options::Options;
 use crate::params::{Binding, bound_by_value};
-use crate::parse::Function;
+use crate::parse::{Function, diverges};
 
-pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
+pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
     let span = Span::mixed_site();
     let private = match &options.krate {
-        Some(path) => code!(span=> #path::private),
-        None => code!(span=> ::fdr::private),
+        Some(path) => quote_spanned!(span=> #path::private),
+        None => quote_spanned!(span=> ::fdr::private),
     };
     // The compiler's own macros say where they are written: where the name is, by its span.
     let at = function.name.span();
     let place = match is_edition_2015() {
-        false => code!(at=> ::core::file!(), ::core::line!()),
+        false => quote_spanned!(at=> ::core::file!(), ::core::line!()),
         // `::core` would be a module of the person's crate.
-        true => code!(at=> core::file!(), core::line!()),
+        true => quote_spanned!(at=> core::file!(), core::line!()),
     };
     let name = options.name.as_deref();
-    let name = name.map(|name| code!(span=> , named = #name));
-    let untimed = options.untimed.then(|| code!(span=> , untimed));
-    let auto = options.auto.then(|| code!(span=> , auto));
-    let version = program_version().map(|version| code!(span=> , version = #version));
-    let said = options.said.code(function, &private);
+    let name = name.map(|name| quote_spanned!(span=> , named = #name));
+    let untimed = options.untimed.then(|| quote_spanned!(span=> , untimed));
+    let auto = options.auto.then(|| quote_spanned!(span=> , auto));
+    let version = program_version().map(|version| quote_spanned!(span=> , version = #version));
+    let said = options.said.code(&function, &private);
     let recorder = Recorder {
         said,
-        place: code!(span=> #place #name #untimed #auto #version),
+        place: quote_spanned!(span=> #place #name #untimed #auto #version),
         private,
         untimed: options.untimed,
     };
 
-    let is_canonical = is_canonical(&function.name.to_string(), &function.body.stream());
+    let is_canonical = is_canonical(&function.name.to_string(), function.body.stream());
     let body = Body::split(function.body.stream());
     let inside = if function.is_async && body.may_await() {
-        around_polls(function, body, &recorder)
-    } else if let Some(future) = value_that_is_polled(function, &body, &recorder) {
+        around_polls(&function, body, &recorder)
+    } else if let Some(future) = value_that_is_polled(&function, &body, &recorder) {
         around_future(body, future, &recorder)
     } else if recorder.said.result.is_some() {
-        around_result(function, body, &recorder)
-    } else if frame::is_own(function, &body) {
-        around_frame(function, body, &recorder)
+        around_result(&function, body, &recorder)
+    } else if frame::is_own(&function, &body) {
+        around_frame(&function, body, &recorder)
     } else {
         around_body(body, &recorder)
     };
@@ -63,9 +63,7 @@ pub(crate) fn expand(function: &Function, options: &Options) -> TokenStream {
     } else {
         function.body.span()
     });
-    let mut expanded: TokenStream = function.head.iter().cloned().collect();
-    expanded.extend([TokenTree::Group(braces)]);
-    expanded
+    function.with_body(braces)
 }
 
 /// Whether the crate is of the edition that the compiler takes if it is told none. A span with a place of the person's
@@ -105,34 +103,25 @@ struct Recorder {
 /// The guard is in the body's own block, behind its leading items. So the block's value, the order of drops, and what
 /// lints see stay as they are.
 fn around_body(body: Body, recorder: &Recorder) -> TokenStream {
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
-    attributes
-        .into_iter()
-        .chain(items)
-        .chain(guard(recorder))
-        .chain(rest)
-        .collect()
+    let (front, guard, rest) = (body.front(), guard(recorder), body.rest);
+    quote_spanned!(Span::mixed_site()=> #front #guard #rest)
 }
 
 fn guard(recorder: &Recorder) -> TokenStream {
     let Recorder { private, place, .. } = recorder;
     let span = Span::mixed_site();
-    let site = code!(span=> #private::site!(#place));
+    let site = quote_spanned!(span=> #private::site!(#place));
     let enter = match recorder.untimed {
-        false => code!(span=> enter),
-        true => code!(span=> enter_untimed),
+        false => quote_spanned!(span=> enter),
+        true => quote_spanned!(span=> enter_untimed),
     };
     if !recorder.said.is_any {
-        return code!(span=> let __fdr_guard = #private::#enter(#site););
+        return quote_spanned!(span=> let __fdr_guard = #private::#enter(#site););
     }
     let arguments = recorder.said.arguments.as_ref();
-    let arguments =
-        arguments.map(|arguments| code!(span=> if __fdr_guard.is_recorded() { #arguments }));
-    code! {span=>
+    let arguments = arguments
+        .map(|arguments| quote_spanned!(span=> if __fdr_guard.is_recorded() { #arguments }));
+    quote_spanned! {span=>
         let __fdr_site = #site;
         let __fdr_guard = #private::#enter(__fdr_site);
         #arguments
@@ -144,17 +133,11 @@ fn guard(recorder: &Recorder) -> TokenStream {
 fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let guard = guard(recorder);
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
-    let block = in_braces_of(&function.body, rest);
-    let closure = code!(function.body.span()=> move || #block);
-    code! {span=>
-        #attributes
-        #items
+    let (front, guard) = (body.front(), guard(recorder));
+    let block = in_braces_of(&function.body, body.rest);
+    let closure = quote_spanned!(function.body.span()=> move || #block);
+    quote_spanned! {span=>
+        #front
         #guard
         let __fdr_output = #private::Output::NEW;
         if false { return #private::never(__fdr_output); }
@@ -169,19 +152,14 @@ fn around_result(function: &Function, body: Body, recorder: &Recorder) -> TokenS
     let Recorder { private, said, .. } = recorder;
     let guard = guard(recorder);
     let result = &said.result;
-    let bindings = bound_by_value(&function.head[function.after_name..]);
+    let bindings = bound_by_value(function.signature().as_ref());
     let captures = captures(&bindings, &body, None);
     let lints = lints(&bindings);
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
-    let block = in_braces_of(&function.body, captures.into_iter().chain(rest).collect());
-    let closure = code!(function.body.span()=> move || #block);
-    code! {span=>
-        #attributes
-        #items
+    let (front, rest) = (body.front(), body.rest);
+    let block = in_braces_of(&function.body, quote_spanned!(span=> #captures #rest));
+    let closure = quote_spanned!(function.body.span()=> move || #block);
+    quote_spanned! {span=>
+        #front
         #guard
         let __fdr_output = #private::Output::NEW;
         if false { return #private::never(__fdr_output); }
@@ -195,7 +173,7 @@ fn around_result(function: &Function, body: Body, recorder: &Recorder) -> TokenS
 /// The compiler takes the last write to a captured value for useless.
 fn lints(bindings: &[Binding]) -> Option<TokenStream> {
     let is_mut = bindings.iter().any(|binding| binding.is_mut);
-    is_mut.then(|| code!(Span::mixed_site()=> #[allow(unused_assignments)]))
+    is_mut.then(|| quote_spanned!(Span::mixed_site()=> #[allow(unused_assignments)]))
 }
 
 /// The parts of a future whose polls are calls.
@@ -223,33 +201,33 @@ impl OfPolls {
         // A future without times for its polls is no task.
         let (polled, sites, first) = match recorder.untimed {
             false => (
-                code!(span=> polled),
-                code!(span=> #private::task_sites!(#place)),
-                code!(span=> &__fdr_sites[0]),
+                quote_spanned!(span=> polled),
+                quote_spanned!(span=> #private::task_sites!(#place)),
+                quote_spanned!(span=> &__fdr_sites[0]),
             ),
             true => (
-                code!(span=> polled_untimed),
-                code!(span=> #private::site!(#place)),
-                code!(span=> __fdr_sites),
+                quote_spanned!(span=> polled_untimed),
+                quote_spanned!(span=> #private::site!(#place)),
+                quote_spanned!(span=> __fdr_sites),
             ),
         };
         // Arguments and results are inside of the future, and the site is there, too.
         let (before, sites) = match said.is_any {
             false => (None, sites),
             true => (
-                Some(code! {span=>
+                Some(quote_spanned! {span=>
                     let __fdr_sites = #sites;
                     let __fdr_site = #first;
                 }),
-                code!(span=> __fdr_sites),
+                quote_spanned!(span=> __fdr_sites),
             ),
         };
         let arguments = said
             .arguments
             .as_ref()
-            .map(|arguments| code!(span=> if #private::is_on(__fdr_site) { #arguments }));
+            .map(|arguments| quote_spanned!(span=> if #private::is_on(__fdr_site) { #arguments }));
         let result = said.result.as_ref().map(|result| {
-            code! {span=>
+            quote_spanned! {span=>
                 let __fdr_body = async move {
                     let __fdr_result = __fdr_body.await;
                     if #private::is_on(__fdr_site) { #result }
@@ -286,7 +264,9 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
         arguments,
         result,
     } = OfPolls::of(recorder);
-    let bindings = bound_by_value(&function.head[function.after_name..]);
+    let signature = function.signature();
+    let diverges = signature.as_ref().is_some_and(diverges);
+    let bindings = bound_by_value(signature.as_ref());
     let captures = captures(&bindings, &body, said.arguments.as_ref());
     let lints = lints(&bindings);
     let Body {
@@ -294,27 +274,18 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
         items,
         rest,
     } = body;
-    let tie = if function.diverges() {
-        TokenStream::new()
-    } else {
-        code!(span=> if false { return #private::never(__fdr_output); })
-    };
-    let inside = items
-        .into_iter()
-        .chain(tie.clone())
-        .chain(captures)
-        .chain(arguments.into_iter().flatten())
-        .chain(rest);
-    let block = in_braces_of(&function.body, inside.collect());
+    let tie = (!diverges)
+        .then(|| quote_spanned!(span=> if false { return #private::never(__fdr_output); }));
+    let inside = quote_spanned!(span=> #items #tie #captures #arguments #rest);
+    let block = in_braces_of(&function.body, inside);
     // At the body's place, as the compiler's own: it is what messages about the future point to.
-    let future = code!(function.body.span()=> async move #block);
-    let polled = code!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
-    let last = if function.diverges() {
-        polled
-    } else {
-        code!(span=> return #polled;)
+    let future = quote_spanned!(function.body.span()=> async move #block);
+    let polled = quote_spanned!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
+    let last = match diverges {
+        true => polled,
+        false => quote_spanned!(span=> return #polled;),
     };
-    code! {span=>
+    quote_spanned! {span=>
         #attributes
         #before
         let __fdr_output = #private::Output::NEW;
@@ -333,7 +304,7 @@ fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -
         return None;
     }
     let future = Future::at_end_of(&body.rest)?;
-    let bindings = bound_by_value(&function.head[function.after_name..]);
+    let bindings = bound_by_value(function.signature().as_ref());
     let is_held = |code: &TokenStream| {
         let mut names = bindings.iter().map(|binding| &binding.name);
         let in_block = |name| mentions(future.block.stream(), name);
@@ -355,9 +326,7 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
         arguments,
         result,
     } = OfPolls::of(recorder);
-    let Body {
-        attributes, items, ..
-    } = body;
+    let front = body.front();
     let Future {
         before,
         boxed,
@@ -365,17 +334,17 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
         block,
         ..
     } = future;
-    let inside = arguments.into_iter().flatten().chain(block.stream());
-    let block = in_braces_of(&block, inside.collect());
+    let inside = block.stream();
+    let block = in_braces_of(&block, quote_spanned!(span=> #arguments #inside));
     let value = match said.is_any {
-        false => code!(span=> #words #block),
-        true => code!(span=> __fdr_body),
+        false => quote_spanned!(span=> #words #block),
+        true => quote_spanned!(span=> __fdr_body),
     };
-    let polled = code!(span=> #private::#polled(#sites, #private::Output::NEW, #value));
+    let polled = quote_spanned!(span=> #private::#polled(#sites, #private::Output::NEW, #value));
     let polled = match first {
         None => polled,
         Some(first) => {
-            code!(span=> { #first let __fdr_body = #words #block; #result #polled })
+            quote_spanned!(span=> { #first let __fdr_body = #words #block; #result #polled })
         }
     };
     let value = match boxed {
@@ -386,7 +355,7 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
             path.into_iter().chain([TokenTree::Group(held)]).collect()
         }
     };
-    code!(span=> #attributes #items #before #value)
+    quote_spanned!(span=> #front #before #value)
 }
 
 /// Statements that capture parameters by value, the last one first: captures drop in their order.
@@ -402,7 +371,7 @@ fn captures(bindings: &[Binding], body: &Body, also: Option<&TokenStream>) -> To
                 body.mentions(name) || also.is_some_and(|code| mentions(code.clone(), name));
             is_used && !name.to_string().starts_with('_')
         })
-        .map(|name| code!(Span::mixed_site()=> let _ = &#name;))
+        .map(|name| quote_spanned!(Span::mixed_site()=> let _ = &#name;))
         .collect()
 }
 

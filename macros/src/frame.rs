@@ -3,12 +3,13 @@
 //! therefore a closure behind the guard: no destructor is in its frame. It must say yes only where such a
 //! body behaves exactly as the one that was written.
 
+use fdr_marks::items::says;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
+use quote::ToTokens;
+use syn::{FnArg, Pat, ReceiverKind, Signature, Type};
 
 use crate::body::Body;
-use crate::items::is_named;
-use crate::params::{Parameter, group_of, outside_generics, parameters, parentheses_at};
-use crate::parse::Function;
+use crate::parse::{Function, diverges};
 
 /// From so many calls on, a frame for the guard takes less stack than the slots do.
 const MANY_CALLS: usize = 16;
@@ -29,9 +30,10 @@ pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
         && !is_clippy()
         && may_call_often(&function.body)
         && calls(body.rest.clone()) >= MANY_CALLS
-        && !function.diverges()
-        && !says(&function.head[..function.after_name], &OF_THE_FRAME)
-        && parameters_are_copied(&function.head[function.after_name..])
+        && !says_of_the_frame(function)
+        && function
+            .signature()
+            .is_some_and(|signature| can_be_of_a_closure(&signature))
 }
 
 /// Whether clippy is the compiler. Some of its lints do not look into closures; and what it looks at is
@@ -75,65 +77,64 @@ fn calls(tokens: TokenStream) -> usize {
     count
 }
 
-fn says(tokens: &[TokenTree], words: &[&str]) -> bool {
-    tokens.iter().any(|token| match token {
-        TokenTree::Ident(word) => words.contains(&word.to_string().as_str()),
-        TokenTree::Group(group) => {
-            let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
-            says(&tokens, words)
-        }
-        TokenTree::Punct(_) | TokenTree::Literal(_) => false,
+fn says_of_the_frame(function: &Function) -> bool {
+    let mut attributes = function.item.attributes.iter();
+    attributes.any(|attribute| {
+        let said = attribute.brackets.stream();
+        OF_THE_FRAME.iter().any(|word| says(said.clone(), word))
     })
 }
 
 /// Whether each parameter is a name for a reference or a number. What is said behind the parameters must
 /// not hold `impl`: a closure's body is less free in which type that is.
-fn parameters_are_copied(signature: &[TokenTree]) -> bool {
-    let Some(behind) = parentheses_at(signature) else {
-        return false;
-    };
-    let is_copied = |parameter: &Parameter| {
-        let is_name = matches!(&parameter.pattern[..], [TokenTree::Ident(_)]);
-        parameter.is_borrowed_self() || (is_name && is_copied(&parameter.ty))
-    };
-    !says(&signature[behind + 1..], &["impl"])
-        && parameters(signature).is_some_and(|all| all.iter().all(is_copied))
+fn can_be_of_a_closure(signature: &Signature) -> bool {
+    let mut behind = signature.output.to_token_stream();
+    signature.generics.where_clause.to_tokens(&mut behind);
+    signature.variadic.is_none()
+        && !diverges(signature)
+        && !says(behind, "impl")
+        && signature.inputs.iter().all(parameter_is_copied)
 }
 
-/// References, raw pointers, pointers to functions, and numbers.
-fn is_copied(ty: &[TokenTree]) -> bool {
-    match ty {
-        [TokenTree::Punct(punct), ..] => matches!(punct.as_char(), '&' | '*'),
-        [TokenTree::Ident(name)] => COPIED.contains(&name.to_string().as_str()),
-        [token] => group_of(token, Delimiter::Parenthesis)
-            .is_some_and(|inside| is_copied(&inside.into_iter().collect::<Vec<_>>())),
-        _ => is_function_pointer(ty),
+fn parameter_is_copied(parameter: &FnArg) -> bool {
+    match parameter {
+        FnArg::Receiver(receiver) => match &receiver.kind {
+            ReceiverKind::Reference(..) => true,
+            ReceiverKind::Typed(_, ty) => receiver.mutability.is_none() && is_copied(ty),
+            _ => false,
+        },
+        FnArg::Typed(parameter) => match &*parameter.pat {
+            Pat::Ident(name) => {
+                let is_name =
+                    name.mutability.is_none() && name.by_ref.is_none() && name.subpat.is_none();
+                is_name && is_copied(&parameter.ty)
+            }
+            Pat::Wild(_) => is_copied(&parameter.ty),
+            _ => false,
+        },
     }
 }
 
-/// `fn(A) -> B`, `for<'a> unsafe extern "C" fn(&'a A)`
-fn is_function_pointer(ty: &[TokenTree]) -> bool {
-    let mut words = outside_generics(ty).filter_map(|(_, token)| match token {
-        TokenTree::Ident(word) => Some(word),
-        _ => None,
-    });
-    words
-        .find(|word| {
-            !["for", "unsafe", "extern"]
-                .iter()
-                .any(|other| is_named(word, other))
-        })
-        .is_some_and(|word| is_named(word, "fn"))
+/// References, raw pointers, pointers to functions, and numbers.
+fn is_copied(ty: &Type) -> bool {
+    match ty {
+        Type::Reference(_) | Type::Ptr(_) | Type::FnPtr(_) => true,
+        Type::Group(group) => is_copied(&group.elem),
+        Type::Paren(inside) => is_copied(&inside.elem),
+        Type::Path(path) => COPIED.iter().any(|name| path.path.is_ident(name)),
+        _ => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parse::sole_item;
 
     fn owns_frame(head: &str, calls: usize) -> bool {
         let body = "f(x); ".repeat(calls);
         let function = format!("{head} {{ {body} }}").parse().expect("tokens");
-        let function = Function::parse(function).expect("a function");
+        let function = Function::of(sole_item(function)).expect("a function");
         let body = Body::split(function.body.stream());
         is_own(&function, &body)
     }

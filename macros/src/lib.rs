@@ -7,47 +7,37 @@
 //! | `options` | reads what stands in the attribute's parentheses |
 //! | `arguments` | reads which arguments and results are recorded, and makes the code for them |
 //! | `parse` | finds a function's name, qualifiers and body in its tokens |
-//! | `items` | finds the functions of a scope in its tokens |
-//! | `worth` | says which of them are worth two clock reads |
-//! | `weight` | guesses how many instructions a body runs |
 //! | `scope` | traces the functions of an `impl`, a trait or a module |
 //! | `params` | names what a signature binds by value |
 //! | `body` | splits a body where a statement can go in front |
 //! | `canonical` | finds bodies that clippy compares with one form |
 //! | `frame` | says which bodies get a stack frame of their own |
-//! | `code` | makes tokens from a template |
 //! | `expand` | puts the recording function together |
+//!
+//! A function's tokens are given back as they came. What the library `syn` parses of them is only looked at. So syntax
+//! that is newer than `syn` passes, and places in messages are those of the source. The crate `fdr-marks` finds the
+//! functions of a scope, and says which of them are worth two clock reads.
 #![forbid(unsafe_code)]
-
-// Tests run outside of the compiler, so they take the same types from the library `proc-macro2`. So does `cargo fdr`,
-// for the files that it shares with this crate.
-#[cfg(not(test))]
-extern crate proc_macro as proc_macro2;
 
 mod arguments;
 mod body;
 mod canonical;
-mod code;
-mod error;
 mod expand;
 mod frame;
-mod items;
-mod literal;
 mod options;
-#[cfg(test)]
-mod oracle_tests;
 mod params;
 mod parse;
 mod scope;
-mod weight;
-mod worth;
+#[cfg(test)]
+mod tokens_tests;
 
+use fdr_marks::items::{Item, Kind};
 use proc_macro2::TokenStream;
+use syn::{Error, Result};
 
-use crate::error::{Error, Result};
 use crate::expand::expand;
 use crate::options::Options;
-use crate::parse::{Function, open_sole_group};
+use crate::parse::{Function, sole_item};
 use crate::scope::Scope;
 
 /// Records when a function is entered and when it is left.
@@ -85,7 +75,7 @@ use crate::scope::Scope;
 ///
 /// On an `impl` block, a trait or an inline module it stands for the functions inside, also for those of modules
 /// inside. It leaves out functions that are not worth two clock reads. Such a function has no loop, waits for nothing,
-/// and runs less than about 70 instructions of its own, as far as the source shows. What cannot be traced is left out
+/// and runs less than about 65 instructions of its own, as far as the source shows. What cannot be traced is left out
 /// without a message. A function or scope inside that has the attribute itself keeps its own options. If no function is
 /// left that is traced, the compiler warns.
 ///
@@ -211,8 +201,6 @@ use crate::scope::Scope;
 /// - The future of such a function stores the parameters that the body uses once more. Notes below an error say "async
 ///   block" instead of "async function". A closure that the function returns as `impl Fn(…)` needs the types of its
 ///   arguments.
-// Tests have another type of tokens than the compiler.
-#[allow(clippy::useless_conversion)]
 #[proc_macro_attribute]
 pub fn traced(
     options: proc_macro::TokenStream,
@@ -223,7 +211,7 @@ pub fn traced(
         Ok(expanded) => expanded.into(),
         // With the item beside the error, its users do not fail for the lack of it.
         Err(error) => error
-            .to_compile_error()
+            .into_compile_error()
             .into_iter()
             .chain(item)
             .collect::<TokenStream>()
@@ -231,26 +219,32 @@ pub fn traced(
     }
 }
 
-fn checked(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let function = Function::parse(item.clone());
-    let options = Options::parse(options);
-    // A function is the usual case, and a scope is looked for only where there is none.
-    let scope = match function {
-        Ok(_) => None,
-        Err(_) => Scope::parse(item.clone()),
-    };
+fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
+    let options = syn::parse2::<Options>(options);
     let is_skipped = matches!(&options, Ok(options) if options.skip);
-    if let Some(scope) = scope {
-        let options = options?;
-        scope.check(&options)?;
-        if is_skipped || cfg!(not(feature = "record")) {
-            return Ok(item);
+    let is_off = is_skipped || cfg!(not(feature = "record"));
+    let item = match Scope::of(sole_item(tokens.clone())) {
+        Ok(scope) => {
+            let options = options?;
+            scope.check(&options)?;
+            return Ok(if is_off {
+                tokens
+            } else {
+                scope.expand(options)
+            });
         }
-        return Ok(scope.expand(&options));
-    }
-    let (function, options) = match (function, options) {
-        // A scope leaves out what cannot be traced, and so can a person.
-        (Err(_), Ok(_)) if is_skipped && is_function(&item) => return Ok(item),
+        Err(item) => item,
+    };
+    // A scope leaves out what cannot be traced, and so can a person.
+    let is_function = matches!(
+        &item,
+        Some(Item {
+            kind: Kind::Function,
+            ..
+        })
+    );
+    let (function, options) = match (Function::of(item), options) {
+        (Err(_), Ok(_)) if is_skipped && is_function => return Ok(tokens),
         (Err(mut first), Err(second)) => {
             first.combine(second);
             return Err(first);
@@ -267,14 +261,9 @@ fn checked(options: TokenStream, item: TokenStream) -> Result<TokenStream> {
         ));
     }
     options.said.check(&function)?;
-    if options.skip || cfg!(not(feature = "record")) {
-        return Ok(item);
-    }
-    Ok(expand(&function, &options))
-}
-
-fn is_function(item: &TokenStream) -> bool {
-    let tokens = open_sole_group(item.clone());
-    let items = items::split(&tokens);
-    matches!(&items[..], [item] if matches!(item.kind, items::Kind::Function { .. }))
+    Ok(if is_off {
+        tokens
+    } else {
+        expand(function, &options)
+    })
 }

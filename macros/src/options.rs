@@ -1,28 +1,24 @@
 //! The options in `#[traced(…)]`. It must never look at the function. The text between the parentheses is judged alone,
 //! and each mistake is reported at its place.
 
-use std::iter::Peekable;
-use std::vec::IntoIter;
-
-use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use fdr_marks::worth::Rules;
+use proc_macro2::{Ident, Span};
+use syn::ext::IdentExt;
+use syn::parse::{Parse, ParseStream};
+use syn::{Error, LitInt, LitStr, Path, Result, Token, token};
 
 use crate::arguments::Said;
-use crate::error::{Error, Result};
-use crate::items::{is_named, is_punct};
-use crate::literal::{count_of, text_of};
-use crate::params::{group_of, without_groups};
-use crate::worth::Rules;
 
 const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `args`, `args(…)`, `ret`, `err`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
      module also `min_statements = n` and `skip_inline`";
 
 /// What a person may say beside `#[traced]`.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Options {
     /// The name to use in traces, in place of the function's path.
     pub(crate) name: Option<String>,
     /// Where the crate `fdr` is found, if not at `::fdr`.
-    pub(crate) krate: Option<TokenStream>,
+    pub(crate) krate: Option<Path>,
     /// Records have no times of their own.
     pub(crate) untimed: bool,
     /// Which arguments and results are recorded.
@@ -38,77 +34,75 @@ pub(crate) struct Options {
     pub(crate) of_functions: Option<Ident>,
 }
 
-impl Options {
-    pub(crate) fn parse(tokens: TokenStream) -> Result<Options> {
-        parse_list(&mut without_groups(tokens).into_iter().peekable())
+impl Parse for Options {
+    fn parse(input: ParseStream<'_>) -> Result<Options> {
+        let mut options = Options::default();
+        let mut skip = None;
+        let mut count = 0;
+        while !input.is_empty() {
+            let key = input.call(Ident::parse_any).map_err(|error| {
+                Error::new(error.span(), format!("expected an option: {ACCEPTED}"))
+            })?;
+            options.parse_option(&key, input)?;
+            if key == "skip" {
+                skip = Some(key);
+            }
+            count += 1;
+            if !input.is_empty() {
+                input.parse::<Token![,]>().map_err(|error| {
+                    Error::new(error.span(), "expected `,` before the next option")
+                })?;
+            }
+        }
+        options.check(skip.filter(|_| count > 1))?;
+        Ok(options)
     }
 }
 
-/// The tokens that are not read yet.
-pub(crate) type Input = Peekable<IntoIter<TokenTree>>;
-
-fn parse_list(input: &mut Input) -> Result<Options> {
-    let mut options = Options::default();
-    let mut skip = None;
-    let mut count = 0;
-    while let Some(token) = input.next() {
-        let TokenTree::Ident(key) = token else {
-            let text = format!("expected an option: {ACCEPTED}");
-            return Err(Error::new(token.span(), text));
-        };
+impl Options {
+    fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         match key.to_string().as_str() {
-            "name" => {
-                set(&mut options.name, &key, input, parse_name)?;
-                options.of_functions.get_or_insert(key);
-            }
-            "args" | "ret" | "err" => {
-                if !options.said.read(&key, input)? {
-                    return Err(twice(&key));
-                }
-                options.of_functions.get_or_insert(key);
-            }
-            "crate" => set(&mut options.krate, &key, input, parse_path)?,
-            "untimed" => set_word(&mut options.untimed, &key, input)?,
-            "always" => set_word(&mut options.rules.always, &key, input)?,
-            "auto" => set_word(&mut options.auto, &key, input)?,
-            "skip" => {
-                set_word(&mut options.skip, &key, input)?;
-                skip = Some(key);
-            }
-            "skip_inline" => {
-                set_word(&mut options.rules.skip_inline, &key, input)?;
-                options.of_scopes.get_or_insert(key);
-            }
-            "min_statements" => {
-                set(&mut options.rules.min_statements, &key, input, parse_count)?;
-                options.of_scopes.get_or_insert(key);
-            }
-            _ => {
-                return Err(Error::new(
-                    key.span(),
-                    format!("unknown option `{key}`: {ACCEPTED}"),
-                ));
-            }
+            "name" => set(&mut self.name, key, input, parse_name),
+            "args" | "ret" | "err" => match self.said.parse_option(key, input)? {
+                true => Ok(()),
+                false => Err(twice(key)),
+            },
+            "crate" => set(&mut self.krate, key, input, parse_path),
+            "untimed" => set_word(&mut self.untimed, key, input),
+            "always" => set_word(&mut self.rules.always, key, input),
+            "auto" => set_word(&mut self.auto, key, input),
+            "skip" => set_word(&mut self.skip, key, input),
+            "skip_inline" => set_word(&mut self.rules.skip_inline, key, input),
+            "min_statements" => set(&mut self.rules.min_statements, key, input, parse_count),
+            _ => Err(Error::new(
+                key.span(),
+                format!("unknown option `{key}`: {ACCEPTED}"),
+            )),
+        }?;
+        match key.to_string().as_str() {
+            "name" | "args" | "ret" | "err" => self.of_functions.get_or_insert(key.clone()),
+            "skip_inline" | "min_statements" => self.of_scopes.get_or_insert(key.clone()),
+            _ => return Ok(()),
+        };
+        Ok(())
+    }
+
+    /// Refuses options that contradict each other. `skip` is the option of that name, if it does not stand alone.
+    fn check(&self, skip: Option<Ident>) -> Result<()> {
+        if let Some(skip) = skip {
+            return Err(Error::new(
+                skip.span(),
+                "`skip` stands alone: nothing is traced, so no other option has a meaning",
+            ));
         }
-        count += 1;
-        if let Some(comma) = input.next().filter(|token| !is_punct(Some(token), ',')) {
-            let text = "expected `,` before the next option";
-            return Err(Error::new(comma.span(), text));
+        if let (true, Some(rule)) = (self.rules.always, &self.of_scopes) {
+            return Err(Error::new(
+                rule.span(),
+                format!("`{rule}` leaves functions out, and `always` leaves none out: remove one"),
+            ));
         }
+        Ok(())
     }
-    if let (Some(skip), 2..) = (skip, count) {
-        return Err(Error::new(
-            skip.span(),
-            "`skip` stands alone: nothing is traced, so no other option has a meaning",
-        ));
-    }
-    if let (true, Some(rule)) = (options.rules.always, &options.of_scopes) {
-        return Err(Error::new(
-            rule.span(),
-            format!("`{rule}` leaves functions out, and `always` leaves none out: remove one"),
-        ));
-    }
-    Ok(options)
 }
 
 fn twice(key: &Ident) -> Error {
@@ -118,14 +112,12 @@ fn twice(key: &Ident) -> Error {
     )
 }
 
-fn set_word(word: &mut bool, key: &Ident, input: &mut Input) -> Result<()> {
+fn set_word(word: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> {
     if *word {
         return Err(twice(key));
     }
-    let next = input.peek();
-    let has_arguments = next.is_some_and(|token| group_of(token, Delimiter::Parenthesis).is_some());
-    if is_punct(next, '=') || has_arguments {
-        let otherwise = if is_named(key, "untimed") {
+    if input.peek(Token![=]) || input.peek(token::Paren) {
+        let otherwise = if key == "untimed" {
             " to have times"
         } else {
             ""
@@ -142,13 +134,13 @@ fn set_word(word: &mut bool, key: &Ident, input: &mut Input) -> Result<()> {
 fn set<T>(
     slot: &mut Option<T>,
     key: &Ident,
-    input: &mut Input,
-    parse_value: fn(Span, &mut Input) -> Result<T>,
+    input: ParseStream<'_>,
+    parse_value: fn(Span, ParseStream<'_>) -> Result<T>,
 ) -> Result<()> {
     if slot.is_some() {
         return Err(twice(key));
     }
-    if !is_punct(input.peek(), '=') {
+    if input.parse::<Option<Token![=]>>()?.is_none() {
         let form = match key.to_string().as_str() {
             "name" => "name = \"…\"",
             "crate" => "crate = path",
@@ -159,44 +151,40 @@ fn set<T>(
             format!("option `{key}` needs a value: write `{form}`"),
         ));
     }
-    input.next();
     // Where a mistake in the value is: at the value, if there is one.
-    let at = input.peek().map_or(key.span(), TokenTree::span);
+    let at = if input.is_empty() {
+        key.span()
+    } else {
+        input.span()
+    };
     *slot = Some(parse_value(at, input)?);
     Ok(())
 }
 
-fn parse_name(at: Span, input: &mut Input) -> Result<String> {
-    let name = match input.next() {
-        Some(TokenTree::Literal(literal)) => text_of(&literal),
-        _ => None,
-    };
-    let Some(name) = name else {
-        return Err(Error::new(
-            at,
+fn parse_name(at: Span, input: ParseStream<'_>) -> Result<String> {
+    let name = input
+        .parse::<LitStr>()
+        .ok()
+        .filter(|name| name.suffix().is_empty());
+    let wrong = |text| Err(Error::new(at, text));
+    match name.map(|name| name.value()) {
+        None => wrong(
             "`name` takes a string literal: the name that traces show, as in `name = \"parse\"`",
-        ));
-    };
-    if name.trim().is_empty() {
-        return Err(Error::new(
-            at,
+        ),
+        Some(name) if name.trim().is_empty() => wrong(
             "`name` is empty: give a name, or leave the option out to use the function's path",
-        ));
-    }
-    if name.contains(char::is_control) {
-        return Err(Error::new(
-            at,
+        ),
+        Some(name) if name.contains(char::is_control) => wrong(
             "`name` holds a control character: reports show one function per line, use plain text",
-        ));
+        ),
+        Some(name) => Ok(name),
     }
-    Ok(name)
 }
 
-fn parse_count(at: Span, input: &mut Input) -> Result<usize> {
-    let count = match input.next() {
-        Some(TokenTree::Literal(literal)) => count_of(&literal),
-        _ => None,
-    };
+fn parse_count(at: Span, input: ParseStream<'_>) -> Result<usize> {
+    let number = input.parse::<LitInt>().ok();
+    let number = number.filter(|number| matches!(number.suffix(), "" | "usize"));
+    let count = number.and_then(|number| number.base10_parse().ok());
     count.ok_or_else(|| {
         Error::new(
             at,
@@ -205,36 +193,25 @@ fn parse_count(at: Span, input: &mut Input) -> Result<usize> {
     })
 }
 
-/// Names with `::` between them, and perhaps before them.
-fn parse_path(at: Span, input: &mut Input) -> Result<TokenStream> {
-    let wrong = || {
+fn parse_path(at: Span, input: ParseStream<'_>) -> Result<Path> {
+    let path = input.call(Path::parse_mod_style).ok();
+    // Behind a path with arguments, or with one colon.
+    let goes_on = input.peek(Token![<]) || input.peek(Token![::]) || input.peek(Token![:]);
+    path.filter(|_| !goes_on).ok_or_else(|| {
         Error::new(
             at,
             "`crate` takes the path under which this crate sees `fdr`, without quotes, as in `crate = crate::reexports::fdr`",
         )
-    };
-    let mut path = TokenStream::new();
-    let mut is_first = true;
-    while is_first || is_punct(input.peek(), ':') {
-        if is_punct(input.peek(), ':') {
-            for _ in 0..2 {
-                let colon = input.next_if(|token| is_punct(Some(token), ':'));
-                path.extend([colon.ok_or_else(wrong)?]);
-            }
-        }
-        let name = input.next_if(|token| matches!(token, TokenTree::Ident(_)));
-        path.extend([name.ok_or_else(wrong)?]);
-        is_first = false;
-    }
-    Ok(path)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use quote::ToTokens;
 
     fn parse(text: &str) -> Result<Options> {
-        Options::parse(text.parse().expect("tokens"))
+        syn::parse_str(text)
     }
 
     fn message(text: &str) -> String {
@@ -247,7 +224,8 @@ mod tests {
         assert!(none.name.is_none() && none.krate.is_none() && !none.untimed);
         let all = parse("crate = ::a::b, untimed, name = \"n::m\",").expect("all options");
         assert_eq!(all.name.as_deref(), Some("n::m"));
-        assert_eq!(all.krate.expect("a path").to_string(), ":: a :: b");
+        let krate = all.krate.expect("a path");
+        assert_eq!(krate.to_token_stream().to_string(), ":: a :: b");
         assert!(all.untimed);
         assert!(parse("untimed").expect("one option").untimed);
         let scope = parse("auto, min_statements = 3, skip_inline").expect("a scope's options");

@@ -1,20 +1,15 @@
-//! From an item's tokens to a [`Function`]: where its name is, whether it is `async`, where the body begins. It reads
-//! no further than that. Signature and body are kept token for token. So newer syntax passes, and spans stay those of
-//! the source. It must never change or reorder a token.
+//! From an item to a [`Function`]: its name, whether it is `async`, where the body begins. Signature and body are kept
+//! token for token. So newer syntax passes, and spans stay those of the source. It must never change or reorder a
+//! token.
 
-use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
-
-use crate::error::{Error, Result};
-use crate::items::{braces, is_punct};
-use crate::params::parentheses_at;
+use fdr_marks::items::{Attribute, Item, Kind, split};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use syn::{Error, Result, ReturnType, Signature, Type};
 
 /// A function with a body, cut where the expansion needs it.
-#[derive(Debug)]
 pub(crate) struct Function {
     /// Attributes, visibility and signature, unchanged.
-    pub(crate) head: Vec<TokenTree>,
-    /// Where in `head` the generics or parameters begin.
-    pub(crate) after_name: usize,
+    pub(crate) item: Item,
     pub(crate) name: Ident,
     pub(crate) is_async: bool,
     /// The braces and what they hold.
@@ -22,147 +17,92 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    pub(crate) fn parse(item: TokenStream) -> Result<Function> {
-        let mut head = open_sole_group(item);
-        let start = skip_attributes(&head)?;
-        let qualifiers = Qualifiers::read(&head, start)?;
-        let Some(TokenTree::Ident(name)) = head.get(qualifiers.name_at).cloned() else {
-            return Err(not_a_function(&head[start..]));
+    /// # Errors
+    /// What the item is instead, or what it must not have.
+    pub(crate) fn of(item: Option<Item>) -> Result<Function> {
+        let mut item = item.ok_or_else(|| not_a_function(&[]))?;
+        item.attributes.iter().try_for_each(check_attribute)?;
+        let name = item.name().filter(|_| item.kind == Kind::Function);
+        let Some(name) = name.cloned() else {
+            return Err(not_a_function(&item.head));
         };
-        if let Some(span) = qualifiers.constness {
+        if let Some(constness) = item.qualifier("const") {
             return Err(Error::new(
-                span,
+                constness.span(),
                 "`#[traced]` cannot be on a `const fn`: recording reads a clock, and there is none \
                  at compile time\n\
                  remove `const`, or put `#[traced]` on a function that calls this one",
             ));
         }
-        let body = head.pop().as_ref().and_then(braces).ok_or_else(|| {
+        let is_async = item.qualifier("async").is_some();
+        let body = item.body.take().ok_or_else(|| {
             Error::new(
                 name.span(),
                 "`#[traced]` needs a function with a body: it records where the body begins and ends\n\
                  put it on the implementations of this function, or on a function that calls it",
             )
         })?;
-        let after_name = qualifiers.name_at + 1;
         Ok(Function {
-            head,
-            after_name,
+            item,
             name,
-            is_async: qualifiers.is_async,
+            is_async,
             body,
         })
     }
 
-    /// The first token of the return type, where one is written.
-    fn output(&self) -> Option<&TokenTree> {
-        let signature = &self.head[self.after_name..];
-        let behind = parentheses_at(signature)? + 1;
-        let is_arrow =
-            is_punct(signature.get(behind), '-') && is_punct(signature.get(behind + 1), '>');
-        signature.get(behind + 2).filter(|_| is_arrow)
+    /// What `syn` knows of the signature. Nothing if the signature has newer syntax.
+    pub(crate) fn signature(&self) -> Option<Signature> {
+        let signature = self.item.head[self.item.word_at..].iter().cloned();
+        syn::parse2(signature.collect()).ok()
     }
 
-    /// Whether it returns `!`.
-    /// Whether a type of the result is written.
-    pub(crate) fn returns(&self) -> bool {
-        self.output().is_some()
-    }
-
-    pub(crate) fn diverges(&self) -> bool {
-        match self.output() {
-            Some(TokenTree::Punct(punct)) => punct.as_char() == '!',
-            // A type that a macro was given.
-            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::None => {
-                group.stream().to_string() == "!"
-            }
-            _ => false,
-        }
+    /// The tokens, with another body.
+    pub(crate) fn with_body(mut self, body: Group) -> TokenStream {
+        self.item.body = Some(body);
+        self.item.into_tokens().collect()
     }
 }
 
-/// What stands between a function's attributes and its name.
-struct Qualifiers {
-    constness: Option<Span>,
-    is_async: bool,
-    name_at: usize,
-}
-
-impl Qualifiers {
-    fn read(tokens: &[TokenTree], start: usize) -> Result<Qualifiers> {
-        let mut constness = None;
-        let mut is_async = false;
-        for (at, token) in tokens.iter().enumerate().skip(start) {
-            match token {
-                TokenTree::Ident(word) => match word.to_string().as_str() {
-                    "fn" => {
-                        return Ok(Qualifiers {
-                            constness,
-                            is_async,
-                            name_at: at + 1,
-                        });
-                    }
-                    "const" => constness = Some(word.span()),
-                    "async" => is_async = true,
-                    "pub" | "default" | "unsafe" | "safe" | "extern" => {}
-                    _ => break,
-                },
-                // The ABI after `extern`.
-                TokenTree::Literal(_) => {}
-                // The place after `pub`, and the `$vis` of a macro.
-                TokenTree::Group(group)
-                    if matches!(group.delimiter(), Delimiter::Parenthesis | Delimiter::None) => {}
-                TokenTree::Group(_) | TokenTree::Punct(_) => break,
-            }
-        }
-        Err(not_a_function(&tokens[start..]))
+/// Whether the function returns `!`.
+pub(crate) fn diverges(signature: &Signature) -> bool {
+    let ReturnType::Type(_, ty) = &signature.output else {
+        return false;
+    };
+    let mut ty = &**ty;
+    // A type that a macro was given.
+    while let Type::Group(group) = ty {
+        ty = &group.elem;
     }
+    matches!(ty, Type::Never(_))
 }
 
-/// Where the attributes end. Refuses those that the expansion cannot work with.
-fn skip_attributes(tokens: &[TokenTree]) -> Result<usize> {
-    let mut at = 0;
-    while let [TokenTree::Punct(hash), TokenTree::Group(attribute), ..] = &tokens[at..] {
-        if hash.as_char() != '#' {
-            break;
-        }
-        let text: String = attribute
-            .stream()
-            .into_iter()
-            .map(|token| token.to_string())
-            .collect();
-        if matches!(text.as_str(), "naked" | "unsafe(naked)") {
-            return Err(Error::new(
-                attribute.span(),
-                "`#[traced]` cannot be on a naked function: its body is assembly and nothing else\n\
-                 put `#[traced]` on a function that calls this one",
-            ));
-        }
-        if matches!(
-            text.split('(').next(),
-            Some("traced" | "fdr::traced" | "::fdr::traced")
-        ) {
-            return Err(Error::new(
-                attribute.span(),
-                "`#[traced]` is here twice: each call would be recorded twice\n\
-                 remove one of the two",
-            ));
-        }
-        at += 2;
-    }
-    Ok(at)
+/// Refuses an attribute that the expansion cannot work with.
+fn check_attribute(attribute: &Attribute) -> Result<()> {
+    let is_unsafe = attribute.path == "unsafe" && attribute.says("naked");
+    let text = match attribute.path.as_str() {
+        "naked" => NAKED,
+        "unsafe" if is_unsafe => NAKED,
+        "traced" | "fdr::traced" | "::fdr::traced" => TWICE,
+        _ => return Ok(()),
+    };
+    Err(Error::new(attribute.brackets.span(), text))
 }
 
-/// The item's tokens. A macro's `$item` arrives in a group without delimiters.
-pub(crate) fn open_sole_group(item: TokenStream) -> Vec<TokenTree> {
-    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
-    loop {
-        match &tokens[..] {
-            [TokenTree::Group(group)] if group.delimiter() == Delimiter::None => {
-                tokens = group.stream().into_iter().collect();
-            }
-            _ => return tokens,
+const NAKED: &str = "`#[traced]` cannot be on a naked function: its body is assembly and nothing else\n\
+    put `#[traced]` on a function that calls this one";
+
+pub(crate) const TWICE: &str = "`#[traced]` is here twice: each call would be recorded twice\n\
+    remove one of the two";
+
+/// The item, if the tokens are one. A macro's `$item` arrives in a group without delimiters.
+pub(crate) fn sole_item(tokens: TokenStream) -> Option<Item> {
+    let mut items = split(tokens);
+    let item = items.next()?;
+    match &item.head[..] {
+        [TokenTree::Group(given)] if item.kind == Kind::Given && item.attributes.is_empty() => {
+            sole_item(given.stream())
         }
+        _ => Some(item),
     }
 }
 
@@ -225,16 +165,10 @@ fn not_a_function(tokens: &[TokenTree]) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proc_macro2::Delimiter;
 
     fn parse(text: &str) -> Result<Function> {
-        Function::parse(text.parse().expect("tokens"))
-    }
-
-    fn output(text: &str) -> String {
-        let function = parse(text).expect("a function");
-        function
-            .output()
-            .map_or_else(String::new, TokenTree::to_string)
+        Function::of(sole_item(text.parse().expect("tokens")))
     }
 
     #[test]
@@ -257,7 +191,8 @@ mod tests {
             let function = parse(text).expect(text);
             assert_eq!(function.name.to_string(), name);
             assert_eq!(function.is_async, is_async, "{text}");
-            assert_eq!(function.head[function.after_name - 1].to_string(), name);
+            let signature = function.signature().expect(text);
+            assert_eq!(signature.ident.to_string(), name);
             assert!(function.body.stream().is_empty());
         }
     }
@@ -272,29 +207,30 @@ mod tests {
         let name: TokenStream = "fn a()".parse().expect("tokens");
         let whole: TokenStream = [vis, empty].into_iter().chain(name).chain([body]).collect();
         let whole = TokenTree::Group(Group::new(Delimiter::None, whole));
-        let function = Function::parse(whole.into()).expect("a function");
+        let function = Function::of(sole_item(whole.into())).expect("a function");
         assert_eq!(function.name.to_string(), "a");
         assert_eq!(function.body.to_string(), "{ x }");
     }
 
     #[test]
     fn return_types() {
-        assert_eq!(output("fn a() {}"), "");
-        assert_eq!(output("fn a() where F: Fn() -> ! {}"), "");
-        assert_eq!(
-            output("fn a<F: Fn(u8) -> u8, const N: u8>(f: F) -> Vec<F> where G: H {}"),
-            "Vec"
-        );
-        assert!(
-            parse("fn a<F: Fn(u8) -> u8>(f: F) -> ! {}")
-                .expect("a function")
-                .diverges()
-        );
-        assert!(
-            !parse("fn a<F: Fn() -> !>() -> u8 {}")
-                .expect("a function")
-                .diverges()
-        );
+        for (text, diverging) in [
+            ("fn a() {}", false),
+            ("fn a() where F: Fn() -> ! {}", false),
+            ("fn a<F: Fn(u8) -> u8>(f: F) -> ! {}", true),
+            ("fn a<F: Fn() -> !>() -> u8 {}", false),
+        ] {
+            let function = parse(text).expect("a function");
+            let signature = function.signature().expect("a signature");
+            assert_eq!(diverges(&signature), diverging, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_signature_of_newer_syntax_is_no_mistake() {
+        for text in ["fn a(&pin const self) {}", "fn a(b: u8 = 3) -> ! {}"] {
+            assert!(parse(text).expect("a function").signature().is_none());
+        }
     }
 
     #[test]
@@ -321,7 +257,7 @@ mod tests {
             ("|| 1", "this is none"),
             ("", "this is none"),
         ] {
-            let message = parse(text).expect_err(text).to_string();
+            let message = parse(text).err().expect(text).to_string();
             assert!(message.contains(part), "{text}: {message}");
             assert!(
                 message.contains("put") || message.contains("remove"),

@@ -2,39 +2,32 @@
 //! function or scope inside that has an attribute of its own is left to that attribute. It must never change
 //! a token outside the functions that it traces.
 
-use std::cell::Cell;
+use fdr_marks::items::{Attribute, Item, Kind, is_word, split};
+use fdr_marks::worth::{Reason, Rules, left_out};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote_spanned};
+use syn::{Error, Meta, Result};
 
-use proc_macro2::{Group, Literal, Span, TokenStream, TokenTree};
-
-use crate::code::code;
-use crate::error::{Error, Result};
 use crate::expand::expand;
-use crate::items::{Attribute, Item, Kind, is_named, split};
 use crate::options::Options;
-use crate::parse::{Function, open_sole_group};
-use crate::worth::{Reason, left_out};
+use crate::parse::{Function, TWICE};
 
 /// An item that holds functions.
-pub(crate) struct Scope {
-    tokens: Vec<TokenTree>,
-    item: Item,
-    body: usize,
-}
+pub(crate) struct Scope(Item);
 
 impl Scope {
-    /// Nothing where the item is no `impl`, no trait and no module with a body.
-    pub(crate) fn parse(item: TokenStream) -> Option<Scope> {
-        let tokens = open_sole_group(item);
-        let mut items = split(&tokens);
-        let item = items.pop()?;
-        let body = body_of(&item.kind)?;
-        items.is_empty().then_some(Scope { tokens, item, body })
+    /// The item itself where it is no `impl`, no trait and no module with a body.
+    pub(crate) fn of(item: Option<Item>) -> std::result::Result<Scope, Option<Item>> {
+        match item {
+            Some(item) if is_scope(&item) => Ok(Scope(item)),
+            item => Err(item),
+        }
     }
 
     /// Refuses options that one function alone can have, and a second attribute.
     pub(crate) fn check(&self, options: &Options) -> Result<()> {
         if let Some(key) = &options.of_functions {
-            let (option, why) = match is_named(key, "name") {
+            let (option, why) = match key == "name" {
                 true => ("name = \"…\"".to_owned(), ""),
                 false => (key.to_string(), ", because values may be secrets"),
             };
@@ -46,54 +39,39 @@ impl Scope {
                 ),
             ));
         }
-        let attributes = self.tokens[..self.item.head].iter();
-        for (attribute, token) in self
-            .item
-            .attributes(&self.tokens)
-            .zip(attributes.skip(1).step_by(2))
-        {
-            if is_own(&attribute, options) {
-                return Err(Error::new(
-                    token.span(),
-                    "`#[traced]` is here twice: each call would be recorded twice\n\
-                     remove one of the two",
-                ));
-            }
+        let second = self
+            .0
+            .attributes
+            .iter()
+            .find(|attribute| is_own(attribute, options));
+        match second {
+            Some(attribute) => Err(Error::new(attribute.brackets.span(), TWICE)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
-    pub(crate) fn expand(&self, options: &Options) -> TokenStream {
-        let mut options = options.clone();
+    pub(crate) fn expand(self, mut options: Options) -> TokenStream {
         let rules = std::mem::take(&mut options.rules);
         options.auto = true;
-        let options = ScopeOptions {
-            krate: options
-                .krate
-                .as_ref()
-                .map(|path| code!(Span::call_site()=> crate = #path)),
-            rules,
+        let mut tracer = Tracer {
             options,
-            found: Found::default(),
+            rules,
+            some_marked: false,
+            some_left_out: false,
         };
-        let mut tokens = self.tokens.clone();
-        options.trace_body(&mut tokens, self.body);
-        if options.found.some_left_out.get() && !options.found.some_marked.get() {
+        let mut tokens = tracer.traced(self.0);
+        if tracer.some_left_out && !tracer.some_marked {
             tokens.extend(warning());
         }
-        tokens.into_iter().collect()
+        tokens
     }
 }
 
 /// A warning of the compiler at the attribute. A macro of stable Rust can only warn by the use of a deprecated item.
 fn warning() -> TokenStream {
-    let span = Span::call_site();
-    let note = Literal::string(
-        "`#[traced]` does nothing here: no function of this scope is worth two clock reads; \
-         `#[traced(always)]` traces them all the same",
-    );
-    let note = TokenTree::Literal(note);
-    code!(span=>
+    let note = "`#[traced]` does nothing here: no function of this scope is worth two clock reads; \
+                `#[traced(always)]` traces them all the same";
+    quote_spanned!(Span::call_site()=>
         const _: () = {
             #[deprecated(note = #note)]
             const NOTHING_IS_TRACED: () = ();
@@ -102,137 +80,90 @@ fn warning() -> TokenStream {
     )
 }
 
-fn body_of(kind: &Kind) -> Option<usize> {
-    match *kind {
-        Kind::Impl { body } | Kind::Trait { body, .. } => Some(body),
-        Kind::Module { body, .. } => body,
-        Kind::Function { .. } | Kind::Given | Kind::Other => None,
-    }
+fn is_scope(item: &Item) -> bool {
+    matches!(item.kind, Kind::Impl | Kind::Trait | Kind::Module) && item.body.is_some()
 }
 
-/// What a scope hands down.
-struct ScopeOptions {
+/// What a scope hands down, and what was found in it so far.
+struct Tracer {
     options: Options,
-    rules: crate::worth::Rules,
-    krate: Option<TokenStream>,
-    found: Found,
-}
-
-/// What was found in a scope so far.
-#[derive(Default)]
-struct Found {
+    rules: Rules,
     /// A function that is traced, or that has an attribute of its own.
-    some_marked: Cell<bool>,
+    some_marked: bool,
     /// A function that the rules leave out, although it can be traced.
-    some_left_out: Cell<bool>,
+    some_left_out: bool,
 }
 
-impl ScopeOptions {
-    /// The scope's tokens in the group at `body`, which is replaced.
-    fn trace_body(&self, tokens: &mut [TokenTree], body: usize) {
-        if let TokenTree::Group(group) = &tokens[body] {
-            let inside: Vec<TokenTree> = group.stream().into_iter().collect();
-            // A macro's `$body` has the braces in a group of its own.
-            let inside = match &inside[..] {
-                [TokenTree::Group(_)] if group.delimiter() == proc_macro2::Delimiter::None => {
-                    let mut inside = inside;
-                    self.trace_body(&mut inside, 0);
-                    inside.into_iter().collect()
-                }
-                _ => self.trace_items(inside),
-            };
-            let mut traced = Group::new(group.delimiter(), inside);
-            traced.set_span(group.span());
-            tokens[body] = TokenTree::Group(traced);
-        }
+impl Tracer {
+    /// The tokens of an `impl`, a trait or a module.
+    fn traced(&mut self, mut scope: Item) -> TokenStream {
+        scope.body = scope.body.map(|body| self.traced_inside(&body));
+        scope.into_tokens().collect()
     }
 
-    fn trace_items(&self, mut tokens: Vec<TokenTree>) -> TokenStream {
-        let mut traced = TokenStream::new();
-        for item in split(&tokens) {
-            let range = item.tokens.clone();
-            if self.is_left_to_itself(&item, &tokens) {
-                self.found.some_marked.set(true);
-                self.hand_down_crate(&item, &mut tokens);
-            } else if let Some(body) = body_of(&item.kind) {
-                self.trace_body(&mut tokens, body);
-            } else if item.kind == Kind::Given {
-                self.trace_body(&mut tokens, item.head);
-            } else {
-                match left_out(&item, &tokens, &self.rules) {
-                    None => {
-                        let function = tokens[range.clone()].iter().cloned().collect();
-                        if let Ok(function) = Function::parse(function) {
-                            self.found.some_marked.set(true);
-                            traced.extend(expand(&function, &self.options));
-                            continue;
-                        }
-                    }
-                    Some(Reason::Inline | Reason::Statements(_) | Reason::Small(_)) => {
-                        self.found.some_left_out.set(true);
-                    }
-                    Some(Reason::Const | Reason::NoBody | Reason::Attribute(_)) => {}
-                }
-            }
-            traced.extend(tokens[range].iter().cloned());
-        }
+    fn traced_inside(&mut self, group: &Group) -> Group {
+        let items = split(group.stream()).flat_map(|item| self.traced_item(item));
+        let mut traced = Group::new(group.delimiter(), items.collect());
+        traced.set_span(group.span());
         traced
     }
 
-    /// Whether the item has an attribute of its own.
-    fn is_left_to_itself(&self, item: &Item, tokens: &[TokenTree]) -> bool {
-        item.attributes(tokens)
-            .any(|attribute| is_own(&attribute, &self.options))
+    fn traced_item(&mut self, mut item: Item) -> TokenStream {
+        if item
+            .attributes
+            .iter()
+            .any(|attribute| is_own(attribute, &self.options))
+        {
+            self.some_marked = true;
+            self.hand_down_crate(&mut item);
+        } else if is_scope(&item) {
+            return self.traced(item);
+        } else if let (Kind::Given, [TokenTree::Group(given)]) = (item.kind, &item.head[..]) {
+            item.head = vec![TokenTree::Group(self.traced_inside(given))];
+        } else {
+            match left_out(&item, &self.rules) {
+                None => {
+                    if let Ok(function) = Function::of(Some(item.clone())) {
+                        self.some_marked = true;
+                        return expand(function, &self.options);
+                    }
+                }
+                Some(Reason::Inline | Reason::Statements(_) | Reason::Small(_)) => {
+                    self.some_left_out = true;
+                }
+                Some(Reason::Const | Reason::NoBody | Reason::Attribute(_)) => {}
+            }
+        }
+        item.into_tokens().collect()
     }
 
     /// An attribute inside that does not name the crate finds it where the scope does.
-    fn hand_down_crate(&self, item: &Item, tokens: &mut [TokenTree]) {
-        let Some(krate) = &self.krate else {
+    fn hand_down_crate(&self, item: &mut Item) {
+        let Some(krate) = &self.options.krate else {
             return;
         };
-        for at in item.tokens.start..item.head {
-            let TokenTree::Group(brackets) = &tokens[at] else {
+        for attribute in &mut item.attributes {
+            let options = attribute.arguments();
+            let skips = options.to_string() == "skip";
+            if skips || !is_traced(&attribute.path, &self.options) || names_crate(&options) {
+                continue;
+            }
+            let brackets = &attribute.brackets;
+            let Ok(meta) = syn::parse2::<Meta>(brackets.stream()) else {
                 continue;
             };
-            let attribute = Attribute::read(brackets);
-            let options = attribute.arguments();
-            if !is_traced(&attribute.path, &self.options) || names_crate(&options) {
-                continue;
-            }
-            let skips = options.to_string() == "skip";
-            if skips {
-                continue;
-            }
-            let path: TokenStream = brackets
-                .stream()
-                .into_iter()
-                .take_while(|token| !matches!(token, TokenTree::Group(_)))
-                .collect();
-            let comma = needs_comma(&options).then(|| code!(Span::call_site()=> ,));
-            let mut with_crate = Group::new(
-                brackets.delimiter(),
-                code!(Span::call_site()=> #path(#options #comma #krate)),
-            );
+            let path = meta.path();
+            let with_crate = quote_spanned!(Span::call_site()=> #path(crate = #krate, #options));
+            let mut with_crate = Group::new(brackets.delimiter(), with_crate);
             with_crate.set_span(brackets.span());
-            tokens[at] = TokenTree::Group(with_crate);
+            attribute.brackets = with_crate;
         }
-    }
-}
-
-fn needs_comma(options: &TokenStream) -> bool {
-    match options.clone().into_iter().last() {
-        None => false,
-        Some(TokenTree::Punct(punct)) => punct.as_char() != ',',
-        Some(_) => true,
     }
 }
 
 fn names_crate(options: &TokenStream) -> bool {
-    let tokens: Vec<TokenTree> = options.clone().into_iter().collect();
-    tokens.windows(2).any(|pair| {
-        matches!(&pair[0], TokenTree::Ident(word) if is_named(word, "crate"))
-            && matches!(&pair[1], TokenTree::Punct(punct) if punct.as_char() == '=')
-    })
+    let mut options = options.clone().into_iter();
+    options.any(|token| is_word(Some(&token), "crate"))
 }
 
 /// Whether it is `#[traced]`, or becomes that under a condition.
@@ -248,6 +179,6 @@ fn is_traced(path: &str, options: &Options) -> bool {
     let krate = options
         .krate
         .as_ref()
-        .map(|path| code!(Span::call_site()=> #path::traced));
-    krate.is_some_and(|krate| krate.to_string().replace(' ', "") == path)
+        .map(|path| path.to_token_stream().to_string().replace(' ', ""));
+    krate.is_some_and(|krate| path.strip_prefix(&*krate) == Some("::traced"))
 }

@@ -79,8 +79,8 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         }
     };
     run_command(&mut once(build_tested()))?;
-    let check = "check --quiet --package fdr --package fdr-macros --package fdr-formats --package fdr-tracing \
-                 --package fdr-parking-lot";
+    let check = "check --quiet --package fdr --package fdr-macros --package fdr-marks --package fdr-formats \
+                 --package fdr-tracing --package fdr-parking-lot";
     let checked = run_command(&mut toolchain.cargo(check)?);
     tally.count(&format!("Rust {RUST}"), checked);
     for needed in [LINKER, EMULATOR] {

@@ -1,11 +1,13 @@
 //! Facts about an item, taken from its tokens: the name that it gives to what is inside, and the file of a module. Also
 //! whether it is a test, and whether an attribute decides about it. It must never look at a function's body.
 
-use proc_macro2::{TokenStream, TokenTree};
+use fdr_marks::items::{Attribute, Item, Kind};
+use fdr_marks::worth::Rules;
+use proc_macro2::{Ident, TokenStream, TokenTree};
+use syn::LitStr;
+use syn::ext::IdentExt;
 
-use crate::items::{Attribute, Item, Kind};
 use crate::marks::Step;
-use crate::worth::Rules;
 
 pub(crate) fn named(scope: &str, name: &str) -> String {
     match name.strip_prefix('<') {
@@ -16,13 +18,10 @@ pub(crate) fn named(scope: &str, name: &str) -> String {
 }
 
 /// The name that an item gives to what is in it.
-pub(crate) fn scope_name(item: &Item, tokens: &[TokenTree]) -> Option<String> {
+pub(crate) fn scope_name(item: &Item) -> Option<String> {
     match item.kind {
-        Kind::Module { name, .. } | Kind::Trait { name, .. } => {
-            let name = tokens.get(name)?.to_string();
-            Some(name.trim_start_matches("r#").to_owned())
-        }
-        Kind::Impl { body } => Some(impl_name(&tokens[item.head..body])),
+        Kind::Module | Kind::Trait => item.name().map(|name| name.unraw().to_string()),
+        Kind::Impl => Some(impl_name(&item.head[item.word_at + 1..])),
         _ => None,
     }
 }
@@ -31,10 +30,7 @@ pub(crate) fn scope_name(item: &Item, tokens: &[TokenTree]) -> Option<String> {
 fn impl_name(head: &[TokenTree]) -> String {
     let mut parts = vec![String::new()];
     let (mut depth, mut is_arrow) = (0_usize, false);
-    let start = head
-        .iter()
-        .position(|token| matches!(token, TokenTree::Ident(word) if word == "impl"));
-    for token in &head[start.map_or(0, |at| at + 1)..] {
+    for token in head {
         let text = match token {
             TokenTree::Punct(punct) if punct.as_char() == '<' => {
                 depth += 1;
@@ -65,21 +61,21 @@ fn impl_name(head: &[TokenTree]) -> String {
     }
 }
 
-pub(crate) fn step(item: &Item, tokens: &[TokenTree], name: &str, is_test: bool) -> Step {
+pub(crate) fn step(item: &Item, name: &Ident, is_test: bool) -> Step {
     let mut files = Vec::new();
     let mut is_fixed = false;
-    for attribute in item.attributes(tokens) {
+    for attribute in &item.attributes {
         match attribute.path.as_str() {
             "path" => {
                 is_fixed = true;
-                files.extend(attribute.rest.into_iter().find_map(|token| string(&token)));
+                files.extend(attribute.rest.clone().into_iter().find_map(string));
             }
             "cfg_attr" => paths_in(attribute.arguments(), &mut files),
             _ => {}
         }
     }
     Step {
-        name: name.trim_start_matches("r#").to_owned(),
+        name: name.unraw().to_string(),
         files,
         is_fixed,
         is_test,
@@ -93,7 +89,7 @@ fn paths_in(tokens: TokenStream, files: &mut Vec<String>) {
         if let [TokenTree::Ident(word), TokenTree::Punct(_), value] = window
             && word == "path"
         {
-            files.extend(string(value));
+            files.extend(string(value.clone()));
         }
     }
     for token in tokens {
@@ -103,17 +99,10 @@ fn paths_in(tokens: TokenStream, files: &mut Vec<String>) {
     }
 }
 
-/// The text of a string literal. Paths need no escapes but these.
-fn string(token: &TokenTree) -> Option<String> {
-    let TokenTree::Literal(literal) = token else {
-        return None;
-    };
-    let text = literal.to_string();
-    let inside = &text[text.find('"')? + 1..text.rfind('"')?];
-    match text.starts_with('r') {
-        true => Some(inside.to_owned()),
-        false => Some(inside.replace("\\\\", "\\").replace("\\\"", "\"")),
-    }
+/// The text of a string literal.
+fn string(token: TokenTree) -> Option<String> {
+    let literal: Option<LitStr> = syn::parse2(token.into()).ok();
+    literal.map(|literal| literal.value())
 }
 
 /// What a person's attribute decides.
@@ -125,9 +114,12 @@ pub(crate) enum Decision {
 }
 
 /// What a person has decided about the item.
-pub(crate) fn decision(item: &Item, tokens: &[TokenTree]) -> Option<Decision> {
-    let attribute = item.attributes(tokens).find(is_traced)?;
-    let options: Vec<TokenTree> = options(&attribute).into_iter().collect();
+pub(crate) fn decision(item: &Item) -> Option<Decision> {
+    let attribute = item
+        .attributes
+        .iter()
+        .find(|attribute| is_traced(attribute))?;
+    let options: Vec<TokenTree> = options(attribute).into_iter().collect();
     let has = |word: &str| {
         let mut idents = options.iter();
         idents.any(|token| matches!(token, TokenTree::Ident(ident) if ident == word))

@@ -17,7 +17,7 @@ use crate::{Selection, things};
 const HELP: &str = "\
 Puts #[fdr::traced(auto)] before each function that is worth two clock reads,
 and the dependency fdr into Cargo.toml. A function is worth them if it has a
-loop or waits, or runs about 70 instructions of its own. --list says why a
+loop or waits, or runs about 65 instructions of its own. --list says why a
 function is left out. #[traced(always)] and #[traced(skip)] on a function
 decide for it.
 

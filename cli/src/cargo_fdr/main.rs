@@ -11,15 +11,10 @@ mod facts;
 mod files;
 mod generate;
 mod instrument;
-mod items;
 mod manifest;
 mod marks;
-#[cfg(test)]
-mod oracle_tests;
 mod plan;
-mod weight;
 mod workspace;
-mod worth;
 #[path = "../wrap.rs"]
 mod wrap;
 mod write;
@@ -31,9 +26,9 @@ use std::process::ExitCode;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use fdr_formats::filter::Filter;
+use fdr_marks::worth::Rules;
 
 use crate::marks::Choice;
-use crate::worth::Rules;
 
 const HELP: &str = "\
 Cargo's own commands work on a copy of the workspace below target/fdr/src, with

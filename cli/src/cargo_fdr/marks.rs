@@ -5,13 +5,13 @@
 use std::fmt;
 use std::ops::Range;
 
-use proc_macro2::{TokenStream, TokenTree};
-
 use fdr_formats::filter::Filter;
+use fdr_marks::items::{Attribute, Item, Kind, is_punct, split};
+use fdr_marks::worth::{Reason, Rules, left_out};
+use proc_macro2::{Group, Ident, TokenStream, TokenTree};
+use syn::ext::IdentExt;
 
 use crate::facts::{Decision, decision, is_mark, is_test, named, scope_name, step};
-use crate::items::{Attribute, Item, Kind, split};
-use crate::worth::{Reason, Rules, left_out};
 
 /// What a person chose.
 #[derive(Debug, Default)]
@@ -131,12 +131,12 @@ pub(crate) struct Source<'a> {
     text: &'a str,
     /// How much of the text stands before the first token: a byte order mark and a `#!` line.
     skipped: usize,
-    tokens: Vec<TokenTree>,
+    tokens: TokenStream,
 }
 
 impl Drop for Source<'_> {
     fn drop(&mut self) {
-        self.tokens.clear();
+        self.tokens = TokenStream::new();
         // Else the library keeps the text of each file to the end.
         proc_macro2::extra::invalidate_current_thread_spans();
     }
@@ -151,7 +151,7 @@ impl<'a> Source<'a> {
             Ok(tokens) => Ok(Source {
                 text,
                 skipped,
-                tokens: tokens.into_iter().collect(),
+                tokens,
             }),
             Err(error) => {
                 let lines = text[..skipped].matches('\n').count();
@@ -177,14 +177,14 @@ impl<'a> Source<'a> {
             decision: None,
             is_test: false,
         };
-        finder.items(&self.tokens, &around);
+        finder.items(self.tokens.clone(), &around);
         (finder.functions, finder.modules)
     }
 
     /// The text without the attributes that this tool wrote.
     pub(crate) fn without_marks(&self) -> Option<String> {
         let mut marks = Vec::new();
-        self.marks(&self.tokens, &mut marks);
+        self.marks(self.tokens.clone(), &mut marks);
         if marks.is_empty() {
             return None;
         }
@@ -200,22 +200,21 @@ impl<'a> Source<'a> {
     }
 
     /// The places of our attributes, wherever they have got to.
-    fn marks(&self, tokens: &[TokenTree], marks: &mut Vec<Range<usize>>) {
-        for (at, token) in tokens.iter().enumerate() {
-            let TokenTree::Group(group) = token else {
-                continue;
-            };
-            let before = at.checked_sub(1).map(|at| &tokens[at]);
-            if let Some(TokenTree::Punct(hash)) = before
-                && hash.as_char() == '#'
-                && is_mark(&Attribute::read(group))
-            {
-                let start = self.place(&tokens[at - 1]).start;
-                marks.push(start..self.place(token).end);
-                continue;
+    fn marks(&self, tokens: TokenStream, marks: &mut Vec<Range<usize>>) {
+        let mut before = None;
+        for token in tokens {
+            if let TokenTree::Group(brackets) = &token {
+                match before {
+                    Some(hash)
+                        if is_punct(Some(&hash), '#')
+                            && is_mark(&Attribute::new(hash.clone(), brackets.clone())) =>
+                    {
+                        marks.push(self.place(&hash).start..self.place(&token).end);
+                    }
+                    _ => self.marks(brackets.stream(), marks),
+                }
             }
-            let inside: Vec<TokenTree> = group.stream().into_iter().collect();
-            self.marks(&inside, marks);
+            before = Some(token);
         }
     }
 
@@ -315,69 +314,55 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn items(&mut self, tokens: &[TokenTree], around: &Around) {
+    fn items(&mut self, tokens: TokenStream, around: &Around) {
         for item in split(tokens) {
-            let own = decision(&item, tokens);
+            let own = decision(&item);
             let inside = Around {
-                scope: match scope_name(&item, tokens) {
+                scope: match scope_name(&item) {
                     Some(name) => named(&around.scope, &name),
                     None => around.scope.clone(),
                 },
                 decision: own.clone().or_else(|| around.decision.clone()),
-                is_test: around.is_test || item.attributes(tokens).any(|a| is_test(&a)),
+                is_test: around.is_test || item.attributes.iter().any(is_test),
             };
-            match item.kind {
-                Kind::Function { name, .. } => {
-                    self.function(&item, name, tokens, &inside, own.is_some());
+            match (item.kind, item.name()) {
+                (Kind::Function, Some(name)) => {
+                    self.function(&item, name, &inside, own.is_some());
                 }
-                Kind::Impl { body } | Kind::Trait { body, .. } => {
-                    self.body(&tokens[body], &inside);
-                }
-                Kind::Module { name, body } => {
-                    let Some(name) = tokens.get(name) else {
-                        continue;
-                    };
-                    self.steps
-                        .push(step(&item, tokens, &name.to_string(), inside.is_test));
-                    match body {
-                        Some(body) => self.body(&tokens[body], &inside),
+                (Kind::Impl | Kind::Trait, _) => self.body(item.body.as_ref(), &inside),
+                (Kind::Module, Some(name)) => {
+                    self.steps.push(step(&item, name, inside.is_test));
+                    match &item.body {
+                        Some(_) => self.body(item.body.as_ref(), &inside),
                         None => self.modules.push(Module {
                             path: self.steps.clone(),
                         }),
                     }
                     self.steps.pop();
                 }
-                Kind::Given | Kind::Other => {}
+                _ => {}
             }
         }
     }
 
-    fn body(&mut self, token: &TokenTree, around: &Around) {
-        if let TokenTree::Group(group) = token {
-            let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
-            self.items(&tokens, around);
+    fn body(&mut self, body: Option<&Group>, around: &Around) {
+        if let Some(body) = body {
+            self.items(body.stream(), around);
         }
     }
 
     /// `is_own`: whether the decision is one about the function itself.
-    fn function(
-        &mut self,
-        item: &Item,
-        name: usize,
-        tokens: &[TokenTree],
-        inside: &Around,
-        is_own: bool,
-    ) {
-        let (Some(name), Some(first)) = (tokens.get(name), tokens.get(item.head)) else {
+    fn function(&mut self, item: &Item, name: &Ident, inside: &Around, is_own: bool) {
+        let Some(first) = item.head.first() else {
             return;
         };
         let place = self.source.place(first).start;
-        let name = named(&inside.scope, name.to_string().trim_start_matches("r#"));
+        let name = named(&inside.scope, &name.unraw().to_string());
         let rules = match &inside.decision {
             Some(Decision::Trace(rules)) if !is_own => rules,
             _ => &self.choice.rules,
         };
-        let reason = left_out(item, tokens, rules);
+        let reason = left_out(item, rules);
         let effect = inside.decision.as_ref().map(|decision| match decision {
             Decision::Skip => Effect::Skipped,
             Decision::Trace(_) if is_own => Effect::Traced,

@@ -42,7 +42,7 @@ struct Dependency {
 }
 
 /// Our own packages, which cannot record themselves.
-const OURS: [&str; 3] = ["fdr", "fdr-macros", "fdr-formats"];
+const OURS: [&str; 4] = ["fdr", "fdr-macros", "fdr-marks", "fdr-formats"];
 
 impl Workspace {
     /// Asks cargo for the workspace of a manifest.

@@ -1,1 +1,0 @@
-../../../macros/src/weight.rs

@@ -1,0 +1,253 @@
+//! Which functions of a whole scope are worth two clock reads, judged by what they say: loops, calls, statements,
+//! attributes. A function that is left out costs nothing, and its time is its caller's.
+
+use std::fmt;
+
+use crate::body_cost::BodyCost;
+use crate::items::{Item, Kind};
+
+/// What a scope leaves out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Rules {
+    /// Every function that can be traced is worth it.
+    pub always: bool,
+    /// So many statements are asked for, and nothing else.
+    pub min_statements: Option<usize>,
+    /// Functions with any form of `#[inline]` are left out.
+    pub skip_inline: bool,
+}
+
+/// Why a function is left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Reason {
+    /// It is a `const fn`.
+    Const,
+    /// It is a declaration, or no function.
+    NoBody,
+    /// The attribute of that name keeps tracing away.
+    Attribute(&'static str),
+    /// A form of `#[inline]`.
+    Inline,
+    /// Only so many statements.
+    Statements(usize),
+    /// No loop, and so many instructions at most.
+    Small(u32),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Const => f.write_str("const fn"),
+            Reason::NoBody => f.write_str("no body"),
+            Reason::Attribute(name) => write!(f, "#[{name}]"),
+            Reason::Inline => f.write_str("inline"),
+            Reason::Statements(1) => f.write_str("1 statement"),
+            Reason::Statements(count) => write!(f, "{count} statements"),
+            Reason::Small(weight) => write!(f, "no loop, about {weight} instructions"),
+        }
+    }
+}
+
+/// From so many instructions on a function is worth it without a loop. Two clock reads take as long as about 200. The
+/// guess is low, because calls of small functions are inlined (`cargo xtask trial --rule` holds it against counts).
+const WORTH: u32 = 65;
+
+/// With `#[inline]`, which a mark would hinder: in its callers, the compiler can leave out what a call does not need.
+const WORTH_INLINE: u32 = 125;
+
+/// Attributes of functions that run where no recorder can, or hold nothing but assembly.
+const UNTRACEABLE: [&str; 8] = [
+    "naked",
+    "panic_handler",
+    "alloc_error_handler",
+    "lang",
+    "start",
+    "proc_macro",
+    "proc_macro_attribute",
+    "proc_macro_derive",
+];
+
+/// Why the function is left out of its scope, if it is. Another kind of item is not worth anything.
+#[must_use]
+pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
+    let Some(body) = item.body.as_ref().filter(|_| item.kind == Kind::Function) else {
+        return Some(Reason::NoBody);
+    };
+    if item.qualifier("const").is_some() {
+        return Some(Reason::Const);
+    }
+    let has = |name: &&&str| {
+        let mut attributes = item.attributes.iter();
+        attributes.any(|other| other.path == **name || (other.path == "unsafe" && other.says(name)))
+    };
+    if let Some(name) = UNTRACEABLE.iter().find(has) {
+        return Some(Reason::Attribute(name));
+    }
+    if rules.always {
+        return None;
+    }
+    let inline = item.attributes.iter().find(|other| other.path == "inline");
+    if rules.skip_inline && inline.is_some() {
+        return Some(Reason::Inline);
+    }
+    // A body of newer syntax is worth what nobody knows.
+    let cost = BodyCost::of(body.stream())?;
+    if let Some(least) = rules.min_statements {
+        let count = cost.statements;
+        return (count < least).then_some(Reason::Statements(count));
+    }
+    if cost.has_loop {
+        return None;
+    }
+    let least = match inline {
+        None => WORTH,
+        Some(inline) if inline.says("always") => return Some(Reason::Inline),
+        Some(_) => WORTH_INLINE,
+    };
+    let instructions = cost.instructions();
+    (instructions < least).then_some(Reason::Small(instructions))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::items::split;
+
+    fn judge(text: &str, rules: &Rules) -> Option<Reason> {
+        let items: Vec<Item> = split(text.parse().expect("tokens")).collect();
+        assert_eq!(items.len(), 1, "{text}");
+        left_out(&items[0], rules)
+    }
+
+    #[test]
+    fn what_cannot_be_traced_is_left_out_always() {
+        let always = Rules {
+            always: true,
+            ..Rules::default()
+        };
+        for (text, reason) in [
+            ("const fn a() { loop {} }", Reason::Const),
+            ("pub const unsafe extern \"C\" fn a() {}", Reason::Const),
+            ("fn a();", Reason::NoBody),
+            ("struct A { b: u8 }", Reason::NoBody),
+            (
+                "#[unsafe(naked)] extern \"C\" fn a() { x!() }",
+                Reason::Attribute("naked"),
+            ),
+            ("#[naked] fn a() {}", Reason::Attribute("naked")),
+            (
+                "#[panic_handler] fn a(_: &I) -> ! { loop {} }",
+                Reason::Attribute("panic_handler"),
+            ),
+            (
+                "#[proc_macro_derive(A, attributes(b))] pub fn a(_: T) -> T { b() }",
+                Reason::Attribute("proc_macro_derive"),
+            ),
+        ] {
+            assert_eq!(judge(text, &always), Some(reason), "{text}");
+        }
+        assert_eq!(judge("fn a() {}", &always), None);
+    }
+
+    #[test]
+    fn loops_and_waits_are_worth_it() {
+        for body in [
+            "for a in b {}",
+            "while a() {}",
+            "loop { return; }",
+            "self.a.iter().map(|b| b.c).sum::<u64>()",
+            "a.await",
+            "self.rt.block_on(self.inner.get(key))",
+            "if a { while let Some(b) = c.next() {} }",
+            "a(|| loop {})",
+            "self.a.extend(b)",
+            "ptr::copy(a.add(1), a, self.len - b)",
+            "path.replace('~', home)",
+            "std::thread::sleep(self.pause)",
+            "sleep(self.pause)",
+            "fs::write(path, text)?",
+            "Config(std::fs::read_to_string(path)?)",
+            "let stream = TcpStream::connect(address)?",
+            "File::open(path)",
+            "io::copy(a, b)",
+            "self.file.sync_all()",
+            "self.stream.write_all(bytes)",
+            "self.log_file.as_ref()?; log_file.write_all(bytes)",
+            "io::stdout().write_all(bytes)",
+            "self.a.borrow().iter().count()",
+        ] {
+            let text = format!("#[inline(always)] fn a() {{ {body} }}");
+            assert_eq!(judge(&text, &Rules::default()), None, "{body}");
+        }
+    }
+
+    #[test]
+    fn accessors_are_not() {
+        for body in [
+            "",
+            "self.a",
+            "&mut self.a.b",
+            "self.a.len()",
+            "self.a = a;",
+            "self.count += a; self.position = self.output;",
+            "match self { A::B(c) => Some(c), A::D => None }",
+            "debug_assert!(self.a.iter().all(|b| b.is_c()), \"{}\", self.d()); self.a[i]",
+            "let f: for<'a> fn(&'a u8) = self.f; f(&1)",
+            "Self { a: A::new(), b: B::default() }",
+            "self.a.replace(b)",
+            "self.count() >= self.a.borrow().count()",
+            "mem::replace(&mut self.a, b)",
+            "self.copy()",
+            "Copy::copy(a, b)",
+            "self.sleep = File::NAME",
+            "Some(fs::Kind)",
+            "self.out().borrow_mut().write_all(bytes)",
+            "file.inner.write_all(bytes)",
+        ] {
+            let found = judge(&format!("fn a() {{ {body} }}"), &Rules::default());
+            assert!(matches!(found, Some(Reason::Small(_))), "{body}: {found:?}");
+        }
+        let calls = "f(a); ".repeat(WORTH as usize / 10 + 1);
+        assert_eq!(
+            judge(&format!("fn a() {{ {calls} }}"), &Rules::default()),
+            None
+        );
+        let text = format!("#[inline(always)] fn a() {{ {calls} }}");
+        assert_eq!(judge(&text, &Rules::default()), Some(Reason::Inline));
+        let text = format!("#[inline] fn a() {{ {calls} }}");
+        assert!(matches!(
+            judge(&text, &Rules::default()),
+            Some(Reason::Small(_))
+        ));
+        let text = format!("#[inline] fn a() {{ {calls} {calls} }}");
+        assert_eq!(judge(&text, &Rules::default()), None);
+    }
+
+    #[test]
+    fn the_layout_of_a_value_is_no_loop() {
+        let drop = "let layout = Layout::for_value(self.a).extend(self.b)?.0; unsafe { dealloc(self.c, layout) }";
+        let found = judge(
+            &format!("fn drop(&mut self) {{ {drop} }}"),
+            &Rules::default(),
+        );
+        assert!(matches!(found, Some(Reason::Small(_))), "{found:?}");
+    }
+
+    #[test]
+    fn the_rules_of_a_person_come_first() {
+        let text = "#[inline] fn a() { for b in c { d; } }";
+        let few = |least| Rules {
+            min_statements: Some(least),
+            ..Rules::default()
+        };
+        assert_eq!(judge(text, &few(3)), Some(Reason::Statements(2)));
+        assert_eq!(judge(text, &few(2)), None);
+        assert_eq!(judge("fn a() {}", &few(0)), None);
+        let skip_inline = Rules {
+            skip_inline: true,
+            ..Rules::default()
+        };
+        assert_eq!(judge(text, &skip_inline), Some(Reason::Inline));
+        assert_eq!(judge("#[cold] fn a() { loop {} }", &skip_inline), None);
+    }
+}
