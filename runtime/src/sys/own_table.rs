@@ -78,7 +78,7 @@ impl DescriptorTable {
 
 impl Known {
     fn of(thread: u32) -> Option<&'static Known> {
-        let is_its = |known: &&Known| known.thread.load(Ordering::Relaxed) >> 32 == thread.into();
+        let is_its = |known: &&Known| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
         THREADS.iter().find(is_its)
     }
 }
