@@ -1,8 +1,12 @@
 //! `fdr graph`: who calls whom, as text for Graphviz, as a picture, and for scripts.
 
-use std::fs;
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use crate::common::{Folder, answer, fdr, json, small, stderr};
+use crate::common::{Folder, answer, command, fdr, json, small, stderr};
 
 #[test]
 fn who_calls_whom_is_told_with_times_and_counts() {
@@ -53,29 +57,60 @@ fn who_calls_whom_is_told_with_times_and_counts() {
     assert!(stderr(&none).contains(said), "{none:?}");
 }
 
+/// A folder with a program of that name and these lines, before the folders of `PATH`.
+fn path_with(folder: &Folder, program: &str, lines: &str) -> OsString {
+    let bin = folder.file("bin");
+    fs::create_dir_all(&bin).expect("a folder");
+    let path = format!("{bin}/{program}");
+    fs::write(&path, format!("#!/bin/sh\n{lines}\n")).expect("a program");
+    fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("executable");
+    let mut folders = OsString::from(bin);
+    folders.push(":");
+    folders.push(env::var_os("PATH").unwrap_or_default());
+    folders
+}
+
 #[test]
-fn a_picture_has_a_box_for_each_function_and_no_markup_of_a_name() {
+fn graphviz_draws_the_picture_of_the_text() {
     let folder = Folder::new("graph-picture");
-    let [trace, picture] = ["t.fdr", "x.svg"].map(|name| folder.file(name));
+    let [trace, picture, text] = ["t.fdr", "x.svg", "x.dot"].map(|name| folder.file(name));
     small(&trace, &["app::run", "<script>alert(1)</script>\u{1b}[2J"]);
-    assert_eq!(answer(&["graph", "-o", &picture, &trace]), "");
+    let draw = |path: &OsStr| {
+        let mut command = command();
+        command.args(["graph", "-o", &picture, &trace]);
+        command.env("PATH", path).output().expect("it runs")
+    };
+    // It shows what it was given.
+    let drawn = draw(&path_with(&folder, "dot", "echo \"<svg $*>\"; cat"));
+    assert!(drawn.status.success(), "{drawn:?}");
+    answer(&["graph", "-o", &text, &trace]);
+    let text = fs::read_to_string(&text).expect("text");
+    assert_eq!(text, answer(&["graph", &trace]));
     let svg = fs::read_to_string(&picture).expect("a picture");
-    assert!(
-        svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
-        "{svg}"
-    );
-    assert!(!svg.contains("<script") && !svg.contains('\u{1b}'), "{svg}");
-    assert_eq!(svg.matches("rx=\"5\"").count(), 2, "{svg}");
-    assert_eq!(svg.matches("marker-end").count(), 1, "{svg}");
-    assert!(svg.contains(">self 500 ns · 1 call<"), "{svg}");
+    assert_eq!(svg, format!("<svg -Tsvg>\n{text}"));
     let again = fdr(&["graph", "-o", &picture, &trace]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("exists; --force"), "{again:?}");
-    // Another name gets the text.
-    let text = folder.file("x.dot");
-    answer(&["graph", "-o", &text, &trace]);
-    assert_eq!(
-        fs::read_to_string(&text).expect("text"),
-        answer(&["graph", &trace])
+    fs::remove_file(&picture).expect("removed");
+    for (lines, wanted) in [
+        (
+            "cat > /dev/null; echo no font >&2; exit 3",
+            "dot: exit status: 3: no font",
+        ),
+        (
+            "exec < /dev/null; echo no time >&2; exit 1",
+            "dot: exit status: 1: no time",
+        ),
+    ] {
+        let failed = draw(&path_with(&folder, "dot", lines));
+        assert_eq!(failed.status.code(), Some(2), "{failed:?}");
+        assert!(stderr(&failed).contains(wanted), "{failed:?}");
+        assert!(!Path::new(&picture).exists(), "{lines}");
+    }
+    let missing = draw(OsStr::new("/nowhere"));
+    assert_eq!(missing.status.code(), Some(2), "{missing:?}");
+    assert!(
+        stderr(&missing).contains("install Graphviz, or write the text"),
+        "{missing:?}"
     );
 }

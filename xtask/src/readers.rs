@@ -91,6 +91,13 @@ const READERS: &[Reader] = &[
         what_for: "CTF traces looked at event by event",
     },
     Reader {
+        name: "Graphviz",
+        sign: Sign::Program(&["dot"]),
+        origin: Origin::Debian(&["graphviz"]),
+        suites: &[Suite::Rest],
+        what_for: "graphs drawn by Graphviz",
+    },
+    Reader {
         name: "hawktracer-converter-rs",
         sign: Sign::Program(&["hawktracer-converter-rs"]),
         origin: Origin::Crate("hawktracer-converter", "0.2.0"),

@@ -28,11 +28,6 @@ const KINDS: &[Kind] = &[
         head: b"{\"meta\":{",
     },
     Kind {
-        title: "speedscope",
-        extension: "speedscope.json",
-        head: b"{\"$schema\":\"https://www.speedscope.app/",
-    },
-    Kind {
         title: "folded lines",
         extension: "folded",
         head: b"",
@@ -56,11 +51,6 @@ const KINDS: &[Kind] = &[
         title: "CSV",
         extension: "csv",
         head: b"type,process,thread,",
-    },
-    Kind {
-        title: "JSON lines",
-        extension: "jsonl",
-        head: b"{\"type\":\"trace\",",
     },
 ];
 

@@ -1,4 +1,4 @@
-//! Exports of a real program's trace, read by the programs that they are made for: Go's pprof, speedscope and a
+//! Exports of a real program's trace, read by the programs that they are made for: Go's pprof, speedscope, Graphviz and a
 //! collector of OpenTelemetry find the calls and the self times of the report. Must never read an export with our own
 //! code.
 
@@ -101,6 +101,36 @@ fn gos_pprof_finds_the_calls_and_the_self_times_of_the_report() {
     }
 }
 
+#[test]
+fn graphviz_draws_each_function_of_the_graph() {
+    if fdr_tests::reader("dot", "Graphviz draws a graph (Debian package graphviz)").is_none() {
+        return;
+    }
+    let folder = Folder::new("exports-graphviz");
+    let (trace, _) = recorded(&folder);
+    let picture = folder.join("graph.svg");
+    let graph = |words: &[&OsStr]| {
+        let words = [
+            &[OsStr::new("graph"), OsStr::new("--min"), OsStr::new("0%")],
+            words,
+        ];
+        fdr(&[&words.concat()[..], &[trace.as_os_str()]].concat())
+    };
+    let _ = graph(&[OsStr::new("-o"), picture.as_os_str()]);
+    let svg = std::fs::read_to_string(&picture).expect("a picture");
+    let wanted: Value = serde_json::from_str(&graph(&[OsStr::new("--json")])).expect("JSON");
+    let functions = wanted["functions"].as_array().expect("functions");
+    let edges = wanted["edges"].as_array().expect("edges");
+    assert!(functions.len() > 3, "{wanted}");
+    for function in functions {
+        let name = function["name"].as_str().expect("a name");
+        let name = name.replace('<', "&lt;").replace('>', "&gt;");
+        assert!(svg.contains(&format!(">{name}</text>")), "{name}: {svg}");
+    }
+    assert_eq!(svg.matches("class=\"node\"").count(), functions.len());
+    assert_eq!(svg.matches("class=\"edge\"").count(), edges.len());
+}
+
 /// What a program tells of a function: its calls, its own ns, and in how many pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Row {
@@ -160,7 +190,7 @@ fn speedscope_finds_the_calls_and_the_self_times_of_the_report() {
     };
     let folder = Folder::new("exports-speedscope");
     let (trace, wanted) = recorded(&folder);
-    let profile = exported(&trace, "speedscope", &folder);
+    let profile = exported(&trace, "chrome", &folder);
     let saved = folder.join("saved.json");
     let mut node = Command::new("node");
     let node = node.arg("test/speedscope.mjs").current_dir(page);
@@ -176,7 +206,8 @@ fn speedscope_finds_the_calls_and_the_self_times_of_the_report() {
     for profile in profiles {
         let (mut open, mut before) = (Vec::<&str>::new(), 0);
         for event in profile["events"].as_array().expect("events") {
-            let at = event["at"].as_u64().expect("a time");
+            // In microseconds.
+            let at = (event["at"].as_f64().expect("a time") * 1000.0).round() as u64;
             if let Some(name) = open.last() {
                 found.own(name, at - before);
             }

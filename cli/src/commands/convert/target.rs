@@ -194,7 +194,7 @@ mod tests {
             error.starts_with("this is an export of `fdr convert`"),
             "{error}"
         );
-        assert!(!error.contains("speedscope"), "{error}");
+        assert!(!error.contains("firefox"), "{error}");
     }
 
     #[test]

@@ -2,7 +2,6 @@
 
 mod dot;
 mod json;
-mod layers;
 mod picture;
 mod sums;
 
@@ -33,7 +32,8 @@ number is told. At most 200 functions are shown, those with the most time.
 --filter leaves the other functions out: an arrow goes to the nearest function
 that is shown.
 
-Without -o, the graph is text in the language of Graphviz.
+Without -o, the graph is text in the language of Graphviz. Its program dot draws
+the picture where it is installed.
 
 Examples:
   fdr graph -o app.svg app.fdr                  a picture, for a browser
@@ -59,7 +59,7 @@ pub(crate) struct Options {
     /// Leave out functions and arrows below this part of all time
     #[arg(long, value_name = "SHARE", value_parser = super::share, default_value = "0.5%")]
     min: f64,
-    /// Write into this new file: a picture if its name ends in .svg, else text for Graphviz
+    /// Write into this new file: a picture by Graphviz if its name ends in .svg, else text for Graphviz
     #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
     output: Option<PathBuf>,
     /// Replace that file

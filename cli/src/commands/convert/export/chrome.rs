@@ -81,6 +81,15 @@ impl Chrome {
         )
     }
 
+    /// The edge of a call, up to its arguments. Speedscope wants the name at both edges.
+    fn edge(&mut self, lane: &Lane, phase: char, function: FunctionId, at: u64) -> io::Result<()> {
+        self.event(lane, phase, at)?;
+        let facts = &self.facts;
+        let name = self.names.entry(function);
+        let name = name.or_insert_with(|| json(&facts.name(function)));
+        write!(self.out, ",\"name\":{name}")
+    }
+
     /// A step of a task: an arrow from the step before.
     fn flow(&mut self, lane: &Lane, at: u64, task: u64, ended: bool) -> io::Result<()> {
         let is_new = self.tasks.insert(task);
@@ -118,15 +127,12 @@ impl Receiver for Chrome {
     }
 
     fn entered(&mut self, lane: &Lane, function: FunctionId, at: u64) -> io::Result<()> {
-        self.event(lane, 'B', at)?;
-        let facts = &self.facts;
-        let name = self.names.entry(function);
-        let name = name.or_insert_with(|| json(&facts.name(function)));
-        write!(self.out, ",\"name\":{name}}}")
+        self.edge(lane, 'B', function, at)?;
+        self.out.write_all(b"}")
     }
 
     fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()> {
-        self.event(lane, 'E', call.at)?;
+        self.edge(lane, 'E', call.function, call.at)?;
         if !call.clipped && call.arguments.is_empty() {
             return self.out.write_all(b"}");
         }
@@ -145,7 +151,8 @@ impl Receiver for Chrome {
             ",\"cat\":\"short\",\"name\":\"[short]\",\"args\":{{\"calls\":{calls}}}}}"
         )?;
         self.event(lane, 'E', short.until)?;
-        self.out.write_all(b"}")
+        self.out
+            .write_all(b",\"cat\":\"short\",\"name\":\"[short]\"}")
     }
 
     fn happened(&mut self, lane: &Lane, what: &Happening<'_>) -> io::Result<()> {

@@ -4,8 +4,9 @@
 use std::io;
 use std::sync::Arc;
 
+use fdr_formats::calls::EdgeStatus;
+
 use super::facts::{Facts, Lane};
-use super::jsonl::edge;
 use super::receiver::{Happening, Left, Receiver, Short, StayNs};
 use super::value::Values;
 use super::{Export, Holds, Make, Out, target};
@@ -40,6 +41,15 @@ const HEAD: [&str; 19] = [
     "calls",
     "values",
 ];
+
+/// The word for an edge that was not measured.
+fn edge(status: EdgeStatus) -> Option<&'static str> {
+    match status {
+        EdgeStatus::Measured => None,
+        EdgeStatus::Synthetic => Some("synthetic"),
+        EdgeStatus::Missing => Some("missing"),
+    }
+}
 
 struct Rows {
     out: csv::Writer<Out>,

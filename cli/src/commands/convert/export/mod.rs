@@ -8,7 +8,6 @@ mod facts;
 mod firefox;
 mod folded;
 mod happenings;
-mod jsonl;
 mod left_out;
 mod otlp;
 mod paths;
@@ -16,7 +15,6 @@ mod perfetto;
 mod perfetto_messages;
 mod pprof;
 mod receiver;
-mod speedscope;
 mod spool;
 mod survey;
 #[cfg(test)]
@@ -129,17 +127,15 @@ fn without_source(_: Output, _: &TraceInfo) -> Begun {
 }
 
 /// All of them.
-pub(in crate::commands) static EXPORTS: [&Export; 10] = [
+pub(in crate::commands) static EXPORTS: [&Export; 8] = [
     &perfetto::EXPORT,
     &chrome::EXPORT,
     &firefox::EXPORT,
-    &speedscope::EXPORT,
     &folded::EXPORT,
     &pprof::EXPORT,
     &otlp::EXPORT,
     &otlp::JSON,
     &csv::EXPORT,
-    &jsonl::EXPORT,
 ];
 
 /// The export whose target that is.

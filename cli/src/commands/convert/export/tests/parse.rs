@@ -25,10 +25,8 @@ pub(super) type ByName = BTreeMap<String, Sums>;
 pub(super) fn sums(format: &str, bytes: &[u8]) -> ByName {
     match format {
         "chrome" => chrome(bytes),
-        "speedscope" => speedscope(bytes),
         "folded" => folded(bytes),
         "csv" => of_csv(bytes),
-        "jsonl" => jsonl(bytes),
         "firefox" => firefox(bytes),
         "otlp-json" => otlp_json(bytes),
         "perfetto" => wire::perfetto(bytes),
@@ -114,44 +112,13 @@ fn chrome(bytes: &[u8]) -> ByName {
             .or_default();
         match phase {
             "B" => stack.open(event["name"].as_str().expect("a name"), at),
-            "E" => stack.close(None, at, &mut sums),
+            "E" => stack.close(event["name"].as_str(), at, &mut sums),
             "i" | "C" | "s" | "t" | "f" | "b" | "e" => {}
             other => panic!("{other}"),
         }
     }
     assert!(stacks.values().all(|stack| stack.open.is_empty()));
     assert_eq!(times.next(), None);
-    sums
-}
-
-fn speedscope(bytes: &[u8]) -> ByName {
-    let all: Value = serde_json::from_slice(bytes).expect("JSON");
-    assert_eq!(
-        all["$schema"],
-        "https://www.speedscope.app/file-format-schema.json"
-    );
-    let frames = all["shared"]["frames"].as_array().expect("frames");
-    let mut sums = ByName::new();
-    for profile in all["profiles"].as_array().expect("profiles") {
-        assert_eq!(profile["type"], "evented");
-        assert_eq!(profile["unit"], "nanoseconds");
-        let mut stack = Stack {
-            now: profile["startValue"].as_u64().expect("a start"),
-            ..Stack::default()
-        };
-        for event in profile["events"].as_array().expect("events") {
-            let frame = event["frame"].as_u64().expect("a frame");
-            let name = frames[frame as usize]["name"].as_str().expect("a name");
-            let at = event["at"].as_u64().expect("a time");
-            match event["type"].as_str() {
-                Some("O") => stack.open(name, at),
-                Some("C") => stack.close(Some(name), at, &mut sums),
-                other => panic!("{other:?}"),
-            }
-        }
-        assert!(stack.open.is_empty());
-        assert_eq!(profile["endValue"], stack.now);
-    }
     sums
 }
 
@@ -324,30 +291,6 @@ fn of_csv(bytes: &[u8]) -> ByName {
             number("self_ns"),
         )
     }))
-}
-
-fn jsonl(bytes: &[u8]) -> ByName {
-    let text = std::str::from_utf8(bytes).expect("UTF-8");
-    let lines: Vec<Value> = text
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("JSON"))
-        .collect();
-    assert_eq!(lines[0]["type"], "trace");
-    of_calls(
-        lines
-            .iter()
-            .filter(|line| line["type"] == "call")
-            .map(|line| {
-                let number = |field: &str| line[field].as_u64().expect("a number");
-                (
-                    number("thread"),
-                    line["name"].as_str().expect("a name").to_owned(),
-                    number("depth") as usize,
-                    number("total_ns"),
-                    number("self_ns"),
-                )
-            }),
-    )
 }
 
 /// Facts of a trace that is made to order.
