@@ -78,7 +78,8 @@ impl DescriptorTable {
 
 impl Known {
     fn of(thread: u32) -> Option<&'static Known> {
-        let is_its = |known: &&Known| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
+        let is_its =
+            |known: &&Known| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
         THREADS.iter().find(is_its)
     }
 }
