@@ -5,8 +5,9 @@ use core::fmt;
 use core::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Condition, is_on};
+use fdr::sync::raw::{Condition, Origin, is_on};
 
+use crate::raw_mutex::Whole;
 use crate::{MutexGuard, WaitTimeoutResult};
 
 /// [`parking_lot::Condvar`], whose waits are recorded. If exactly one thread notified the condition during a wait, the
@@ -42,18 +43,20 @@ impl Condvar {
     #[track_caller]
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar {
-            condition: Condition::here(),
-            inner: parking_lot::Condvar::new(),
-        }
+        Condvar::of(Origin::here())
     }
 
     /// A new condition with that name.
     #[inline]
     #[must_use]
     pub const fn named(name: &'static str) -> Condvar {
+        Condvar::of(Origin::named(name))
+    }
+
+    #[inline]
+    const fn of(origin: Origin) -> Condvar {
         Condvar {
-            condition: Condition::named(name),
+            condition: Condition::new(origin),
             inner: parking_lot::Condvar::new(),
         }
     }
@@ -193,13 +196,11 @@ impl Condvar {
         let raw = unsafe { MutexGuard::mutex(mutex_guard).raw() };
         // SAFETY: the caller's guard holds the lock. This one is never dropped, so the lock is given back once.
         let mut guard = ManuallyDrop::new(unsafe { raw.inner.make_guard_unchecked() });
-        raw.gives_back();
-        if !is_on() {
-            return wait(&mut guard);
-        }
         self.condition.wait(|| {
+            // No thread is known to hold the lock meanwhile.
+            raw.ends(Whole);
             let result = wait(&mut guard);
-            raw.has_again();
+            raw.begins(is_on());
             result
         })
     }

@@ -32,12 +32,14 @@
 //! | --- | --- |
 //! | `mutex`, `rwlock`, `condvar` | the types |
 //! | `raw_mutex`, `raw_rwlock` | locks without a value, which tell the recorder of their holders and waits |
+//! | `raw` | what these have in common |
 //! | `readers` | the locks that a thread reads |
 //! | `wrapper` | what the types have in common |
 #![allow(unsafe_code)]
 
 mod condvar;
 mod mutex;
+mod raw;
 mod raw_mutex;
 mod raw_rwlock;
 mod readers;
@@ -50,7 +52,7 @@ pub use parking_lot::{Once, OnceState, RawThreadId, WaitTimeoutResult, lock_api}
 
 pub use condvar::Condvar;
 pub use mutex::*;
-pub use raw_mutex::{RawFairMutex, RawMutex};
+pub use raw_mutex::{RawFairMutex, RawMutex, WatchedRawMutex};
 pub use raw_rwlock::RawRwLock;
 pub use rwlock::*;
 

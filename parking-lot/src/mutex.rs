@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 use parking_lot::RawThreadId;
 use parking_lot::lock_api::{self, GetThreadId};
 
-#[cfg(feature = "arc_lock")]
-use crate::wrapper::arc_methods;
 use crate::wrapper::{lock, methods};
 use crate::{RawFairMutex, RawMutex};
 
@@ -26,7 +24,7 @@ lock! {
     /// *HITS.lock() += 1;
     /// assert_eq!(*HITS.lock(), 1);
     /// ```
-    Mutex = Mutex<RawMutex>, RawMutex
+    Mutex = Mutex<RawMutex>
 }
 
 lock! {
@@ -41,7 +39,7 @@ lock! {
     /// *turns.lock() += 1;
     /// assert_eq!(turns.into_inner(), 1);
     /// ```
-    FairMutex = Mutex<RawFairMutex>, RawFairMutex
+    FairMutex = Mutex<RawFairMutex>
 }
 
 lock! {
@@ -55,7 +53,7 @@ lock! {
     /// let (one, other) = (lock.lock(), lock.lock());
     /// assert_eq!(*one, *other);
     /// ```
-    ReentrantMutex = ReentrantMutex<RawMutex, RawThreadId>, RawMutex, RawThreadId::INIT
+    ReentrantMutex = ReentrantMutex<RawMutex, RawThreadId>, RawThreadId::INIT
 }
 
 /// A right to use the value of a [`Mutex`], which ends when it is dropped.
@@ -99,40 +97,33 @@ pub const fn const_reentrant_mutex<T>(value: T) -> ReentrantMutex<T> {
     ReentrantMutex::new(value)
 }
 
-macro_rules! all_methods {
-    ($Lock:ident, $Guard:ident, $ArcGuard:ident<$($Raw:ty),+>) => {
-        methods! { $Lock:
-            /// Waits for the lock.
-            lock() -> $Guard<'_, T>;
-            /// Takes the lock if no other thread holds it.
-            try_lock() -> Option<$Guard<'_, T>>;
-            /// Waits for the lock, for a time at most.
-            try_lock_for(timeout: Duration) -> Option<$Guard<'_, T>>;
-            /// Waits for the lock, until a moment at most.
-            try_lock_until(timeout: Instant) -> Option<$Guard<'_, T>>;
-            /// Whether a thread holds the lock.
-            is_locked() -> bool;
-        }
-
-        #[cfg(feature = "arc_lock")]
-        arc_methods! { $Lock:
-            /// Waits for the lock.
-            lock_arc() -> $ArcGuard<$($Raw,)+ T>;
-            /// Takes the lock if no other thread holds it.
-            try_lock_arc() -> Option<$ArcGuard<$($Raw,)+ T>>;
-            /// Waits for the lock, for a time at most.
-            try_lock_arc_for(timeout: Duration) -> Option<$ArcGuard<$($Raw,)+ T>>;
-            /// Waits for the lock, until a moment at most.
-            try_lock_arc_until(timeout: Instant) -> Option<$ArcGuard<$($Raw,)+ T>>;
-        }
+macro_rules! mutex_methods {
+    ($($Lock:ident: $Guard:ty, $ArcGuard:ty;)+) => {
+        $(
+            methods! { $Lock: $Guard, $ArcGuard:
+                /// Waits for the lock.
+                lock, lock_arc;
+                /// Takes the lock if no other thread holds it.
+                try_lock, try_lock_arc;
+                /// Waits for the lock, for a time at most.
+                try_lock_for, try_lock_arc_for, timeout: Duration;
+                /// Waits for the lock, until a moment at most.
+                try_lock_until, try_lock_arc_until, timeout: Instant;
+            }
+        )+
     };
 }
 
-all_methods!(Mutex, MutexGuard, ArcMutexGuard<RawMutex>);
-all_methods!(FairMutex, FairMutexGuard, ArcMutexGuard<RawFairMutex>);
-all_methods!(ReentrantMutex, ReentrantMutexGuard, ArcReentrantMutexGuard<RawMutex, RawThreadId>);
+mutex_methods! {
+    Mutex: MutexGuard<'_, T>, ArcMutexGuard<RawMutex, T>;
+    FairMutex: FairMutexGuard<'_, T>, ArcMutexGuard<RawFairMutex, T>;
+    ReentrantMutex: ReentrantMutexGuard<'_, T>, ArcReentrantMutexGuard<RawMutex, RawThreadId, T>;
+}
 
-methods! { ReentrantMutex:
+impl<T: ?Sized> ReentrantMutex<T> {
     /// Whether the calling thread holds the lock.
-    is_owned_by_current_thread() -> bool;
+    #[inline]
+    pub fn is_owned_by_current_thread(&self) -> bool {
+        self.0.is_owned_by_current_thread()
+    }
 }

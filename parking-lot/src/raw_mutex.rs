@@ -2,124 +2,104 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{Lock, TypeName, is_on};
-use parking_lot::lock_api;
-use parking_lot::lock_api::{RawMutex as _, RawMutexFair as _, RawMutexTimed as _};
+use fdr::sync::raw::{Origin, TypeName, TypeOf, Watch, is_on};
+use parking_lot::lock_api::{self, RawMutexFair, RawMutexTimed};
+
+use crate::raw::{Wait, fair, plain, take, timed};
 
 /// [`parking_lot::RawMutex`], whose waits are recorded with the thread that held the lock.
-pub struct RawMutex {
-    lock: Lock,
+pub type RawMutex = WatchedRawMutex<parking_lot::RawMutex>;
+
+/// [`parking_lot::RawFairMutex`]: a [`RawMutex`] that is always given to the thread that waits longest.
+pub type RawFairMutex = WatchedRawMutex<parking_lot::RawFairMutex>;
+
+/// A raw lock of `parking_lot`, whose waits are recorded with the thread that held the lock.
+pub struct WatchedRawMutex<R> {
+    watch: Watch,
+    of: TypeOf,
     /// With its value, because a condition waits by a guard.
-    pub(crate) inner: parking_lot::Mutex<()>,
+    pub(crate) inner: lock_api::Mutex<R, ()>,
 }
 
-impl RawMutex {
-    #[track_caller]
-    pub(crate) const fn here(of: TypeName) -> RawMutex {
-        RawMutex::of(Lock::here(of))
-    }
+/// The one right to such a lock.
+pub(crate) struct Whole;
 
-    pub(crate) const fn named(name: &'static str, of: TypeName) -> RawMutex {
-        RawMutex::of(Lock::named(name, of))
-    }
-
-    const fn of(lock: Lock) -> RawMutex {
-        RawMutex {
-            lock,
-            inner: parking_lot::const_mutex(()),
+impl<R: Timed> WatchedRawMutex<R> {
+    pub(crate) const fn new(origin: Origin, of: TypeName) -> WatchedRawMutex<R> {
+        WatchedRawMutex {
+            watch: Watch::new(origin),
+            of: TypeOf::new(of),
+            inner: lock_api::Mutex::new(()),
         }
     }
 
     #[inline(always)]
-    fn raw(&self) -> &parking_lot::RawMutex {
+    fn raw(&self) -> &R {
         // SAFETY: only the functions of this file use it, as those of a raw lock, and no guard of it is anywhere but in
         // the wait of a condition, whose caller holds the lock.
         unsafe { self.inner.raw() }
     }
 
-    /// Until this is followed by [`RawMutex::has_again`], no thread is known to hold the lock.
+    /// Takes the lock by the function of `parking_lot` that waits so long.
     #[inline(always)]
-    pub(crate) fn gives_back(&self) {
-        self.lock.release();
+    fn take_raw(&self, wait: Wait) -> bool {
+        take!(self.raw(), wait: try_lock, lock, try_lock_for, try_lock_until)
     }
 
-    /// The calling thread has the lock again.
+    /// Takes the lock, and waits for it.
     #[inline(always)]
-    pub(crate) fn has_again(&self) {
-        if is_on() {
-            self.lock.hold();
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn lock_watched(&self) {
-        match self.raw().try_lock() {
-            true => self.lock.hold(),
-            false => {
-                let block = || {
-                    self.raw().lock();
-                    true
-                };
-                self.lock.wait(None, || self.raw().try_lock(), block);
-            }
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn try_lock_watched(&self, deadline: Option<Instant>) -> bool {
-        if self.raw().try_lock() {
-            self.lock.hold();
-            return true;
-        }
-        let Some(deadline) = deadline else {
-            self.lock_watched();
-            return true;
-        };
-        let block = || self.raw().try_lock_until(deadline);
-        let take = || self.raw().try_lock();
-        self.lock.wait(Some(deadline), take, block)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn bump_watched(&self) {
-        // SAFETY: the caller holds the lock.
-        unsafe { self.unlock_fair() };
-        self.lock_watched();
-    }
-}
-
-// SAFETY: the lock is that of `parking_lot`. Whatever is recorded changes nothing about who gets it.
-unsafe impl lock_api::RawMutex for RawMutex {
-    const INIT: RawMutex = RawMutex::named("RawMutex", || "RawMutex");
-
-    type GuardMarker = <parking_lot::RawMutex as lock_api::RawMutex>::GuardMarker;
-
-    #[inline]
-    fn lock(&self) {
+    fn take(&self, _: Whole, wait: Wait) -> bool {
         match is_on() {
-            true => self.lock_watched(),
-            false => self.raw().lock(),
+            true => self.take_watched(wait.deadline()),
+            false => self.take_raw(wait),
         }
     }
 
-    #[inline]
-    fn try_lock(&self) -> bool {
-        let is_taken = self.raw().try_lock();
+    /// Takes the lock if that is possible at once.
+    #[inline(always)]
+    fn try_to_take(&self, _: Whole) -> bool {
+        let is_taken = self.take_raw(Wait::No);
+        self.begins(is_taken && is_on());
+        is_taken
+    }
+
+    /// Waits for the lock, at most until the deadline. True: the thread has it.
+    #[cold]
+    #[inline(never)]
+    fn take_watched(&self, deadline: Option<Instant>) -> bool {
+        if self.take_raw(Wait::No) {
+            return self.begins(true);
+        }
+        let attempt = || self.take_raw(Wait::No).then_some(true);
+        let block = || self.take_raw(Wait::until(deadline));
+        let hold = |is_taken: &bool| _ = self.begins(*is_taken);
+        let of = self.of.name();
+        self.watch.wait(of, deadline, attempt, block, hold)
+    }
+
+    /// The calling thread has taken the lock, if that is true. Gives the same.
+    #[inline(always)]
+    pub(crate) fn begins(&self, is_taken: bool) -> bool {
         if is_taken {
-            self.has_again();
+            self.watch.hold();
         }
         is_taken
     }
 
-    #[inline]
-    unsafe fn unlock(&self) {
-        self.lock.release();
-        // SAFETY: the caller holds the lock.
-        unsafe { self.raw().unlock() };
+    /// The calling thread is about to give the lock back.
+    #[inline(always)]
+    pub(crate) fn ends(&self, _: Whole) {
+        self.watch.release();
     }
+}
+
+// SAFETY: the lock is that of `parking_lot`. Whatever is recorded changes nothing about who gets it.
+unsafe impl<R: Timed> lock_api::RawMutex for WatchedRawMutex<R> {
+    const INIT: Self = WatchedRawMutex::new(Origin::named("RawMutex"), || "RawMutex");
+
+    type GuardMarker = R::GuardMarker;
+
+    plain! { lock, try_lock, unlock: Whole; }
 
     #[inline]
     fn is_locked(&self) -> bool {
@@ -128,115 +108,19 @@ unsafe impl lock_api::RawMutex for RawMutex {
 }
 
 // SAFETY: as above.
-unsafe impl lock_api::RawMutexFair for RawMutex {
-    #[inline]
-    unsafe fn unlock_fair(&self) {
-        self.lock.release();
-        // SAFETY: the caller holds the lock.
-        unsafe { self.raw().unlock_fair() };
-    }
-
-    #[inline]
-    unsafe fn bump(&self) {
-        match is_on() {
-            true => self.bump_watched(),
-            // SAFETY: the caller holds the lock.
-            false => unsafe { self.raw().bump() },
-        }
-    }
+unsafe impl<R: Timed> RawMutexFair for WatchedRawMutex<R> {
+    fair! { unlock_fair, bump: Whole; }
 }
 
 // SAFETY: as above.
-unsafe impl lock_api::RawMutexTimed for RawMutex {
+unsafe impl<R: Timed> RawMutexTimed for WatchedRawMutex<R> {
     type Duration = Duration;
     type Instant = Instant;
 
-    #[inline]
-    fn try_lock_for(&self, timeout: Duration) -> bool {
-        match is_on() {
-            true => self.try_lock_watched(Instant::now().checked_add(timeout)),
-            false => self.raw().try_lock_for(timeout),
-        }
-    }
-
-    #[inline]
-    fn try_lock_until(&self, timeout: Instant) -> bool {
-        match is_on() {
-            true => self.try_lock_watched(Some(timeout)),
-            false => self.raw().try_lock_until(timeout),
-        }
-    }
+    timed! { try_lock_for, try_lock_until: Whole; }
 }
 
-/// [`parking_lot::RawFairMutex`]: a [`RawMutex`] that is always given to the thread that waits longest.
-pub struct RawFairMutex(RawMutex);
+/// What both raw locks of `parking_lot` can.
+pub trait Timed: RawMutexFair + RawMutexTimed<Duration = Duration, Instant = Instant> {}
 
-impl RawFairMutex {
-    #[track_caller]
-    pub(crate) const fn here(of: TypeName) -> RawFairMutex {
-        RawFairMutex(RawMutex::here(of))
-    }
-
-    pub(crate) const fn named(name: &'static str, of: TypeName) -> RawFairMutex {
-        RawFairMutex(RawMutex::named(name, of))
-    }
-}
-
-// SAFETY: it is a `RawMutex`.
-unsafe impl lock_api::RawMutex for RawFairMutex {
-    const INIT: RawFairMutex = RawFairMutex(RawMutex::INIT);
-
-    type GuardMarker = <RawMutex as lock_api::RawMutex>::GuardMarker;
-
-    #[inline]
-    fn lock(&self) {
-        self.0.lock();
-    }
-
-    #[inline]
-    fn try_lock(&self) -> bool {
-        self.0.try_lock()
-    }
-
-    #[inline]
-    unsafe fn unlock(&self) {
-        // SAFETY: the caller holds the lock.
-        unsafe { self.0.unlock_fair() };
-    }
-
-    #[inline]
-    fn is_locked(&self) -> bool {
-        self.0.is_locked()
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawMutexFair for RawFairMutex {
-    #[inline]
-    unsafe fn unlock_fair(&self) {
-        // SAFETY: the caller holds the lock.
-        unsafe { self.0.unlock_fair() };
-    }
-
-    #[inline]
-    unsafe fn bump(&self) {
-        // SAFETY: the caller holds the lock.
-        unsafe { self.0.bump() };
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawMutexTimed for RawFairMutex {
-    type Duration = Duration;
-    type Instant = Instant;
-
-    #[inline]
-    fn try_lock_for(&self, timeout: Duration) -> bool {
-        self.0.try_lock_for(timeout)
-    }
-
-    #[inline]
-    fn try_lock_until(&self, timeout: Instant) -> bool {
-        self.0.try_lock_until(timeout)
-    }
-}
+impl<R: RawMutexFair + RawMutexTimed<Duration = Duration, Instant = Instant>> Timed for R {}

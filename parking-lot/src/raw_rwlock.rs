@@ -3,207 +3,190 @@
 
 use std::time::{Duration, Instant};
 
-use fdr::sync::raw::{SharedLock, TypeName, is_on};
-use parking_lot::lock_api;
+use fdr::sync::raw::{Origin, SharedWatch, TypeName, TypeOf, is_on};
 use parking_lot::lock_api::{
-    RawRwLock as _, RawRwLockRecursive as _, RawRwLockRecursiveTimed as _, RawRwLockTimed as _,
-    RawRwLockUpgrade as _, RawRwLockUpgradeTimed as _,
+    self, RawRwLock as _, RawRwLockDowngrade, RawRwLockFair, RawRwLockRecursive,
+    RawRwLockRecursiveTimed, RawRwLockTimed, RawRwLockUpgrade, RawRwLockUpgradeDowngrade,
+    RawRwLockUpgradeFair, RawRwLockUpgradeTimed,
 };
 
+use crate::raw::{Wait, fair, plain, take, timed};
 use crate::readers;
 
 /// [`parking_lot::RawRwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader
 /// if it was the only one.
 pub struct RawRwLock {
-    lock: SharedLock,
+    watch: SharedWatch,
+    of: TypeOf,
     raw: parking_lot::RawRwLock,
 }
 
-/// How a reader takes the lock.
-#[derive(Clone, Copy)]
-enum Reading {
-    Plain,
-    Recursive,
-    Upgradable,
+/// What a thread takes the lock for.
+#[derive(Clone, Copy, PartialEq)]
+enum Right {
+    Read,
+    ReadRecursive,
+    ReadUpgradable,
+    Write,
+    /// To write. Only a function whose caller is the upgradable reader may ask for it.
+    Upgrade,
+}
+
+use Right::{Read, ReadRecursive, ReadUpgradable, Upgrade, Write};
+
+impl Right {
+    /// Whether no other thread may have the lock.
+    const fn is_alone(self) -> bool {
+        matches!(self, Write | Upgrade)
+    }
 }
 
 impl RawRwLock {
-    #[track_caller]
-    pub(crate) const fn here(of: TypeName) -> RawRwLock {
-        RawRwLock::of(SharedLock::here(of))
-    }
-
-    pub(crate) const fn named(name: &'static str, of: TypeName) -> RawRwLock {
-        RawRwLock::of(SharedLock::named(name, of))
-    }
-
-    const fn of(lock: SharedLock) -> RawRwLock {
+    pub(crate) const fn new(origin: Origin, of: TypeName) -> RawRwLock {
         RawRwLock {
-            lock,
+            watch: SharedWatch::new(origin),
+            of: TypeOf::new(of),
             raw: parking_lot::RawRwLock::INIT,
         }
     }
 
-    /// The calling thread has taken the lock to read.
     #[inline(always)]
-    fn begins_to_read(&self, is_taken: bool) -> bool {
-        if is_taken && is_on() {
-            readers::begin(&self.lock);
+    fn raw(&self) -> &parking_lot::RawRwLock {
+        &self.raw
+    }
+
+    /// Takes the lock by the function of `parking_lot` that waits so long.
+    #[inline(always)]
+    fn take_raw(&self, right: Right, wait: Wait) -> bool {
+        let raw = self.raw();
+        match right {
+            Read => take!(raw, wait: try_lock_shared, lock_shared,
+                try_lock_shared_for, try_lock_shared_until),
+            ReadRecursive => take!(raw, wait: try_lock_shared_recursive, lock_shared_recursive,
+                try_lock_shared_recursive_for, try_lock_shared_recursive_until),
+            ReadUpgradable => take!(raw, wait: try_lock_upgradable, lock_upgradable,
+                try_lock_upgradable_for, try_lock_upgradable_until),
+            Write => take!(raw, wait: try_lock_exclusive, lock_exclusive,
+                try_lock_exclusive_for, try_lock_exclusive_until),
+            // SAFETY: the functions that ask for this are unsafe, and their caller is the upgradable reader.
+            Upgrade => unsafe {
+                take!(raw, wait: try_upgrade, upgrade, try_upgrade_for, try_upgrade_until)
+            },
+        }
+    }
+
+    /// Takes the lock, and waits for it.
+    #[inline(always)]
+    fn take(&self, right: Right, wait: Wait) -> bool {
+        if is_on() {
+            let deadline = wait.deadline();
+            return match right {
+                Write => self.write_watched(deadline),
+                Upgrade => self.upgrade_watched(deadline),
+                Read | ReadRecursive | ReadUpgradable => self.read_watched(right, deadline),
+            };
+        }
+        let is_taken = self.take_raw(right, wait);
+        if is_taken && right == Upgrade {
+            self.ends(ReadUpgradable);
         }
         is_taken
     }
 
-    /// The calling thread is about to give the lock back that it reads.
+    /// Takes the lock if that is possible at once.
     #[inline(always)]
-    fn ends_to_read(&self) {
-        if self.lock.has_readers() {
-            readers::end(&self.lock);
+    fn try_to_take(&self, right: Right) -> bool {
+        let is_taken = self.take_raw(right, Wait::No);
+        if is_taken && right == Upgrade {
+            self.ends(ReadUpgradable);
         }
-    }
-
-    /// The calling thread has the lock alone.
-    #[inline(always)]
-    fn begins_to_write(&self, is_taken: bool) -> bool {
-        if is_taken && is_on() {
-            self.lock.hold();
-        }
+        self.begins(is_taken && is_on(), right);
         is_taken
-    }
-
-    fn try_to_read(&self, how: Reading) -> bool {
-        match how {
-            Reading::Plain => self.raw.try_lock_shared(),
-            Reading::Recursive => self.raw.try_lock_shared_recursive(),
-            Reading::Upgradable => self.raw.try_lock_upgradable(),
-        }
-    }
-
-    fn wait_to_read(&self, how: Reading, deadline: Option<Instant>) -> bool {
-        match (how, deadline) {
-            (Reading::Plain, None) => self.raw.lock_shared(),
-            (Reading::Recursive, None) => self.raw.lock_shared_recursive(),
-            (Reading::Upgradable, None) => self.raw.lock_upgradable(),
-            (Reading::Plain, Some(deadline)) => return self.raw.try_lock_shared_until(deadline),
-            (Reading::Recursive, Some(deadline)) => {
-                return self.raw.try_lock_shared_recursive_until(deadline);
-            }
-            (Reading::Upgradable, Some(deadline)) => {
-                return self.raw.try_lock_upgradable_until(deadline);
-            }
-        }
-        true
     }
 
     /// Waits until the thread may read, at most until the deadline. True: it may.
     #[cold]
     #[inline(never)]
-    fn read_watched(&self, how: Reading, deadline: Option<Instant>) -> bool {
-        let is_taken = self.try_to_read(how)
-            || self.lock.wait_to_read(
-                deadline,
-                || self.try_to_read(how),
-                || self.wait_to_read(how, deadline),
-            );
-        if is_taken {
-            readers::begin(&self.lock);
+    fn read_watched(&self, right: Right, deadline: Option<Instant>) -> bool {
+        let mut is_taken = self.take_raw(right, Wait::No);
+        if !is_taken {
+            let attempt = || self.take_raw(right, Wait::No).then_some(true);
+            let block = || self.take_raw(right, Wait::until(deadline));
+            let of = self.of.name();
+            is_taken = self.watch.wait_to_read(of, deadline, attempt, block);
         }
-        is_taken
+        self.begins(is_taken, Read)
     }
 
     /// Waits until the thread may write, at most until the deadline. True: it may.
     #[cold]
     #[inline(never)]
     fn write_watched(&self, deadline: Option<Instant>) -> bool {
-        if self.raw.try_lock_exclusive() {
-            self.lock.hold();
-            return true;
-        }
-        let block = || match deadline {
-            Some(deadline) => self.raw.try_lock_exclusive_until(deadline),
-            None => {
-                self.raw.lock_exclusive();
-                true
-            }
-        };
-        let take = || self.raw.try_lock_exclusive();
-        self.lock.wait_to_write(deadline, take, block)
+        self.take_alone(Write, deadline)
     }
 
     /// Waits until an upgradable reader may write, at most until the deadline. True: it may. False: it reads.
-    ///
-    /// # Safety
-    /// The calling thread is the upgradable reader.
     #[cold]
     #[inline(never)]
-    unsafe fn upgrade_watched(&self, deadline: Option<Instant>) -> bool {
-        readers::end(&self.lock);
-        // SAFETY: the caller is the upgradable reader.
-        let take = || unsafe { self.raw.try_upgrade() };
-        if take() {
-            self.lock.hold();
-            return true;
+    fn upgrade_watched(&self, deadline: Option<Instant>) -> bool {
+        readers::end(&self.watch);
+        let is_taken = self.take_alone(Upgrade, deadline);
+        self.begins(!is_taken, ReadUpgradable);
+        is_taken
+    }
+
+    #[inline(always)]
+    fn take_alone(&self, right: Right, deadline: Option<Instant>) -> bool {
+        if self.take_raw(right, Wait::No) {
+            return self.begins(true, Write);
         }
-        let block = || match deadline {
-            // SAFETY: it still is.
-            Some(deadline) => unsafe { self.raw.try_upgrade_until(deadline) },
-            None => {
-                // SAFETY: it still is.
-                unsafe { self.raw.upgrade() };
-                true
-            }
-        };
-        let is_taken = self.lock.wait_to_write(deadline, take, block);
-        if !is_taken {
-            readers::begin(&self.lock);
+        let attempt = move || self.take_raw(right, Wait::No).then_some(true);
+        let block = move || self.take_raw(right, Wait::until(deadline));
+        let hold = |is_taken: &bool| _ = self.begins(*is_taken, Write);
+        let of = self.of.name();
+        self.watch.wait(of, deadline, attempt, block, hold)
+    }
+
+    /// The calling thread has taken the lock, if that is true. Gives the same.
+    #[inline(always)]
+    fn begins(&self, is_taken: bool, right: Right) -> bool {
+        if is_taken && right.is_alone() {
+            // A reader may have given its lock back on another thread.
+            self.watch.remove_all();
+            self.watch.hold();
+        } else if is_taken {
+            readers::begin(&self.watch);
         }
         is_taken
+    }
+
+    /// The calling thread is about to give the lock back.
+    #[inline(always)]
+    fn ends(&self, right: Right) {
+        if right.is_alone() {
+            self.watch.release();
+        } else if self.watch.has_readers() {
+            readers::end(&self.watch);
+        }
+    }
+
+    /// The calling thread writes, and is about to be a reader.
+    #[inline(always)]
+    fn reads_on(&self) {
+        self.ends(Write);
+        self.begins(is_on(), Read);
     }
 }
 
 // SAFETY: the lock is that of `parking_lot`. Whatever is recorded changes nothing about who gets it.
 unsafe impl lock_api::RawRwLock for RawRwLock {
-    const INIT: RawRwLock = RawRwLock::named("RawRwLock", || "RawRwLock");
+    const INIT: RawRwLock = RawRwLock::new(Origin::named("RawRwLock"), || "RawRwLock");
 
     type GuardMarker = <parking_lot::RawRwLock as lock_api::RawRwLock>::GuardMarker;
 
-    #[inline]
-    fn lock_shared(&self) {
-        match is_on() {
-            true => _ = self.read_watched(Reading::Plain, None),
-            false => self.raw.lock_shared(),
-        }
-    }
-
-    #[inline]
-    fn try_lock_shared(&self) -> bool {
-        self.begins_to_read(self.raw.try_lock_shared())
-    }
-
-    #[inline]
-    unsafe fn unlock_shared(&self) {
-        self.ends_to_read();
-        // SAFETY: the caller reads.
-        unsafe { self.raw.unlock_shared() };
-    }
-
-    #[inline]
-    fn lock_exclusive(&self) {
-        match is_on() {
-            true => _ = self.write_watched(None),
-            false => self.raw.lock_exclusive(),
-        }
-    }
-
-    #[inline]
-    fn try_lock_exclusive(&self) -> bool {
-        self.begins_to_write(self.raw.try_lock_exclusive())
-    }
-
-    #[inline]
-    unsafe fn unlock_exclusive(&self) {
-        self.lock.release();
-        // SAFETY: the caller writes.
-        unsafe { self.raw.unlock_exclusive() };
+    plain! {
+        lock_shared, try_lock_shared, unlock_shared: Read;
+        lock_exclusive, try_lock_exclusive, unlock_exclusive: Write;
     }
 
     #[inline]
@@ -218,199 +201,81 @@ unsafe impl lock_api::RawRwLock for RawRwLock {
 }
 
 // SAFETY: as above.
-unsafe impl lock_api::RawRwLockFair for RawRwLock {
+unsafe impl RawRwLockRecursive for RawRwLock {
+    plain! { lock_shared_recursive, try_lock_shared_recursive: ReadRecursive; }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLockUpgrade for RawRwLock {
+    plain! { lock_upgradable, try_lock_upgradable, unlock_upgradable: ReadUpgradable; }
+
     #[inline]
-    unsafe fn unlock_shared_fair(&self) {
-        self.ends_to_read();
-        // SAFETY: the caller reads.
-        unsafe { self.raw.unlock_shared_fair() };
+    unsafe fn upgrade(&self) {
+        self.take(Upgrade, Wait::Forever);
     }
 
     #[inline]
-    unsafe fn unlock_exclusive_fair(&self) {
-        self.lock.release();
-        // SAFETY: the caller writes.
-        unsafe { self.raw.unlock_exclusive_fair() };
-    }
-
-    #[inline]
-    unsafe fn bump_shared(&self) {
-        if is_on() {
-            // SAFETY: the caller reads.
-            unsafe { self.unlock_shared_fair() };
-            self.read_watched(Reading::Plain, None);
-        } else {
-            // SAFETY: the caller reads.
-            unsafe { self.raw.bump_shared() };
-        }
-    }
-
-    #[inline]
-    unsafe fn bump_exclusive(&self) {
-        if is_on() {
-            // SAFETY: the caller writes.
-            unsafe { self.unlock_exclusive_fair() };
-            self.write_watched(None);
-        } else {
-            // SAFETY: the caller writes.
-            unsafe { self.raw.bump_exclusive() };
-        }
+    unsafe fn try_upgrade(&self) -> bool {
+        self.try_to_take(Upgrade)
     }
 }
 
 // SAFETY: as above.
-unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
+unsafe impl RawRwLockTimed for RawRwLock {
+    type Duration = Duration;
+    type Instant = Instant;
+
+    timed! {
+        try_lock_shared_for, try_lock_shared_until: Read;
+        try_lock_exclusive_for, try_lock_exclusive_until: Write;
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLockRecursiveTimed for RawRwLock {
+    timed! { try_lock_shared_recursive_for, try_lock_shared_recursive_until: ReadRecursive; }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLockUpgradeTimed for RawRwLock {
+    timed! { try_lock_upgradable_for, try_lock_upgradable_until: ReadUpgradable; }
+
+    #[inline]
+    unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
+        self.take(Upgrade, Wait::For(timeout))
+    }
+
+    #[inline]
+    unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
+        self.take(Upgrade, Wait::Until(timeout))
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLockFair for RawRwLock {
+    fair! {
+        unlock_shared_fair, bump_shared: Read;
+        unlock_exclusive_fair, bump_exclusive: Write;
+    }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLockUpgradeFair for RawRwLock {
+    fair! { unlock_upgradable_fair, bump_upgradable: ReadUpgradable; }
+}
+
+// SAFETY: as above.
+unsafe impl RawRwLockDowngrade for RawRwLock {
     #[inline]
     unsafe fn downgrade(&self) {
-        self.lock.release();
-        self.begins_to_read(true);
+        self.reads_on();
         // SAFETY: the caller writes.
         unsafe { self.raw.downgrade() };
     }
 }
 
 // SAFETY: as above.
-unsafe impl lock_api::RawRwLockTimed for RawRwLock {
-    type Duration = Duration;
-    type Instant = Instant;
-
-    #[inline]
-    fn try_lock_shared_for(&self, timeout: Duration) -> bool {
-        match is_on() {
-            true => self.read_watched(Reading::Plain, Instant::now().checked_add(timeout)),
-            false => self.raw.try_lock_shared_for(timeout),
-        }
-    }
-
-    #[inline]
-    fn try_lock_shared_until(&self, timeout: Instant) -> bool {
-        match is_on() {
-            true => self.read_watched(Reading::Plain, Some(timeout)),
-            false => self.raw.try_lock_shared_until(timeout),
-        }
-    }
-
-    #[inline]
-    fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
-        match is_on() {
-            true => self.write_watched(Instant::now().checked_add(timeout)),
-            false => self.raw.try_lock_exclusive_for(timeout),
-        }
-    }
-
-    #[inline]
-    fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
-        match is_on() {
-            true => self.write_watched(Some(timeout)),
-            false => self.raw.try_lock_exclusive_until(timeout),
-        }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
-    #[inline]
-    fn lock_shared_recursive(&self) {
-        match is_on() {
-            true => _ = self.read_watched(Reading::Recursive, None),
-            false => self.raw.lock_shared_recursive(),
-        }
-    }
-
-    #[inline]
-    fn try_lock_shared_recursive(&self) -> bool {
-        self.begins_to_read(self.raw.try_lock_shared_recursive())
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
-    #[inline]
-    fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
-        match is_on() {
-            true => self.read_watched(Reading::Recursive, Instant::now().checked_add(timeout)),
-            false => self.raw.try_lock_shared_recursive_for(timeout),
-        }
-    }
-
-    #[inline]
-    fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
-        match is_on() {
-            true => self.read_watched(Reading::Recursive, Some(timeout)),
-            false => self.raw.try_lock_shared_recursive_until(timeout),
-        }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
-    #[inline]
-    fn lock_upgradable(&self) {
-        match is_on() {
-            true => _ = self.read_watched(Reading::Upgradable, None),
-            false => self.raw.lock_upgradable(),
-        }
-    }
-
-    #[inline]
-    fn try_lock_upgradable(&self) -> bool {
-        self.begins_to_read(self.raw.try_lock_upgradable())
-    }
-
-    #[inline]
-    unsafe fn unlock_upgradable(&self) {
-        self.ends_to_read();
-        // SAFETY: the caller is the upgradable reader.
-        unsafe { self.raw.unlock_upgradable() };
-    }
-
-    #[inline]
-    unsafe fn upgrade(&self) {
-        if is_on() {
-            // SAFETY: the caller is the upgradable reader.
-            unsafe { self.upgrade_watched(None) };
-        } else {
-            self.ends_to_read();
-            // SAFETY: the caller is the upgradable reader.
-            unsafe { self.raw.upgrade() };
-        }
-    }
-
-    #[inline]
-    unsafe fn try_upgrade(&self) -> bool {
-        // SAFETY: the caller is the upgradable reader.
-        let is_taken = unsafe { self.raw.try_upgrade() };
-        if is_taken {
-            self.ends_to_read();
-        }
-        self.begins_to_write(is_taken)
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
-    #[inline]
-    unsafe fn unlock_upgradable_fair(&self) {
-        self.ends_to_read();
-        // SAFETY: the caller is the upgradable reader.
-        unsafe { self.raw.unlock_upgradable_fair() };
-    }
-
-    #[inline]
-    unsafe fn bump_upgradable(&self) {
-        if is_on() {
-            // SAFETY: the caller is the upgradable reader.
-            unsafe { self.unlock_upgradable_fair() };
-            self.read_watched(Reading::Upgradable, None);
-        } else {
-            // SAFETY: the caller is the upgradable reader.
-            unsafe { self.raw.bump_upgradable() };
-        }
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
+unsafe impl RawRwLockUpgradeDowngrade for RawRwLock {
     #[inline]
     unsafe fn downgrade_upgradable(&self) {
         // SAFETY: the caller is the upgradable reader, and stays a reader.
@@ -419,55 +284,8 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
 
     #[inline]
     unsafe fn downgrade_to_upgradable(&self) {
-        self.lock.release();
-        self.begins_to_read(true);
+        self.reads_on();
         // SAFETY: the caller writes.
         unsafe { self.raw.downgrade_to_upgradable() };
-    }
-}
-
-// SAFETY: as above.
-unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
-    #[inline]
-    fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
-        match is_on() {
-            true => self.read_watched(Reading::Upgradable, Instant::now().checked_add(timeout)),
-            false => self.raw.try_lock_upgradable_for(timeout),
-        }
-    }
-
-    #[inline]
-    fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
-        match is_on() {
-            true => self.read_watched(Reading::Upgradable, Some(timeout)),
-            false => self.raw.try_lock_upgradable_until(timeout),
-        }
-    }
-
-    #[inline]
-    unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
-        match Instant::now().checked_add(timeout) {
-            // SAFETY: the caller is the upgradable reader.
-            Some(deadline) => unsafe { self.try_upgrade_until(deadline) },
-            None => {
-                // SAFETY: the caller is the upgradable reader.
-                unsafe { self.upgrade() };
-                true
-            }
-        }
-    }
-
-    #[inline]
-    unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
-        if is_on() {
-            // SAFETY: the caller is the upgradable reader.
-            return unsafe { self.upgrade_watched(Some(timeout)) };
-        }
-        // SAFETY: the caller is the upgradable reader.
-        let is_taken = unsafe { self.raw.try_upgrade_until(timeout) };
-        if is_taken {
-            self.ends_to_read();
-        }
-        is_taken
     }
 }

@@ -3,7 +3,7 @@
 
 use core::cell::Cell;
 
-use fdr::sync::raw::SharedLock;
+use fdr::sync::raw::SharedWatch;
 
 /// So many locks of a thread are remembered. A thread that reads more locks at once is no known holder of the others.
 const MOST: usize = 16;
@@ -15,14 +15,14 @@ thread_local! {
     static READ: [Read; MOST] = const { [const { Cell::new((0, 0)) }; MOST] };
 }
 
-fn address(lock: &SharedLock) -> usize {
+fn address(lock: &SharedWatch) -> usize {
     core::ptr::from_ref(lock).addr()
 }
 
 /// The calling thread reads the lock. With `send_guard` another thread may give it back, so no reader is counted.
 #[cold]
 #[inline(never)]
-pub(crate) fn begin(lock: &SharedLock) {
+pub(crate) fn begin(lock: &SharedWatch) {
     if cfg!(feature = "send_guard") {
         return;
     }
@@ -36,7 +36,7 @@ pub(crate) fn begin(lock: &SharedLock) {
 /// The calling thread reads the lock no longer. It may have taken the lock while recording was off.
 #[cold]
 #[inline(never)]
-pub(crate) fn end(lock: &SharedLock) {
+pub(crate) fn end(lock: &SharedWatch) {
     READ.with(|read| {
         let is_of = |place: &&Read| place.get().0 == address(lock);
         if let Some(place) = read.iter().rev().find(is_of) {

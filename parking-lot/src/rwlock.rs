@@ -5,8 +5,6 @@ use std::time::{Duration, Instant};
 use parking_lot::lock_api;
 
 use crate::RawRwLock;
-#[cfg(feature = "arc_lock")]
-use crate::wrapper::arc_methods;
 use crate::wrapper::{lock, methods};
 
 lock! {
@@ -24,7 +22,7 @@ lock! {
     /// }
     /// assert_eq!(routes.read().len(), 2);
     /// ```
-    RwLock = RwLock<RawRwLock>, RawRwLock
+    RwLock = RwLock<RawRwLock>
 }
 
 /// A right to read the value of a [`RwLock`], which ends when it is dropped.
@@ -54,77 +52,54 @@ pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
     RwLock::new(value)
 }
 
-methods! { RwLock:
+methods! { RwLock: RwLockReadGuard<'_, T>, ArcRwLockReadGuard<RawRwLock, T>:
     /// Waits until the thread may read. A thread that reads already may wait for ever.
-    read() -> RwLockReadGuard<'_, T>;
+    read, read_arc;
     /// Takes the lock for reading if that is possible at once.
-    try_read() -> Option<RwLockReadGuard<'_, T>>;
+    try_read, try_read_arc;
     /// Waits until the thread may read, for a time at most.
-    try_read_for(timeout: Duration) -> Option<RwLockReadGuard<'_, T>>;
+    try_read_for, try_read_arc_for, timeout: Duration;
     /// Waits until the thread may read, until a moment at most.
-    try_read_until(timeout: Instant) -> Option<RwLockReadGuard<'_, T>>;
-    /// As [`RwLock::read`], for a thread that reads already: it does not wait for writers that wait.
-    read_recursive() -> RwLockReadGuard<'_, T>;
-    /// As [`RwLock::try_read`], for a thread that reads already.
-    try_read_recursive() -> Option<RwLockReadGuard<'_, T>>;
-    /// As [`RwLock::try_read_for`], for a thread that reads already.
-    try_read_recursive_for(timeout: Duration) -> Option<RwLockReadGuard<'_, T>>;
-    /// As [`RwLock::try_read_until`], for a thread that reads already.
-    try_read_recursive_until(timeout: Instant) -> Option<RwLockReadGuard<'_, T>>;
-    /// Waits until the thread may write.
-    write() -> RwLockWriteGuard<'_, T>;
-    /// Takes the lock for writing if no thread holds it.
-    try_write() -> Option<RwLockWriteGuard<'_, T>>;
-    /// Waits until the thread may write, for a time at most.
-    try_write_for(timeout: Duration) -> Option<RwLockWriteGuard<'_, T>>;
-    /// Waits until the thread may write, until a moment at most.
-    try_write_until(timeout: Instant) -> Option<RwLockWriteGuard<'_, T>>;
-    /// Waits until the thread may read as the one reader that may write later.
-    upgradable_read() -> RwLockUpgradableReadGuard<'_, T>;
-    /// Takes the lock as the one reader that may write later, if that is possible at once.
-    try_upgradable_read() -> Option<RwLockUpgradableReadGuard<'_, T>>;
-    /// As [`RwLock::upgradable_read`], for a time at most.
-    try_upgradable_read_for(timeout: Duration) -> Option<RwLockUpgradableReadGuard<'_, T>>;
-    /// As [`RwLock::upgradable_read`], until a moment at most.
-    try_upgradable_read_until(timeout: Instant) -> Option<RwLockUpgradableReadGuard<'_, T>>;
-    /// Whether a thread holds the lock.
-    is_locked() -> bool;
-    /// Whether a thread holds the lock for writing.
-    is_locked_exclusive() -> bool;
+    try_read_until, try_read_arc_until, timeout: Instant;
 }
 
-#[cfg(feature = "arc_lock")]
-arc_methods! { RwLock:
-    /// As [`RwLock::read`].
-    read_arc() -> ArcRwLockReadGuard<RawRwLock, T>;
-    /// As [`RwLock::try_read`].
-    try_read_arc() -> Option<ArcRwLockReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_read_for`].
-    try_read_arc_for(timeout: Duration) -> Option<ArcRwLockReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_read_until`].
-    try_read_arc_until(timeout: Instant) -> Option<ArcRwLockReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::read_recursive`].
-    read_arc_recursive() -> ArcRwLockReadGuard<RawRwLock, T>;
-    /// As [`RwLock::try_read_recursive`].
-    try_read_recursive_arc() -> Option<ArcRwLockReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_read_recursive_for`].
-    try_read_arc_recursive_for(timeout: Duration) -> Option<ArcRwLockReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_read_recursive_until`].
-    try_read_arc_recursive_until(timeout: Instant) -> Option<ArcRwLockReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::write`].
-    write_arc() -> ArcRwLockWriteGuard<RawRwLock, T>;
-    /// As [`RwLock::try_write`].
-    try_write_arc() -> Option<ArcRwLockWriteGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_write_for`].
-    try_write_arc_for(timeout: Duration) -> Option<ArcRwLockWriteGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_write_until`].
-    try_write_arc_until(timeout: Instant) -> Option<ArcRwLockWriteGuard<RawRwLock, T>>;
-    /// As [`RwLock::upgradable_read`].
-    upgradable_read_arc() -> ArcRwLockUpgradableReadGuard<RawRwLock, T>;
-    /// As [`RwLock::try_upgradable_read`].
-    try_upgradable_read_arc() -> Option<ArcRwLockUpgradableReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_upgradable_read_for`].
-    try_upgradable_read_arc_for(timeout: Duration) -> Option<ArcRwLockUpgradableReadGuard<RawRwLock, T>>;
-    /// As [`RwLock::try_upgradable_read_until`].
-    try_upgradable_read_arc_until(timeout: Instant) -> Option<ArcRwLockUpgradableReadGuard<RawRwLock, T>>;
+methods! { RwLock: RwLockReadGuard<'_, T>, ArcRwLockReadGuard<RawRwLock, T>:
+    /// As [`RwLock::read`], for a thread that reads already: it does not wait for writers that wait.
+    read_recursive, read_arc_recursive;
+    /// As [`RwLock::try_read`], for a thread that reads already.
+    try_read_recursive, try_read_recursive_arc;
+    /// As [`RwLock::try_read_for`], for a thread that reads already.
+    try_read_recursive_for, try_read_arc_recursive_for, timeout: Duration;
+    /// As [`RwLock::try_read_until`], for a thread that reads already.
+    try_read_recursive_until, try_read_arc_recursive_until, timeout: Instant;
+}
+
+methods! { RwLock: RwLockWriteGuard<'_, T>, ArcRwLockWriteGuard<RawRwLock, T>:
+    /// Waits until the thread may write.
+    write, write_arc;
+    /// Takes the lock for writing if no thread holds it.
+    try_write, try_write_arc;
+    /// Waits until the thread may write, for a time at most.
+    try_write_for, try_write_arc_for, timeout: Duration;
+    /// Waits until the thread may write, until a moment at most.
+    try_write_until, try_write_arc_until, timeout: Instant;
+}
+
+methods! { RwLock: RwLockUpgradableReadGuard<'_, T>, ArcRwLockUpgradableReadGuard<RawRwLock, T>:
+    /// Waits until the thread may read as the one reader that may write later.
+    upgradable_read, upgradable_read_arc;
+    /// Takes the lock as the one reader that may write later, if that is possible at once.
+    try_upgradable_read, try_upgradable_read_arc;
+    /// As [`RwLock::upgradable_read`], for a time at most.
+    try_upgradable_read_for, try_upgradable_read_arc_for, timeout: Duration;
+    /// As [`RwLock::upgradable_read`], until a moment at most.
+    try_upgradable_read_until, try_upgradable_read_arc_until, timeout: Instant;
+}
+
+impl<T: ?Sized> RwLock<T> {
+    /// Whether a thread holds the lock for writing.
+    #[inline]
+    pub fn is_locked_exclusive(&self) -> bool {
+        self.0.is_locked_exclusive()
+    }
 }

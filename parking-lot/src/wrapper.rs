@@ -1,29 +1,34 @@
 //! What the four locks have in common: a type with a value around that of `lock_api`, which has all the methods of
-//! `parking_lot`. The type is ours because its constructor has to know where it was called.
+//! `parking_lot`. The type is ours because its constructors are: `new` has to know where it was called, and `named` is new.
+//! The methods are listed once more because `Deref` has no paths such as `Mutex::lock`, and no methods of an `Arc`.
 
-/// `$Lock` is `lock_api`'s `$Inner`, of a raw lock that `$Made` makes, and of `$with`.
+/// `$Lock` is `lock_api`'s `$Inner`, of a `$Raw`, and of `$with`.
 macro_rules! lock {
     (
         $(#[$doc:meta])*
-        $Lock:ident = $Inner:ident<$($Raw:ty),+>, $Made:ident $(, $with:expr)?
+        $Lock:ident = $Inner:ident<$Raw:ident $(, $With:ty)?> $(, $with:expr)?
     ) => {
         $(#[$doc])*
         #[repr(transparent)]
-        pub struct $Lock<T: ?Sized>($crate::lock_api::$Inner<$($Raw,)+ T>);
+        pub struct $Lock<T: ?Sized>($crate::lock_api::$Inner<$Raw, $($With,)? T>);
 
         impl<T> $Lock<T> {
             /// A new lock. Its name is its type, and the place of this call.
             #[inline]
             #[track_caller]
             pub const fn new(value: T) -> $Lock<T> {
-                let raw = $Made::here(core::any::type_name::<$Lock<T>>);
-                $Lock($crate::lock_api::$Inner::from_raw(raw, $($with,)? value))
+                $Lock::of(fdr::sync::raw::Origin::here(), value)
             }
 
             /// A new lock with that name.
             #[inline]
             pub const fn named(name: &'static str, value: T) -> $Lock<T> {
-                let raw = $Made::named(name, core::any::type_name::<$Lock<T>>);
+                $Lock::of(fdr::sync::raw::Origin::named(name), value)
+            }
+
+            #[inline]
+            const fn of(origin: fdr::sync::raw::Origin, value: T) -> $Lock<T> {
+                let raw = $Raw::new(origin, core::any::type_name::<$Lock<T>>);
                 $Lock($crate::lock_api::$Inner::from_raw(raw, $($with,)? value))
             }
 
@@ -41,19 +46,25 @@ macro_rules! lock {
                 self.0.get_mut()
             }
 
+            /// Whether a thread holds the lock.
+            #[inline]
+            pub fn is_locked(&self) -> bool {
+                self.0.is_locked()
+            }
+
             /// The same lock as that of `lock_api`, which has the methods for locks in an [`Arc`](std::sync::Arc).
             #[cfg(feature = "arc_lock")]
             fn of_lock_api(
                 self: &std::sync::Arc<Self>,
-            ) -> std::sync::Arc<$crate::lock_api::$Inner<$($Raw,)+ T>> {
+            ) -> std::sync::Arc<$crate::lock_api::$Inner<$Raw, $($With,)? T>> {
                 let this = std::sync::Arc::into_raw(std::sync::Arc::clone(self));
                 // SAFETY: the type is transparent, so both have one layout, and the count is that of the clone.
-                unsafe { std::sync::Arc::from_raw(this as *const $crate::lock_api::$Inner<$($Raw,)+ T>) }
+                unsafe { std::sync::Arc::from_raw(this as *const $crate::lock_api::$Inner<$Raw, $($With,)? T>) }
             }
         }
 
         impl<T: ?Sized> core::ops::Deref for $Lock<T> {
-            type Target = $crate::lock_api::$Inner<$($Raw,)+ T>;
+            type Target = $crate::lock_api::$Inner<$Raw, $($With,)? T>;
 
             #[inline]
             fn deref(&self) -> &Self::Target {
@@ -97,37 +108,44 @@ macro_rules! lock {
     };
 }
 
-/// Methods of a lock that do what those of `lock_api` with the same name do.
+/// Methods that give a guard, as those of `lock_api` with the same names: one that waits, and those that give an option.
+/// Each has a second one for a lock in an [`Arc`](std::sync::Arc), whose guard keeps it alive.
 macro_rules! methods {
-    ($Lock:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $Type:ty)?) -> $Result:ty;)+) => {
+    (
+        $Lock:ident: $Guard:ty, $ArcGuard:ty:
+        $(#[$lock_doc:meta])* $lock:ident, $lock_arc:ident;
+        $($(#[$doc:meta])* $name:ident, $arc:ident $(, $time:ident: $Time:ty)?;)+
+    ) => {
         impl<T: ?Sized> $Lock<T> {
+            $(#[$lock_doc])*
+            #[inline]
+            pub fn $lock(&self) -> $Guard {
+                self.0.$lock()
+            }
+
+            $(#[$lock_doc])*
+            #[cfg(feature = "arc_lock")]
+            #[inline]
+            pub fn $lock_arc(self: &std::sync::Arc<Self>) -> $ArcGuard {
+                self.of_lock_api().$lock_arc()
+            }
+
             $(
                 $(#[$doc])*
                 #[inline]
-                pub fn $name(&self $(, $argument: $Type)?) -> $Result {
-                    self.0.$name($($argument)?)
+                pub fn $name(&self $(, $time: $Time)?) -> Option<$Guard> {
+                    self.0.$name($($time)?)
+                }
+
+                $(#[$doc])*
+                #[cfg(feature = "arc_lock")]
+                #[inline]
+                pub fn $arc(self: &std::sync::Arc<Self> $(, $time: $Time)?) -> Option<$ArcGuard> {
+                    self.of_lock_api().$arc($($time)?)
                 }
             )+
         }
     };
 }
 
-/// The same for a lock in an [`Arc`](std::sync::Arc), whose guard keeps it alive.
-#[cfg(feature = "arc_lock")]
-macro_rules! arc_methods {
-    ($Lock:ident: $($(#[$doc:meta])* $name:ident($($argument:ident: $Type:ty)?) -> $Result:ty;)+) => {
-        impl<T: ?Sized> $Lock<T> {
-            $(
-                $(#[$doc])*
-                #[inline]
-                pub fn $name(self: &std::sync::Arc<Self> $(, $argument: $Type)?) -> $Result {
-                    self.of_lock_api().$name($($argument)?)
-                }
-            )+
-        }
-    };
-}
-
-#[cfg(feature = "arc_lock")]
-pub(crate) use arc_methods;
 pub(crate) use {lock, methods};

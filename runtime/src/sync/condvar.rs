@@ -8,8 +8,52 @@ use std::sync::{self, LockResult, PoisonError, WaitTimeoutResult};
 use super::mutex::MutexGuard;
 use super::watch::{Notified, Origin, Waiting, is_on};
 
-/// The name of its kind, before the place where it was made.
-const OF: &str = "Condvar";
+/// What a condition knows: its name, and who notified it last. That of `fdr-parking-lot` has it, too.
+pub struct Condition {
+    origin: Origin,
+    notified: Notified,
+}
+
+impl Condition {
+    /// The name of its kind, before the place where it was made.
+    const OF: &str = "Condvar";
+
+    /// A condition of that name.
+    #[inline]
+    #[must_use]
+    pub const fn new(origin: Origin) -> Condition {
+        Condition {
+            origin,
+            notified: Notified::new(),
+        }
+    }
+
+    /// The calling thread notifies.
+    #[inline(always)]
+    pub fn notify(&self) {
+        self.notified.now();
+    }
+
+    /// Waits for it by `block`, which gives a lock back and takes it again.
+    #[inline]
+    pub fn wait<R>(&self, block: impl FnOnce() -> R) -> R {
+        match is_on() {
+            true => self.wait_watched(block),
+            false => block(),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wait_watched<R>(&self, block: impl FnOnce() -> R) -> R {
+        let count = self.notified.count();
+        let mut waiting = Waiting::for_condition(&self.origin, Condition::OF);
+        waiting.blocks();
+        let result = block();
+        waiting.by(self.notified.since(count));
+        result
+    }
+}
 
 /// [`std::sync::Condvar`], whose waits are recorded. If exactly one thread notified the condition during a wait, the
 /// trace names that thread.
@@ -32,8 +76,7 @@ const OF: &str = "Condvar";
 /// }
 /// ```
 pub struct Condvar {
-    origin: Origin,
-    notified: Notified,
+    condition: Condition,
     inner: sync::Condvar,
 }
 
@@ -56,8 +99,7 @@ impl Condvar {
     #[inline]
     const fn of(origin: Origin) -> Condvar {
         Condvar {
-            origin,
-            notified: Notified::new(),
+            condition: Condition::new(origin),
             inner: sync::Condvar::new(),
         }
     }
@@ -133,14 +175,14 @@ impl Condvar {
     /// Wakes one thread that waits.
     #[inline]
     pub fn notify_one(&self) {
-        self.notified.now();
+        self.condition.notify();
         self.inner.notify_one();
     }
 
     /// Wakes all threads that wait.
     #[inline]
     pub fn notify_all(&self) {
-        self.notified.now();
+        self.condition.notify();
         self.inner.notify_all();
     }
 
@@ -152,32 +194,13 @@ impl Condvar {
         wait: impl FnOnce(sync::MutexGuard<'a, T>) -> LockResult<(sync::MutexGuard<'a, T>, R)>,
     ) -> LockResult<(MutexGuard<'a, T>, R)> {
         let MutexGuard { held, inner } = guard;
-        let waiting = is_on().then(|| self.begin());
-        let watch = held.release();
-        let waited = wait(inner);
-        let waited = super::map(waited, |(inner, result)| {
-            let held = watch.held();
-            (MutexGuard { held, inner }, result)
-        });
-        if let Some((waiting, count)) = waiting {
-            self.end(waiting, count);
-        }
-        waited
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn begin(&self) -> (Waiting<'_>, u32) {
-        let count = self.notified.count();
-        let mut waiting = Waiting::for_condition(&self.origin, OF);
-        waiting.blocks();
-        (waiting, count)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn end(&self, mut waiting: Waiting<'_>, count: u32) {
-        waiting.by(self.notified.since(count));
+        self.condition.wait(|| {
+            let watch = held.release();
+            super::map(wait(inner), |(inner, result)| {
+                let held = watch.held();
+                (MutexGuard { held, inner }, result)
+            })
+        })
     }
 }
 

@@ -27,7 +27,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `mutex`, `rwlock`, `condvar`, [`mpsc`] | the types |
-//! | `raw` | the same for the locks of another library: the crate `fdr-parking-lot` |
+//! | `raw` | what the locks of another library need of these: the crate `fdr-parking-lot` |
 //! | `watch` | who holds a lock, and the notes of a wait |
 //! | `no_watch` | the same without the recorder: nothing |
 

@@ -126,27 +126,16 @@ impl<T: ?Sized> Mutex<T> {
     #[cold]
     #[inline(never)]
     fn lock_watched(&self) -> (bool, sync::MutexGuard<'_, T>) {
-        let got = match got(self.inner.try_lock()) {
+        let attempt = || got(self.inner.try_lock());
+        let block = || self.inner.lock();
+        let hold = |_: &_| self.watch.hold();
+        let of = type_name::<Mutex<T>>;
+        let got = match attempt() {
             Some(got) => got,
-            None => self.wait(),
+            None => self.watch.wait(of, None, attempt, block, hold),
         };
         self.watch.hold();
         apart(got)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wait(&self) -> LockResult<sync::MutexGuard<'_, T>> {
-        let waiting = self.watch.wait(type_name::<Mutex<T>>());
-        let take = || match self.watch.has_no_owner() {
-            true => got(self.inner.try_lock()),
-            false => None,
-        };
-        waiting.for_lock(None, take, || {
-            let got = self.inner.lock();
-            self.watch.hold();
-            got
-        })
     }
 }
 

@@ -4,33 +4,44 @@
 use core::marker::PhantomData;
 use std::time::Instant;
 
+use super::raw::TypeName;
+
 /// Nothing is recorded.
 #[inline(always)]
-pub(super) fn is_on() -> bool {
+#[must_use]
+pub fn is_on() -> bool {
     false
 }
 
 /// No name.
 #[derive(Clone)]
-pub(super) struct Origin;
+pub struct Origin;
 
 impl Origin {
-    pub(super) const fn here() -> Origin {
+    /// No place.
+    #[must_use]
+    pub const fn here() -> Origin {
         Origin
     }
 
-    pub(super) const fn named(_name: &'static str) -> Origin {
+    /// No name.
+    #[must_use]
+    pub const fn named(_name: &'static str) -> Origin {
         Origin
     }
 }
 
 /// What a lock does not know.
-pub(super) struct Watch;
+pub struct Watch;
 
-pub(super) type SharedWatch = Watch;
+/// What a lock with readers does not know.
+pub type SharedWatch = Watch;
 
+// `watch` says what these are.
+#[expect(missing_docs)]
 impl Watch {
-    pub(super) const fn new(_origin: Origin) -> Watch {
+    #[must_use]
+    pub const fn new(_origin: Origin) -> Watch {
         Watch
     }
 
@@ -54,34 +65,45 @@ impl Watch {
         Held(PhantomData)
     }
 
-    pub(super) fn hold(&self) {}
+    pub fn hold(&self) {}
 
     #[inline(always)]
-    pub(super) fn release(&self) {}
+    pub fn release(&self) {}
 
-    pub(super) fn add(&self) -> u64 {
+    #[must_use]
+    pub fn add(&self) -> u64 {
         0
     }
 
-    pub(super) fn remove(&self, _reader: u64) {}
+    pub fn remove(&self, _reader: u64) {}
 
     #[inline(always)]
-    pub(super) fn has_readers(&self) -> bool {
+    #[must_use]
+    pub fn has_readers(&self) -> bool {
         false
     }
 
-    pub(super) fn remove_all(&self) {}
+    pub fn remove_all(&self) {}
 
-    pub(super) fn has_no_owner(&self) -> bool {
-        true
+    pub fn wait<R>(
+        &self,
+        of: TypeName,
+        deadline: Option<Instant>,
+        attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+        _hold: impl Fn(&R),
+    ) -> R {
+        self.wait_to_read(of, deadline, attempt, block)
     }
 
-    pub(super) fn has_no_holder(&self) -> bool {
-        true
-    }
-
-    pub(super) fn wait(&self, _of: &'static str) -> Waiting<'_> {
-        Waiting(PhantomData)
+    pub fn wait_to_read<R>(
+        &self,
+        _of: TypeName,
+        _deadline: Option<Instant>,
+        _attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+    ) -> R {
+        block()
     }
 }
 
@@ -127,15 +149,6 @@ impl<'a> Waiting<'a> {
 
     pub(super) fn for_channel(_origin: &'a Origin, _of: &'static str) -> Waiting<'a> {
         Waiting(PhantomData)
-    }
-
-    pub(super) fn for_lock<R>(
-        self,
-        _deadline: Option<Instant>,
-        _take: impl Fn() -> Option<R>,
-        block: impl FnOnce() -> R,
-    ) -> R {
-        block()
     }
 
     pub(super) fn blocks(&mut self) {}

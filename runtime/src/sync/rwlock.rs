@@ -159,9 +159,12 @@ impl<T: ?Sized> RwLock<T> {
     #[cold]
     #[inline(never)]
     fn read_watched(&self) -> (bool, sync::RwLockReadGuard<'_, T>, Shared<'_>) {
-        let got = match got(self.inner.try_read()) {
+        let attempt = || got(self.inner.try_read());
+        let block = || self.inner.read();
+        let of = type_name::<RwLock<T>>;
+        let got = match attempt() {
             Some(got) => got,
-            None => self.wait_to_read(),
+            None => self.watch.wait_to_read(of, None, attempt, block),
         };
         let (is_poisoned, inner) = apart(got);
         (is_poisoned, inner, self.watch.shared())
@@ -169,39 +172,17 @@ impl<T: ?Sized> RwLock<T> {
 
     #[cold]
     #[inline(never)]
-    fn wait_to_read(&self) -> LockResult<sync::RwLockReadGuard<'_, T>> {
-        let waiting = self.watch.wait(type_name::<RwLock<T>>());
-        let take = || match self.watch.has_no_owner() {
-            true => got(self.inner.try_read()),
-            false => None,
-        };
-        waiting.for_lock(None, take, || self.inner.read())
-    }
-
-    #[cold]
-    #[inline(never)]
     fn write_watched(&self) -> (bool, sync::RwLockWriteGuard<'_, T>) {
-        let got = match got(self.inner.try_write()) {
+        let attempt = || got(self.inner.try_write());
+        let block = || self.inner.write();
+        let hold = |_: &_| self.watch.hold();
+        let of = type_name::<RwLock<T>>;
+        let got = match attempt() {
             Some(got) => got,
-            None => self.wait_to_write(),
+            None => self.watch.wait(of, None, attempt, block, hold),
         };
         self.watch.hold();
         apart(got)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wait_to_write(&self) -> LockResult<sync::RwLockWriteGuard<'_, T>> {
-        let waiting = self.watch.wait(type_name::<RwLock<T>>());
-        let take = || match self.watch.has_no_holder() {
-            true => got(self.inner.try_write()),
-            false => None,
-        };
-        waiting.for_lock(None, take, || {
-            let got = self.inner.write();
-            self.watch.hold();
-            got
-        })
     }
 }
 

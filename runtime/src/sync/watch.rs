@@ -3,12 +3,14 @@
 //! file must never keep a thread waiting, except for the first 10 µs, in which the thread looks whether the lock is
 //! free again.
 
+use core::ops::Deref;
 use core::panic::Location;
 use core::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use fdr_formats::notes::{reason, thread_state};
 
+use super::raw::TypeName;
 use crate::primitive::AtomicU64;
 use crate::recorder::wait;
 use crate::site::CallSite;
@@ -22,12 +24,13 @@ const ASKING: u32 = u32::MAX;
 
 /// Whether waits are recorded.
 #[inline(always)]
-pub(super) fn is_on() -> bool {
+#[must_use]
+pub fn is_on() -> bool {
     WAITS.state() >= CallSite::LEAST_ON
 }
 
 /// The name of an object: the given one, or its type and where it was made.
-pub(super) struct Origin {
+pub struct Origin {
     named: Named,
     /// The id of the name in the table of functions. 0 = it has none yet.
     id: AtomicU32,
@@ -40,15 +43,19 @@ enum Named {
 }
 
 impl Origin {
+    /// The place of this call.
     #[track_caller]
-    pub(super) const fn here() -> Origin {
+    #[must_use]
+    pub const fn here() -> Origin {
         Origin {
             named: Named::Here(Location::caller()),
             id: AtomicU32::new(0),
         }
     }
 
-    pub(super) const fn named(name: &'static str) -> Origin {
+    /// That name.
+    #[must_use]
+    pub const fn named(name: &'static str) -> Origin {
         Origin {
             named: Named::Name(name),
             id: AtomicU32::new(0),
@@ -85,14 +92,16 @@ impl Clone for Origin {
 }
 
 /// What a lock knows: its name, and the thread that has it alone.
-pub(super) struct Watch {
+pub struct Watch {
     owner: AtomicU64,
     origin: Origin,
 }
 
 impl Watch {
+    /// A lock of that name, which no thread has.
     #[inline]
-    pub(super) const fn new(origin: Origin) -> Watch {
+    #[must_use]
+    pub const fn new(origin: Origin) -> Watch {
         Watch {
             owner: AtomicU64::new(0),
             origin,
@@ -117,28 +126,45 @@ impl Watch {
     /// The calling thread has the lock alone.
     #[cold]
     #[inline(never)]
-    pub(super) fn hold(&self) {
+    pub fn hold(&self) {
         wait::hold(&self.owner, wait::me());
     }
 
-    /// No thread has the lock alone.
+    /// No thread has the lock alone. Comes before it is given back.
     #[inline(always)]
-    pub(super) fn release(&self) {
+    pub fn release(&self) {
         wait::release(&self.owner);
     }
 
+    /// Waits for the lock, a value of the type `of`, which another thread has: `attempt` tries to get it, `block` waits
+    /// until the deadline at most. `hold` gets what they give, and calls [`Watch::hold`] if the thread has the lock.
+    #[cold]
+    #[inline(never)]
+    pub fn wait<R>(
+        &self,
+        of: TypeName,
+        deadline: Option<Instant>,
+        attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+        hold: impl Fn(&R),
+    ) -> R {
+        let is_free = || self.has_no_owner();
+        let waiting = self.begin(of, None);
+        waiting.for_lock(deadline, is_free, attempt, block, hold)
+    }
+
     /// Whether no thread is known to have it alone.
-    pub(super) fn has_no_owner(&self) -> bool {
+    fn has_no_owner(&self) -> bool {
         self.owner.load(Ordering::Relaxed) == 0
     }
 
-    /// Begins a wait for the lock, a value of the type `of`.
-    pub(super) fn wait(&self, of: &'static str) -> Waiting<'_> {
+    /// Begins a wait for the lock, which may have readers.
+    fn begin(&self, of: TypeName, readers: Option<&AtomicU64>) -> Waiting<'_> {
         let holders = Holders {
             owner: Some(&self.owner),
-            readers: None,
+            readers,
         };
-        Waiting::new(&self.origin, of, reason::LOCK, &holders)
+        Waiting::new(&self.origin, of(), reason::LOCK, &holders)
     }
 }
 
@@ -161,35 +187,20 @@ impl Drop for Held<'_> {
 }
 
 /// What a lock with readers knows.
-pub(super) struct SharedWatch {
+pub struct SharedWatch {
     alone: Watch,
     readers: AtomicU64,
 }
 
 impl SharedWatch {
+    /// As [`Watch::new`].
     #[inline]
-    pub(super) const fn new(origin: Origin) -> SharedWatch {
+    #[must_use]
+    pub const fn new(origin: Origin) -> SharedWatch {
         SharedWatch {
             alone: Watch::new(origin),
             readers: AtomicU64::new(0),
         }
-    }
-
-    /// As [`Watch::held`].
-    #[inline(always)]
-    pub(super) fn held(&self) -> Held<'_> {
-        self.alone.held()
-    }
-
-    /// As [`Watch::held_so`].
-    #[inline(always)]
-    pub(super) fn held_so(&self) -> Held<'_> {
-        self.alone.held_so()
-    }
-
-    /// As [`Watch::hold`].
-    pub(super) fn hold(&self) {
-        self.alone.hold();
     }
 
     /// A reader that took the lock while recording was off.
@@ -211,51 +222,71 @@ impl SharedWatch {
         shared
     }
 
-    /// As [`Watch::release`].
-    #[inline(always)]
-    pub(super) fn release(&self) {
-        self.alone.release();
-    }
-
     /// The calling thread is one of the readers, until it gives this word to [`SharedWatch::remove`].
-    pub(super) fn add(&self) -> u64 {
+    #[must_use]
+    pub fn add(&self) -> u64 {
         let reader = 1 << READERS | u64::from(wait::me() as u32);
         wait::share(&self.readers, reader);
         reader
     }
 
-    /// A reader goes: what [`SharedWatch::add`] gave it.
-    pub(super) fn remove(&self, reader: u64) {
+    /// A reader goes: what [`SharedWatch::add`] gave it. Comes before the lock is given back.
+    pub fn remove(&self, reader: u64) {
         wait::leave(&self.readers, reader);
     }
 
     /// Whether readers are known.
     #[inline(always)]
-    pub(super) fn has_readers(&self) -> bool {
+    #[must_use]
+    pub fn has_readers(&self) -> bool {
         self.readers.load(Ordering::Relaxed) != 0
     }
 
     /// There are no readers. Only a thread that has the lock alone can know that.
-    pub(super) fn remove_all(&self) {
+    #[inline]
+    pub fn remove_all(&self) {
         self.readers.store(0, Ordering::Relaxed);
     }
 
-    pub(super) fn has_no_owner(&self) -> bool {
-        self.alone.has_no_owner()
+    /// As [`Watch::wait`], for a lock that no other thread may read then.
+    #[cold]
+    #[inline(never)]
+    pub fn wait<R>(
+        &self,
+        of: TypeName,
+        deadline: Option<Instant>,
+        attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+        hold: impl Fn(&R),
+    ) -> R {
+        let is_free = || self.has_no_owner() && !self.has_readers();
+        let waiting = self.begin(of, Some(&self.readers));
+        waiting.for_lock(deadline, is_free, attempt, block, hold)
     }
 
-    /// Whether no thread is known to have it.
-    pub(super) fn has_no_holder(&self) -> bool {
-        self.has_no_owner() && !self.has_readers()
+    /// As [`Watch::wait`], to read. The caller adds itself to the readers.
+    #[cold]
+    #[inline(never)]
+    pub fn wait_to_read<R>(
+        &self,
+        of: TypeName,
+        deadline: Option<Instant>,
+        attempt: impl Fn() -> Option<R>,
+        block: impl FnOnce() -> R,
+    ) -> R {
+        let is_free = || self.has_no_owner();
+        let waiting = self.begin(of, Some(&self.readers));
+        waiting.for_lock(deadline, is_free, attempt, block, |_| {})
     }
+}
 
-    /// As [`Watch::wait`].
-    pub(super) fn wait(&self, of: &'static str) -> Waiting<'_> {
-        let holders = Holders {
-            owner: Some(&self.alone.owner),
-            readers: Some(&self.readers),
-        };
-        Waiting::new(&self.alone.origin, of, reason::LOCK, &holders)
+/// What it knows as a lock that one thread has alone.
+impl Deref for SharedWatch {
+    type Target = Watch;
+
+    #[inline(always)]
+    fn deref(&self) -> &Watch {
+        &self.alone
     }
 }
 
@@ -365,24 +396,32 @@ impl<'a> Waiting<'a> {
         Waiting::new(origin, of, reason::CHANNEL, &Holders::default())
     }
 
-    /// Waits for a lock. Looks at it as long as that is worth it, but not beyond the deadline: `take` attempts to get it.
-    /// Then `block` waits for it.
-    pub(super) fn for_lock<R>(
+    /// Waits for a lock. Looks at the lock as long as that is worth it, but not beyond the deadline: `is_free` says whether
+    /// no thread is known to have it. The rest is as in [`Watch::wait`].
+    #[inline(always)]
+    fn for_lock<R>(
         mut self,
         deadline: Option<Instant>,
-        take: impl Fn() -> Option<R>,
+        is_free: impl Fn() -> bool,
+        attempt: impl Fn() -> Option<R>,
         block: impl FnOnce() -> R,
+        hold: impl Fn(&R),
     ) -> R {
         let is_over = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let attempt = || if is_free() { attempt() } else { None };
         core::hint::spin_loop();
         while self.since.elapsed() < THRESHOLD && !is_over() {
-            if let Some(got) = take() {
+            if let Some(got) = attempt() {
+                hold(&got);
                 return got;
             }
             core::hint::spin_loop();
         }
         self.blocks();
-        block()
+        let got = block();
+        // Before the note at the end of the wait, which is written when this is dropped.
+        hold(&got);
+        got
     }
 
     /// Writes the note that the thread is about to block.
