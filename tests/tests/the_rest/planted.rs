@@ -92,12 +92,14 @@ fn samples_name_functions_without_the_attribute() {
         if slow["calls"][0]["states"].is_null() {
             return;
         }
-        let places = &slow["calls"][0]["samples"][kind];
-        let function = places[0]["function"].as_str().unwrap_or_default();
-        assert!(
-            function.starts_with("planted::causes::"),
-            "{cause}: {slow:#}"
-        );
+        let places = slow["calls"][0]["samples"][kind].as_array();
+        let is_own = |place: &Value| {
+            let function = place["function"].as_str().unwrap_or_default();
+            function.starts_with("planted::causes::")
+        };
+        // Without optimizations, what it calls of the standard library is a place of its own.
+        let has_own = places.is_some_and(|places| places.iter().any(is_own));
+        assert!(has_own, "{cause}: {slow:#}");
     }
 }
 
