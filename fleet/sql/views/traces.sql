@@ -5,7 +5,6 @@ SELECT
   dump,
   reason,
   format,
-  sample,
   start_ns,
   end_ns,
   has_run,
