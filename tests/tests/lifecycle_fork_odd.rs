@@ -77,7 +77,9 @@ fn handlers_that_fork_on_every_instruction_of_a_record() {
         assert_eq!(fact(&outcome, "failed"), 0);
         assert!(fact(&outcome, "traps") > 3000, "{}", outcome.stdout);
         let children = children(&outcome);
-        assert!(children.len() > 80, "{} children", children.len());
+        // Of more than 256 dead children the oldest have no ring any more.
+        let count = children.len();
+        assert!((80..=256).contains(&count), "{count} children");
         for (pid, records) in children {
             let ring = ring_of_interrupted(&folder, pid, records);
             assert!(ring.threads.len() == 1, "{} threads", ring.threads.len());
