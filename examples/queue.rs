@@ -4,7 +4,7 @@
 //! cargo build --release -p fdr-examples --example queue
 //! FDR=1 target/release/examples/queue              # leaves queue.PID.1.fdr
 //! fdr report queue.*.fdr                           # calls; events and counters below
-//! fdr records --filter 'queue::rejected' queue.*.fdr
+//! fdr replay --records --filter 'queue::rejected' queue.*.fdr
 //! ```
 //!
 //! An argument is the number of requests.

@@ -36,24 +36,21 @@ mod windows;
 mod wrap;
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
-use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
 
-use commands::fleet_program::{self, ExportOptions, QueryOptions};
-use commands::{
-    Status, convert, ctl, diff, flame, generate, graph, hist, info, listen, map, pack, record,
-    records, recover, replay, report as report_command, rings, scrub, slow, snapshot, state, top,
-    unpack, verify, view,
-};
+use commands::list::{self, Command, GROUPS};
+use commands::{Status, here};
 
 const EXIT_CODES: &str = "\
 Exit codes:
-  0    done. A damaged trace is no failure: info, report, flame, records, map,
-       state, convert and recover show what can be read, and say so on stderr.
-       Only verify judges. An output whose reader went away is no failure
+  0    done. A damaged trace is no failure: info, report, flame, replay, state,
+       convert and dump show what can be read, and say so on stderr. Only
+       verify judges. An output whose reader went away is no failure
   1    fdr verify found a violation; fdr diff --fail-over found a slower
        function; fdr listen or fdr unpack kept a trace that is damaged or cut
        off
@@ -65,22 +62,24 @@ Exit codes:
 
 Examples:
   fdr record ./my_app --fast          record the traced functions of a program
-  fdr report my_app.1234.1.fdr        where the time went, per function
+  fdr                                 the newest traces here, and what records
+  fdr my_app.1234.1.fdr               where the time went, per function
   fdr report --last 2s app.fdr        only the last two seconds
   fdr slow my_app.1234.1.fdr          the slowest calls, and why
   fdr view my_app.1234.1.fdr          all threads in a browser
   fdr diff before/ after/             what changed between two builds
   fdr flame -o app.svg app.fdr        time by path of calls, as a flame graph
   fdr graph -o app.svg app.fdr        who calls whom, with times and counts
-  fdr hist app.fdr my_app::handle     how long its calls took, all of them
+  fdr report --hist app.fdr my_app::handle
+                                      how long its calls took, all of them
   fdr replay --around -2ms app.fdr    call by call, all threads side by side
   fdr verify my_app.1234.1.fdr        is the trace whole?
   fdr convert app.fdr --to heph       the same trace for another tool
   fdr scrub app.fdr -o share.fdr      without names and arguments, to share it
   fdr pack my_app.1234.1.fdr          an eighth of the size, and still readable
   fdr rings                           ring files here: running, dead, crashed
-  fdr recover app.1234.5f0c.fdr-ring  what a killed program had recorded
-  fdr snapshot 1234                   what a running program has recorded
+  fdr dump app.1234.5f0c.fdr-ring     what a killed program had recorded
+  fdr dump 1234                       what a running program has recorded
   fdr top 1234                        what it does now, in a live table
   fdr ctl 1234 filter 'my_app::*'     other functions, while it runs
   fdr listen tcp://:7000 -o FILE      receives a stream (the program's FDR_OUT)
@@ -88,12 +87,16 @@ Examples:
 Only terminals get colours. NO_COLOR and TERM=dumb turn them off.
 CLICOLOR_FORCE=1 and --color always turn them on everywhere.";
 
+const NOTHING_HERE: &str = "there is no trace in this folder, and no program records in it: \
+    `FDR=1 PROGRAM` makes a trace; `fdr --help` lists the commands";
+
 /// The heading of the options that all commands have.
 const GENERAL: &str = "General options";
 
 /// A flight data recorder for Rust programs: records calls, reports where the time went.
 #[derive(Parser)]
 #[command(name = "fdr", version, after_help = EXIT_CODES, max_term_width = 100)]
+#[command(override_usage = "fdr [OPTIONS] <COMMAND>\n       fdr [OPTIONS] <TRACE>\n       fdr")]
 struct Arguments {
     /// The most memory for the command: bytes, or a number with K, M or G
     #[arg(long, global = true, value_name = "SIZE", value_parser = ui::size_of, default_value = memory::DEFAULT, help_heading = GENERAL)]
@@ -108,71 +111,38 @@ struct Arguments {
     #[arg(long, global = true, help_heading = GENERAL)]
     no_pager: bool,
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
-#[derive(Subcommand)]
-enum Command {
-    Record(record::Options),
-    Info(info::Options),
-    Report(report_command::Options),
-    Slow(slow::Options),
-    View(view::Options),
-    Diff(diff::Options),
-    Flame(flame::Options),
-    Hist(hist::Options),
-    Graph(graph::Options),
-    Replay(replay::Options),
-    Records(records::Options),
-    Verify(verify::Options),
-    Map(map::Options),
-    State(state::Options),
-    Convert(convert::Options),
-    Scrub(scrub::Options),
-    Pack(pack::Options),
-    Unpack(unpack::Options),
-    Recover(recover::Options),
-    Snapshot(snapshot::Options),
-    Top(top::Options),
-    Ctl(ctl::Options),
-    #[command(alias = "list")]
-    Rings(rings::Options),
-    Listen(listen::Options),
-    Export(ExportOptions),
-    Query(QueryOptions),
-    #[command(hide = true)]
-    Generate(generate::Options),
-}
-
-impl Command {
-    /// Whether the answer may be longer than a screen.
-    fn is_long(&self) -> bool {
-        use Command::{
-            Diff, Flame, Graph, Hist, Info, Records, Replay, Report, Rings, Slow, State, Verify,
-        };
-        matches!(
-            self,
-            Diff(_)
-                | Flame(_)
-                | Graph(_)
-                | Hist(_)
-                | Info(_)
-                | Records(_)
-                | Replay(_)
-                | Report(_)
-                | Rings(_)
-                | Slow(_)
-                | State(_)
-                | Verify(_)
-        )
+/// The command line's description. Its help has the commands in groups.
+fn command_line() -> clap::Command {
+    let tool = Arguments::command();
+    let heading = tool.get_styles().get_header().clone();
+    let literal = tool.get_styles().get_literal().clone();
+    let mut groups = String::new();
+    for (group, names) in GROUPS {
+        let shown = names.iter().filter_map(|name| tool.find_subcommand(name));
+        let shown: Vec<_> = shown.filter(|command| !command.is_hide_set()).collect();
+        if shown.is_empty() {
+            continue;
+        }
+        groups += &format!("{heading}{group}:{heading:#}\n");
+        for command in shown {
+            let (name, about) = (command.get_name(), command.get_about());
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            groups += &format!("  {literal}{name:<8}{literal:#}  {about}\n");
+        }
+        groups.push('\n');
     }
+    tool.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{heading}Options:{heading:#}\n{{options}}{{after-help}}"
+    ))
 }
 
 /// What `--color` says, for the help and for what is wrong with the command line itself.
-fn asked_colour() -> ColorChoice {
-    let words: Vec<_> = std::env::args_os()
-        .take_while(|word| word != "--")
-        .collect();
+fn asked_colour(words: &[OsString]) -> ColorChoice {
+    let end = words.iter().position(|word| word == "--");
+    let words = &words[..end.unwrap_or(words.len())];
     let value = |nth: usize| -> Option<&str> {
         let word = words.get(nth)?.to_str()?;
         match word.strip_prefix("--color")? {
@@ -191,7 +161,9 @@ fn asked_colour() -> ColorChoice {
 #[must_use]
 pub fn run() -> ExitCode {
     signals::survive_limits();
-    let parsed = Arguments::command().color(asked_colour()).try_get_matches();
+    let words = list::complete(std::env::args_os().collect());
+    let parsed = command_line().color(asked_colour(&words));
+    let parsed = parsed.try_get_matches_from(words);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
         Err(error) => return show(&error),
@@ -199,37 +171,18 @@ pub fn run() -> ExitCode {
     memory::set_limit(arguments.max_memory);
     ui::set_jobs(arguments.jobs);
     ui::set_colour(arguments.color);
-    if !arguments.no_pager && arguments.command.is_long() {
-        pager::want();
-    }
-    let status = match arguments.command {
-        Command::Record(options) => record::run(&options),
-        Command::Info(options) => info::run(&options),
-        Command::Report(options) => report_command::run(&options),
-        Command::Slow(options) => slow::run(&options),
-        Command::View(options) => view::run(&options),
-        Command::Diff(options) => diff::run(&options),
-        Command::Flame(options) => flame::run(&options),
-        Command::Hist(options) => hist::run(&options),
-        Command::Graph(options) => graph::run(&options),
-        Command::Replay(options) => replay::run(&options),
-        Command::Records(options) => records::run(&options),
-        Command::Verify(options) => verify::run(&options),
-        Command::Map(options) => map::run(&options),
-        Command::State(options) => state::run(&options),
-        Command::Convert(options) => convert::run(&options),
-        Command::Scrub(options) => scrub::run(&options),
-        Command::Pack(options) => pack::run(&options),
-        Command::Unpack(options) => unpack::run(&options),
-        Command::Recover(options) => recover::run(&options),
-        Command::Snapshot(options) => snapshot::run(&options),
-        Command::Top(options) => top::run(&options),
-        Command::Ctl(options) => ctl::run(&options),
-        Command::Rings(options) => rings::run(&options),
-        Command::Listen(options) => listen::run(&options),
-        Command::Export(options) => fleet_program::export(&options),
-        Command::Query(options) => fleet_program::query(&options),
-        Command::Generate(options) => generate::run(&options, &Arguments::command()),
+    let status = match &arguments.command {
+        Some(command) => {
+            if !arguments.no_pager && command.is_long() {
+                pager::want();
+            }
+            command.run()
+        }
+        None => match here::show() {
+            Ok(true) => Ok(Status::Done),
+            Ok(false) => Err(anyhow::anyhow!(NOTHING_HERE)),
+            Err(error) => Err(error),
+        },
     };
     pager::end();
     match status {
@@ -273,6 +226,6 @@ fn show(error: &clap::Error) -> ExitCode {
 mod tests {
     #[test]
     fn the_command_line_is_consistent() {
-        <super::Arguments as clap::CommandFactory>::command().debug_assert();
+        super::command_line().debug_assert();
     }
 }

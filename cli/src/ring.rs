@@ -73,6 +73,11 @@ impl Ring {
         .collect()
     }
 
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether its process runs, as far as can be told.
     pub(crate) fn runs(&self) -> bool {
         self.owner != Owner::Ended
@@ -87,9 +92,9 @@ impl Ring {
     pub(crate) fn runs_in_words(&self) -> String {
         let process = self.process;
         match self.number_here.filter(|here| *here != process) {
-            None => format!("process {process} is running: fdr snapshot {process}"),
+            None => format!("process {process} is running: fdr dump {process}"),
             Some(here) => format!(
-                "process {process} of another container is running, which is process {here} here: fdr snapshot {here}"
+                "process {process} of another container is running, which is process {here} here: fdr dump {here}"
             ),
         }
     }
@@ -97,22 +102,22 @@ impl Ring {
     /// What it is, and how to come to a trace.
     pub(crate) fn in_words(&self) -> String {
         let process = self.process;
-        let recover = format!("fdr recover {}", ui::shell(&self.path));
+        let dump = format!("fdr dump {}", ui::shell(&self.path));
         match self.owner {
             Owner::Runs => {
                 let here = self.number_here.unwrap_or(process);
                 format!(
                     "this is the ring of process {process}, which is running: for a trace, \
-                     fdr snapshot {here}"
+                     fdr dump {here}"
                 )
             }
             Owner::Ended => format!(
                 "this is the ring of process {process}, which is not running any more: for a \
-                 trace, {recover}"
+                 trace, {dump}"
             ),
             Owner::Perhaps => format!(
                 "this is the ring of process {process}, which may be running where this can't be \
-                 seen, for another user or in another container: for a trace, {recover}"
+                 seen, for another user or in another container: for a trace, {dump}"
             ),
         }
     }
@@ -288,8 +293,8 @@ mod tests {
             .in_words()
         };
         // In its container it is process 7.
-        assert!(words(Owner::Runs).ends_with("fdr snapshot 9"));
-        assert!(words(Owner::Ended).ends_with("fdr recover 'a b.fdr-ring'"));
+        assert!(words(Owner::Runs).ends_with("fdr dump 9"));
+        assert!(words(Owner::Ended).ends_with("fdr dump 'a b.fdr-ring'"));
         assert!(words(Owner::Perhaps).contains("for another user"));
     }
 }

@@ -10,6 +10,22 @@ use fdr_formats::{Diagnostic, Error, Source, TraceInfo};
 use crate::damage::KEPT;
 use crate::ui;
 
+/// What made the recorder write, to stand behind "written". Empty: the trace does not say.
+pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
+    let said = reason(info);
+    let words = match &*said {
+        "exit" => "at exit",
+        "signal" => "by signal",
+        "panic" => "on panic",
+        "call" => "by call",
+        "control" => "by fdr ctl",
+        "killed" => "after the process had ended without a dump (kill -9, _exit)",
+        "snapshot" => "by fdr, beside the process",
+        _ => return said,
+    };
+    Cow::Borrowed(words)
+}
+
 /// Why the trace was written, for people.
 pub(crate) fn reason(info: &TraceInfo) -> Cow<'_, str> {
     let reason = info.trigger();

@@ -111,7 +111,7 @@ fn trace(folder: &Folder) -> String {
 
 /// The words of each record, with the time before, as far as the record has a note.
 fn records(arguments: &[&str]) -> Vec<String> {
-    let text = answer(&[&["records"], arguments].concat());
+    let text = answer(&[&["replay", "--records"], arguments].concat());
     let lines = text.lines().filter_map(|line| line.split_once(" fdr "));
     let time = |line: &str| {
         line.split_whitespace()
@@ -159,7 +159,7 @@ fn records_have_names_and_values() {
     assert_eq!(times(&["-f", "app::run"]), ["+0", "+8000"]);
     // What happens inside of calls, and the calls themselves.
     assert_eq!(times(&["-F", "app::step"]), ["+2000", "+3000", "+3500"]);
-    let all = answer(&["records", "-F", "app::step", &trace]);
+    let all = answer(&["replay", "--records", "-F", "app::step", &trace]);
     let edges = ["Entry", "Exit"].map(|edge| all.matches(&format!(" {edge} ")).count());
     assert_eq!(edges, [1, 1], "{all}");
     assert_eq!(
@@ -172,7 +172,14 @@ fn records_have_names_and_values() {
 fn records_as_json_have_levels_and_fields() {
     let folder = Folder::new("events-json");
     let trace = trace(&folder);
-    let lines = answer(&["records", "--json", "-f", "app::accepted,app::run", &trace]);
+    let lines = answer(&[
+        "replay",
+        "--records",
+        "--json",
+        "-f",
+        "app::accepted,app::run",
+        &trace,
+    ]);
     let lines: Vec<Value> = lines
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -236,7 +243,7 @@ fn info_counts_each_kind_and_only_functions_are_functions() {
     );
     // The map has nothing else, either.
     let map = folder.file("m.elf");
-    let output = fdr(&["map", &trace, "-o", &map]);
+    let output = fdr(&["convert", "--to", "map", &trace, "-o", &map]);
     assert!(
         stderr(&output).starts_with("fdr: 2 functions in "),
         "{output:?}"

@@ -25,7 +25,7 @@ fn what_cannot_be_read_is_one_line_and_exit_code_2() {
     std::fs::write(&empty, "").unwrap();
     let missing = folder.file("missing\x1b[31m.fdr");
     for file in [&text, &empty, &missing] {
-        for subcommand in ["info", "report", "records", "verify"] {
+        for subcommand in ["info", "report", "replay", "verify"] {
             let output = fdr(&[subcommand, file]);
             assert_eq!(output.status.code(), Some(2), "{subcommand} {file}");
             assert_eq!(stdout(&output), "");
@@ -91,12 +91,12 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
         &["report"],
         &["report", "--per-thread", "--json"],
         &["report", "--per-thread", "--csv"],
-        &["records"],
+        &["replay", "--records"],
         &["flame"],
         &["verify"],
         &["replay"],
         &["graph"],
-        &["map", "-o", "-"],
+        &["convert", "--to", "map", "-o", "-"],
         &["state"],
         &["state", "--json"],
         &["pack", "-o", "-"],
@@ -119,8 +119,8 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
     }
     commands.push(vec!["unpack", &packed, "-o", "-"]);
     commands.push(vec!["report", &packed, &trace]);
-    commands.push(vec!["hist", "-n", "1000", &trace, "*"]);
-    commands.push(vec!["list", folder.path().to_str().unwrap()]);
+    commands.push(vec!["report", "--hist", "-n", "1000", &trace, "*"]);
+    commands.push(vec!["rings", folder.path().to_str().unwrap()]);
     commands.push(vec!["--help"]);
     commands.push(vec!["--version"]);
     commands.push(vec!["help", "convert"]);
@@ -148,7 +148,7 @@ fn a_map_replaces_nothing_that_it_was_not_told_to() {
     small(&trace, &["app::run", "app::step"]);
     let map = folder.file("m.elf");
     std::fs::write(&map, "mine").unwrap();
-    let refused = fdr(&["map", &trace, "-o", &map]);
+    let refused = fdr(&["convert", "--to", "map", &trace, "-o", &map]);
     assert_eq!(refused.status.code(), Some(2), "{refused:?}");
     // As every command says it.
     let words = format!("fdr: {map}: exists; --force replaces it, -o gives another name\n");
@@ -156,10 +156,10 @@ fn a_map_replaces_nothing_that_it_was_not_told_to() {
     let converted = fdr(&["convert", &trace, "--to", "heph", "-o", &map]);
     assert_eq!(stderr(&converted), words);
     assert_eq!(std::fs::read(&map).unwrap(), b"mine");
-    answer(&["map", "--force", &trace, "-o", &map]);
+    answer(&["convert", "--to", "map", "--force", &trace, "-o", &map]);
     assert!(std::fs::read(&map).unwrap().starts_with(b"\x7fELF"));
     let before = std::fs::read(&trace).unwrap();
-    let itself = fdr(&["map", "--force", &trace, "-o", &trace]);
+    let itself = fdr(&["convert", "--to", "map", "--force", &trace, "-o", &trace]);
     assert_eq!(itself.status.code(), Some(2));
     assert!(
         stderr(&itself).contains("is the trace itself"),
@@ -211,7 +211,11 @@ fn damage_is_said_first_and_counts_are_doubted() {
     let cut = folder.file("cut.fdr");
     std::fs::write(&cut, &bytes[..bytes.len() - 8]).unwrap();
     let places = format!("at byte {}", bytes.len() - 8);
-    for arguments in [&["report"][..], &["info"], &["map", "-o", "-"]] {
+    for arguments in [
+        &["report"][..],
+        &["info"],
+        &["convert", "--to", "map", "-o", "-"],
+    ] {
         let mut arguments = arguments.to_vec();
         arguments.push(&cut);
         let output = fdr(&arguments);
@@ -241,12 +245,19 @@ fn a_map_goes_to_standard_output_if_asked() {
     let mut command = command();
     let output = command
         .current_dir(folder.path())
-        .args(["map", "-o", "-", &trace])
+        .args(["convert", "--to", "map", "-o", "-", &trace])
         .output()
         .unwrap();
     assert!(output.stdout.starts_with(b"\x7fELF"), "{output:?}");
     assert!(!folder.path().join("-").exists());
-    answer(&["map", "-o", &folder.file("map.elf"), &trace]);
+    answer(&[
+        "convert",
+        "--to",
+        "map",
+        "-o",
+        &folder.file("map.elf"),
+        &trace,
+    ]);
     assert_eq!(
         std::fs::read(folder.file("map.elf")).unwrap(),
         output.stdout
@@ -270,7 +281,7 @@ fn a_reader_that_goes_away_is_no_error() {
         &[(thread, common::calls(&edges))],
     );
     let mut child = command()
-        .args(["records", &trace])
+        .args(["replay", "--records", &trace])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

@@ -26,10 +26,13 @@ fn every_command_takes_every_format() {
             let info = run(&["info", "--functions", trace], &[0]);
             assert!(common::stdout(&info).contains("\nformat     "), "{info:?}");
             run(&["report", trace], &[0]);
-            let records = run(&["records", trace], &[0]);
+            let records = run(&["replay", "--records", trace], &[0]);
             assert!(common::stdout(&records).lines().count() > 0, "{trace}");
             run(&["verify", trace], &[0, 1]);
-            let map = run(&["map", trace, "--force", "-o", &out], &[0, 2]);
+            let map = run(
+                &["convert", "--to", "map", trace, "--force", "-o", &out],
+                &[0, 2],
+            );
             let nameless = stderr(&map).contains("no names of functions");
             assert_eq!(map.status.success(), !nameless, "{map:?}");
         }
@@ -156,9 +159,9 @@ fn damaged_traces_of_every_format_are_read_as_far_as_they_go() {
                 for arguments in [
                     &["info", copy_text][..],
                     &["report", copy_text],
-                    &["records", copy_text],
+                    &["replay", "--records", copy_text],
                     &["verify", copy_text],
-                    &["map", copy_text, "--force", "-o", &out],
+                    &["convert", "--to", "map", copy_text, "--force", "-o", &out],
                     &["convert", copy_text, "--force", "--to", "xray", "-o", &out],
                 ] {
                     let output = fdr(arguments);

@@ -1,4 +1,4 @@
-//! `fdr hist`: what a person, a script and a browser get to see of a distribution.
+//! `fdr report --hist`: what a person, a script and a browser get to see of a distribution.
 
 use std::fs;
 
@@ -36,7 +36,7 @@ fn two_groups_of_calls_are_told_as_two_modes() {
     let folder = Folder::new("hist");
     let trace = folder.file("t.fdr");
     two_groups(&trace, "app::handle");
-    let said = answer(&["hist", &trace, "app::handle"]);
+    let said = answer(&["report", "--hist", &trace, "app::handle"]);
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines[0], "app::handle");
     assert!(
@@ -56,7 +56,7 @@ fn two_groups_of_calls_are_told_as_two_modes() {
         "{said}"
     );
     assert!(lines.contains(&"         ⋮"), "{said}");
-    let document = json(&["hist", "--json", &trace, "app::handle"]);
+    let document = json(&["report", "--hist", "--json", &trace, "app::handle"]);
     let function = &document["functions"][0];
     let sum = |list: &serde_json::Value| -> u64 {
         let list = list.as_array().expect("an array").iter();
@@ -80,7 +80,7 @@ fn a_picture_holds_a_bar_for_each_group_and_no_markup_of_a_name() {
     let folder = Folder::new("hist-picture");
     let (trace, picture) = (folder.file("t.fdr"), folder.file("x.svg"));
     two_groups(&trace, "<script>alert(1)</script>\u{1b}[2J");
-    answer(&["hist", "-o", &picture, &trace, "*script*"]);
+    answer(&["report", "--hist", "-o", &picture, &trace, "*script*"]);
     let svg = fs::read_to_string(&picture).expect("a picture");
     assert!(
         svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
@@ -91,7 +91,7 @@ fn a_picture_holds_a_bar_for_each_group_and_no_markup_of_a_name() {
     // A colour for each mode, and the percentiles.
     assert!(svg.contains("#3b76b0") && svg.contains("#e08b27"), "{svg}");
     assert!(svg.contains(">p50 1.0"), "{svg}");
-    let again = fdr(&["hist", "-o", &picture, &trace, "*"]);
+    let again = fdr(&["report", "--hist", "-o", &picture, &trace, "*"]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("exists; --force"), "{again:?}");
 }
@@ -101,18 +101,18 @@ fn a_function_that_is_not_there_is_said_with_the_nearest() {
     let folder = Folder::new("hist-none");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "app::step"]);
-    let output = fdr(&["hist", &trace, "app::rum"]);
+    let output = fdr(&["report", "--hist", &trace, "app::rum"]);
     assert!(output.status.success(), "{output:?}");
     let said = "FUNCTION matches none of 2 called functions; the nearest: app::run";
     assert!(stderr(&output).contains(said), "{output:?}");
     // Three calls are none to tell modes by; a window leaves calls out.
-    let all = answer(&["hist", &trace, "app::*"]);
+    let all = answer(&["report", "--hist", &trace, "app::*"]);
     assert!(
         all.starts_with("app::step\n  3 calls · min 100 ns"),
         "{all}"
     );
     assert!(all.contains("too few calls to tell modes"), "{all}");
-    let some = answer(&["hist", "-t", "main", &trace, "app::step"]);
+    let some = answer(&["report", "--hist", "-t", "main", &trace, "app::step"]);
     assert!(
         some.starts_with("app::step\n  2 calls · min 200 ns"),
         "{some}"

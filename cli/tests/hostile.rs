@@ -210,8 +210,8 @@ const TEXTS: [&[&str]; 12] = [
     &["report", "--sort", "name", "--limit", "3"],
     &["report", "--csv"],
     &["report", "--csv", "--per-thread"],
-    &["records"],
-    &["records", "--thread", "\u{1b}[31mnone"],
+    &["replay", "--records"],
+    &["replay", "--records", "--thread", "\u{1b}[31mnone"],
     &["verify"],
     &["state"],
     &["state", "--thread", "100"],
@@ -242,10 +242,10 @@ fn json_is_exact_and_harmless() {
             &["report", "--json", "--per-thread"][..],
             &["info", "--json"],
             &["state", "--json"],
-            &["list", "--json", "."],
+            &["rings", "--json", "."],
         ] {
             let mut arguments = arguments.to_vec();
-            if arguments[0] != "list" {
+            if arguments[0] != "rings" {
                 arguments.push(&trace);
             }
             let output = run(folder.path(), &arguments);
@@ -333,7 +333,7 @@ fn names_make_no_files() {
         }
         let place = made.path().join(format!("{nth}-others"));
         fs::create_dir(&place).expect("a folder");
-        let _ = run(&place, &["map", trace, "-o", "m.elf"]);
+        let _ = run(&place, &["convert", "--to", "map", trace, "-o", "m.elf"]);
         let _ = run(&place, &["state", trace, "--snapshot", "s.snapshot.json"]);
         let known: BTreeSet<String> = contents(&place).into_iter().collect();
         let wanted = BTreeSet::from(["m.elf".to_owned(), "s.snapshot.json".to_owned()]);
@@ -386,11 +386,11 @@ fn files_with_hostile_names_are_named_harmlessly() {
             };
             for arguments in TEXTS.into_iter().chain([
                 &["report", "--json"][..],
-                &["recover"],
-                &["list"],
-                &["list", "--json"],
+                &["dump"],
+                &["rings"],
+                &["rings", "--json"],
                 &["info", "--no-such-option"],
-                &["snapshot"],
+                &["dump"],
                 &["nonsense"],
                 &["listen"],
             ]) {
@@ -399,7 +399,7 @@ fn files_with_hostile_names_are_named_harmlessly() {
             for arguments in [
                 &["convert", "--to", "heph"][..],
                 &["convert", "--to", "ctf", "--force"],
-                &["map"],
+                &["convert", "--to", "map"],
             ] {
                 let mut command = with_path(arguments);
                 command.arg("-o").arg(&out);
@@ -407,7 +407,7 @@ fn files_with_hostile_names_are_named_harmlessly() {
             }
         }
         let mut recover = command();
-        recover.arg("recover").arg(&ring).arg("-o").arg(&out);
+        recover.arg("dump").arg(&ring).arg("-o").arg(&out);
         check(recover);
         let mut record = command();
         record
@@ -416,7 +416,7 @@ fn files_with_hostile_names_are_named_harmlessly() {
             .arg(&path);
         check(record);
         let mut list = command();
-        list.arg("list").arg(folder.path());
+        list.arg("rings").arg(folder.path());
         check(list);
     }
     assert!(!folder.path().join("owned").exists());
@@ -441,7 +441,7 @@ fn no_path_of_a_trace_is_followed() {
     for arguments in TEXTS.into_iter().chain([
         &["report", "--json"][..],
         &["state", "--json"],
-        &["map", "-o", "-"],
+        &["convert", "--to", "map", "-o", "-"],
         &["convert", "--to", "heph", "-o", "-"],
     ]) {
         let mut command = command();

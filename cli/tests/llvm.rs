@@ -171,7 +171,7 @@ fn names_come_through_the_map() {
         ..Thread::default()
     };
     write(&trace, &info, &[(thread, calls(&edges))]);
-    assert_eq!(answer(&["map", &trace, "-o", &map]), "");
+    assert_eq!(answer(&["convert", "--to", "map", &trace, "-o", &map]), "");
     for reader in readers() {
         let accounts = account(reader, &trace, Some(&map));
         let got: Vec<(u32, u64, &str)> = accounts
@@ -286,7 +286,7 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
             }
             assert_eq!(our_counts(trace), [(1, 1), (2, 4)].into());
             assert_eq!(json(&["info", "--json", trace])["others"]["notes"], 4);
-            let records = answer(&["records", trace]);
+            let records = answer(&["replay", "--records", trace]);
             for note in [
                 "fdr event: app::outer (info)  app::inner=\"a text\" app::inner=\"a text\" app::inner=\"a text\"\n",
                 "fdr task: 1 app::inner running  polls=1 busy=2 ticks elapsed=3 ticks\n",
@@ -303,7 +303,7 @@ fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
             assert_eq!(json(&["info", "--json", &there])["others"]["notes"], 4);
             answer(&["convert", &there, "--to", target, "-o", &back]);
             let notes = |trace: &str| {
-                let records = answer(&["records", trace]);
+                let records = answer(&["replay", "--records", trace]);
                 let lines = records.lines().filter_map(|line| line.split_once("fdr "));
                 let notes =
                     lines.filter(|(_, note)| NOTES.iter().any(|kind| note.starts_with(kind)));
@@ -338,7 +338,7 @@ fn a_map_of_a_hundred_thousand_functions_loads() {
         &info,
         &[(thread, calls(&[(1, 99_999), (5, -99_999)]))],
     );
-    answer(&["map", &trace, "-o", &map]);
+    answer(&["convert", "--to", "map", &trace, "-o", &map]);
     for reader in readers() {
         let accounts = account(reader, &trace, Some(&map));
         assert_eq!(accounts[&99_999].3, "app::step_99999", "{reader}");
@@ -348,14 +348,23 @@ fn a_map_of_a_hundred_thousand_functions_loads() {
 #[test]
 fn what_cannot_be_mapped_is_told() {
     let folder = Folder::new("unmapped");
-    let output = common::fdr(&["map", &golden("v3-std.fdr"), "-o", &folder.file("map.elf")]);
+    let output = common::fdr(&[
+        "convert",
+        "--to",
+        "map",
+        &golden("v3-std.fdr"),
+        "-o",
+        &folder.file("map.elf"),
+    ]);
     assert_eq!(output.status.code(), Some(2));
     assert!(common::stderr(&output).contains("v3-std.fdr: the trace has no names of functions"));
     let trace = folder.file("t.fdr");
     common::small(&trace, &["a", "b"]);
     let before = std::fs::read(&trace).unwrap();
     assert_eq!(
-        common::fdr(&["map", &trace, "-o", &trace]).status.code(),
+        common::fdr(&["convert", "--to", "map", &trace, "-o", &trace])
+            .status
+            .code(),
         Some(2)
     );
     assert_eq!(std::fs::read(&trace).unwrap(), before);

@@ -28,8 +28,7 @@ fn a_ring_of_another_version_is_named_by_every_command() {
         fs::write(path, b"FDRRING\x09 and what version 9 has there").unwrap();
     }
     for command in [
-        "info", "report", "slow", "verify", "state", "records", "flame", "replay", "graph",
-        "graph", "pack", "recover",
+        "info", "report", "slow", "verify", "state", "flame", "replay", "graph", "pack", "dump",
     ] {
         for path in [&ring, &other] {
             let output = fdr(&[command, path]);
@@ -60,7 +59,10 @@ fn what_can_not_be_taken_is_said_once_with_what_to_do() {
             &["convert", "--to", "heph", "-o", "-", traces][..],
             one.to_owned(),
         ),
-        (&["map", "-o", "-", traces], one.to_owned()),
+        (
+            &["convert", "--to", "map", "-o", "-", traces],
+            one.to_owned(),
+        ),
         (&["pack", "-o", "-", traces], one.to_owned()),
         (
             &["state", "--snapshot", "s", traces],
@@ -76,7 +78,7 @@ fn what_can_not_be_taken_is_said_once_with_what_to_do() {
             format!("fdr: {traces}: a folder; name the packed files in it\n"),
         ),
         (
-            &["recover", &trace],
+            &["dump", &trace],
             format!("fdr: {trace}: not a ring file; fdr rings lists those of a folder\n"),
         ),
     ] {
@@ -277,12 +279,12 @@ fn lengths_of_time_may_have_units_and_several_traces_need_a_folder() {
         assert!(!output.status.success(), "{words:?}");
         stderr(&output).to_owned()
     };
-    let file = refused(&["snapshot", "--every", "1s", "-o", "x.fdr", &process]);
+    let file = refused(&["dump", "--every", "1s", "-o", "x.fdr", &process]);
     let wanted = "with --every there are several traces: name a folder, as x.fdr/";
     assert!(file.contains(wanted), "{file}");
-    let pause = refused(&["snapshot", "--every", "0.5ms", &process]);
+    let pause = refused(&["dump", "--every", "0.5ms", &process]);
     assert!(pause.contains("it must be 1ms or more"), "{pause}");
-    let pause = refused(&["snapshot", "--every", "soon", &process]);
+    let pause = refused(&["dump", "--every", "soon", &process]);
     assert!(pause.contains("not a length of time, as 10"), "{pause}");
     let address = refused(&["listen", "tcp:127.0.0.1:7", "-o", "x"]);
     assert!(

@@ -67,8 +67,8 @@ fn every_golden_trace_comes_back_byte_for_byte_and_is_read_meanwhile() {
         assert_eq!(both[0], both[1], "{trace}");
         if format != "ring" {
             assert_eq!(
-                answer(&["records", &packed]),
-                answer(&["records", &trace]),
+                answer(&["replay", "--records", &packed]),
+                answer(&["replay", "--records", &trace]),
                 "{trace}"
             );
         }
@@ -95,7 +95,7 @@ fn every_command_reads_a_packed_trace() {
     let packed = pack(&trace, &folder);
     for words in [
         &["info"][..],
-        &["map", "-o", "-"],
+        &["convert", "--to", "map", "-o", "-"],
         &["state", "--at", "+1us"],
         &["report", "--csv"],
     ] {
@@ -139,7 +139,7 @@ fn a_packed_ring_is_recovered_as_it_is() {
     fs::copy(golden, &ring).unwrap();
     let packed = pack(&ring, &folder);
     fs::remove_file(ring).unwrap();
-    answer(&["recover", "-q", &packed]);
+    answer(&["dump", "-q", &packed]);
     assert!(folder.path().join("killed.fdr").is_file());
     assert_eq!(
         answer(&["verify", "--allow-open", &folder.file("killed.fdr")])
@@ -151,12 +151,12 @@ fn a_packed_ring_is_recovered_as_it_is() {
     let cut = folder.file("cut.fdr-ring.zst");
     let whole = fs::read(&packed).unwrap();
     fs::write(&cut, &whole[..whole.len() - 1]).unwrap();
-    let said = fdr(&["recover", "-q", "--remove", "--force", &cut]);
+    let said = fdr(&["dump", "-q", "--remove", "--force", &cut]);
     assert_eq!(said.status.code(), Some(2), "{said:?}");
     assert!(stderr(&said).contains("fdr unpack"), "{said:?}");
     assert!(Path::new(&cut).exists());
     // One that is whole is not known to be dead: it stays until that is asked for.
-    answer(&["recover", "-q", "--remove", "--force", &packed]);
+    answer(&["dump", "-q", "--remove", "--force", &packed]);
     assert!(!Path::new(&packed).exists());
 }
 
@@ -323,7 +323,7 @@ fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
     let commands = [
         &["report"][..],
         &["info"],
-        &["records"],
+        &["replay", "--records"],
         &["convert", "--to", "heph", "--force"],
     ];
     assert_read_to_the_damage(&cut, &format!("{begin}: "), &commands);

@@ -303,8 +303,7 @@ fn a_ring_that_is_left_is_named() {
             panic!("{output:?}")
         };
         assert!(first.contains("writes no trace at its end"), "{first}");
-        let named =
-            format!("fdr: the ring of process 4294967295 was left; next: fdr recover {file}");
+        let named = format!("fdr: the ring of process 4294967295 was left; next: fdr dump {file}");
         assert_eq!(second, named);
         assert!(!stderr(&output).contains("not built"), "{output:?}");
     }

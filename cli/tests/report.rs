@@ -142,7 +142,7 @@ fn hostile_names_reach_no_terminal() {
         &["report", "--json"],
         &["report", "--per-thread"],
         &["info", "--functions"],
-        &["records"],
+        &["replay", "--records"],
         &["verify"],
     ] {
         let mut arguments = arguments.to_vec();
@@ -249,7 +249,7 @@ fn a_trace_without_times_has_none_in_its_report() {
 #[test]
 fn records_are_one_line_each() {
     let trace = golden("v3-std.fdr");
-    let all = answer(&["records", &trace]);
+    let all = answer(&["replay", "--records", &trace]);
     assert_eq!(all.lines().count(), 23);
     let entry = all
         .lines()
@@ -260,18 +260,26 @@ fn records_are_one_line_each() {
         "{entry}"
     );
     assert!(entry.contains("Entry") && entry.contains("#2"), "{entry}");
-    let some = answer(&["records", "--from", "0x78", "--limit", "2", &trace]);
+    let some = answer(&[
+        "replay",
+        "--records",
+        "--from",
+        "0x78",
+        "--limit",
+        "2",
+        &trace,
+    ]);
     assert_eq!(some.lines().next(), Some(entry));
     assert_eq!(some.lines().count(), 2);
 
     let threads = golden("v3-mt.fdr");
     let of = |thread: &str| {
-        answer(&["records", "--thread", thread, &threads])
+        answer(&["replay", "--records", "--thread", thread, &threads])
             .lines()
             .count()
     };
     assert!(of("101") > 12 && of("101") == of("102"));
-    let missing = fdr(&["records", "--thread", "nobody", &threads]);
+    let missing = fdr(&["replay", "--records", "--thread", "nobody", &threads]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(stderr(&missing).contains("nobody"));
 }
@@ -342,9 +350,10 @@ fn a_filter_has_the_recorders_words() {
 #[test]
 fn limits_of_nothing_are_refused_in_words() {
     let trace = golden("v3-std.fdr");
-    for subcommand in ["report", "records", "verify"] {
+    for subcommand in ["report", "replay --records", "verify"] {
         for (limit, what) in [("0", "1 or more"), ("x", "whole number")] {
-            let output = fdr(&[subcommand, "--limit", limit, &trace]);
+            let words = subcommand.split(' ').chain(["--limit", limit, &trace]);
+            let output = fdr(&words.collect::<Vec<_>>());
             assert_eq!(output.status.code(), Some(2));
             assert!(stderr(&output).contains(what), "{output:?}");
         }
@@ -354,7 +363,7 @@ fn limits_of_nothing_are_refused_in_words() {
 #[test]
 fn every_command_has_help_with_examples() {
     let commands = [
-        "record", "info", "report", "records", "verify", "map", "convert", "listen",
+        "record", "info", "report", "replay", "verify", "dump", "convert", "listen",
     ];
     for subcommand in commands {
         let help = answer(&[subcommand, "--help"]);

@@ -55,7 +55,7 @@ fn is_whole(trace: &str) {
 fn a_ring_becomes_a_trace_beside_it() {
     let folder = Folder::new("recover");
     let ring = ring(&folder, "golden.7.5f.fdr-ring");
-    let output = fdr(&["recover", &ring]);
+    let output = fdr(&["dump", &ring]);
     assert!(output.status.success(), "{output:?}");
     let trace = folder.file("golden.7.5f.fdr");
     let said = stderr(&output);
@@ -75,14 +75,10 @@ fn a_ring_becomes_a_trace_beside_it() {
     );
     assert!(info.contains("program    golden\n"), "{info}");
     // Not twice, unless it is told to.
-    let again = fdr(&["recover", &ring]);
+    let again = fdr(&["dump", &ring]);
     assert_eq!(again.status.code(), Some(2));
     assert!(stderr(&again).contains("exists; --force replaces it"));
-    assert!(
-        fdr(&["recover", "--force", "--quiet", &ring])
-            .status
-            .success()
-    );
+    assert!(fdr(&["dump", "--force", "--quiet", &ring]).status.success());
     assert_eq!(names(&folder), ["golden.7.5f.fdr", "golden.7.5f.fdr-ring"]);
 }
 
@@ -104,7 +100,7 @@ fn a_ring_becomes_a_trace_of_any_format() {
     let wanted = report(&ring);
     for target in targets() {
         let out = folder.file(&format!("out-{}", target.name));
-        let output = fdr(&["recover", &ring, "--to", target.name, "-o", &out]);
+        let output = fdr(&["dump", &ring, "--to", target.name, "-o", &out]);
         assert!(output.status.success(), "{}: {output:?}", target.name);
         let lossy = target.name == "tcstate";
         assert!(lossy || report(&out) == wanted, "{}", target.name);
@@ -126,9 +122,13 @@ fn every_command_reads_a_ring() {
         "{info}"
     );
     assert!(answer(&["report", &ring]).contains("golden::f2"));
-    assert!(answer(&["records", &ring]).contains("Entry"));
+    assert!(answer(&["replay", "--records", &ring]).contains("Entry"));
     let map = folder.file("map.elf");
-    assert!(fdr(&["map", &ring, "-o", &map]).status.success());
+    assert!(
+        fdr(&["convert", "--to", "map", &ring, "-o", &map])
+            .status
+            .success()
+    );
     assert!(answer(&["state", &ring, "--at", "start"]).contains("main"));
     let out = folder.file("out.heph");
     assert!(
@@ -160,7 +160,7 @@ fn a_folder_is_every_ring_of_a_dead_process_in_it() {
     fs::write(folder.file("e.5.v.fdr-ring"), [0; 8192]).expect("a ring");
     let out = folder.file("traces/");
     let path = folder.path().to_str().expect("UTF-8");
-    let output = fdr(&["recover", path, "-o", &out, "--remove"]);
+    let output = fdr(&["dump", path, "-o", &out, "--remove"]);
     assert!(output.status.success(), "{output:?}");
     let said = stderr(&output);
     assert_eq!(said.lines().count(), 5, "{said}");
@@ -179,7 +179,7 @@ fn a_folder_is_every_ring_of_a_dead_process_in_it() {
         is_whole(&format!("{out}{name}"));
     }
     assert!(Path::new(&planted).exists());
-    let none = fdr(&["recover", path]);
+    let none = fdr(&["dump", path]);
     assert_eq!(none.status.code(), Some(2));
     assert!(stderr(&none).contains("there is no ring in this folder"));
 }
@@ -191,7 +191,7 @@ fn a_damaged_ring_gives_what_is_intact_and_is_not_removed() {
     let bytes = by_hand();
     let end = bytes.len() - 12;
     fs::write(&ring, &bytes[..end]).expect("a ring");
-    let output = fdr(&["recover", "--remove", &ring]);
+    let output = fdr(&["dump", "--remove", &ring]);
     assert!(output.status.success(), "{output:?}");
     let said = stderr(&output);
     // Half a record is none.
@@ -221,7 +221,7 @@ fn a_ring_is_not_removed_for_less_than_all_of_it() {
     bytes[137] = 5;
     fs::write(&ring, bytes).expect("a ring");
     let out = folder.file("ctf");
-    let output = fdr(&["recover", "--remove", "--to", "ctf", "-o", &out, &ring]);
+    let output = fdr(&["dump", "--remove", "--to", "ctf", "-o", &out, &ring]);
     assert!(output.status.success(), "{output:?}");
     let kept = "has what the trace's format can't hold, and is not removed";
     assert!(stderr(&output).contains(kept), "{}", stderr(&output));
@@ -230,14 +230,14 @@ fn a_ring_is_not_removed_for_less_than_all_of_it() {
     let link = folder.file("link");
     symlink(&ring, &link).expect("a link");
     for (from, to) in [(&ring, &ring), (&ring, &link), (&link, &ring)] {
-        let output = fdr(&["recover", "--force", "--remove", "-o", to, from]);
+        let output = fdr(&["dump", "--force", "--remove", "-o", to, from]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(stderr(&output).contains("is the ring itself"));
         assert_eq!(fs::read(&ring).expect("the ring")[..7], *b"FDRRING");
     }
     // The file goes, not what leads there.
     let out = folder.file("t.fdr");
-    let output = fdr(&["recover", "--remove", "-o", &out, &link]);
+    let output = fdr(&["dump", "--remove", "-o", &out, &link]);
     assert!(output.status.success(), "{output:?}");
     is_whole(&out);
     assert!(!Path::new(&ring).exists() && fs::symlink_metadata(&link).is_ok());
@@ -254,7 +254,7 @@ fn a_ring_whose_newest_chunk_is_in_doubt_is_kept() {
     let slot = slots.find(|slot| word(slot + 40) > 0).expect("a chunk");
     bytes[slot + 40] ^= 0x80;
     fs::write(&ring, bytes).expect("a ring");
-    let output = fdr(&["recover", "--remove", &ring]);
+    let output = fdr(&["dump", "--remove", &ring]);
     assert!(output.status.success(), "{output:?}");
     let said = stderr(&output);
     assert!(
@@ -292,7 +292,7 @@ fn what_is_no_ring_is_explained() {
         (&text, "not a ring file"),
         (&cut, "at byte 100: the ring file ends within its head"),
     ] {
-        let output = fdr(&["recover", path]);
+        let output = fdr(&["dump", path]);
         assert_eq!(output.status.code(), Some(2), "{path}");
         let said = stderr(&output);
         assert!(said.contains(why) && said.lines().count() == 1, "{said}");
@@ -311,7 +311,7 @@ fn rings_are_listed_with_their_states() {
     fs::write(folder.file("c.3.z.fdr-ring"), [0; 100]).expect("a file");
     fs::write(folder.file("notes.txt"), "no ring").expect("a file");
     let path = folder.path().to_str().expect("UTF-8");
-    let output = fdr(&["list", path]);
+    let output = fdr(&["rings", path]);
     assert!(output.status.success(), "{output:?}");
     let (table, said) = (stdout(&output), stderr(&output));
     assert!(
@@ -327,7 +327,7 @@ fn rings_are_listed_with_their_states() {
         table.contains("crashed SIGSEGV  2023-11-14T22:13:20Z  golden"),
         "{table}"
     );
-    let rows = json(&["list", "--json", path]);
+    let rows = json(&["rings", "--json", path]);
     let rows = rows.as_array().expect("rows");
     let states: Vec<&str> = rows
         .iter()
@@ -341,10 +341,10 @@ fn rings_are_listed_with_their_states() {
     let empty = Folder::new("list-empty");
     let path = empty.path().to_str().expect("UTF-8");
     assert_eq!(
-        answer(&["list", path]),
+        answer(&["rings", path]),
         format!("no ring files in {path}\n")
     );
-    let absent = fdr(&["list", "/no/such/folder", path]);
+    let absent = fdr(&["rings", "/no/such/folder", path]);
     assert_eq!(absent.status.code(), Some(2));
     assert_eq!(
         stderr(&absent),
@@ -361,7 +361,7 @@ fn a_snapshot_of_what_does_not_record_is_refused() {
         ("0", "not the number of a process"),
         ("x", "not the number of a process"),
     ] {
-        let output = fdr(&["snapshot", process]);
+        let output = fdr(&["dump", process]);
         assert_eq!(output.status.code(), Some(2), "{process}");
         assert!(stderr(&output).contains(why), "{}", stderr(&output));
     }
@@ -377,6 +377,6 @@ fn a_packed_ring_keeps_its_reason() {
     let _ = answer(&["pack", "-o", &packed, &ring]);
     assert_eq!(reason(&packed), "killed");
     let trace = folder.file("a.fdr");
-    let _ = answer(&["recover", "-q", "-o", &trace, &packed]);
+    let _ = answer(&["dump", "-q", "-o", &trace, &packed]);
     assert_eq!(reason(&trace), "killed");
 }

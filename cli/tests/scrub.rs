@@ -210,7 +210,7 @@ fn what_is_asked_to_stay_stays() {
         (
             name("functions", 1),
             name("events", 0),
-            answer(&["records", &out]),
+            answer(&["replay", "--records", &out]),
         )
     };
     let some = |text: &str| Some(text.to_owned());

@@ -82,7 +82,7 @@ fn a_window_clips_calls_at_its_edges_in_every_command_and_format() {
     );
     let info = answer(&[&["info", &trace], WINDOW].concat());
     assert!(info.contains("duration   400 ns"), "{info}");
-    let records = answer(&[&["records", &trace], WINDOW].concat());
+    let records = answer(&[&["replay", "--records", &trace], WINDOW].concat());
     let calls = records.lines().filter(|line| line.contains("function="));
     assert_eq!(calls.count(), 3, "{records}");
     let state = answer(&[&["state", &trace], WINDOW].concat());
@@ -172,15 +172,23 @@ fn threads_are_numbers_or_globs_in_every_command() {
     let is_of_main = |line: &str| line.ends_with("main");
     let info = answer(&["info", "-t", "8", &trace]);
     assert!(!info.lines().any(is_of_main), "{info}");
-    assert!(!answer(&["records", "-t", "8", &trace]).contains("app::run"));
+    assert!(!answer(&["replay", "--records", "-t", "8", &trace]).contains("app::run"));
     let state = answer(&["state", "-t", "8", &trace]);
     assert!(!state.lines().any(is_of_main), "{state}");
     for command in [
-        "report", "slow", "flame", "verify", "info", "records", "state", "hist", "replay", "graph",
+        "report",
+        "report --hist *",
+        "slow",
+        "flame",
+        "verify",
+        "info",
+        "state",
+        "replay",
+        "replay --records",
         "graph",
     ] {
-        let mut words = vec![command, "-t", "worke", &trace];
-        words.extend((command == "hist").then_some("*"));
+        let words = command.split(' ').chain(["-t", "worke", &trace]);
+        let words: Vec<&str> = words.collect();
         let output = fdr(&words);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let said =
@@ -219,7 +227,7 @@ fn functions_are_chosen_with_what_they_call_or_alone() {
     ]);
     assert_eq!(report(&[], &out), json!([["app::run", 1, 0, 1000, 1000]]));
     assert!(!answer(&["info", "--functions", &out]).contains("app::step"));
-    let records = answer(&["records", "-f", "*::run", &trace]);
+    let records = answer(&["replay", "--records", "-f", "*::run", &trace]);
     assert_eq!(records.lines().count(), 2, "{records}");
     let output = fdr(&["verify", "-f", "app::rum", &trace]);
     let said = "fdr: --filter matches none of 2 functions; the nearest: app::run, app::step\n";

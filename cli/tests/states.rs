@@ -277,7 +277,11 @@ fn states_are_the_same_in_another_format_or_told_as_lost() {
     answer(&["convert", &made, "--to", "xray", "-o", &back]);
     assert_eq!(functions(&made), functions(&path));
     assert_eq!(functions(&back), functions(&path));
-    let lines = |path: &str| answer(&["records", path]).matches("fdr:switch").count();
+    let lines = |path: &str| {
+        answer(&["replay", "--records", path])
+            .matches("fdr:switch")
+            .count()
+    };
     assert_eq!(lines(&made), 8);
     // A state history has the states, and counts what is none.
     let history = folder.file("t.tcstate");

@@ -8,10 +8,9 @@ use crate::common::{
 use fdr_formats::{Thread, ThreadId, TraceInfo};
 
 const NAMES: &[&str] = &["app::run", "app::step"];
-pub(crate) const COMMANDS: [&str; 24] = [
-    "record", "info", "report", "slow", "view", "diff", "flame", "graph", "hist", "replay",
-    "records", "verify", "map", "state", "convert", "scrub", "pack", "unpack", "recover",
-    "snapshot", "top", "ctl", "rings", "listen",
+pub(crate) const COMMANDS: [&str; 20] = [
+    "record", "info", "report", "slow", "view", "diff", "flame", "graph", "replay", "verify",
+    "state", "convert", "scrub", "pack", "unpack", "dump", "top", "ctl", "rings", "listen",
 ];
 
 /// Runs the tool on a terminal of so many columns, of util-linux's `script`; with these variables.
@@ -195,7 +194,11 @@ fn long_answers_go_through_a_pager_on_terminals_alone() {
         );
     }
     // A pager that ends at once is no error.
-    let gone = on_terminal(80, &["FDR_PAGER=true"], &["records", &golden("v5-mt.fdr")]);
+    let gone = on_terminal(
+        80,
+        &["FDR_PAGER=true"],
+        &["replay", "--records", &golden("v5-mt.fdr")],
+    );
     assert_eq!(gone, "");
 }
 
@@ -389,7 +392,7 @@ fn wrong_values_are_explained_in_words_of_the_option() {
             "it must be 1 or more; leave the option out for all",
         ),
         (
-            &["records", "--offset", "x"],
+            &["replay", "--records", "--offset", "x"],
             "a byte offset is a number, as 8000 or 0x1f40",
         ),
         (
@@ -401,7 +404,7 @@ fn wrong_values_are_explained_in_words_of_the_option() {
             "a level is a number from 1 to 19",
         ),
         (
-            &["snapshot", "x"],
+            &["top", "x"],
             "not the number of a process; `fdr rings` lists those that record",
         ),
         (&["record", "--to", "json"], "there is no such format"),
@@ -410,7 +413,7 @@ fn wrong_values_are_explained_in_words_of_the_option() {
             "this is an export of `fdr convert`",
         ),
     ] {
-        let named = if words[0] == "snapshot" {
+        let named = if words[0] == "top" {
             None
         } else {
             Some(&*trace)

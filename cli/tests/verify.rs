@@ -179,7 +179,7 @@ fn no_cut_and_no_flipped_byte_makes_it_panic() {
     });
     for damaged in cuts.chain(flips) {
         std::fs::write(&trace, &damaged).unwrap();
-        for subcommand in ["verify", "report", "info", "records"] {
+        for subcommand in ["verify", "report", "info", "replay"] {
             let output = fdr(&[subcommand, &trace]);
             let code = output.status.code().expect("an exit code");
             assert!(code <= 2, "{subcommand}: {output:?}");

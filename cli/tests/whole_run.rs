@@ -73,7 +73,10 @@ fn records_of_all_calls_are_the_whole_run() {
         (&down["total_ns"], &down["nests"]),
         (&300.into(), &false.into())
     );
-    assert_eq!(json(&["hist", "--json", &path, "*"])["is_whole_run"], true);
+    assert_eq!(
+        json(&["report", "--hist", "--json", &path, "*"])["is_whole_run"],
+        true
+    );
 }
 
 #[test]
@@ -123,7 +126,7 @@ fn functions_without_room_have_their_records() {
         text.contains("(functions without room): one row of all"),
         "{text}"
     );
-    let found = json(&["hist", "--json", &path, "app::leaf"]);
+    let found = json(&["report", "--hist", "--json", &path, "app::leaf"]);
     assert_eq!(found["functions"][0]["calls"], 1);
 }
 
@@ -133,7 +136,7 @@ fn a_function_is_never_the_nearest_to_itself() {
     let path = folder.file("t.fdr");
     let edges = [(0, 1), (100, -1), (200, 2)];
     trace(&path, vec![totals(1, 5, false)], &edges, Missing::default());
-    let output = fdr(&["hist", &path, "app::leaf"]);
+    let output = fdr(&["report", "--hist", &path, "app::leaf"]);
     let said = stderr(&output);
     assert!(
         said.contains("app::leaf has no figures of the whole run (--window"),

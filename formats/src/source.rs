@@ -184,7 +184,7 @@ impl Complaints {
     }
 }
 
-/// One on-disk unit, for people: what `fdr records` prints.
+/// One on-disk unit, for people: what `fdr replay --records` prints.
 #[derive(Clone, Debug, Default)]
 pub struct Record<'a> {
     /// Byte offset in the file.

@@ -251,7 +251,7 @@ fn open_calls_have_their_arguments_after_a_kill() {
         let found = folder.join("found.fdr");
         let ring = only_ring(&folder);
         let _ = fdr(&[
-            "recover".as_ref(),
+            "dump".as_ref(),
             ring.as_os_str(),
             "-o".as_ref(),
             found.as_os_str(),
@@ -279,7 +279,7 @@ fn open_calls_have_their_arguments_in_a_snapshot_and_a_dump() {
             .start();
         while running.line() != "waits" {}
         let (pid, snapshot) = (running.id().to_string(), folder.join("snapshot.fdr"));
-        let words = ["snapshot", "-q", &pid, "-o"].map(OsStr::new);
+        let words = ["dump", "-q", &pid, "-o"].map(OsStr::new);
         let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
         let _ = fdr(&["ctl", &pid, "dump"].map(OsStr::new));
         for name in ["snapshot.fdr", "dump.fdr"] {

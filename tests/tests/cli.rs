@@ -137,7 +137,7 @@ fn the_program_report_and_llvm_xray_count_alike() {
         calls_by_thread(&counts["threads"])
     );
 
-    folder.fdr(&["map", &recording.trace, "-o", "map.elf"]);
+    folder.fdr(&["convert", "--to", "map", &recording.trace, "-o", "map.elf"]);
     for program in ["llvm-xray-14", "llvm-xray-19"] {
         let Some(llvm) = reader(program, "llvm-xray account counts as fdr report does") else {
             continue;
@@ -162,7 +162,7 @@ fn what_is_looked_through_is_what_was_recorded() {
     let trace = recording.trace.as_str();
     let report = folder.json(&["report", "--json", trace]);
     let expected = calls(&report["functions"]);
-    let hist = folder.json(&["hist", "--json", trace, "*"]);
+    let hist = folder.json(&["report", "--hist", "--json", trace, "*"]);
     assert_eq!(calls(&hist["functions"]), expected);
     let replay = folder.json(&["replay", "--json", "-n", "1000000", trace]);
     let mut replayed: BTreeMap<String, u64> = BTreeMap::new();
@@ -262,15 +262,12 @@ fn the_ring_of_a_process_tells_whether_it_runs() {
         let paths = files.map(|file| file.expect("a file").path());
         let mut rings = paths.filter(|path| path.to_string_lossy().ends_with(".fdr-ring"));
         let mut command = folder.command(tool());
-        let output = command.arg("recover").arg(rings.next()?).output();
+        let output = command.arg("dump").arg(rings.next()?).output();
         let output = output.expect("fdr runs");
         let text = String::from_utf8(output.stderr).expect("UTF-8");
         Some((output.status.code(), text))
     };
-    let refused = format!(
-        "process {0} is running: fdr snapshot {0} makes",
-        running.id()
-    );
+    let refused = format!("process {0} is running: fdr dump {0} makes", running.id());
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         match recover() {
@@ -306,6 +303,6 @@ fn a_ring_that_a_killed_command_left_is_named() {
     let said = String::from_utf8(output.stderr).expect("UTF-8");
     assert!(said.contains("fdr: no trace was written: "), "{said}");
     assert!(said.contains("fdr: the ring of process "), "{said}");
-    assert!(said.contains(" was left; next: fdr recover "), "{said}");
+    assert!(said.contains(" was left; next: fdr dump "), "{said}");
     assert!(!said.contains("not built"), "{said}");
 }

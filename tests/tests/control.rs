@@ -358,7 +358,7 @@ fn rings_without_a_block_are_told() {
     );
     // Every other command reads such a ring.
     let snapshot = folder.join("old.fdr");
-    let words = ["snapshot", &program.id().to_string(), "-o"].map(str::to_owned);
+    let words = ["dump", &program.id().to_string(), "-o"].map(str::to_owned);
     let words: Vec<_> = words
         .iter()
         .map(AsRef::as_ref)

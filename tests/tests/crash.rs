@@ -185,7 +185,7 @@ fn records_that_cannot_be_read_stay_in_the_ring() {
     };
     assert!(
         line.contains(
-            "; memory of the ring can't be read; for `fdr recover`, the records are still in "
+            "; memory of the ring can't be read; for `fdr dump`, the records are still in "
         ),
         "{line}"
     );
@@ -307,7 +307,7 @@ fn nothing_recorded_or_not_wanted() {
         let folder = Folder::new("crash-off");
         let outcome = CRASHER.run(&folder, variables, &["main", "null"]);
         same_end(&outcome, &["main", "null"], libc::SIGSEGV);
-        // The ring is left for `fdr recover`.
+        // The ring is left for `fdr dump`.
         let names = folder.names();
         assert!(
             names.len() == 1 && names[0].ends_with(".fdr-ring"),

@@ -69,7 +69,7 @@ fn a_fault_that_the_programs_handler_mends() {
     let rings = folder.ending(".fdr-ring");
     assert_eq!(rings.len(), 1, "{:?}", folder.names());
     // What it was killed of is not what it survived.
-    let listed = fdr(&["list".as_ref(), folder.path().as_os_str()]);
+    let listed = fdr(&["rings".as_ref(), folder.path().as_os_str()]);
     assert!(!listed.contains("SIGSEGV"), "{listed}");
 }
 

@@ -135,7 +135,7 @@ fn events_survive_a_kill() {
     assert!(!outcome.status.success());
     let ring = folder.join("found.fdr");
     let _ = fdr(&[
-        "recover".as_ref(),
+        "dump".as_ref(),
         only_ring(&folder).as_os_str(),
         "-o".as_ref(),
         ring.as_os_str(),

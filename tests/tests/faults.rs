@@ -106,10 +106,10 @@ fn the_tool_leaves_nothing_half_made() {
         let convert =
             |target: &Target| format!("convert {} --to {} -o out", trace.display(), target.name);
         let mut commands: Vec<String> = registry::targets().map(convert).collect();
-        commands.push(format!("recover {} -o out", ring.display()));
-        commands.push(format!("recover {} --to ctf -o out", ring.display()));
+        commands.push(format!("dump {} -o out", ring.display()));
+        commands.push(format!("dump {} --to ctf -o out", ring.display()));
         commands.push(format!("state {} --snapshot out", trace.display()));
-        commands.push(format!("map {} -o out", trace.display()));
+        commands.push(format!("convert {} --to map -o out", trace.display()));
         for command in commands {
             let place = Folder::new("fault-tool-place");
             // Spools go elsewhere.
@@ -124,7 +124,7 @@ fn the_tool_leaves_nothing_half_made() {
             let line = outcome.stderr.starts_with("fdr: ");
             assert!(whole || (refused && line), "{what}: {command}: {outcome:?}");
             assert!(
-                !command.starts_with("recover") || refused,
+                !command.starts_with("dump") || refused,
                 "{what}: {command}: {outcome:?}"
             );
         }

@@ -383,7 +383,7 @@ fn hostile_programs_threads_and_functions_are_named_harmlessly() {
                 .to_str()
                 .expect("UTF-8");
             assert!(!file.contains(|c: char| c.is_control()), "{file:?}");
-            for command in ["info", "report", "slow", "records", "verify", "state"] {
+            for command in ["info", "report", "slow", "replay", "verify", "state"] {
                 harmless(&fdr(&[OsStr::new(command), traces[0].as_os_str()]));
             }
             if traces[0].is_dir() {

@@ -114,7 +114,7 @@ fn a_crash_a_kill_and_a_fork_keep_it() {
     running.signal("KILL");
     let _ = running.end();
     let out = folder.join("recovered");
-    run(&[&"recover", &"-o", &out, &only_ring(&folder)]);
+    run(&[&"dump", &"-o", &out, &only_ring(&folder)]);
     assert_eq!(Trace::read(&out).info.identity, own());
 
     let folder = Folder::new("identity-fork");
@@ -138,7 +138,7 @@ fn the_ring_of_a_forked_child_that_is_killed_has_it() {
     let outcome = program(&folder, "fork-kill").run();
     assert!(outcome.status.success(), "{outcome:?}");
     let out = folder.join("recovered");
-    run(&[&"recover", &"-o", &out, &only_ring(&folder)]);
+    run(&[&"dump", &"-o", &out, &only_ring(&folder)]);
     let info = Trace::read(&out).info;
     assert_eq!(info.reason, "killed");
     assert_eq!(info.identity, own());
@@ -239,7 +239,7 @@ fn the_tool_shows_it() {
     let version = identity.get(Part::Version);
     let head = format!("version {version} · host {host} · shard=3,role=b");
     assert_eq!(report.lines().nth(1), Some(&*head), "{report}");
-    let records = run(&[&"records", &out]);
+    let records = run(&[&"replay", &"--records", &out]);
     assert!(records.contains("fdr identity"), "{records}");
     assert!(Path::new(&out).exists());
 }

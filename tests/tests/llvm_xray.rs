@@ -106,7 +106,7 @@ fn check(variables: &str) {
     verify(&trace);
     assert_eq!(reported(&trace), counts, "fdr report and the program");
     let map = folder.join("map.elf");
-    let _ = fdr(&["map", "-o"]
+    let _ = fdr(&["convert", "--to", "map", "-o"]
         .map(OsStr::new)
         .into_iter()
         .chain([map.as_os_str(), trace.as_os_str()])

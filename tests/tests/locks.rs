@@ -312,7 +312,7 @@ fn a_deadlock_is_seen_in_a_snapshot_in_a_dump_and_after_a_kill() {
         let _ = running.end();
         let trace = folder.join("after.fdr");
         let _ = fdr(&[
-            &["recover", "-q", "-o"].map(OsStr::new)[..],
+            &["dump", "-q", "-o"].map(OsStr::new)[..],
             &[trace.as_os_str(), ring.as_os_str()],
         ]
         .concat());

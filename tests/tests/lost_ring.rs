@@ -31,7 +31,7 @@ fn told(outcome: &Outcome, line: &str) {
         line.starts_with("fdr: recording has ended: "),
         "{outcome:?}"
     );
-    assert!(line.contains(".fdr-ring; fdr recover"), "{outcome:?}");
+    assert!(line.contains(".fdr-ring; fdr dump"), "{outcome:?}");
 }
 
 #[test]

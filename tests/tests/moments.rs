@@ -92,7 +92,7 @@ fn marks_are_in_each_trace() {
     let snapshot = folder.join("snapshot.fdr");
     let id = program.id().to_string();
     let _ = fdr(&[
-        "snapshot".as_ref(),
+        "dump".as_ref(),
         id.as_ref(),
         "-o".as_ref(),
         snapshot.as_os_str(),
@@ -192,7 +192,7 @@ fn marks_survive_a_kill() {
     let (ring, trace) = (only_ring(&folder), folder.join("recovered.fdr"));
     are_there(&ring, "killed");
     let _ = fdr(&[
-        "recover".as_ref(),
+        "dump".as_ref(),
         ring.as_os_str(),
         "-o".as_ref(),
         trace.as_os_str(),

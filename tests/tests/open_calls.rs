@@ -159,7 +159,7 @@ fn a_hang_is_seen_from_outside() {
     let program = hanging(&folder);
     let path = folder.join("snapshot.fdr");
     let process = program.id().to_string();
-    let arguments = ["snapshot", "-q", &process, "-o"].map(OsStr::new);
+    let arguments = ["dump", "-q", &process, "-o"].map(OsStr::new);
     let _ = fdr(&[&arguments[..], &[path.as_os_str()]].concat());
     let open_ns = agreed_in_every_format(&folder, &path);
     assert!(open_ns >= PAUSE_MS * 1_000_000, "{open_ns} ns");
@@ -381,7 +381,7 @@ fn calls_around_overwritten_records_stay_known() {
             "snapshot" => {
                 let path = folder.join("snapshot.fdr");
                 let process = program.id().to_string();
-                let arguments = ["snapshot", "-q", &process, "-o"].map(OsStr::new);
+                let arguments = ["dump", "-q", &process, "-o"].map(OsStr::new);
                 let _ = fdr(&[&arguments[..], &[path.as_os_str()]].concat());
                 path
             }

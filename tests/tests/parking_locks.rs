@@ -141,7 +141,7 @@ fn a_deadlock_is_seen_while_it_lasts() {
     running.signal("KILL");
     let _ = running.end();
     let trace = folder.join("after.fdr");
-    let recover = ["recover", "-q", "-o"].map(OsStr::new);
+    let recover = ["dump", "-q", "-o"].map(OsStr::new);
     let _ = fdr(&[&recover[..], &[trace.as_os_str(), ring.as_os_str()]].concat());
     assert_eq!(waiting(&said(&["report", "--json"], &trace)), wanted);
 }

@@ -1,4 +1,4 @@
-//! `fdr recover`, `fdr snapshot` and `fdr list` on real processes, killed and running. Traces are compared with what
+//! `fdr dump` and `fdr rings` on real processes, killed and running. Traces are compared with what
 //! the processes counted in a page of memory, and with the script that they follow.
 #![forbid(unsafe_code)]
 
@@ -73,7 +73,7 @@ fn recovered(records: u64, variables: &str, to: &str) {
     let pid = kill(program);
     let ring = only_ring(&folder);
     let trace = folder.join("out");
-    let arguments = ["recover", "--to", to, "-o", "out", "--remove"].map(OsStr::new);
+    let arguments = ["dump", "--to", to, "-o", "out", "--remove"].map(OsStr::new);
     let output = run(&folder, &[&arguments, &[ring.as_os_str()][..]].concat());
     assert!(output.status.success(), "{output:?}");
     assert!(!ring.exists(), "{output:?}");
@@ -147,7 +147,7 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
         let sure: Vec<u64> = (0..THREADS.len())
             .map(|place| surely_made(&folder, place))
             .collect();
-        let arguments = ["snapshot", "--force", "-o", "now.fdr", &pid].map(OsStr::new);
+        let arguments = ["dump", "--force", "-o", "now.fdr", &pid].map(OsStr::new);
         let output = run(&folder, &arguments);
         assert!(output.status.success(), "{output:?}");
         let trace = Trace::read(&folder.join("now.fdr"));
@@ -176,10 +176,10 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
     let ring = only_ring(&folder);
     verify(&ring);
     fs::remove_file(&ring).expect("it may be removed");
-    let output = run(&folder, &["snapshot", &pid].map(OsStr::new));
+    let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert!(output.status.success(), "{output:?}");
     verify(&folder.join(&format!("exact.{pid}.snapshot-1.fdr")));
-    let several = ["snapshot", &pid, "--every", "0.01", "--count", "3", "-q"].map(OsStr::new);
+    let several = ["dump", &pid, "--every", "0.01", "--count", "3", "-q"].map(OsStr::new);
     let output = run(&folder, &several);
     assert_eq!(
         (output.status.code(), said(&output).as_str()),
@@ -187,7 +187,7 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
     );
     assert_eq!(folder.ending(".fdr").len(), 5);
     kill(program);
-    let output = run(&folder, &["snapshot", &pid].map(OsStr::new));
+    let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert_eq!(output.status.code(), Some(2));
     assert!(
         said(&output).contains(&format!("there is no process {pid}")),
@@ -209,7 +209,7 @@ fn a_process_that_is_being_started_is_waited_for() {
     ring.read_exact_at(&mut magic, 0).expect("a head");
     // The magic is what a new ring gets last.
     ring.write_all_at(&[0; 8], 0).expect("it is ours");
-    let words = ["snapshot", &pid, "--quiet", "-o", "now.fdr"].map(OsStr::new);
+    let words = ["dump", &pid, "--quiet", "-o", "now.fdr"].map(OsStr::new);
     let output = run(&folder, &words);
     assert_eq!(output.status.code(), Some(2));
     let starting = format!("process {pid} has only begun to make its ring");
@@ -233,7 +233,7 @@ fn a_ring_that_is_in_memory_only_can_not_be_had() {
         .start();
     assert_eq!(program.line(), "ready");
     let pid = program.id().to_string();
-    let output = run(&folder, &["snapshot", &pid].map(OsStr::new));
+    let output = run(&folder, &["dump", &pid].map(OsStr::new));
     assert_eq!(output.status.code(), Some(2));
     let said = said(&output);
     assert!(
@@ -246,7 +246,7 @@ fn a_ring_that_is_in_memory_only_can_not_be_had() {
 /// What the tool lists: state, process, threads, by name of the file.
 fn listed(folder: &Folder) -> Vec<(String, u64, u64)> {
     let rings = folder.join("rings");
-    let json = fdr(&["list".as_ref(), "--json".as_ref(), rings.as_os_str()]);
+    let json = fdr(&["rings".as_ref(), "--json".as_ref(), rings.as_os_str()]);
     let rows: Vec<Value> = serde_json::from_str(&json).expect("JSON");
     let row = |row: &Value| {
         let state = row["state"].as_str().expect("a state").to_owned();
@@ -267,16 +267,16 @@ fn rings_of_living_and_dead_processes_are_listed_and_told_apart() {
     let ring = listed_path(&folder);
     // It is not taken from a program that runs, whichever way it is meant.
     for path in [&ring, &rings] {
-        let output = run(&folder, &["recover".as_ref(), path.as_os_str()]);
+        let output = run(&folder, &["dump".as_ref(), path.as_os_str()]);
         assert_eq!(output.status.code(), Some(2), "{output:?}");
-        assert!(said(&output).contains("fdr snapshot"), "{output:?}");
+        assert!(said(&output).contains("fdr dump"), "{output:?}");
     }
     kill(program);
     assert_eq!(listed(&folder), [("dead".to_owned(), pid, 4)]);
     let output = run(
         &folder,
         &[
-            "recover".as_ref(),
+            "dump".as_ref(),
             rings.as_os_str(),
             "-o".as_ref(),
             "t/".as_ref(),
@@ -312,7 +312,7 @@ fn a_process_is_found_by_its_memory_whatever_its_number_and_main_thread_say() {
     let [ring] = &files[..] else {
         panic!("{files:?}");
     };
-    let output = run(&folder, &["snapshot", &pid, "-o", "t.fdr"].map(OsStr::new));
+    let output = run(&folder, &["dump", &pid, "-o", "t.fdr"].map(OsStr::new));
     assert!(output.status.success(), "{output:?}");
     verify(&folder.join("t.fdr"));
     // In a container it counts itself by another number, which nobody has here.
@@ -321,9 +321,9 @@ fn a_process_is_found_by_its_memory_whatever_its_number_and_main_thread_say() {
     for number in [program.id(), 4_200_000] {
         head.write_all_at(&number.to_ne_bytes(), 8)
             .expect("the head");
-        let output = run(&folder, &["list".as_ref(), rings.as_os_str()]);
+        let output = run(&folder, &["rings".as_ref(), rings.as_os_str()]);
         assert!(String::from_utf8_lossy(&output.stdout).contains("running"));
-        let remove = ["recover", "--remove", "--force"].map(OsStr::new);
+        let remove = ["dump", "--remove", "--force"].map(OsStr::new);
         let output = run(&folder, &[&remove, &[ring.as_os_str()][..]].concat());
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         assert!(said(&output).contains("is running"), "{output:?}");
@@ -361,7 +361,7 @@ fn the_ring_of_a_process_that_cannot_be_seen_is_not_removed() {
     let program = start(&folder, 100, "FDR_BUFFER=128K");
     let ring = only_ring(&folder);
     let tool = tool();
-    let remove = ["recover", "--remove", "-o", "t.fdr"].map(OsStr::new);
+    let remove = ["dump", "--remove", "-o", "t.fdr"].map(OsStr::new);
     let arguments = [&[tool.as_os_str()], &remove[..], &[ring.as_os_str()]].concat();
     let output = within(&arguments, &folder).expect("unshare runs");
     assert!(output.status.success(), "{output:?}");
@@ -380,7 +380,7 @@ fn snapshots_end_with_the_process() {
     let folder = Folder::new("snapshot-end");
     let program = start(&folder, 100, "FDR_BUFFER=128K");
     let pid = program.id().to_string();
-    let every = ["snapshot", &pid, "--every", "0.005", "-o", "t/"];
+    let every = ["dump", &pid, "--every", "0.005", "-o", "t/"];
     let mut command = Command::new(tool());
     let command = command.args(every).current_dir(folder.path());
     let command = command.stderr(std::process::Stdio::piped());

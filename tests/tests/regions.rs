@@ -53,7 +53,7 @@ fn recovered(folder: &Folder) -> Trace {
     let ring = only(folder, "traces", ".fdr-ring");
     let out = folder.join("recovered.fdr");
     let _ = fdr(&[
-        OsStr::new("recover"),
+        OsStr::new("dump"),
         ring.as_ref(),
         OsStr::new("-o"),
         out.as_ref(),

@@ -167,7 +167,7 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
     let trace = folder.join("snapshot.fdr");
     let is_short = || {
         let pid = running.id().to_string();
-        let words = ["snapshot", "--quiet", "--force", &pid, "-o"].map(OsStr::new);
+        let words = ["dump", "--quiet", "--force", &pid, "-o"].map(OsStr::new);
         let _ = fdr(&[&words[..], &[trace.as_os_str()]].concat());
         // The ring may have no thread yet.
         let records = self::report(&trace)["threads"][0]["recorded"].as_u64();
@@ -178,7 +178,7 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
     running.signal("KILL");
     let _ = running.end();
     let to = folder.join("recovered.fdr");
-    let words = ["recover", "--quiet", "-o"].map(OsStr::new);
+    let words = ["dump", "--quiet", "-o"].map(OsStr::new);
     let _ = fdr(&[&words[..], &[to.as_os_str(), ring.as_os_str()]].concat());
     let report = is_whole(&to);
     assert!(sum(&report, "threads", "summarised") > 0);

@@ -76,7 +76,7 @@ fn what_is_inside_of_a_task_is_shown_alone() {
     assert_eq!(of("spawns", &[]), counts(&[("child", 2), ("spawns", 2)]));
     // Records are those of the polls, too.
     let trace = folder.only_trace();
-    let words = ["records", "--task", &numbers["tasks::outer"]];
+    let words = ["replay", "--records", "--task", &numbers["tasks::outer"]];
     let words = words.map(std::ffi::OsStr::new);
     let records = fdr(&[&words[..], &[trace.as_os_str()]].concat());
     let is_edge = |line: &&str| line.contains(" Entry ") || line.contains(" Exit ");

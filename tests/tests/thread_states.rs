@@ -164,7 +164,7 @@ fn killed_crashed_and_seen_from_outside_they_are_there() {
     let ring = only(&folder, ".fdr-ring");
     let recovered = folder.join("recovered.fdr");
     let words = [
-        "recover".as_ref(),
+        "dump".as_ref(),
         ring.as_os_str(),
         "-o".as_ref(),
         recovered.as_os_str(),
@@ -178,7 +178,7 @@ fn killed_crashed_and_seen_from_outside_they_are_there() {
     let snapshot = folder.join("snapshot.fdr");
     let process = running.id().to_string();
     let words = [
-        "snapshot".as_ref(),
+        "dump".as_ref(),
         process.as_ref(),
         "-o".as_ref(),
         snapshot.as_os_str(),

@@ -87,7 +87,7 @@ fn the_figures_are_those_of_a_trace_of_the_same_moment() {
         let trace = folder.join("now.fdr");
         let process = program.id().to_string();
         let path = trace.to_str().expect("UTF-8");
-        let _ = fdr(&["snapshot", "-q", &process, "-o", path].map(AsRef::as_ref));
+        let _ = fdr(&["dump", "-q", &process, "-o", path].map(AsRef::as_ref));
         let report = fdr(&["report", "--json", path].map(AsRef::as_ref));
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let name = "controlled::exactly";

@@ -391,7 +391,7 @@ fn a_killed_process_leaves_the_names_of_its_spans() {
     let ring = folder.ending(".fdr-ring").pop().expect("a ring");
     let out = folder.join("recovered.fdr");
     let _ = fdr(&[
-        "recover".as_ref(),
+        "dump".as_ref(),
         "-o".as_ref(),
         out.as_os_str(),
         ring.as_os_str(),
@@ -425,7 +425,7 @@ fn a_child_of_a_fork_has_spans_of_its_own() {
         let mut traces = folder.ending(".fdr");
         if let Some(ring) = folder.ending(".fdr-ring").pop() {
             let out = folder.join("recovered.fdr");
-            let words = ["recover".as_ref(), "-o".as_ref(), out.as_os_str()];
+            let words = ["dump".as_ref(), "-o".as_ref(), out.as_os_str()];
             let words: Vec<_> = words.into_iter().chain([ring.as_os_str()]).collect();
             let _ = fdr(&words);
             traces.push(out);

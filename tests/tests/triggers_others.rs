@@ -177,7 +177,7 @@ fn a_folder_that_is_gone_is_told_of_once_and_the_ring_stays() {
     let outcome = program.end().ok();
     assert_eq!(count(&outcome, "no trace was written: "), 1, "{outcome:?}");
     let rings = fs::read_dir(folder.join("rings")).expect("rings").count();
-    assert_eq!(rings, 1, "for `fdr recover`");
+    assert_eq!(rings, 1, "for `fdr dump`");
     // A quieter recorder says it once.
     let folder = Folder::new("trigger-gone-quiet");
     fs::create_dir(folder.join("traces")).expect("a folder");

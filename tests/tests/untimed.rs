@@ -146,7 +146,7 @@ fn readers_say_which_functions_are_untimed() {
     let info = ask(&["info", "--functions"], &trace);
     assert!(info.contains("4 with a name, 2 untimed"), "{info}");
     assert_eq!(info.matches("(untimed)").count(), 2, "{info}");
-    let records = ask(&["records"], &trace);
+    let records = ask(&["replay", "--records"], &trace);
     let leaves: Vec<&str> = records
         .lines()
         .filter(|line| line.contains("::leaf "))

@@ -193,7 +193,7 @@ fn a_hundred_thousand_calls_deep() {
             &["report"],
             &["state"],
             &["verify"],
-            &["records", "--limit", "5"],
+            &["replay", "--records", "--limit", "5"],
         ] {
             let _ = small(&folder, &[arguments, &[name]].concat());
         }

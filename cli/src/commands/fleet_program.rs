@@ -14,40 +14,54 @@ use super::Status;
 
 const PROGRAM: &str = "fdr-fleet";
 
-/// Write traces as Parquet files, to ask questions over many (by fdr-fleet)
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct ExportOptions {
-    /// As `fdr-fleet export --help` says
-    #[arg(
-        value_name = "ARGUMENT",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    arguments: Vec<OsString>,
+/// `fdr export`.
+pub(crate) mod export {
+    use std::ffi::OsString;
+
+    use super::{Status, become_it};
+
+    /// Write traces as Parquet files, to ask questions over many (by fdr-fleet)
+    #[derive(clap::Args)]
+    #[command(disable_help_flag = true)]
+    pub(crate) struct Options {
+        /// As `fdr-fleet export --help` says
+        #[arg(
+            value_name = "ARGUMENT",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        arguments: Vec<OsString>,
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+        become_it("export", &options.arguments)
+    }
 }
 
-/// Ask questions over many exported traces, in SQL (by fdr-fleet)
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct QueryOptions {
-    /// As `fdr-fleet query --help` says
-    #[arg(
-        value_name = "ARGUMENT",
-        trailing_var_arg = true,
-        allow_hyphen_values = true
-    )]
-    arguments: Vec<OsString>,
-}
+/// `fdr query`.
+pub(crate) mod query {
+    use std::ffi::OsString;
 
-/// Runs `fdr export`.
-pub(crate) fn export(options: &ExportOptions) -> anyhow::Result<Status> {
-    become_it("export", &options.arguments)
-}
+    use super::{Status, become_it};
 
-/// Runs `fdr query`.
-pub(crate) fn query(options: &QueryOptions) -> anyhow::Result<Status> {
-    become_it("query", &options.arguments)
+    /// Ask questions over many exported traces, in SQL (by fdr-fleet)
+    #[derive(clap::Args)]
+    #[command(disable_help_flag = true)]
+    pub(crate) struct Options {
+        /// As `fdr-fleet query --help` says
+        #[arg(
+            value_name = "ARGUMENT",
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        arguments: Vec<OsString>,
+    }
+
+    /// Runs the command.
+    pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+        become_it("query", &options.arguments)
+    }
 }
 
 /// Where it is, if it stands beside this program. Else the system looks for it.

@@ -3,21 +3,22 @@
 
 use std::path::PathBuf;
 
-use clap::{Command, ValueHint};
+use clap::ValueHint;
 
 use super::Status;
 use crate::completions;
 
 /// Write completions for bash, zsh and fish, and man pages
 #[derive(clap::Args)]
+#[command(hide = true)]
 pub(crate) struct Options {
     /// The folder to write to; it is made
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     folder: PathBuf,
 }
 
-/// Runs the command, for that command line.
-pub(crate) fn run(options: &Options, tool: &Command) -> anyhow::Result<Status> {
-    completions::write(tool, "fdr", |_| "", &options.folder)?;
+/// Runs the command.
+pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    completions::write(&crate::command_line(), "fdr", |_| "", &options.folder)?;
     Ok(Status::Done)
 }

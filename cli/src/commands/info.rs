@@ -143,8 +143,8 @@ fn write_head(
         // In front, because a panic's message may end in anything.
         let nth = info.dump.map(|dump| format!("dump {dump}, "));
         let nth = nth.unwrap_or_default();
-        let said = trace::reason(info);
-        let occasion = ui::clean(occasion(&said));
+        let occasion = trace::occasion(info);
+        let occasion = ui::clean(&occasion);
         fact(out, "written", &format!("{nth}{occasion}"))?;
     }
     let times = tally.times();
@@ -231,20 +231,6 @@ fn part_name(part: Part) -> &'static str {
         Part::Build => "build",
         Part::Version => "version",
         Part::Tags => "tags",
-    }
-}
-
-/// What made the recorder write.
-fn occasion(reason: &str) -> &str {
-    match reason {
-        "exit" => "at exit",
-        "signal" => "by signal",
-        "panic" => "on panic",
-        "call" => "by call",
-        "control" => "by fdr ctl",
-        "killed" => "after the process had ended without a dump (kill -9, _exit)",
-        "snapshot" => "by fdr, beside the process",
-        other => other,
     }
 }
 

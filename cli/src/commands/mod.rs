@@ -1,26 +1,24 @@
-//! One file per command: its options, its help, and what it does.
+//! One room per command: its options, its help, and what it does. The list of commands is in [`list`].
 
 pub(crate) mod convert;
 pub(crate) mod ctl;
 pub(crate) mod diff;
+pub(crate) mod dump;
 pub(crate) mod flame;
 pub(crate) mod fleet_program;
 pub(crate) mod generate;
 pub(crate) mod graph;
-pub(crate) mod hist;
+pub(crate) mod here;
 pub(crate) mod info;
+pub(crate) mod list;
 pub(crate) mod listen;
-pub(crate) mod map;
 pub(crate) mod pack;
 pub(crate) mod record;
-pub(crate) mod records;
-pub(crate) mod recover;
 pub(crate) mod replay;
 pub(crate) mod report;
 pub(crate) mod rings;
 pub(crate) mod scrub;
 pub(crate) mod slow;
-pub(crate) mod snapshot;
 pub(crate) mod state;
 pub(crate) mod top;
 pub(crate) mod unpack;
@@ -64,6 +62,11 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
+    /// What the command line names.
+    pub(crate) fn named(&self) -> &[PathBuf] {
+        &self.traces
+    }
+
     /// Runs a command for each of them: see [`each_trace`].
     pub(crate) fn each(
         &self,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fdr_formats::registry;
 
-use super::recover::save;
+use super::dump::save;
 use super::{Status, each_trace, to_stdout};
 use crate::input::packed::{self, Archive, PackFailure, Packed};
 use crate::place::{self, Pending, Shape};

@@ -32,7 +32,7 @@ larger, because the file has holes.
 Examples:
   fdr rings              here, and where FDR_DIR says
   fdr rings /dev/shm traces/ --json
-  fdr rings | grep dead  what fdr recover can make traces of";
+  fdr rings | grep dead  what fdr dump can make traces of";
 
 /// List ring files, of running and of dead processes
 #[derive(clap::Args)]
@@ -101,9 +101,14 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 /// Where to look.
 fn folders(options: &Options) -> Vec<PathBuf> {
-    if !options.folders.is_empty() {
-        return options.folders.clone();
+    match options.folders.as_slice() {
+        [] => default_folders(),
+        folders => folders.to_owned(),
     }
+}
+
+/// Where rings are unless the user says where: here, and where `FDR_DIR` says.
+pub(super) fn default_folders() -> Vec<PathBuf> {
     let mut folders = vec![PathBuf::from(".")];
     let dir = env::var_os("FDR_DIR").filter(|dir| !dir.is_empty());
     if let Some(dir) = dir.map(PathBuf::from) {

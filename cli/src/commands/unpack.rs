@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::recover::save;
+use super::dump::save;
 use super::{Status, each};
 use crate::input;
 use crate::input::packed::{self, Manner, Place, Unpacked};

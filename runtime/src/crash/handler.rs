@@ -351,7 +351,7 @@ extern "C" fn on_own_stack(arrival: *mut ()) {
     raw::alternate_stack(Some(&alternate));
 }
 
-/// Notes the crash for `fdr recover`, in case no trace can be written.
+/// Notes the crash for `fdr dump`, in case no trace can be written.
 fn note(ring: &Ring, crash: &Crash) {
     use crate::primitive::Ordering;
     let header = ring.header();

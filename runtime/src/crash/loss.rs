@@ -67,6 +67,6 @@ fn say(path: &CStr) {
         b"fdr: recording has ended: somebody cut the ring's file short, or it can't be read: ",
     );
     line.name(path.to_bytes());
-    line.push(b"; fdr recover finds what is left in it\n");
+    line.push(b"; fdr dump finds what is left in it\n");
     put_line(line.bytes());
 }

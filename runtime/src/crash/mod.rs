@@ -17,7 +17,7 @@
 //! overflows and gives its threads alternate stacks. It does so only if SIGSEGV has no handler yet, and the
 //! recorder comes up before `main`. So the recorder waits until SIGSEGV has a handler, or until [`WAIT_NS`]
 //! have passed. A program whose `main` is not in Rust installs none. A crash before the handlers are installed
-//! leaves the ring for `fdr recover`. If a constructor delays `main` for longer than [`WAIT_NS`], the standard
+//! leaves the ring for `fdr dump`. If a constructor delays `main` for longer than [`WAIT_NS`], the standard
 //! library's message of stack overflows is lost. The recorder can't tell such a program from a program without
 //! a `main` in Rust.
 #![allow(unsafe_code)]

@@ -1,4 +1,4 @@
-//! The meaning of a signal, in the words of `fdr recover`. It must never say more than the kernel did.
+//! The meaning of a signal, in the words of `fdr dump`. It must never say more than the kernel did.
 //! Async-signal-safe.
 
 use super::text::Text;

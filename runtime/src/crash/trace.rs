@@ -400,7 +400,7 @@ pub(super) fn say(prepared: &Prepared, work: &Work, ring: &Ring, result: &Result
         .path()
         .filter(|_| !matches!(result, Ok(done) if done.is_whole()));
     if let Some(path) = kept.map(CStr::to_bytes) {
-        line.push(b"; for `fdr recover`, the records are still in ");
+        line.push(b"; for `fdr dump`, the records are still in ");
         line.name(path);
     }
     line.push(b"\n");

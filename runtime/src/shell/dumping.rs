@@ -200,7 +200,7 @@ pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
 pub(crate) fn lost(ring: &Ring) -> Error {
     let path = ring.path().unwrap_or_default().to_string_lossy();
     let what = format!("the ring is lost: {path} was cut short by somebody, or can't be read");
-    Error::failed(&what, "`fdr recover` finds what is left in it")
+    Error::failed(&what, "`fdr dump` finds what is left in it")
 }
 
 /// Says why there is no trace and where the records are, even if the reason was said before.
@@ -210,7 +210,7 @@ pub(crate) fn say_failed(failure: &Failure) {
     match path {
         _ if is_lost => messages::warn(format_args!("no trace was written: {why}")),
         Some(path) => messages::warn(format_args!(
-            "no trace was written: {why}; for `fdr recover`, the records are still in {}",
+            "no trace was written: {why}; for `fdr dump`, the records are still in {}",
             path.to_string_lossy()
         )),
         None => messages::warn(format_args!(

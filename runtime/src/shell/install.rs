@@ -334,7 +334,7 @@ fn prepare_for_crashes(state: &State) {
     });
     if !ready {
         messages::warn(format_args!(
-            "no memory to be ready for a crash: it leaves the ring for `fdr recover`"
+            "no memory to be ready for a crash: it leaves the ring for `fdr dump`"
         ));
     }
 }

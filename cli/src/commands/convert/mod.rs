@@ -5,6 +5,7 @@
 //! the new format can't hold.
 
 pub(in crate::commands) mod export;
+mod map;
 mod read_thread;
 pub(super) mod target;
 #[cfg(test)]
@@ -19,7 +20,7 @@ use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
-use super::recover::save;
+use super::dump::save;
 use super::{Status, Traces, to_stdout};
 use crate::clock;
 use crate::place::{self, Pending, Shape};
@@ -103,6 +104,10 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
         quiet: options.quiet,
         jobs: ui::jobs(),
     };
+    if target.name == map::TARGET.name {
+        map::write(&*source, &job, Some(&*output).filter(|_| !to_stdout))?;
+        return Ok(Status::Done);
+    }
     let (done, bytes) = match to_stdout {
         true => (print(&*source, &job)?, None),
         false => {

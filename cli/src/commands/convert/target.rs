@@ -12,6 +12,7 @@ use fdr_formats::registry::targets;
 use fdr_formats::writer::{Kind, Target};
 
 use super::export::EXPORTS;
+use super::map;
 use crate::input::{self, packed};
 use crate::ui;
 
@@ -51,8 +52,13 @@ impl TypedValueParser for Parser {
 
 /// The formats that an option takes.
 fn known(exports: bool) -> impl Iterator<Item = &'static Target> {
-    let more = EXPORTS.iter().map(|export| &export.target);
-    targets().chain(more.filter(move |_| exports))
+    targets().chain(written_only().filter(move |_| exports))
+}
+
+/// The formats that fdr does not read.
+fn written_only() -> impl Iterator<Item = &'static Target> {
+    let exports = EXPORTS.iter().map(|export| &export.target);
+    exports.chain([&map::TARGET])
 }
 
 /// The format of that name.
@@ -80,11 +86,10 @@ fn parse(name: &str, exports: bool) -> Result<&'static Target, String> {
 
 /// Every format with its title, a line each.
 fn list() -> String {
-    let exports = EXPORTS.iter().map(|export| &export.target);
     format!(
         "Formats:\n{}\nExports, which fdr does not read:\n{}",
         lines(targets()),
-        lines(exports)
+        lines(written_only())
     )
 }
 
@@ -121,6 +126,8 @@ in a file without a name in TMPDIR.
 Exports are for other people's viewers. docs/exports.md says what each keeps,
 and how to open it. The trace is read twice. Those of Perfetto, Chrome, OTLP,
 CSV and JSON lines are written while it is read; the others are made at the end.
+A map has the functions' names for llvm-xray, which reads only XRay. Traces that
+fdr converts into XRay keep their function ids, so the map fits them, too.
 
 Examples:
   fdr convert app.fdr --to heph     app.heph, beside it
@@ -129,7 +136,9 @@ Examples:
   fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
   fdr convert app.htdump --to xray  and back, with names, counts and times
   fdr convert app.fdr --to perfetto --last 2s
-      app.perfetto-trace, for ui.perfetto.dev";
+      app.perfetto-trace, for ui.perfetto.dev
+  fdr convert app.fdr --to map      app.map, and then, with XRay's traces:
+  llvm-xray account -m app.map app.fdr";
 
 /// What a new trace is called: the trace's name with the end that the format has.
 pub(super) fn default_name(trace: &Path, target: &Target) -> OsString {

@@ -257,7 +257,7 @@ fn state_in_words(process: u32) -> String {
     match state {
         Some('T') => format!("it is stopped; kill -CONT {process} lets it go on"),
         Some('t') => "a debugger has stopped it".to_owned(),
-        _ => "its recorder's thread is busy, for example with a trace to a slow place; fdr snapshot asks nothing of it"
+        _ => "its recorder's thread is busy, for example with a trace to a slow place; fdr dump asks nothing of it"
             .to_owned(),
     }
 }

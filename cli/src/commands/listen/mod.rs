@@ -21,7 +21,7 @@ use fdr_formats::address::{Address, SHAPES, Side};
 use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;
-use super::recover::save;
+use super::dump::save;
 use crate::place::{self, Pending, Shape};
 use crate::selection::moment::seconds;
 use crate::signals::Stop;

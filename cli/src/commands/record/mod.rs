@@ -40,7 +40,7 @@ run.
 
 A command that crashes writes a trace. A command that a signal ends (Ctrl-C,
 TERM, KILL) writes no trace at its end, but leaves its ring file. fdr names the
-ring, and fdr recover makes a trace of it.
+ring, and fdr dump makes a trace of it.
 
 fdr ends with the command's exit code. If a signal ended the command, fdr ends
 by the same signal, which a shell shows as 128 + n. 126: the command can't be

@@ -43,7 +43,7 @@ pub(super) fn lines(outcome: &Outcome) -> Vec<String> {
             lines.push(match ring.runs() {
                 true => format!("{} was left: {}", ui::path(path), ring.in_words()),
                 false => format!(
-                    "the ring of process {} was left; next: fdr recover {}",
+                    "the ring of process {} was left; next: fdr dump {}",
                     ring.process,
                     ui::shell(path)
                 ),

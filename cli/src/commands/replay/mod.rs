@@ -4,6 +4,7 @@ mod json;
 mod lines;
 mod nearest;
 mod notes;
+pub(super) mod records;
 mod show;
 #[cfg(test)]
 mod tests;
@@ -42,13 +43,24 @@ the time in which the thread was preempted or waited; ?: not known. A call with
 nothing behind it ran. In columns: p and w for half of the time or more, ! for
 open calls.
 
+--records has a line for each record of the file, in the order of the file: byte
+offset, size, thread, time since the first call as in fdr info, kind, fields.
+The recorder's own records may stand before the first call.
+
 Examples:
   fdr replay app.fdr | less                   from the beginning
   fdr replay --around 12:30:01.5 app.fdr      what was going on at that moment
   fdr replay --before-panic app.fdr           the last calls of the thread
   fdr replay --since -2ms -n 10000 app.fdr    all of the last two milliseconds
   fdr replay --over 1ms --state waiting app.fdr
-  fdr replay -F app::handle -t worker-1 app.fdr";
+  fdr replay -F app::handle -t worker-1 app.fdr
+  fdr replay --records --filter app::accepted app.fdr
+      the events, or the calls, of that name, in the order of each thread
+  fdr replay --records --function app::load app.fdr
+      the calls of that function, and what lies inside of them; in formats
+      other than XRay, the calls alone
+  fdr replay --records --offset 0x1f40 --limit 20 app.fdr
+      what is at the offset of a diagnostic";
 
 /// Calls that are shown, unless the user says otherwise; and at most, because all are held in memory.
 const SHOWN: usize = 1000;
@@ -66,16 +78,22 @@ pub(crate) struct Options {
     /// The last calls before the panic or crash that made the trace, first those of its thread
     #[arg(long, conflicts_with = "around")]
     before_panic: bool,
-    /// Show at most N calls, up to 1000000
-    #[arg(short = 'n', long, value_name = "N", value_parser = limit, default_value_t = SHOWN)]
-    limit: usize,
+    /// Show at most N calls, up to 1000000 [default: 1000], or N records of each trace
+    #[arg(short = 'n', long, value_name = "N", value_parser = limit)]
+    limit: Option<usize>,
     /// A line for each call, also for those of the same function that follow each other
     #[arg(long)]
     each: bool,
     /// One column for all threads, also if they fit beside each other
     #[arg(long)]
     lines: bool,
-    /// Print JSON, times in nanoseconds
+    /// Show one line for every record of the file
+    #[arg(long, conflicts_with_all = ["around", "before_panic", "each", "lines", "over", "state"])]
+    records: bool,
+    /// Only records that begin at this byte or later: 8000 or 0x1f40
+    #[arg(long, alias = "from", value_name = "BYTE", value_parser = records::offset, requires = "records")]
+    offset: Option<u64>,
+    /// Print JSON, times in nanoseconds; with --records, one object a line
     #[arg(long)]
     json: bool,
     #[command(flatten)]
@@ -85,10 +103,17 @@ pub(crate) struct Options {
 }
 
 fn limit(text: &str) -> Result<usize, String> {
-    let number = ui::at_least_one(text).map(NonZeroUsize::get)?;
-    match number {
-        ..=MOST => Ok(number),
-        _ => Err("it must be at most 1000000; --since, --until and --around choose a part".into()),
+    ui::at_least_one(text).map(NonZeroUsize::get)
+}
+
+/// How many calls are shown.
+fn shown(options: &Options) -> anyhow::Result<usize> {
+    match options.limit {
+        None => Ok(SHOWN),
+        Some(number @ ..=MOST) => Ok(number),
+        Some(_) => {
+            bail!("--limit: it must be at most {MOST}; --since, --until and --around choose a part")
+        }
     }
 }
 
@@ -111,14 +136,23 @@ struct Replay<'a> {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    if options.records {
+        return records::run(options);
+    }
+    let most = shown(options)?;
     let mut headings = None;
     options.traces.each(|trace, several| {
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, trace, headings)
+        one(options, most, trace, headings)
     })
 }
 
-fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+fn one(
+    options: &Options,
+    most: usize,
+    trace: &Path,
+    headings: &mut Headings,
+) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let source = &*source;
     let info = source.info();
@@ -139,12 +173,12 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
     let wanted = Wanted {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
-        most: options.limit,
+        most,
         first: failed.filter(|_| options.before_panic),
         chosen: Some(&chosen),
     };
     // Each worker may keep as many as are asked for.
-    let jobs = ui::jobs().min((2 * MOST / options.limit).max(1));
+    let jobs = ui::jobs().min((2 * MOST / most).max(1));
     let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
     let mut found = Nearest::gather(workers, &wanted);

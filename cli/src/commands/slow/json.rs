@@ -13,7 +13,7 @@ use super::cause::{Cause, Step};
 use super::events::{self, Events};
 use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
-use crate::commands::records::JsonField;
+use crate::commands::replay::records::JsonField;
 use crate::report::json::{self, Head};
 use crate::report::rows::name_of;
 use crate::symbols;

@@ -24,7 +24,7 @@ use self::reading::{Look, Watched};
 use self::screen::Screen;
 use self::table::Column;
 use self::view::{Page, View, Wish, filter_of};
-use super::snapshot::process_number;
+use super::dump::process_number;
 use super::{Status, ctl};
 use crate::columns::Columns;
 use crate::report::json;
@@ -116,7 +116,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if !first.rings.iter().any(|ring| ring.reading.has_totals) {
         bail!(
             "process {0} keeps no sums of its calls, because it was started with FDR_KEEP=0 (the default of formats \
-             other than xray): start it with FDR_KEEP=1ns; fdr snapshot {0} makes a trace of its records",
+             other than xray): start it with FDR_KEEP=1ns; fdr dump {0} makes a trace of its records",
             options.process
         );
     }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use anyhow::Context;
 
 use super::viewed::Viewed;
-use crate::commands::snapshot::process_number;
+use crate::commands::dump::process_number;
 use crate::ring::find;
 use crate::{clock, memory, ui};
 

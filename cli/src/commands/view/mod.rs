@@ -108,7 +108,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if let Some(process) = live::process(&options.traces.traces) {
         if options.output.is_some() {
-            bail!("-o takes traces: make one with fdr snapshot {process}");
+            bail!("-o takes traces: make one with fdr dump {process}");
         }
         return serve(options, Shown::of_process(process)?);
     }

@@ -109,7 +109,11 @@ impl Holds {
 }
 
 /// A target whose bytes go to a stream.
-const fn target(name: &'static str, title: &'static str, extension: &'static str) -> Target {
+pub(super) const fn target(
+    name: &'static str,
+    title: &'static str,
+    extension: &'static str,
+) -> Target {
     Target {
         name,
         title,

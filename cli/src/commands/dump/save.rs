@@ -1,4 +1,4 @@
-//! A ring becomes a trace in its place: for `fdr recover` and `fdr snapshot`. Must never leave half a
+//! A ring becomes a trace in its place: for `fdr dump`. Must never leave half a
 //! trace, nor be silent about what is not in it.
 
 use std::fs::{self, File};

@@ -1,7 +1,6 @@
-//! `fdr records`: one line for every record of the file, in the order of the file.
+//! `fdr replay --records`: one line for every record of the file, in the order of the file.
 
 use std::borrow::Cow;
-use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -12,47 +11,14 @@ use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Status, Traces};
-use crate::commands::Headings;
+use super::Options;
+use crate::commands::{Headings, Status};
 use crate::report::json;
-use crate::selection::{self, Filtering, Selection};
+use crate::selection::{self, Filtering};
 use crate::{trace, ui};
 
-const HELP: &str = "\
-Columns: byte offset, size, thread, time since the first call as in fdr info,
-kind, fields. The recorder's own records may stand before the first call.
-
-Examples:
-  fdr records app.fdr | less
-  fdr records --thread worker-1 --limit 100 app.fdr
-  fdr records --filter app::accepted app.fdr
-      the events, or the calls, of that name, in the order of each thread
-  fdr records --function app::load app.fdr
-      the calls of that function, and what lies inside of them; in formats
-      other than XRay, the calls alone
-  fdr records --offset 0x1f40 --limit 20 app.fdr
-      what is at the offset of a diagnostic";
-
-/// Show one line for every record of the file
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
-pub(crate) struct Options {
-    #[command(flatten)]
-    traces: Traces,
-    #[command(flatten)]
-    selection: Selection,
-    /// Show at most N records of each trace
-    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
-    limit: Option<NonZeroUsize>,
-    /// Only records that begin at this byte or later: 8000 or 0x1f40
-    #[arg(long, alias = "from", value_name = "BYTE", value_parser = offset, default_value = "0", hide_default_value = true)]
-    offset: u64,
-    /// Print JSON, one object a line
-    #[arg(long)]
-    json: bool,
-}
-
-fn offset(text: &str) -> Result<u64, String> {
+/// A byte offset: `8000` or `0x1f40`.
+pub(super) fn offset(text: &str) -> Result<u64, String> {
     let number = match text.strip_prefix("0x").or(text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -60,8 +26,8 @@ fn offset(text: &str) -> Result<u64, String> {
     number.map_err(|_| "a byte offset is a number, as 8000 or 0x1f40".to_owned())
 }
 
-/// Runs the command.
-pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+/// Prints the records of each trace.
+pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut headings = None;
     options.traces.each(|trace, several| {
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
@@ -71,7 +37,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
-    let mut left = options.limit.map_or(usize::MAX, NonZeroUsize::get);
+    let mut left = options.limit.unwrap_or(usize::MAX);
     let mut origin = selection::begin(&*source)?;
     let width = ui::columns().filter(|_| !options.json);
     ui::print(|out| {
@@ -84,7 +50,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
             if left == 0 {
                 return ControlFlow::Break(());
             }
-            if record.offset < options.offset {
+            if record.offset < options.offset.unwrap_or_default() {
                 return ControlFlow::Continue(());
             }
             left -= 1;
@@ -135,7 +101,7 @@ struct JsonRecord<'a> {
 
 /// A field of an event, or an argument of a call.
 #[derive(Serialize)]
-pub(super) struct JsonField<'a> {
+pub(in crate::commands) struct JsonField<'a> {
     name: Cow<'a, str>,
     value: Value,
     /// Of a text that was cut, its whole length in bytes.
@@ -144,7 +110,7 @@ pub(super) struct JsonField<'a> {
 }
 
 impl<'a> JsonField<'a> {
-    pub(super) fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
+    pub(in crate::commands) fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
         let value = match field.value {
             FieldValue::Unsigned(number) => number.into(),
             FieldValue::Signed(number) => number.into(),

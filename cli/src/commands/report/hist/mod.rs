@@ -1,4 +1,4 @@
-//! `fdr hist`: how long the calls of a function took, all of them: the distribution, and its modes.
+//! `fdr report --hist`: how long the calls of a function took, all of them: the distribution, and its modes.
 
 mod durations;
 mod json;
@@ -7,77 +7,28 @@ mod picture;
 mod show;
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+use anyhow::{Error, bail};
 use fdr_formats::filter::Filter;
 use fdr_formats::model::FunctionTotals;
 use fdr_formats::{FunctionId, TraceInfo};
 
 use self::durations::Durations;
 use self::modes::Mode;
-use super::{Headings, Status, each_trace};
+use super::Options;
+use crate::commands::{Headings, Status, each_trace};
+use crate::input;
 use crate::place::{self, Shape};
 use crate::report::engine::Figures;
 use crate::report::rows::{self, Key, Report, Row};
-use crate::selection::{self, Filtering, Selection};
+use crate::selection::{self, Filtering};
 use crate::{memory, trace, ui};
-
-const HELP: &str = "\
-FUNCTION is a name or globs, as in FDR. Of several functions, those with the
-most calls are shown.
-
-A row counts the calls from that duration up to the next row's. Each row is as
-many times wider as the one before: as fine as fits, from one row for a factor
-of ten to twenty. Rows without calls between others are one line, ⋮. A bar is as
-long as its part of the largest row. p50, p90, p99 stand beside their rows.
-
-A mode is a group of calls of about the same duration: a peak. Two peaks are two
-modes if the density between them is below half of that of the lower one, by
-more than four standard deviations. The density is over the logarithm of the
-duration. about: the p50 of the mode. Fewer than 20 calls have no modes.
-
-The calls are those of the whole run if the trace counts them, else and with
---window those with records. Clipped calls and calls that were only counted
-have no duration.
-
-Examples:
-  fdr hist app.fdr app::handle              in the terminal
-  fdr hist app.fdr -o x.svg app::handle     as a picture
-  fdr hist --last 10s app.fdr app::handle   of the last ten seconds
-  fdr hist --json app.fdr 'app::db::*' | jq '.functions[].modes'";
 
 /// Functions that are shown unless the user says otherwise.
 const SHOWN: usize = 3;
-
-/// Show the distribution of a function's durations, and its modes
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
-pub(crate) struct Options {
-    /// Traces, or folders of traces; `-` is standard input
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-    /// The function, or globs of functions, comma between
-    #[arg(required = true, value_name = "FUNCTION", value_parser = selection::filter)]
-    functions: Filter,
-    /// Only what the records have, also where the trace has figures of the whole run
-    #[arg(long)]
-    window: bool,
-    /// Show at most N functions [default: 3; in JSON: all]
-    #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
-    limit: Option<NonZeroUsize>,
-    /// Draw the distribution of one function into this new file, an SVG
-    #[arg(short, long, value_name = "FILE", conflicts_with = "json")]
-    output: Option<PathBuf>,
-    /// Replace that file
-    #[arg(long, requires = "output")]
-    force: bool,
-    /// Print JSON, times in nanoseconds
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    selection: Selection,
-}
 
 /// What is known of one function.
 struct Distribution {
@@ -96,17 +47,48 @@ struct Found {
     hidden: usize,
 }
 
-/// Runs the command.
-pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+/// The traces among the words of the command line, and the functions: the words that name nothing in the file system.
+///
+/// # Errors
+/// Where there is no trace, or no function.
+fn words(options: &Options) -> anyhow::Result<(Vec<PathBuf>, Filter)> {
+    let is_trace = |word: &&PathBuf| input::is_standard(word) || fs::symlink_metadata(word).is_ok();
+    let (traces, others): (Vec<&PathBuf>, Vec<&PathBuf>) =
+        options.traces.named().iter().partition(is_trace);
+    let [function] = others.as_slice() else {
+        let others: Vec<String> = others.iter().map(|word| ui::path(word)).collect();
+        bail!(
+            "--hist takes one function, or globs with commas between, beside the traces{}",
+            match others.is_empty() {
+                true => "; each word here is a file".to_owned(),
+                false => format!(": no file is named {}", others.join(", ")),
+            }
+        );
+    };
+    if traces.is_empty() {
+        bail!("--hist {}: of which trace?", ui::path(function));
+    }
+    let functions = selection::filter(&function.to_string_lossy()).map_err(Error::msg)?;
+    Ok((traces.into_iter().cloned().collect(), functions))
+}
+
+/// Shows the distributions of each trace.
+pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
+    let (traces, functions) = words(options)?;
     let mut headings = None;
     let alone = options.output.as_ref().map(|_| "-o");
-    each_trace(&options.traces, alone, |trace, several| {
+    each_trace(&traces, alone, |trace, several| {
         let headings = headings.get_or_insert_with(|| Headings::new(several && !options.json));
-        one(options, trace, headings)
+        one(options, &functions, trace, headings)
     })
 }
 
-fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Result<Status> {
+fn one(
+    options: &Options,
+    functions: &Filter,
+    trace: &Path,
+    headings: &mut Headings,
+) -> anyhow::Result<Status> {
     if let Some(output) = &options.output {
         place::check_is_not(output, trace)?;
         place::check(output, Shape::File, options.force)?;
@@ -118,7 +100,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
     }
     memory::grows("the durations of calls");
     let figures = Figures::of(trace, &*source, false)?;
-    let found = find(options, trace, info, figures)?;
+    let found = find(options, functions, trace, info, figures)?;
     if let Some(output) = &options.output {
         let Some(first) = found.list.first() else {
             return Ok(Status::Done);
@@ -126,7 +108,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         if found.list.len() + found.hidden > 1 {
             let name = ui::clean(&first.row.name);
             ui::complain(&format!(
-                "FUNCTION is several functions; the picture is of {name}"
+                "--hist: these are several functions; the picture is of {name}"
             ));
         }
         place::write(output, options.force, |out| {
@@ -146,20 +128,21 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
 
 fn find(
     options: &Options,
+    functions: &Filter,
     trace: &Path,
     info: &TraceInfo,
     figures: Figures,
 ) -> anyhow::Result<Found> {
     let mut of_records: BTreeMap<FunctionId, Durations> = BTreeMap::new();
     for (id, stats) in &figures.functions {
-        if options.functions.matches(&rows::name_of(info, *id)) {
+        if functions.matches(&rows::name_of(info, *id)) {
             of_records.insert(*id, Durations::of_records(&stats.measured, &info.clock));
         }
     }
     let called = figures.functions.keys();
     let called: Vec<String> = called.map(|&id| rows::name_of(info, id)).collect();
     let wanted = rows::Selection {
-        filter: Some(options.functions.clone()),
+        filter: Some(functions.clone()),
         sort: Key::Calls,
         reverse: false,
         limit: None,
@@ -172,7 +155,7 @@ fn find(
     }
     if report.rows.is_empty() {
         let called: Vec<&str> = called.iter().map(String::as_str).collect();
-        selection::complain_of_none("FUNCTION", &options.functions, &called, "called function");
+        selection::complain_of_none("FUNCTION", functions, &called, "called function");
     }
     let of_run = match report.is_whole {
         true => totals(info),

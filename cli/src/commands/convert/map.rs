@@ -1,4 +1,4 @@
-//! `fdr map`: a side file with which llvm-xray shows the names of a trace's functions.
+//! `fdr convert --to map`: a side file with which llvm-xray shows the names of a trace's functions.
 //!
 //! A tiny ELF object: the section `xray_instr_map`, in which llvm-xray counts function ids, an
 //! empty `.text` to which its addresses point, and symbols. Source: LLVM's reader of
@@ -18,22 +18,22 @@
 //! Ids are not stored. They count from 1, and increase where the function differs from the previous entry's. So ids
 //! that the trace does not name get entries, too.
 
-use std::io::{self, BufWriter, IsTerminal, Write};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use fdr_formats::registry::FORMATS;
-use fdr_formats::{Function, TraceInfo};
+use fdr_formats::writer::Target;
+use fdr_formats::{Function, Source, TraceInfo};
 use object::write::{Object, SectionId, Symbol, SymbolSection};
 use object::{
     Architecture, BinaryFormat, Endianness, SectionFlags, SectionKind, SymbolFlags, SymbolKind,
     SymbolScope, elf,
 };
 
-use super::recover::save;
-use super::{Status, Traces, to_stdout};
-use crate::place::{self, Pending, Shape};
-use crate::{input, memory, trace, ui};
+use super::{Job, export};
+use crate::place::Pending;
+use crate::{memory, trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.
 const MAX_ID: u32 = 1 << 22;
@@ -43,80 +43,45 @@ const STRIDE: u64 = 16;
 /// The format that llvm-xray reads.
 const XRAY: &str = "xray";
 
-const HELP: &str = "\
-llvm-xray reads only XRay traces. A trace that fdr convert turns into XRay has
-the same function ids, so the map fits it, too.
+/// The target's name, title and end.
+pub(in crate::commands) static TARGET: Target =
+    export::target("map", "functions' names for llvm-xray", "map");
 
-Examples:
-  fdr map app.fdr -o map.elf
-  llvm-xray account -m map.elf app.fdr
-  llvm-xray stack --all-stacks --stack-format=flame -m map.elf app.fdr
-  fdr map app.fdr -o - > map.elf";
-
-/// Write a map with which llvm-xray shows function names
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
-pub(crate) struct Options {
-    #[command(flatten)]
-    traces: Traces,
-    /// The file to write, or a folder for it; `-` is standard output
-    #[arg(short, long, value_name = "MAP")]
-    output: PathBuf,
-    /// Replace an existing file
-    #[arg(long)]
-    force: bool,
-    /// Print only what is wrong
-    #[arg(short, long)]
-    quiet: bool,
-}
-
-/// Runs the command.
-pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let alone = to_stdout(Some(&options.output));
-    let run = |trace: &Path, several| one(options, trace, several);
-    options.traces.each_or_one(alone, run)
-}
-
-fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
-    let to_stdout = options.output.as_os_str() == "-";
-    if to_stdout && io::stdout().is_terminal() {
-        bail!("-o -: a map is not for a terminal; give a file, or send it to a pipe");
-    }
-    let mut output = options.output.clone();
-    if !to_stdout {
-        let mut name = trace.file_name().unwrap_or_default().to_owned();
-        name.push(".map");
-        output = save::output(Some(&output), several, Path::new(""), &name)?;
-        place::check_is_not(&output, trace)?;
-        place::check(&output, Shape::File, options.force)?;
-    }
-    let source = input::open(trace)?;
+/// Writes the map of a trace to that file, or to standard output.
+///
+/// # Errors
+/// Where the trace has no names, or the map can't be written.
+pub(super) fn write(
+    source: &dyn Source,
+    job: &Job<'_>,
+    output: Option<&Path>,
+) -> anyhow::Result<()> {
+    let (trace, info) = (job.trace, source.info());
     trace::warn_of_damage(trace, source.diagnostics(), 0);
     memory::grows("the map's entries and symbols");
-    let elf = build(source.info()).with_context(|| ui::path(trace))?;
-    if to_stdout {
-        ui::print(|out| write(&elf, out))?;
-        return Ok(Status::Done);
-    }
-    let (mut pending, file) = Pending::file(&output, options.force)?;
-    let written = write(&elf, &mut BufWriter::new(file));
-    written.with_context(|| ui::path(&output))?;
+    let elf = build(info).with_context(|| ui::path(trace))?;
+    let Some(output) = output else {
+        return ui::print(|out| write_object(&elf, out));
+    };
+    let (mut pending, file) = Pending::file(output, job.force)?;
+    let written = write_object(&elf, &mut BufWriter::new(file));
+    written.with_context(|| ui::path(output))?;
     pending.place()?;
-    let (map, trace) = (ui::shell(&output), ui::shell(trace));
-    let functions = ui::things(source.info().called().count() as u64, "function");
-    let next = match is_xray(source.info()) {
+    let (map, trace) = (ui::shell(output), ui::shell(trace));
+    let functions = ui::things(info.called().count() as u64, "function");
+    let next = match is_xray(info) {
         true => format!("llvm-xray account -m {map} {trace}"),
         // Ids stay what they are.
         false => format!("fdr convert {trace} --to {XRAY}, and llvm-xray account -m {map} of that"),
     };
-    if !options.quiet {
+    if !job.quiet {
         ui::complain(&format!("{functions} in {map}; next: {next}"));
     }
-    Ok(Status::Done)
+    Ok(())
 }
 
 /// Writes and flushes the object, without a copy of it in memory.
-fn write(elf: &Object<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
+fn write_object(elf: &Object<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     elf.write_stream(out)
         .map_err(|error| match error.downcast() {
             Ok(error) => anyhow::Error::new::<io::Error>(*error),

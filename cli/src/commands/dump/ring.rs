@@ -1,7 +1,5 @@
-//! `fdr recover`: the rings that dead processes left become traces. Must never take a ring from a process that runs,
+//! The rings of processes that have ended. Must never take a ring from a process that runs,
 //! nor remove a ring unless all of it is in the trace.
-
-pub(super) mod save;
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -12,57 +10,17 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fdr_formats::writer::Target;
 
-use self::save::Job;
-use super::convert::{shape, target};
-use super::{Status, each};
+use super::super::convert::shape;
+use super::super::{Status, each};
+use super::Options;
+use super::save::{self, Job};
 use crate::input::{self, packed};
 use crate::ring::{self, END, Owner, Ring};
 use crate::{place, ui};
 
-const HELP: &str = "\
-A program that ends without a dump, for example by kill -9, leaves its ring
-file, PROGRAM.PID.RANDOM.fdr-ring. The ring has every record that the program
-made. fdr counts and reports what is overwritten, dropped or damaged. As in a
-dump, missing entries and exits are added, so that calls nest.
-
-A ring lives in the system's page cache, and goes to the disk when the system
-writes it. A crash of the machine itself may lose it.
-
-The ring of a running process is refused; use fdr snapshot PID. Every command
-that reads a trace also reads a ring: fdr report app.1234.5f0c.fdr-ring.
-
-Examples:
-  fdr recover app.1234.5f0c9a.fdr-ring      app.1234.5f0c9a.fdr, beside it
-  fdr recover /dev/shm -o traces/ --remove  all rings of dead processes there
-  fdr recover app.1234.5f0c9a.fdr-ring --to ctf -o traces/app";
-
-/// Make a trace of the ring file that a killed process left
-#[derive(clap::Args)]
-#[command(after_help = HELP)]
-pub(crate) struct Options {
-    /// Ring files, or folders with rings of dead processes
-    #[arg(required = true, value_name = "RING")]
-    rings: Vec<PathBuf>,
-    /// The trace, or a folder for it [default: the ring's name with the format's extension]
-    #[arg(short, long, value_name = "OUT")]
-    output: Option<PathBuf>,
-    /// The format to write; fdr convert --help lists them
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::TRACES, hide_possible_values = true, default_value = "xray")]
-    to: &'static Target,
-    /// Remove the ring if the trace holds all of it, and its process has surely ended
-    #[arg(long)]
-    remove: bool,
-    /// Replace an existing file; with --remove, remove the ring also if its process may still run
-    #[arg(long)]
-    force: bool,
-    /// Print only what is wrong
-    #[arg(short, long)]
-    quiet: bool,
-}
-
-/// Runs the command.
-pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let paths = found(&options.rings)?;
+/// Makes a trace of each ring.
+pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
+    let paths = found(&options.from)?;
     // Before they are read: what a process adds to its ring in its last moments is there then.
     let rings = Ring::read_all(&paths);
     let several = paths.len() > 1;
@@ -102,7 +60,7 @@ fn found(asked: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
         };
         match (dead.is_empty(), living.as_str()) {
             (true, "") => bail!("{folder}: there is no ring in this folder"),
-            (true, living) => bail!("{folder}: {living} and no others: see fdr snapshot"),
+            (true, living) => bail!("{folder}: {living} and no others: see fdr dump PID"),
             (false, "") => {}
             (false, living) => ui::complain(&format!("{folder}: {living} passed over")),
         }

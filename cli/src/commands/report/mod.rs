@@ -1,7 +1,9 @@
 //! `fdr report`: figures per function.
 
+mod hist;
+
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use fdr_formats::{Source, TraceInfo};
@@ -69,11 +71,23 @@ are those of the calls with records.
 
 Events and counters (fdr::event!, fdr::counter!) have tables of their own below:
 those whose notes are in the trace, in the whole trace or in the window. The
-rate is that over the time of the trace. fdr records shows each of them.
+rate is that over the time of the trace. fdr replay --records shows each.
 
 --tasks has a row for each function whose calls are polls of tasks: traced
 async functions, and fdr::task!. busy is the time of polls, waiting the time
 between them, and mean to max are times from the first poll to the end.
+
+--hist shows how long the calls of one function took, all of them. A row counts
+the calls from that duration up to the next row's. Each row is as many times
+wider as the one before: as fine as fits, from one row for a factor of ten to
+twenty. Rows without calls between others are one line, ⋮. A bar is as long as
+its part of the largest row. p50, p90, p99 stand beside their rows. A mode is a
+group of calls of about the same duration: a peak. Two peaks are two modes if
+the density between them is below half of that of the lower one, by more than
+four standard deviations. The density is over the logarithm of the duration.
+about: the p50 of the mode. Fewer than 20 calls have no modes. Clipped calls and
+calls that were only counted have no duration. The function may be globs, as in
+FDR: those with the most calls are shown.
 
 On a terminal a table fits the width. Names lose their middle first. Then
 columns are left out, and named below the table. In a file or a pipe, names and
@@ -90,6 +104,8 @@ Examples:
   fdr report --common app.fdr
       only the time of which all threads have records
   fdr report --tasks app.fdr                the async functions, as tasks
+  fdr report --hist app.fdr app::handle     how long its calls took
+  fdr report --hist app.fdr -o x.svg app::handle
   fdr report old.fdr new.fdr                one report after the other
   fdr report --json app.fdr | jq -r '.functions[] | .name'";
 
@@ -120,7 +136,22 @@ pub(crate) struct Options {
     /// Group tasks by this field of the events and arguments inside
     #[arg(long, value_name = "FIELD", requires = "tasks")]
     by: Option<String>,
-    /// Show at most N functions
+    /// Show the distribution of the durations of one FUNCTION, which is a word beside the traces, and its modes
+    #[arg(long, conflicts_with_all = ["per_thread", "sort", "reverse", "common", "tasks", "files", "csv"])]
+    hist: bool,
+    /// With --hist: draw the distribution into this new file, an SVG
+    #[arg(
+        short,
+        long,
+        value_name = "FILE",
+        requires = "hist",
+        conflicts_with = "json"
+    )]
+    output: Option<PathBuf>,
+    /// Replace that file
+    #[arg(long, requires = "output")]
+    force: bool,
+    /// Show at most N functions; with --hist, 3 unless N is given
     #[arg(short = 'n', long, value_name = "N", value_parser = ui::at_least_one)]
     limit: Option<NonZeroUsize>,
     #[command(flatten)]
@@ -138,6 +169,9 @@ pub(crate) struct Options {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
+    if options.hist {
+        return hist::run(options);
+    }
     let mut place = None;
     options.traces.each(|trace, several| {
         let headings = several && !options.csv && !options.json;
