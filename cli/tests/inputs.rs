@@ -200,12 +200,12 @@ fn an_output_folder_gets_a_file_for_each_trace() {
     answer(&["pack", "-q", "-o", &out, &one]);
     let wanted = [
         "one.1.fdr",
-        "one.1.map",
         "one.1.fdr.zst",
         "one.1.heph",
+        "one.1.map",
         "two.ctf",
-        "two.map",
         "two.heph",
+        "two.map",
     ];
     assert_eq!(contents(&folder.path().join("out")), wanted);
     let output = fdr(&["convert", "--to", "heph", "-o", "-", &one, &two]);
