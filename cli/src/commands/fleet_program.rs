@@ -20,7 +20,7 @@ pub(crate) mod export {
 
     use super::{Status, become_it};
 
-    /// Write traces as Parquet files, to ask questions over many (by fdr-fleet)
+    /// Write traces as Parquet files (by fdr-fleet)
     #[derive(clap::Args)]
     #[command(disable_help_flag = true)]
     pub(crate) struct Options {

@@ -4,6 +4,8 @@ mod process;
 mod ring;
 pub(super) mod save;
 
+use std::fs;
+use std::io::ErrorKind;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,7 +46,7 @@ Examples:
   fdr dump /dev/shm -o traces/ --remove  all rings of dead processes there
   fdr dump app.1234.5f0c9a.fdr-ring --to ctf -o traces/app";
 
-/// Make a trace of a running process, or of the ring that a killed one left
+/// Make a trace of a running process, or of a killed one's ring
 #[derive(Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
@@ -75,13 +77,15 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
+const NO_PROCESS: &str = "not the number of a process; `fdr rings` lists those that record";
+
 /// The number of a process.
 ///
 /// # Errors
 /// Where it is none.
 pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
     let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or("not the number of a process; `fdr rings` lists those that record")
+    number.ok_or(NO_PROCESS)
 }
 
 fn pause(text: &str) -> Result<Duration, &'static str> {
@@ -105,6 +109,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if let Some(process) = options.from.iter().find(|from| number(from).is_some()) {
         let process = ui::path(process);
         bail!("{process}: a running process is dumped alone; ./{process} is a file of that name");
+    }
+    let is_absent = |path: &&PathBuf| {
+        fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    if let Some(absent) = options.from.iter().find(is_absent) {
+        bail!("{}: no such file, and {NO_PROCESS}", ui::path(absent));
     }
     if options.every.is_some() {
         bail!("--every is for a running process: give its number");

@@ -67,7 +67,7 @@ Examples:
   fdr flame --calls app.fdr       by the number of calls
   fdr flame --by waiting app.fdr  by the time of waiting";
 
-/// Show time by path of calls: a flame graph, or folded lines for tools that draw one
+/// Show time by path of calls: a flame graph, or folded lines
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {

@@ -44,7 +44,7 @@ Examples:
 /// Functions that are shown at most.
 const MOST: usize = 200;
 
-/// Show who calls whom, with times and counts, as a picture or for Graphviz
+/// Show who calls whom, with times and counts, as a picture or as DOT
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {

@@ -109,7 +109,7 @@ Examples:
   fdr report old.fdr new.fdr                one report after the other
   fdr report --json app.fdr | jq -r '.functions[] | .name'";
 
-/// Show figures per function: calls, total, self, min, mean, percentiles, max
+/// Show figures per function: calls, times, percentiles
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {

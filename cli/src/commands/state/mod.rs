@@ -56,7 +56,7 @@ fn help() -> String {
     format!("A moment (--at, --since, --until) is one of these:\n{moments}\n\n{HELP}")
 }
 
-/// Show what ran at one moment: the open calls of every thread, the thread on every CPU
+/// Show what ran at one moment: open calls, and the thread of each CPU
 #[derive(clap::Args)]
 #[command(after_help = help())]
 pub(crate) struct Options {

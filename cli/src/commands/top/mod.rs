@@ -63,7 +63,7 @@ Examples:
   fdr top 1234 --once            one table, of one second
   fdr top 1234 --json --limit 60 > minute.json";
 
-/// Watch a running process: calls and times of its functions and threads
+/// Watch a running process: calls and times of functions and threads
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {

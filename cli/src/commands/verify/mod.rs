@@ -48,7 +48,7 @@ Examples:
   fdr verify traces/*.fdr
   fdr verify --allow-open --limit 5 crash.fdr";
 
-/// Check grammar, times, balance and counts; exit code 1 if something is wrong
+/// Check grammar, times, balance and counts of a trace
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Options {
