@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::mem;
+use std::mem::{self, offset_of};
 
 use super::arguments::OPEN_CALLS_LEAST;
 use super::copy::{Copy, Found};
@@ -79,7 +79,7 @@ impl Ring {
     pub fn open(bytes: Box<dyn ReadAt>) -> Result<Ring, Error> {
         let mut head = [0; HEADER_SIZE];
         let count = bytes.read_at(0, &mut head)?;
-        let header = layout::decode_header(&head[..count]);
+        let header = Header::decode(&head[..count]);
         let mut header = header.ok_or_else(|| match head.starts_with(&layout::MAGIC) {
             true => Error::format(count as u64, "the ring file ends within its head"),
             false => Error::format(0, "not the head of a ring file"),
@@ -87,9 +87,9 @@ impl Ring {
         check(&header)?;
         let counted = counted(&*bytes, header.counters())?;
         header.missing_dropped = header.missing_dropped.saturating_add(counted);
-        if let Some(crash) = header.crash {
+        if let Some(crash) = header.crash() {
             if crash.was_survived(&*bytes, &header)? {
-                header.crash = None;
+                header.crash_signal = 0;
             }
         }
         let mut ring = Ring {
@@ -103,7 +103,7 @@ impl Ring {
         // A process that was killed while it made the ring has no times.
         if header.frequency == 0 && header.made > 0 {
             let what = "the clock's rate is not known: times are as if it were 1 GHz";
-            let (offset, what) = (layout::HEADER_OFFSETS[15] as u64, what.into());
+            let (offset, what) = (offset_of!(Header, frequency) as u64, what.into());
             ring.diagnostics.push(Diagnostic { offset, what });
         }
         Ok(ring)
@@ -112,13 +112,13 @@ impl Ring {
     /// The process that records, or did, as it counted itself.
     #[must_use]
     pub fn process(&self) -> u32 {
-        self.header.process
+        self.header.pid
     }
 
     /// The program's name; empty where the file has none.
     #[must_use]
     pub fn program(&self) -> String {
-        padded(&self.header.program)
+        self.header.program()
     }
 
     /// Whom it is of; empty where the file has no identity, or cannot be read there.
@@ -141,7 +141,7 @@ impl Ring {
     /// What the process noted of a crash, unless its thread went on recording afterwards.
     #[must_use]
     pub fn crash(&self) -> Option<Crash> {
-        self.header.crash
+        self.header.crash()
     }
 
     /// What was wrong at opening.
@@ -158,7 +158,7 @@ impl Ring {
         let end = self.end();
         let header = &self.header;
         let start = Ticks(header.start_ticks);
-        let crash = header.crash.map(|crash| crash.to_string());
+        let crash = header.crash().map(|crash| crash.to_string());
         TraceInfo {
             clock: self.clock(),
             functions,
@@ -166,7 +166,7 @@ impl Ring {
             identity: self.identity(),
             moments: moments::read(&*self.bytes, header.control),
             schedule: schedule::read(&*self.bytes, header),
-            process: Some(header.process.into()),
+            process: Some(header.pid.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {
                 threads: header.missing_threads,
@@ -261,9 +261,9 @@ impl Ring {
                 continue;
             }
             let thread = Thread {
-                id: ThreadId(copy.slot.thread.into()),
+                id: ThreadId(copy.slot.tid.into()),
                 process: info.process,
-                name: padded(&copy.slot.name),
+                name: copy.slot.name(),
                 counts: Some(copy.counts),
                 totals,
                 early_calls: copy.early_calls(),
@@ -330,7 +330,7 @@ impl Ring {
     pub(super) fn made(&self) -> io::Result<u32> {
         let mut head = [0; HEADER_SIZE];
         let count = self.bytes.read_at(0, &mut head)?;
-        let now = layout::decode_header(&head[..count]);
+        let now = Header::decode(&head[..count]);
         let made = now.map_or(self.header.made, |now| now.made);
         Ok(made.min(self.header.capacity))
     }
@@ -418,7 +418,7 @@ impl Moved {
             let mut slot = [0; SLOT_SIZE];
             let offset = ring.header.slots.saturating_add(slots);
             let count = ring.bytes.read_at(offset, &mut slot)?;
-            let Some(slot) = layout::decode_slot(&slot[..count]) else {
+            let Some(slot) = layout::Slot::decode(&slot[..count]) else {
                 break;
             };
             generations.push(slot.generation);
@@ -437,12 +437,6 @@ impl Moved {
         let owners = slot.generation.saturating_sub(before);
         self.count = self.count.saturating_add(owners);
     }
-}
-
-/// Text that is padded with NULs.
-pub(super) fn padded(bytes: &[u8]) -> String {
-    let text = bytes.split(|&byte| byte == 0).next();
-    String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
 }
 
 /// Whether the head's numbers can be a ring's.
