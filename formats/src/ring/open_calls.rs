@@ -13,8 +13,8 @@
 
 use core::mem::offset_of;
 
-use super::arguments::{self, OPEN_CALLS_LEAST};
-use super::layout::{self, FRAME_SIZE, FRAMES, OPEN_CALLS_SIZE};
+use super::arguments;
+use super::layout::{self, ARGUMENTS, FRAME_SIZE, FRAMES};
 use crate::bytes::{ByteOrder, Fields};
 #[cfg(feature = "read")]
 use crate::model::{FunctionId, Ticks};
@@ -33,7 +33,7 @@ const CPU_MASK: u32 = 0xfff;
 /// The most bytes of [`OpenCalls::records`]: for each frame an entry with its tick, and a summary. The
 /// notes have a larger head than in the area, and a word behind zeros.
 pub const MOST_BYTES: usize =
-    FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (OPEN_CALLS_SIZE - OPEN_CALLS_LEAST);
+    FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (ARGUMENTS + 1) * 8;
 
 /// The open calls of a slot, copied.
 #[derive(Clone, Copy, Debug, Default)]
@@ -93,7 +93,7 @@ pub struct OpenCall {
 }
 
 impl<'a> OpenCalls<'a> {
-    /// Decodes a copy of [`OPEN_CALLS_SIZE`] bytes, made when the slot's cursor had
+    /// Decodes a copy of [`OPEN_CALLS_SIZE`](layout::OPEN_CALLS_SIZE) bytes, made when the slot's cursor had
     /// that value. `None`: it is damaged, or cut. Async-signal-safe.
     #[must_use]
     pub fn decode(bytes: &'a [u8], cursor: u64) -> Option<OpenCalls<'a>> {

@@ -5,7 +5,6 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
-use super::arguments::OPEN_CALLS_LEAST;
 use super::layout::{
     CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_SIZE, SLOT_SIZE, Slot,
 };
@@ -104,10 +103,10 @@ impl<'a> Place<'a> {
         bytes.clear();
         let at = self.header.open_calls;
         let room = self.header.slot_stride.saturating_sub(at);
-        if at == 0 || room < OPEN_CALLS_LEAST as u64 {
+        if at == 0 || room < OPEN_CALLS_SIZE as u64 {
             return Ok(());
         }
-        bytes.resize(room.min(OPEN_CALLS_SIZE as u64) as usize, 0);
+        bytes.resize(OPEN_CALLS_SIZE, 0);
         let count = self
             .bytes
             .read_at(self.offset().saturating_add(at), bytes)?;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::mem::{self, offset_of};
 
-use super::arguments::OPEN_CALLS_LEAST;
 use super::copy::{Copy, Found};
 use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
@@ -442,38 +441,50 @@ impl Moved {
 /// Whether the head's numbers can be a ring's.
 fn check(header: &Header) -> Result<(), Error> {
     let chunks = header.region_size / CHUNK as u64;
-    let wrong = |offset: u64, what: &str| {
+    let wrong = |offset: usize, what: &str| {
         let what = format!("{what}: the file is damaged, or was never finished");
-        Err(Error::format(offset, what))
+        Err(Error::format(offset as u64, what))
     };
     if header.region_size % (CHUNK as u64) != 0
         || !(2..=LARGEST_REGION / CHUNK as u64).contains(&chunks)
     {
-        return wrong(64, "a region has a size that none has");
+        return wrong(
+            offset_of!(Header, region_size),
+            "a region has a size that none has",
+        );
     }
     let least = SLOT_SIZE as u64 + chunks * MARK_SIZE as u64;
     let open_calls = header.open_calls;
     if open_calls > 0 && !(least..=2 * least).contains(&open_calls) {
         return wrong(
-            232,
+            offset_of!(Header, open_calls),
             "the open calls of a slot are too near or too far from it",
         );
     }
     let (least, most) = match open_calls {
         0 => (least, 2 * least),
         at => (
-            at + OPEN_CALLS_LEAST as u64,
+            at + OPEN_CALLS_SIZE as u64,
             2 * (at + OPEN_CALLS_SIZE as u64),
         ),
     };
     if header.slot_stride < least || header.slot_stride > most {
-        return wrong(32, "slots are too near or too far from one another");
+        return wrong(
+            offset_of!(Header, slot_stride),
+            "slots are too near or too far from one another",
+        );
     }
     if header.capacity > MOST_SLOTS || header.made > header.capacity {
-        return wrong(72, "there are more slots than a ring has");
+        return wrong(
+            offset_of!(Header, capacity),
+            "there are more slots than a ring has",
+        );
     }
     if header.functions < HEADER_SIZE as u64 || header.functions_length > LONGEST_TABLE {
-        return wrong(40, "the table of functions is where none can be");
+        return wrong(
+            offset_of!(Header, functions),
+            "the table of functions is where none can be",
+        );
     }
     Ok(())
 }
