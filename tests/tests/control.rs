@@ -293,7 +293,7 @@ fn block(folder: &Folder) -> (File, u64) {
         .expect("the ring");
     let mut head = [0; layout::HEADER_SIZE];
     file.read_exact_at(&mut head, 0).expect("a head");
-    let at = layout::decode_header(&head).expect("a head").control;
+    let at = layout::Header::decode(&head).expect("a head").control;
     (file, at)
 }
 

@@ -17,8 +17,6 @@
 
 use crate::bytes::{ByteOrder, Fields};
 
-/// Bytes of a slot's open calls in rings of versions that have no arguments of calls.
-pub const OPEN_CALLS_LEAST: usize = 8192;
 /// Bytes of a note before its body.
 pub const HEAD: usize = 16;
 /// Bits of a number in the first word of a note.

@@ -14,11 +14,11 @@ impl Ring {
                 known => known,
             },
             name: clock_name(header.clock).into(),
-            constant: header.clock_constant,
-            nonstop: header.clock_nonstop,
+            constant: header.is_clock_constant(),
+            nonstop: header.is_clock_nonstop(),
             anchor: Some((Ticks(header.start_ticks), header.start_realtime)),
             trouble: Trouble {
-                skew_ns: header.clock_skew_ns,
+                skew_ns: header.clock_skew_ns(),
                 steps_back: self.steps_back(),
                 ..Trouble::default()
             },
@@ -33,7 +33,7 @@ impl Ring {
             let mut slot = [0; SLOT_SIZE];
             let offset = self.header.slots.saturating_add(slots);
             let count = self.bytes.read_at(offset, &mut slot).unwrap_or(0);
-            layout::decode_slot(&slot[..count]).map_or(0, |slot| slot.clock_steps)
+            layout::Slot::decode(&slot[..count]).map_or(0, |slot| slot.clock_steps)
         };
         let slots = 0..self.header.made;
         slots.map(of_slot).fold(0, u64::saturating_add)

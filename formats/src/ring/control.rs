@@ -22,8 +22,6 @@
 
 /// Bytes of the block.
 pub const SIZE: usize = 8192;
-/// The places of the head's fields, command and answer, which the recorder checks against its own structure.
-pub const OFFSETS: [usize; 7] = [0, 4, 8, 12, 16, COMMAND_AT, ANSWER_AT];
 /// The place of the command, and its bytes.
 pub const COMMAND_AT: usize = 64;
 /// Bytes of the command.

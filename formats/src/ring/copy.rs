@@ -21,7 +21,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::layout::{CHUNK, ENDED, Header, LIVE, Slot};
 use super::open_calls::OpenCalls;
-use super::place::{CUT_OFF, Place};
+use super::place::{Place, cut_off};
 use super::walk::{PREAMBLE, opened_at, walk};
 use crate::bytes::ReadAt;
 use crate::error::Diagnostic;
@@ -196,7 +196,7 @@ impl Copy {
             return Vec::new();
         };
         let chunk = self.bytes.get(oldest.start..).unwrap_or_default();
-        let first = opened_at(chunk, self.slot.thread).unwrap_or_default();
+        let first = opened_at(chunk, self.slot.tid).unwrap_or_default();
         let calls = before.lasting(&after).early(first);
         let calls = calls.map(|(function, begin)| EarlyCall {
             function: FunctionId(function),
@@ -213,7 +213,7 @@ impl Copy {
             1 => ", and 1 more chunk like this".to_owned(),
             more => format!(", and {more} more chunks like this"),
         };
-        let what = format!("thread {}: {}{more}", self.slot.thread, first.what);
+        let what = format!("thread {}: {}{more}", self.slot.tid, first.what);
         Some(Diagnostic { what, ..first })
     }
 
@@ -410,7 +410,7 @@ impl Copy {
             None if newest => 0,
             None => expected.unwrap_or(0),
         };
-        let walked = walk(bytes, self.slot.thread, limit);
+        let walked = walk(bytes, self.slot.tid, limit);
         let mut part = Part {
             start,
             length: walked.bytes,
@@ -455,7 +455,7 @@ impl Copy {
 fn unowned(place: &Place<'_>, slot: &Slot) -> io::Result<Option<Found>> {
     Ok(match slot.state {
         LIVE | ENDED => None,
-        _ if *slot == CUT_OFF => Some(Found::CutOff),
+        _ if *slot == cut_off() => Some(Found::CutOff),
         // A slot that was given back has never had a chunk.
         ..LIVE if slot.generation > 0 && slot.chunk > 0 => {
             let is_there = place.mark(slot.chunk)?.number == slot.chunk;

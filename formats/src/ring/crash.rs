@@ -49,16 +49,14 @@ impl Crash {
         for index in 0..header.made {
             let mut place = Place::new(bytes, header, index);
             let slot = place.slot()?;
-            if !is_owned(&slot) || slot.thread != self.thread || slot.chunk == 0 {
+            if !is_owned(&slot) || slot.tid != self.thread || slot.chunk == 0 {
                 continue;
             }
             place.chunks = place.round(&slot)?;
             let chunk = place.region().saturating_add(place.within(slot.chunk));
             let mut head = [0; PREAMBLE as usize];
             let read = bytes.read_at(chunk, &mut head)?;
-            let opened = head
-                .get(..read)
-                .and_then(|head| opened_at(head, slot.thread));
+            let opened = head.get(..read).and_then(|head| opened_at(head, slot.tid));
             if opened.is_some_and(|opened| opened > end) {
                 return Ok(true);
             }

@@ -16,7 +16,7 @@ impl Ring {
     /// The moment of a trace. It is the moment of the crash, if there was one, or now, if the process
     /// runs. Otherwise the process was killed, and the moment is that of its latest readable record.
     pub(super) fn end(&self) -> Option<Ticks> {
-        if let Some(crash) = self.header.crash {
+        if let Some(crash) = self.header.crash() {
             return Some(Ticks(crash.ticks));
         }
         let latest = self.latest();

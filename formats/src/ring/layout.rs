@@ -1,71 +1,108 @@
-//! What the recorder's ring file looks like, as a reader finds it: pure decoding of its parts. The recorder's own
-//! `ring/layout.rs` is the other half and checks its offsets against these. Nothing in here touches a file.
+//! The ring file, byte for byte: the parts that the recorder maps and that readers decode, described once. Pure: nothing
+//! in here touches a file. Little-endian on every machine that it runs on; each part is `repr(C)`, without padding.
 //!
-//! Source: this project. Native byte order, little-endian on every machine that it runs on.
+//! Source: this project.
 //!
-//! | part | offset | field |
-//! | --- | --- | --- |
-//! | header | 0 | magic, `FDRRING` and the version, 1 |
-//! | | 8, 12 | process, kind of the clock (u32 each) |
-//! | | 16 | address of the file's start in the process |
-//! | | 24, 32 | offset of the slots, bytes from slot to slot |
-//! | | 40, 48 | offset and bytes of the function table |
-//! | | 56, 64 | offset of the regions, bytes of one |
-//! | | 72, 76 | slots that there can be, slots made (u32 each) |
-//! | | 80, 88, 96 | start of the recording: tick, monotonic ns, Unix ns |
-//! | | 104 | ticks per second as far as known, in Hz; 0 = not yet |
-//! | | 112, 120 | records and number of threads whose regions others have now |
-//! | | 128 | records of threads that have no region, besides those that CPUs count |
-//! | | 136 | u32: 1 = the clock's rate is constant, 2 = it never stops |
-//! | | 140, 144, 148 | u32 each, of a crash: signal (0 = none), its code, thread |
-//! | | 152, 160 | of a crash: address, tick |
-//! | | 168 | the program's name, 64 bytes, padded with NULs |
-//! | | 232 | bytes from a slot to its open calls; 0 = the slots have none, as in older rings |
-//! | | 240 | offset of the identity; 0 = none, as in older rings |
-//! | | 248 | offset of the control block ([`super::control`]); 0 = none, as in older rings |
-//! | | 256, 264 | offset of the first thread's totals, bytes from one thread's to the next's; 0 = there are none, as in older rings |
-//! | | 272, 280 | offset and bytes of what is known of thread states ([`super::schedule`]); 0 = nothing, as in older rings |
-//! | | 288, 296 | offset and bytes of the files that were loaded into the program, as payloads of XRay files have them ([`crate::xray::payload`], kind 21); 0 = none, as in older rings |
-//! | identity, 784 bytes | | whom the ring is of, as [`Identity`](crate::identity::Identity) has it, padded with NULs |
-//! | counter, one at each 128 bytes | 4096, up to the slots, at most 128 | records of threads that have no region, one CPU's; none in rings whose slots begin there |
-//! | slot, 128 bytes | 0 | cursor: address of the next free byte |
-//! | | 24, 32 | address of the region, the chunks that its owner goes round in: all that it has, or fewer where there was no space for the rest |
-//! | | 40 | number of the current chunk, from 1; 0 = none yet |
-//! | | 56, 64 | records dropped, steps back of the clock |
-//! | | 72, 76 | state (u32: 3 its owner lives, 4 it has ended), owner (u32) |
-//! | | 80 | generation: counts owners |
-//! | | 96 | the owner's name, 16 bytes, padded with NULs |
-//! | | 116 | u32: chunks that have space, from the region's start; 0 in rings whose regions have all of it |
-//! | mark, 24 bytes, one per chunk behind its slot | 0 | number of the chunk that lies here; 0 while it changes |
-//! | | 8, 16 | records made before it, bytes used once it is closed |
-//! | open calls of a slot, 10,240 bytes; 8192 in older rings | 0, 1, 2 | how many calls are open; how many of them, the outermost ones, have their entry in a chunk (a byte each); calls that left no records (6 bytes) |
-//! | | 16 | the cursor behind the record that is being published, or 0. If the slot's cursor has this value, the fields from 40 to 63 are true |
-//! | | 24 | ticks of the shortest call that leaves records |
-//! | | 40, 41 | how many calls have their entry in a chunk; the number of a frame |
-//! | | 48, 56 | that frame's calls inside without records; the ticks that they took |
-//! | | 64 | frames, 40 bytes each: the first stands for the thread, then one for each open call, outermost first |
-//! | | 8192, 8200 | word of the arguments of open calls, and the arguments ([`super::arguments`]) |
-//! | frame, 40 bytes | 0, 4, 8 | low half of the entry record, CPU (u32 each); tick of the entry |
-//! | | 16, 24 | calls inside without records since the thread's record before; the ticks that they took |
-//! | | 32 | ticks of all calls inside that have ended |
-//! | totals, 64 KiB, one for each slot, and a last one for ended threads | 0 | u32: rows in use |
-//! | | 128 | by function id, u32: number of the function's row, from 1; 0 = none |
-//! | row, 2112 bytes, from 65536 behind the totals' start | 0 | u32: the function; 0 = all that have no row of their own |
-//! | | 8, 16 | calls that have ended with a time, and without one |
-//! | | 24, 32, 40 | ticks of the calls with a time: total, self, the longest |
-//! | | 64 | 248 counts of calls by their length (`crate::lengths`) |
-//! | function | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
-//! | | 12, 14 | bytes of name and path (u16 each) |
-//! | | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, bits 1 and 2: 1 an event, 2 a name, u32 zero |
+//! | part | where |
+//! | --- | --- |
+//! | [`Header`], and the identity ([`IDENTITY_SIZE`] bytes, as [`Identity`](crate::identity::Identity) has it, padded with NULs) | 0: one page |
+//! | counters: records of threads that have no region, one for each CPU | [`COUNTERS_AT`], up to the slots, [`COUNTER_STRIDE`] each |
+//! | [`Control`], and behind it the named moments ([`super::moments`]) | [`Header::control`] |
+//! | [`Slot`]s, each followed by its [`Mark`]s and its [`OpenCalls`] | [`Header::slots`] |
+//! | function table: the entries below | [`Header::functions`] |
+//! | regions: chunks of [`CHUNK`] bytes, each a valid XRay buffer | [`Header::regions`] |
+//! | [`Totals`], each followed by its [`Row`]s; one for each slot, and a last one for ended threads | [`Header::totals`] |
+//! | states of threads ([`super::schedule`]) | [`Header::schedule`] |
+//! | files that are loaded into the program, as payloads of XRay files have them ([`crate::xray::payload`], kind 21) | [`Header::modules`] |
 //!
-//! Fields without a size have 8 bytes.
+//! An entry of the function table:
+//!
+//! | offset | field |
+//! | --- | --- |
+//! | 0, 4, 8 | bytes of the entry, a multiple of 8; id; line (u32 each) |
+//! | 12, 14 | bytes of name and path (u16 each) |
+//! | 16 | name, path, zeros up to a multiple of 8; where the entry goes on: u32 bit 0 = untimed, bits 1 and 2: 1 an event, 2 a name, u32 zero |
 
+use super::control;
 use super::schedule::Anchor;
 #[cfg(feature = "read")]
 use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
 #[cfg(feature = "read")]
 use crate::model::{Function, FunctionId, What};
+use crate::moments::MOST_BYTES;
+
+/// What the words of a part are: a reader's copies are [`Plain`], the recorder's mapped ones are atomic.
+pub trait Words {
+    /// 32 bits.
+    type U32;
+    /// 64 bits.
+    type U64;
+}
+
+/// The words of a copy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Plain;
+
+impl Words for Plain {
+    type U32 = u32;
+    type U64 = u64;
+}
+
+/// What a copy is decoded from.
+#[cfg(feature = "read")]
+trait Field: Sized {
+    fn read(fields: &mut Fields<'_>) -> Option<Self>;
+}
+
+#[cfg(feature = "read")]
+impl Field for u32 {
+    fn read(fields: &mut Fields<'_>) -> Option<u32> {
+        fields.u32()
+    }
+}
+
+#[cfg(feature = "read")]
+impl Field for u64 {
+    fn read(fields: &mut Fields<'_>) -> Option<u64> {
+        fields.u64()
+    }
+}
+
+#[cfg(feature = "read")]
+impl<const COUNT: usize> Field for [u64; COUNT] {
+    fn read(fields: &mut Fields<'_>) -> Option<[u64; COUNT]> {
+        let mut words = [0; COUNT];
+        for word in &mut words {
+            *word = fields.u64()?;
+        }
+        Some(words)
+    }
+}
+
+/// Parts of which a reader decodes copies.
+macro_rules! decoded {
+    ($($(#[$of_part:meta])* $name:ident {
+        $($(#[$of_field:meta])* $field:ident: $type:ty,)+
+    })+) => {$(
+        $(#[$of_part])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[repr(C)]
+        pub struct $name<W: Words = Plain> {
+            $($(#[$of_field])* pub $field: $type,)+
+        }
+
+        #[cfg(feature = "read")]
+        impl $name {
+            /// Decodes the part at the front of the bytes. `None`: it is cut off.
+            #[must_use]
+            pub fn decode(bytes: &[u8]) -> Option<$name> {
+                let mut fields = Fields::new(bytes, ByteOrder::Little);
+                Some($name { $($field: Field::read(&mut fields)?,)+ })
+            }
+        }
+    )+};
+}
 
 /// First bytes of every ring file.
 pub const MAGIC: [u8; 8] = *b"FDRRING\x01";
@@ -81,136 +118,361 @@ pub fn other_version(head: &[u8]) -> Option<String> {
         )
     })
 }
+
 /// Bytes of a chunk.
 pub const CHUNK: usize = 64 * 1024;
-/// Bytes of the header that are looked at.
-pub const HEADER_SIZE: usize = 304;
+/// Bytes of the header.
+pub const HEADER_SIZE: usize = size_of::<Header>();
 /// Bytes of the place of the identity.
 pub const IDENTITY_SIZE: usize = 784;
 
 const _: () = assert!(IDENTITY_SIZE >= identity::MOST_BYTES);
-/// The place of the counters, up to the slots, and their distance from each other.
+/// The place of the counters, up to the slots.
 pub const COUNTERS_AT: usize = 4096;
 /// Bytes from counter to counter.
 pub const COUNTER_STRIDE: usize = 128;
 /// More there never are.
 pub const COUNTERS: usize = 128;
 /// Bytes of a slot without its marks.
-pub const SLOT_SIZE: usize = 128;
+pub const SLOT_SIZE: usize = size_of::<Slot>();
 /// Bytes of a mark.
-pub const MARK_SIZE: usize = 24;
+pub const MARK_SIZE: usize = size_of::<Mark>();
 /// Bytes of a function's entry before its name.
 pub const FUNCTION_HEAD: usize = 16;
 /// Of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
 /// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
 pub const WHAT_BIT: u32 = 1;
-/// The places in the header that the recorder checks against its own structure.
-pub const HEADER_OFFSETS: [usize; 35] = [
-    0, 8, 12, 16, 24, 32, 40, 48, 56, 64, 72, 76, 80, 88, 96, 104, 112, 120, 128, 136, 140, 144,
-    148, 152, 160, 168, 232, 240, 248, 256, 264, 272, 280, 288, 296,
-];
-/// The places of a slot's fields: cursor, region, chunks, current chunk, dropped, clock steps, state,
-/// owner, generation, name, chunks with space.
-pub const SLOT_OFFSETS: [usize; 11] = [0, 24, 32, 40, 56, 64, 72, 76, 80, 96, 116];
-
 /// Bytes of a slot's open calls.
-pub const OPEN_CALLS_SIZE: usize = 10_240;
-/// How many frames they have.
+pub const OPEN_CALLS_SIZE: usize = size_of::<OpenCalls>();
+/// How many calls a slot's [`OpenCalls`] hold, with the place below the outermost call.
 pub const FRAMES: usize = 203;
-/// The places of their fields: the word of their counts, the end of the record that is being published, threshold, the
-/// state that is true then (a word, calls, ticks), frames, the word of the arguments, the arguments.
-pub const OPEN_CALLS_OFFSETS: [usize; 9] = [0, 16, 24, 40, 48, 56, 64, 8192, 8200];
 /// Bytes of a frame.
-pub const FRAME_SIZE: usize = 40;
-/// The places of a frame's fields: word, CPU, tick, calls without records, their ticks, ticks of all calls.
-pub const FRAME_OFFSETS: [usize; 6] = [0, 4, 8, 16, 24, 32];
+pub const FRAME_SIZE: usize = size_of::<Frame>();
+/// How many words there are for the arguments of open calls.
+pub const ARGUMENTS: usize = 255;
 /// Bytes of totals without their rows.
-pub const TOTALS_SIZE: usize = 1 << 16;
-/// The places of their fields: rows, index.
-pub const TOTALS_OFFSETS: [usize; 2] = [0, 128];
+pub const TOTALS_SIZE: usize = size_of::<Totals>();
+/// How many functions [`Totals`] have a place for, by their ids.
+pub const TOTALS_IDS: usize = 16_352;
 /// Bytes of a row.
-pub const ROW_SIZE: usize = 2112;
-/// The places of its fields: function, calls with and without a time, total, self, longest, lengths.
-pub const ROW_OFFSETS: [usize; 7] = [0, 8, 16, 24, 32, 40, 64];
+pub const ROW_SIZE: usize = size_of::<Row>();
 /// How many classes of lengths a row counts.
 pub const LENGTHS: usize = crate::lengths::CLASSES;
+
+const _: () = {
+    assert!(HEADER_SIZE == 304 && SLOT_SIZE == 128 && MARK_SIZE == 24);
+    assert!(FRAME_SIZE == 40 && OPEN_CALLS_SIZE == 10_240);
+    assert!(TOTALS_SIZE == 1 << 16 && ROW_SIZE == 33 * 64);
+    assert!(size_of::<Control>() == control::SIZE);
+};
 
 /// The slot's owner lives.
 pub const LIVE: u32 = 3;
 /// The slot's owner has ended; its records are kept.
 pub const ENDED: u32 = 4;
 
-/// The file's head.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
-    /// The process.
-    pub process: u32,
-    /// Kind of the clock, as the recorder counts them.
-    pub clock: u32,
-    /// Address of the file's start in the process: cursors are addresses.
-    pub base: u64,
-    /// Offset of the first slot.
-    pub slots: u64,
-    /// Bytes from one slot to the next, marks included.
-    pub slot_stride: u64,
-    /// Offset of the function table.
-    pub functions: u64,
-    /// Its bytes.
-    pub functions_length: u64,
-    /// Offset of the first region.
-    pub regions: u64,
-    /// Bytes of a region.
-    pub region_size: u64,
-    /// How many slots there can be.
-    pub capacity: u32,
-    /// How many were made.
-    pub made: u32,
-    /// Start of the recording, in ticks.
-    pub start_ticks: u64,
-    /// CLOCK_MONOTONIC_RAW at the start, in ns.
-    pub start_monotonic: u64,
-    /// Unix time at the start, in ns.
-    pub start_realtime: u64,
-    /// Ticks per second, in Hz; 0 = not known.
-    pub frequency: u64,
-    /// Records of threads whose regions were given to others.
-    pub missing_overwritten: u64,
-    /// How many threads those are.
-    pub missing_threads: u64,
-    /// Records of threads without a region, except the records that CPUs count.
-    pub missing_dropped: u64,
-    /// The clock's rate is constant.
-    pub clock_constant: bool,
-    /// The clock never stops.
-    pub clock_nonstop: bool,
-    /// By how much the CPUs' counters certainly differ, in ns.
-    pub clock_skew_ns: u64,
-    /// What the process crashed of, if it did.
-    pub crash: Option<Crash>,
-    /// The program's name, padded with NULs.
-    pub program: [u8; 64],
-    /// Bytes from a slot to its open calls; 0: the slots have none.
-    pub open_calls: u64,
-    /// Offset of the identity. 0: the file has none.
-    pub identity: u64,
-    /// Offset of the control block; 0: there is none.
-    pub control: u64,
-    /// Offset of the first totals, and bytes from one to the next; 0: there are none.
-    pub totals: u64,
-    /// See `totals`.
-    pub totals_size: u64,
-    /// Offset and bytes of what is known of thread states; 0: nothing.
-    pub schedule: u64,
-    /// See `schedule`.
-    pub schedule_size: u64,
-    /// Offset and bytes of the files that were loaded into the program; 0: none.
-    pub modules: u64,
-    /// See `modules`.
-    pub modules_size: u64,
+decoded! {
+    /// The head of the file: where everything else is, and which process made the file.
+    Header {
+        /// [`MAGIC`]. It is stored last, so a file without it is not complete.
+        magic: W::U64,
+        /// The process that records.
+        pid: W::U32,
+        /// `clock::Kind` of every record, as a number.
+        clock: W::U32,
+        /// Address of the file's start in the process, because cursors are addresses.
+        base: W::U64,
+        /// Offset of the first slot.
+        slots: W::U64,
+        /// Bytes from one slot to the next, marks and open calls included.
+        slot_stride: W::U64,
+        /// Offset of the function table.
+        functions: W::U64,
+        /// Bytes of complete entries in the function table.
+        functions_length: W::U64,
+        /// Offset of the first region.
+        regions: W::U64,
+        /// Bytes of a region.
+        region_size: W::U64,
+        /// How many slots there can be.
+        capacity: W::U32,
+        /// How many slots have been made.
+        made: W::U32,
+        /// Start of the recording: the tick, and CLOCK_MONOTONIC_RAW and Unix time at that tick, both in ns.
+        start_ticks: W::U64,
+        /// CLOCK_MONOTONIC_RAW at the start, in ns.
+        start_monotonic: W::U64,
+        /// Unix time at the start, in ns.
+        start_realtime: W::U64,
+        /// Best known ticks per second, in Hz. It is measured at the start, and again from time to time and at each
+        /// dump.
+        frequency: W::U64,
+        /// Records of threads whose regions were given to newer threads.
+        missing_overwritten: W::U64,
+        /// How many threads those are.
+        missing_threads: W::U64,
+        /// Records of threads that have no region, without those that the CPUs count.
+        missing_dropped: W::U64,
+        /// Bit 0: the clock's rate is constant. Bit 1: the clock never stops. From bit 8 on: the certain difference
+        /// between the counters of the CPUs, in microseconds.
+        clock_flags: W::U32,
+        /// The signal of a crash, stored last. 0 = no crash.
+        crash_signal: W::U32,
+        /// The `si_code` of the crash, and the kernel's id of its thread.
+        crash_code: W::U32,
+        /// The kernel's id of the thread.
+        crash_thread: W::U32,
+        /// The address of the crash, if it has one, and its tick.
+        crash_address: W::U64,
+        /// The tick of the crash.
+        crash_ticks: W::U64,
+        /// The program's name, UTF-8, padded with NULs.
+        program: [W::U64; 8],
+        /// Bytes from a slot to its [`OpenCalls`]. 0 = the slots have none.
+        open_calls: W::U64,
+        /// Offset of the identity. 0 = the process has not stored them yet.
+        identity: W::U64,
+        /// Offset of the [`Control`]. 0 = there is none.
+        control: W::U64,
+        /// Offset of the first [`Totals`], and bytes of one with its rows. 0 = there are none.
+        totals: W::U64,
+        /// Bytes of one totals with its rows.
+        totals_size: W::U64,
+        /// Offset and bytes of the states of threads ([`super::schedule`]). 0 = there are none.
+        schedule: W::U64,
+        /// Bytes of the states of threads.
+        schedule_size: W::U64,
+        /// Offset and bytes of the files that are loaded into the program. 0 = there are none.
+        modules: W::U64,
+        /// Bytes of the files.
+        modules_size: W::U64,
+    }
+
+    /// A thread's control block. Only its owner writes the first line, at every record.
+    #[repr(align(64))]
+    Slot {
+        /// Address of the next free byte. At a multiple of [`CHUNK`] the chunk before the cursor is full.
+        cursor: W::U64,
+        /// Ticks of the last record, lower and upper half. The upper half is `u32::MAX` if the next record must be
+        /// uncommon.
+        last_low: W::U32,
+        /// The upper half.
+        last_high: W::U32,
+        /// CPU of the last record, as the clock gave it. It is a number that no CPU has while a record is made. So the test for
+        /// "the same CPU" fails for a handler that interrupts the owner.
+        cpu: W::U32,
+        /// 1 = keep the oldest records, then stop (`FDR_MODE=full`).
+        full: W::U32,
+        /// Address of the region.
+        base: W::U64,
+        /// How many chunks the owner goes round in. It is fewer than the region has if the others got no space.
+        chunks: W::U64,
+        /// Number of the current chunk, counted from 1 for the life of the thread. 0 = no chunk yet.
+        chunk: W::U64,
+
+        /// Bytes of the current chunk that are metadata records.
+        metadata: W::U64,
+        /// Records that were asked for but not written.
+        dropped: W::U64,
+        /// How often the clock went back, because CPUs disagree or the clock was reset. If CPUs disagree, the
+        /// record got the time of the last record.
+        clock_steps: W::U64,
+        /// [`LIVE`], [`ENDED`], or less: nobody's.
+        state: W::U32,
+        /// The kernel's id of the owner.
+        tid: W::U32,
+        /// Counts owners. If a reader sees it change, it has read two owners.
+        generation: W::U64,
+        /// Unix time in ns at which the owner ended. The slot that ended first is reused first.
+        ended: W::U64,
+        /// The owner's name, as the kernel keeps it, padded with NULs.
+        name: [W::U64; 2],
+        /// The upper half of the last record's ticks, which is never `u32::MAX`.
+        high: W::U32,
+        /// How many chunks have space, from the start of the region. It never falls, even if the owner changes.
+        given: W::U32,
+        /// Address of the slot's [`OpenCalls`]. 0 as long as each call of the owner leaves its records.
+        open_calls: W::U64,
+    }
+
+    /// The mark of one chunk of a region.
+    Mark {
+        /// Number of the chunk in this place. 0 while the chunk changes.
+        number: W::U64,
+        /// How many function records the thread had made before this chunk.
+        first: W::U64,
+        /// Bytes used. It is set when the chunk is closed.
+        end: W::U64,
+    }
+}
+
+/// What `fdr ctl` and the dumper write to each other: [`super::control`] has the protocol.
+#[repr(C, align(64))]
+pub struct Control<W: Words = Plain> {
+    /// Number of the newest command. The tool writes it, and the dumper sleeps on it.
+    pub asked: W::U32,
+    /// Number of the last command that has an answer, and of the last one that was read.
+    pub answered: W::U32,
+    /// Number of the last command that was read.
+    pub taken: W::U32,
+    /// 1 = the process has a dumper.
+    pub listens: W::U32,
+    /// Bytes from here to the [`Moments`].
+    pub moments: W::U32,
+    /// Zero.
+    pub also_unused: W::U32,
+    /// Zero.
+    pub unused: [W::U64; 5],
+    /// The tool writes the command, and the dumper the answer.
+    pub command: [W::U64; control::COMMAND_SIZE / 8],
+    /// The answer.
+    pub answer: [W::U64; control::ANSWER_SIZE / 8],
+}
+
+/// One of them.
+#[repr(C)]
+pub struct Moment<W: Words = Plain> {
+    /// From 1. 0 = none, or it is being written.
+    pub number: W::U64,
+    /// The tick.
+    pub ticks: W::U64,
+    /// UTF-8, padded with NULs.
+    pub name: [W::U64; MOST_BYTES / 8],
+}
+
+/// The open calls of a thread that makes more calls than its ring can hold for `FDR_KEEP`
+/// ([`super::open_calls`]). Only the owner writes them.
+#[repr(C, align(64))]
+pub struct OpenCalls<W: Words = Plain> {
+    /// Three counts that change in one step, see [`super::open_calls`]. How many calls are open: the frame
+    /// of the innermost one has this index. How many of them, from the outermost on, have their entry record in
+    /// the ring. How many calls left no records of their own.
+    pub open: W::U64,
+    /// Open calls that are deeper than the frames. Their records are in the ring.
+    pub deeper: W::U32,
+    /// The CPU of the last record in the ring.
+    pub cpu: W::U32,
+    /// The cursor behind the record that is being published, if it changes the open calls. 0 = no such record.
+    pub publishing: W::U64,
+    /// Ticks. A shorter call leaves no records of its own.
+    pub threshold: W::U64,
+    /// Address of the slot's [`Totals`], which the slot always has.
+    pub totals: W::U64,
+    /// The state that is true once the cursor has that value: how many calls have their entry record in the ring
+    /// (bits 0 to 7), and the short calls of one frame (its index: bits 8 to 15), with their ticks.
+    pub next: W::U64,
+    /// The short calls of that frame.
+    pub next_calls: W::U64,
+    /// Their ticks.
+    pub next_ticks: W::U64,
+    /// The frame 0 stands for the thread itself, outside of all calls.
+    pub frames: [Frame<W>; FRAMES],
+    /// Ticks that a short call adds to the self time of its caller, beside those that a recorded call adds.
+    pub beside: W::U64,
+    /// How many words of arguments are used ([`super::arguments`]), and the words.
+    pub arguments: W::U64,
+    /// The words.
+    pub arguments_words: [W::U64; ARGUMENTS],
+}
+
+/// One open call.
+#[repr(C)]
+pub struct Frame<W: Words = Plain> {
+    /// Low half of the entry record.
+    pub word: W::U32,
+    /// CPU of the entry, as the clock gave it.
+    pub cpu: W::U32,
+    /// Ticks of the entry.
+    pub ticks: W::U64,
+    /// Calls inside that left no records since the thread's last record, and the ticks that they took.
+    pub short_calls: W::U64,
+    /// The ticks of these calls.
+    pub short_ticks: W::U64,
+    /// Ticks of all calls inside that have ended.
+    pub inside: W::U64,
+}
+
+/// The calls of each function since the thread began: their number and their times. Only the owner
+/// writes them, except those of ended threads.
+#[repr(C, align(128))]
+pub struct Totals<W: Words = Plain> {
+    /// How many rows are in use. The first one stands for all functions that have no row of their own.
+    pub rows: W::U32,
+    /// How many rows have space. This number never falls, even if the owner changes.
+    pub given: W::U32,
+    /// Not 0 if the index has functions that share the first row, because there was no space.
+    pub share: W::U64,
+    /// Behind so many rows, all others are for functions whose first call is long. 0: there are none of this kind.
+    pub reserved: W::U64,
+    /// Zero.
+    pub unused: [W::U64; 13],
+    /// By a function's id: the number of its row, from 1. 0 = none yet.
+    pub index: [W::U32; TOTALS_IDS],
+}
+
+/// The calls of one function.
+#[repr(C)]
+pub struct Row<W: Words = Plain> {
+    /// The function's id. 0 = all functions without a row of their own.
+    pub function: W::U32,
+    /// Not 0 if a call was met inside of another call of the function.
+    pub nests: W::U32,
+    /// Calls that have ended, and whose time is known.
+    pub calls: W::U64,
+    /// Calls that have ended, and whose time is not known.
+    pub untimed: W::U64,
+    /// Sum of the ticks from entry to exit.
+    pub total: W::U64,
+    /// The same, without the ticks of the calls inside.
+    pub own: W::U64,
+    /// Ticks of the longest call.
+    pub longest: W::U64,
+    /// Zero.
+    pub also_unused: [W::U64; 2],
+    /// How many calls had which length.
+    pub lengths: [W::U64; LENGTHS],
+    /// Makes the row an odd number of cache lines. Otherwise the first lines of all rows would be in two sets of a cache.
+    pub filler: [W::U64; 8],
 }
 
 impl Header {
+    /// The program's name.
+    #[must_use]
+    pub fn program(&self) -> String {
+        text(&self.program)
+    }
+
+    /// The clock's rate is constant.
+    #[must_use]
+    pub fn is_clock_constant(&self) -> bool {
+        self.clock_flags & 1 != 0
+    }
+
+    /// The clock never stops.
+    #[must_use]
+    pub fn is_clock_nonstop(&self) -> bool {
+        self.clock_flags & 2 != 0
+    }
+
+    /// By how much the CPUs' counters certainly differ, in ns.
+    #[must_use]
+    pub fn clock_skew_ns(&self) -> u64 {
+        u64::from(self.clock_flags >> 8) * 1000
+    }
+
+    /// What the process crashed of, if it did.
+    #[must_use]
+    pub fn crash(&self) -> Option<Crash> {
+        (self.crash_signal != 0).then_some(Crash {
+            signal: self.crash_signal,
+            code: self.crash_code as i32,
+            thread: self.crash_thread,
+            address: self.crash_address,
+            ticks: self.crash_ticks,
+        })
+    }
+
     /// How many bytes counters take, from [`COUNTERS_AT`].
     #[must_use]
     pub fn counters(&self) -> usize {
@@ -226,6 +488,21 @@ impl Header {
             ns: self.start_monotonic,
             frequency: self.frequency,
         }
+    }
+}
+
+/// A text that is padded with NULs.
+fn text(words: &[u64]) -> String {
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let end = bytes.iter().position(|&byte| byte == 0);
+    String::from_utf8_lossy(&bytes[..end.unwrap_or(bytes.len())]).into_owned()
+}
+
+impl Slot {
+    /// The owner's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        text(&self.name)
     }
 }
 
@@ -252,144 +529,6 @@ pub struct Crash {
     pub address: u64,
     /// When, in ticks.
     pub ticks: u64,
-}
-
-#[cfg(feature = "read")]
-/// Decodes the head; `None` if it is no head of a ring.
-#[must_use]
-pub fn decode_header(bytes: &[u8]) -> Option<Header> {
-    let mut fields = Fields::new(bytes.strip_prefix(&MAGIC)?, ByteOrder::Little);
-    let (process, clock) = (fields.u32()?, fields.u32()?);
-    let (base, slots, slot_stride) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let (functions, functions_length) = (fields.u64()?, fields.u64()?);
-    let (regions, region_size) = (fields.u64()?, fields.u64()?);
-    let (capacity, made) = (fields.u32()?, fields.u32()?);
-    let (start_ticks, start_monotonic, start_realtime) =
-        (fields.u64()?, fields.u64()?, fields.u64()?);
-    let frequency = fields.u64()?;
-    let (missing_overwritten, missing_threads) = (fields.u64()?, fields.u64()?);
-    let missing_dropped = fields.u64()?;
-    let clock_flags = fields.u32()?;
-    let crash = Crash {
-        signal: fields.u32()?,
-        code: fields.u32()? as i32,
-        thread: fields.u32()?,
-        address: fields.u64()?,
-        ticks: fields.u64()?,
-    };
-    Some(Header {
-        process,
-        clock,
-        base,
-        slots,
-        slot_stride,
-        functions,
-        functions_length,
-        regions,
-        region_size,
-        capacity,
-        made,
-        start_ticks,
-        start_monotonic,
-        start_realtime,
-        frequency,
-        missing_overwritten,
-        missing_threads,
-        missing_dropped,
-        clock_constant: clock_flags & 1 != 0,
-        clock_nonstop: clock_flags & 2 != 0,
-        clock_skew_ns: u64::from(clock_flags >> 8) * 1000,
-        crash: (crash.signal != 0).then_some(crash),
-        program: fields.bytes(64)?.try_into().ok()?,
-        open_calls: fields.u64()?,
-        identity: fields.u64()?,
-        control: fields.u64()?,
-        totals: fields.u64()?,
-        totals_size: fields.u64()?,
-        schedule: fields.u64()?,
-        schedule_size: fields.u64()?,
-        modules: fields.u64()?,
-        modules_size: fields.u64()?,
-    })
-}
-
-/// A thread's control block.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slot {
-    /// Address of the next free byte.
-    pub cursor: u64,
-    /// Address of the region.
-    pub base: u64,
-    /// The chunks that the owner uses in turns.
-    pub chunks: u64,
-    /// Number of the current chunk, from 1; 0 = none yet.
-    pub chunk: u64,
-    /// Records that the program asked for and that were not written.
-    pub dropped: u64,
-    /// How often the clock went back.
-    pub clock_steps: u64,
-    /// [`LIVE`], [`ENDED`], or nobody's.
-    pub state: u32,
-    /// The owner, as the kernel counts.
-    pub thread: u32,
-    /// Counts owners.
-    pub generation: u64,
-    /// The owner's name, padded with NULs.
-    pub name: [u8; 16],
-    /// Chunks of the region that have space.
-    pub given: u32,
-}
-
-#[cfg(feature = "read")]
-/// Decodes a slot.
-#[must_use]
-pub fn decode_slot(bytes: &[u8]) -> Option<Slot> {
-    let mut fields = Fields::new(bytes, ByteOrder::Little);
-    let cursor = fields.u64()?;
-    fields.bytes(16)?;
-    let (base, chunks, chunk) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let _metadata = fields.u64()?;
-    let (dropped, clock_steps) = (fields.u64()?, fields.u64()?);
-    let (state, thread, generation) = (fields.u32()?, fields.u32()?, fields.u64()?);
-    let _ended = fields.u64()?;
-    let name = fields.bytes(16)?.try_into().ok()?;
-    let _high = fields.u32()?;
-    Some(Slot {
-        cursor,
-        base,
-        chunks,
-        chunk,
-        dropped,
-        clock_steps,
-        state,
-        thread,
-        generation,
-        name,
-        given: fields.u32()?,
-    })
-}
-
-/// The facts about one chunk.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// Number of the chunk; 0 while it changes.
-    pub number: u64,
-    /// Records that the thread had made before it.
-    pub first: u64,
-    /// Bytes used, once it is closed.
-    pub end: u64,
-}
-
-#[cfg(feature = "read")]
-/// Decodes a mark.
-#[must_use]
-pub fn decode_mark(bytes: &[u8]) -> Option<Mark> {
-    let mut fields = Fields::new(bytes, ByteOrder::Little);
-    Some(Mark {
-        number: fields.u64()?,
-        first: fields.u64()?,
-        end: fields.u64()?,
-    })
 }
 
 #[cfg(feature = "read")]

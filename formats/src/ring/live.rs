@@ -6,7 +6,7 @@ use std::io;
 use super::layout::{ENDED, LIVE};
 use super::open_calls::{OpenCall, OpenCalls};
 use super::place::Place;
-use super::reader::{Ring, padded};
+use super::reader::Ring;
 use super::totals;
 use crate::model::{FunctionTotals, ThreadId, Ticks};
 
@@ -82,8 +82,8 @@ impl Ring {
             reading.threads.push(LiveThread {
                 slot: index,
                 generation: slot.generation,
-                id: ThreadId(slot.thread.into()),
-                name: padded(&slot.name),
+                id: ThreadId(slot.tid.into()),
+                name: slot.name(),
                 has_ended: slot.state == ENDED,
                 chunk: slot.chunk,
                 totals,

@@ -25,8 +25,6 @@ use std::sync::atomic::{Ordering, fence};
 pub const PLACE_SIZE: usize = 16 + MOST_BYTES;
 /// Bytes of all places.
 pub const SIZE: usize = MOST * PLACE_SIZE;
-/// The places of the fields of a moment: number, tick, name.
-pub const OFFSETS: [usize; 3] = [0, 8, 16];
 
 /// The place of the moment with that number, from 1.
 #[must_use]

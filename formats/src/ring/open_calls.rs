@@ -11,8 +11,10 @@
 //! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread first
 //! stores the cursor's next value, and the state of the open calls that is true from that value on.
 
-use super::arguments::{self, OPEN_CALLS_LEAST};
-use super::layout::{FRAME_SIZE, FRAMES, OPEN_CALLS_OFFSETS, OPEN_CALLS_SIZE};
+use core::mem::offset_of;
+
+use super::arguments;
+use super::layout::{self, ARGUMENTS, FRAME_SIZE, FRAMES};
 use crate::bytes::{ByteOrder, Fields};
 #[cfg(feature = "read")]
 use crate::model::{FunctionId, Ticks};
@@ -31,7 +33,7 @@ const CPU_MASK: u32 = 0xfff;
 /// The most bytes of [`OpenCalls::records`]: for each frame an entry with its tick, and a summary. The
 /// notes have a larger head than in the area, and a word behind zeros.
 pub const MOST_BYTES: usize =
-    FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (OPEN_CALLS_SIZE - OPEN_CALLS_LEAST);
+    FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (ARGUMENTS + 1) * 8;
 
 /// The open calls of a slot, copied.
 #[derive(Clone, Copy, Debug, Default)]
@@ -91,7 +93,7 @@ pub struct OpenCall {
 }
 
 impl<'a> OpenCalls<'a> {
-    /// Decodes a copy of [`OPEN_CALLS_SIZE`] bytes, made when the slot's cursor had
+    /// Decodes a copy of [`OPEN_CALLS_SIZE`](layout::OPEN_CALLS_SIZE) bytes, made when the slot's cursor had
     /// that value. `None`: it is damaged, or cut. Async-signal-safe.
     #[must_use]
     pub fn decode(bytes: &'a [u8], cursor: u64) -> Option<OpenCalls<'a>> {
@@ -99,34 +101,34 @@ impl<'a> OpenCalls<'a> {
             let word = bytes.get(at..)?.first_chunk()?;
             Some(u64::from_le_bytes(*word))
         };
-        let [
-            open,
-            publishing,
-            threshold,
-            next,
-            calls,
-            ticks,
-            frames,
-            used,
-            area,
-        ] = OPEN_CALLS_OFFSETS;
-        let (mut counts, next) = (counts(word(open)?), word(next)?);
+        let (mut counts, next) = (
+            counts(word(offset_of!(layout::OpenCalls, open))?),
+            word(offset_of!(layout::OpenCalls, next))?,
+        );
         let mut left = None;
-        if cursor != 0 && word(publishing)? == cursor {
+        if cursor != 0 && word(offset_of!(layout::OpenCalls, publishing))? == cursor {
             counts.published = next as usize & 0xff;
-            left = Some(((next >> 8) as usize & 0xff, word(calls)?, word(ticks)?));
+            left = Some((
+                (next >> 8) as usize & 0xff,
+                word(offset_of!(layout::OpenCalls, next_calls))?,
+                word(offset_of!(layout::OpenCalls, next_ticks))?,
+            ));
         }
         let Counts {
             depth, published, ..
         } = counts;
+        let frames = offset_of!(layout::OpenCalls, frames);
         let frames = bytes.get(frames..frames + (depth + 1) * FRAME_SIZE);
-        let area = bytes.get(area..).unwrap_or_default();
-        let used = word(used).map_or(0, |word| arguments::used(word, area.len()));
+        let area = bytes
+            .get(offset_of!(layout::OpenCalls, arguments_words)..)
+            .unwrap_or_default();
+        let used = word(offset_of!(layout::OpenCalls, arguments));
+        let used = used.map_or(0, |word| arguments::used(word, area.len()));
         (depth < FRAMES && published <= depth).then_some(OpenCalls {
             depth,
             published,
             summarised: counts.summarised,
-            threshold: word(threshold)?,
+            threshold: word(offset_of!(layout::OpenCalls, threshold))?,
             left,
             frames: frames?,
             arguments: area.get(..used).unwrap_or_default(),

@@ -5,27 +5,19 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
-use super::arguments::OPEN_CALLS_LEAST;
 use super::layout::{
-    self, CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_SIZE, SLOT_SIZE, Slot,
+    CHUNK, ENDED, Header, LIVE, MARK_SIZE, Mark, OPEN_CALLS_SIZE, SLOT_SIZE, Slot,
 };
 use super::walk::PREAMBLE;
 use crate::bytes::ReadAt;
 
 /// The error of a read behind the end of a cut file.
-pub(super) const CUT_OFF: Slot = Slot {
-    cursor: 0,
-    base: 0,
-    chunks: 0,
-    chunk: 0,
-    dropped: 0,
-    clock_steps: 0,
-    state: u32::MAX,
-    thread: 0,
-    generation: 0,
-    name: [0; 16],
-    given: 0,
-};
+pub(super) fn cut_off() -> Slot {
+    Slot {
+        state: u32::MAX,
+        ..Slot::default()
+    }
+}
 
 /// One slot of the file.
 pub(super) struct Place<'a> {
@@ -103,7 +95,7 @@ impl<'a> Place<'a> {
         let count = self.bytes.read_at(self.offset(), &mut bytes)?;
         // Acquire: later reads come after this one.
         fence(Ordering::Acquire);
-        Ok(layout::decode_slot(&bytes[..count]).unwrap_or(CUT_OFF))
+        Ok(Slot::decode(&bytes[..count]).unwrap_or_else(cut_off))
     }
 
     /// Reads the slot's open calls. Empty: it has none, or the file's head is damaged.
@@ -111,10 +103,10 @@ impl<'a> Place<'a> {
         bytes.clear();
         let at = self.header.open_calls;
         let room = self.header.slot_stride.saturating_sub(at);
-        if at == 0 || room < OPEN_CALLS_LEAST as u64 {
+        if at == 0 || room < OPEN_CALLS_SIZE as u64 {
             return Ok(());
         }
-        bytes.resize(room.min(OPEN_CALLS_SIZE as u64) as usize, 0);
+        bytes.resize(OPEN_CALLS_SIZE, 0);
         let count = self
             .bytes
             .read_at(self.offset().saturating_add(at), bytes)?;
@@ -143,7 +135,7 @@ impl<'a> Place<'a> {
         let mut bytes = [0; MARK_SIZE];
         let count = self.bytes.read_at(self.mark_offset(number), &mut bytes)?;
         fence(Ordering::Acquire);
-        Ok(layout::decode_mark(&bytes[..count]).unwrap_or_default())
+        Ok(Mark::decode(&bytes[..count]).unwrap_or_default())
     }
 
     /// The bytes of a chunk up to the cursor; `None` if the cursor is elsewhere.

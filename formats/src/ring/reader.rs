@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};
-use std::mem;
+use std::mem::{self, offset_of};
 
-use super::arguments::OPEN_CALLS_LEAST;
 use super::copy::{Copy, Found};
 use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
@@ -79,7 +78,7 @@ impl Ring {
     pub fn open(bytes: Box<dyn ReadAt>) -> Result<Ring, Error> {
         let mut head = [0; HEADER_SIZE];
         let count = bytes.read_at(0, &mut head)?;
-        let header = layout::decode_header(&head[..count]);
+        let header = Header::decode(&head[..count]);
         let mut header = header.ok_or_else(|| match head.starts_with(&layout::MAGIC) {
             true => Error::format(count as u64, "the ring file ends within its head"),
             false => Error::format(0, "not the head of a ring file"),
@@ -87,9 +86,9 @@ impl Ring {
         check(&header)?;
         let counted = counted(&*bytes, header.counters())?;
         header.missing_dropped = header.missing_dropped.saturating_add(counted);
-        if let Some(crash) = header.crash {
+        if let Some(crash) = header.crash() {
             if crash.was_survived(&*bytes, &header)? {
-                header.crash = None;
+                header.crash_signal = 0;
             }
         }
         let mut ring = Ring {
@@ -103,7 +102,7 @@ impl Ring {
         // A process that was killed while it made the ring has no times.
         if header.frequency == 0 && header.made > 0 {
             let what = "the clock's rate is not known: times are as if it were 1 GHz";
-            let (offset, what) = (layout::HEADER_OFFSETS[15] as u64, what.into());
+            let (offset, what) = (offset_of!(Header, frequency) as u64, what.into());
             ring.diagnostics.push(Diagnostic { offset, what });
         }
         Ok(ring)
@@ -112,13 +111,13 @@ impl Ring {
     /// The process that records, or did, as it counted itself.
     #[must_use]
     pub fn process(&self) -> u32 {
-        self.header.process
+        self.header.pid
     }
 
     /// The program's name; empty where the file has none.
     #[must_use]
     pub fn program(&self) -> String {
-        padded(&self.header.program)
+        self.header.program()
     }
 
     /// Whom it is of; empty where the file has no identity, or cannot be read there.
@@ -141,7 +140,7 @@ impl Ring {
     /// What the process noted of a crash, unless its thread went on recording afterwards.
     #[must_use]
     pub fn crash(&self) -> Option<Crash> {
-        self.header.crash
+        self.header.crash()
     }
 
     /// What was wrong at opening.
@@ -158,7 +157,7 @@ impl Ring {
         let end = self.end();
         let header = &self.header;
         let start = Ticks(header.start_ticks);
-        let crash = header.crash.map(|crash| crash.to_string());
+        let crash = header.crash().map(|crash| crash.to_string());
         TraceInfo {
             clock: self.clock(),
             functions,
@@ -166,7 +165,7 @@ impl Ring {
             identity: self.identity(),
             moments: moments::read(&*self.bytes, header.control),
             schedule: schedule::read(&*self.bytes, header),
-            process: Some(header.process.into()),
+            process: Some(header.pid.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {
                 threads: header.missing_threads,
@@ -261,9 +260,9 @@ impl Ring {
                 continue;
             }
             let thread = Thread {
-                id: ThreadId(copy.slot.thread.into()),
+                id: ThreadId(copy.slot.tid.into()),
                 process: info.process,
-                name: padded(&copy.slot.name),
+                name: copy.slot.name(),
                 counts: Some(copy.counts),
                 totals,
                 early_calls: copy.early_calls(),
@@ -330,7 +329,7 @@ impl Ring {
     pub(super) fn made(&self) -> io::Result<u32> {
         let mut head = [0; HEADER_SIZE];
         let count = self.bytes.read_at(0, &mut head)?;
-        let now = layout::decode_header(&head[..count]);
+        let now = Header::decode(&head[..count]);
         let made = now.map_or(self.header.made, |now| now.made);
         Ok(made.min(self.header.capacity))
     }
@@ -418,7 +417,7 @@ impl Moved {
             let mut slot = [0; SLOT_SIZE];
             let offset = ring.header.slots.saturating_add(slots);
             let count = ring.bytes.read_at(offset, &mut slot)?;
-            let Some(slot) = layout::decode_slot(&slot[..count]) else {
+            let Some(slot) = layout::Slot::decode(&slot[..count]) else {
                 break;
             };
             generations.push(slot.generation);
@@ -439,47 +438,53 @@ impl Moved {
     }
 }
 
-/// Text that is padded with NULs.
-pub(super) fn padded(bytes: &[u8]) -> String {
-    let text = bytes.split(|&byte| byte == 0).next();
-    String::from_utf8_lossy(text.unwrap_or_default()).into_owned()
-}
-
 /// Whether the head's numbers can be a ring's.
 fn check(header: &Header) -> Result<(), Error> {
     let chunks = header.region_size / CHUNK as u64;
-    let wrong = |offset: u64, what: &str| {
+    let wrong = |offset: usize, what: &str| {
         let what = format!("{what}: the file is damaged, or was never finished");
-        Err(Error::format(offset, what))
+        Err(Error::format(offset as u64, what))
     };
     if header.region_size % (CHUNK as u64) != 0
         || !(2..=LARGEST_REGION / CHUNK as u64).contains(&chunks)
     {
-        return wrong(64, "a region has a size that none has");
+        return wrong(
+            offset_of!(Header, region_size),
+            "a region has a size that none has",
+        );
     }
     let least = SLOT_SIZE as u64 + chunks * MARK_SIZE as u64;
     let open_calls = header.open_calls;
     if open_calls > 0 && !(least..=2 * least).contains(&open_calls) {
         return wrong(
-            232,
+            offset_of!(Header, open_calls),
             "the open calls of a slot are too near or too far from it",
         );
     }
     let (least, most) = match open_calls {
         0 => (least, 2 * least),
         at => (
-            at + OPEN_CALLS_LEAST as u64,
+            at + OPEN_CALLS_SIZE as u64,
             2 * (at + OPEN_CALLS_SIZE as u64),
         ),
     };
     if header.slot_stride < least || header.slot_stride > most {
-        return wrong(32, "slots are too near or too far from one another");
+        return wrong(
+            offset_of!(Header, slot_stride),
+            "slots are too near or too far from one another",
+        );
     }
     if header.capacity > MOST_SLOTS || header.made > header.capacity {
-        return wrong(72, "there are more slots than a ring has");
+        return wrong(
+            offset_of!(Header, capacity),
+            "there are more slots than a ring has",
+        );
     }
     if header.functions < HEADER_SIZE as u64 || header.functions_length > LONGEST_TABLE {
-        return wrong(40, "the table of functions is where none can be");
+        return wrong(
+            offset_of!(Header, functions),
+            "the table of functions is where none can be",
+        );
     }
     Ok(())
 }

@@ -2,9 +2,10 @@
 //! checked: a damaged file gives no more rows than it has room for.
 
 use std::io;
+use std::mem::offset_of;
 use std::sync::atomic::{Ordering, fence};
 
-use super::layout::{Header, LENGTHS, ROW_OFFSETS, ROW_SIZE, TOTALS_OFFSETS, TOTALS_SIZE};
+use super::layout::{Header, LENGTHS, ROW_SIZE, Row, TOTALS_SIZE, Totals};
 use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::{FunctionId, FunctionTotals, Ticks};
 
@@ -28,7 +29,7 @@ pub(super) fn read(
         return Ok(list);
     };
     let mut count = [0; 4];
-    bytes.read_at(start + TOTALS_OFFSETS[0] as u64, &mut count)?;
+    bytes.read_at(start + offset_of!(Totals, rows) as u64, &mut count)?;
     fence(Ordering::Acquire);
     let most = size.saturating_sub(TOTALS_SIZE as u64) / ROW_SIZE as u64;
     let rows = u64::from(u32::from_le_bytes(count)).min(most);
@@ -56,7 +57,7 @@ pub(super) fn read(
 /// read first and the calls last. If the lengths add up to the calls, no call was counted in between. Returns how many
 /// bytes there are.
 fn read_row(bytes: &dyn ReadAt, at: u64, buffer: &mut [u8]) -> io::Result<usize> {
-    let [_, calls, .., lengths] = ROW_OFFSETS;
+    let (calls, lengths) = (offset_of!(Row, calls), offset_of!(Row, lengths));
     let behind = bytes.read_at(at + lengths as u64, &mut buffer[lengths..])?;
     fence(Ordering::Acquire);
     let before = bytes.read_at(at, &mut buffer[..lengths])?;
@@ -76,8 +77,7 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
     let nests = fields.u32()? != 0;
     let (calls, untimed) = (fields.u64()?, fields.u64()?);
     let (total, own, longest) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let [.., lengths] = ROW_OFFSETS;
-    let mut fields = Fields::new(bytes.get(lengths..)?, ByteOrder::Little);
+    let mut fields = Fields::new(bytes.get(offset_of!(Row, lengths)..)?, ByteOrder::Little);
     let (mut list, mut sum) = (Vec::new(), 0_u64);
     for class in 0..LENGTHS {
         let count = fields.u64()?;

@@ -2,7 +2,7 @@
 //! `recorder::open_calls`. Async-signal-safe. This file must never follow an address that the slot does not have.
 
 use super::chunk::at_address;
-use super::layout::{ARGUMENTS, FRAMES, Frame, NO_CPU, OpenCalls, Slot};
+use super::layout::{ARGUMENTS, FRAMES, Frame, NO_CPU, OpenCalls, OpenCallsFields, Slot};
 use crate::primitive::{AtomicU64, Ordering, fence};
 
 /// Bytes of a copy.
@@ -196,11 +196,11 @@ pub(crate) fn innermost(slot: &Slot, calls: &OpenCalls, still: impl Fn() -> bool
 }
 
 /// The offsets of the words with the announced state, and of the frames.
-const NEXT_AT: usize = core::mem::offset_of!(OpenCalls, next);
-const FRAMES_AT: usize = core::mem::offset_of!(OpenCalls, frames);
+const NEXT_AT: usize = core::mem::offset_of!(OpenCallsFields, next);
+const FRAMES_AT: usize = core::mem::offset_of!(OpenCallsFields, frames);
 /// The offset of the word of the arguments. Their words are behind it.
-const ARGUMENTS_AT: usize = core::mem::offset_of!(OpenCalls, arguments);
-const _: () = assert!(ARGUMENTS_AT + 8 == core::mem::offset_of!(OpenCalls, arguments_words));
+const ARGUMENTS_AT: usize = core::mem::offset_of!(OpenCallsFields, arguments);
+const _: () = assert!(ARGUMENTS_AT + 8 == core::mem::offset_of!(OpenCallsFields, arguments_words));
 
 /// The words of a frame.
 fn frame_words(at: usize) -> core::ops::Range<usize> {

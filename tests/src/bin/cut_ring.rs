@@ -79,7 +79,7 @@ fn head(ring: &Path) -> layout::Header {
     let mut head = [0; layout::HEADER_SIZE];
     let read = fs::File::open(ring).and_then(|ring| ring.read_exact_at(&mut head, 0));
     read.expect("its head");
-    layout::decode_header(&head).expect("a ring")
+    layout::Header::decode(&head).expect("a ring")
 }
 
 /// How far each of the threads has come.

@@ -28,14 +28,14 @@ fn own(ring: &Path) -> io::Result<Slot> {
     let ring = File::open(ring)?;
     let mut head = [0; layout::HEADER_SIZE];
     ring.read_exact_at(&mut head, 0)?;
-    let header = layout::decode_header(&head).ok_or_else(nothing)?;
+    let header = layout::Header::decode(&head).ok_or_else(nothing)?;
     // SAFETY: a plain system call.
     let me = unsafe { libc::gettid() }.cast_unsigned();
     for index in 0..u64::from(header.made) {
         let mut slot = [0; layout::SLOT_SIZE];
         ring.read_exact_at(&mut slot, header.slots + index * header.slot_stride)?;
-        let slot = layout::decode_slot(&slot).ok_or_else(nothing)?;
-        if (slot.state, slot.thread) == (layout::LIVE, me) {
+        let slot = layout::Slot::decode(&slot).ok_or_else(nothing)?;
+        if (slot.state, slot.tid) == (layout::LIVE, me) {
             return Ok(slot);
         }
     }

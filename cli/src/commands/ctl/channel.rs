@@ -45,7 +45,7 @@ pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
     for mapped in find::rings(process, For::Writing)? {
         let mut head = [0; layout::HEADER_SIZE];
         mapped.file.read_exact_at(&mut head, 0)?;
-        let at = layout::decode_header(&head).map_or(0, |header| header.control);
+        let at = layout::Header::decode(&head).map_or(0, |header| header.control);
         if at == 0 {
             continue;
         }

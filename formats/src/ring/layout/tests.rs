@@ -28,50 +28,44 @@ fn a_header_typed_by_hand() {
         bytes.extend(number.to_le_bytes());
     }
     assert_eq!(bytes.len(), HEADER_SIZE);
-    let header = decode_header(&bytes).expect("a header");
-    let wanted = Header {
-        process: 7,
-        clock: 1,
-        base: 0x1000,
-        slots: 4096,
-        slot_stride: 256,
-        functions: 8192,
-        functions_length: 24,
-        regions: 65536,
-        region_size: 131_072,
-        capacity: 2,
-        made: 1,
-        start_ticks: 100,
-        start_monotonic: 101,
-        start_realtime: 102,
-        frequency: 103,
-        missing_overwritten: 104,
-        missing_threads: 105,
-        missing_dropped: 106,
-        clock_constant: true,
-        clock_nonstop: true,
-        clock_skew_ns: 5000,
-        crash: Some(Crash {
-            signal: 11,
-            code: 2,
-            thread: 71,
-            address: 0x2000,
-            ticks: 107,
-        }),
-        program,
-        open_calls: 108,
-        identity: 109,
-        control: 110,
-        totals: 111,
-        totals_size: 112,
-        schedule: 113,
-        schedule_size: 114,
-        modules: 115,
-        modules_size: 116,
+    let header = Header::decode(&bytes).expect("a header");
+    assert_eq!((header.pid, header.clock, header.base), (7, 1, 0x1000));
+    assert_eq!((header.slots, header.slot_stride), (4096, 256));
+    assert_eq!((header.functions, header.functions_length), (8192, 24));
+    assert_eq!((header.regions, header.region_size), (65536, 131_072));
+    assert_eq!((header.capacity, header.made), (2, 1));
+    let start = (
+        header.start_ticks,
+        header.start_monotonic,
+        header.start_realtime,
+    );
+    assert_eq!((start, header.frequency), ((100, 101, 102), 103));
+    let missing = (
+        header.missing_overwritten,
+        header.missing_threads,
+        header.missing_dropped,
+    );
+    assert_eq!(missing, (104, 105, 106));
+    assert!(header.is_clock_constant() && header.is_clock_nonstop());
+    assert_eq!(header.clock_skew_ns(), 5000);
+    let crash = Crash {
+        signal: 11,
+        code: 2,
+        thread: 71,
+        address: 0x2000,
+        ticks: 107,
     };
-    assert_eq!(header, wanted);
+    assert_eq!(header.crash(), Some(crash));
+    assert_eq!(header.program(), "demo");
+    assert_eq!(
+        (header.open_calls, header.identity, header.control),
+        (108, 109, 110)
+    );
+    assert_eq!((header.totals, header.totals_size), (111, 112));
+    assert_eq!((header.schedule, header.schedule_size), (113, 114));
+    assert_eq!((header.modules, header.modules_size), (115, 116));
     for end in 0..bytes.len() {
-        assert_eq!(decode_header(&bytes[..end]), None);
+        assert_eq!(Header::decode(&bytes[..end]), None);
     }
 }
 

@@ -9,7 +9,7 @@ use core::mem::offset_of;
 
 use super::open_calls::{ROW_SIZE, ROWS_AT};
 use super::slot_access;
-use crate::ring::layout::{OpenCalls, Row, Slot, Totals};
+use crate::ring::layout::{OpenCallsFields, Row, Slot, Totals};
 use crate::site::slot_access::SlotAccess;
 
 // Entered by a jump from "stub", and from the codes that stand before others.
@@ -39,7 +39,7 @@ code!(
     access_record_at = const offset_of!(SlotAccess, record_at),
     access_outline = const offset_of!(SlotAccess, outline),
     open_calls = const offset_of!(Slot, open_calls),
-    totals = const offset_of!(OpenCalls, totals),
+    totals = const offset_of!(OpenCallsFields, totals),
     index = const offset_of!(Totals, index),
     row_size = const ROW_SIZE,
     untimed = const ROWS_AT + offset_of!(Row, untimed),

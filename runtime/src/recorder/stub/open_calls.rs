@@ -10,7 +10,7 @@ use core::mem::offset_of;
 use super::{OTHER_WAY, full, place, slot_access};
 use crate::recorder::EXIT;
 use crate::ring::layout::{
-    BUSY, CHUNK, FRAMES, Frame, NO_HIGH, OpenCalls, Row, Slot, TOTALS_IDS, Totals,
+    BUSY, CHUNK, FRAMES, Frame, NO_HIGH, OpenCallsFields, Row, Slot, TOTALS_IDS, Totals,
 };
 use crate::ring::open_calls::SHORT_CALL_ENDS;
 use crate::site::slot_access::SlotAccess;
@@ -19,7 +19,7 @@ use crate::site::slot_access::SlotAccess;
 pub(super) const ROW_SIZE: usize = size_of::<Row>();
 /// From the start of totals to the row before their first one.
 pub(super) const ROWS_AT: usize = size_of::<Totals>() - size_of::<Row>();
-const FRAMES_AT: usize = offset_of!(OpenCalls, frames);
+const FRAMES_AT: usize = offset_of!(OpenCallsFields, frames);
 /// From the start of a frame to a field of the frame before it.
 const AROUND: usize = FRAMES_AT - size_of::<Frame>();
 
@@ -333,17 +333,17 @@ macro_rules! way {
                 busy = const BUSY as i32,
                 no_high = const NO_HIGH as i32,
                 chunk = const CHUNK,
-                open = const offset_of!(OpenCalls, open),
-                last_cpu = const offset_of!(OpenCalls, cpu),
+                open = const offset_of!(OpenCallsFields, open),
+                last_cpu = const offset_of!(OpenCallsFields, cpu),
                 entered = const PUBLISHED_CALL,
                 left = const -(PUBLISHED_CALL as i64),
                 short_call_ends = const SHORT_CALL_ENDS,
                 classes = sym CLASSES,
                 known_classes = const CLASSES.len(),
-                threshold = const offset_of!(OpenCalls, threshold),
-                beside = const offset_of!(OpenCalls, beside),
+                threshold = const offset_of!(OpenCallsFields, threshold),
+                beside = const offset_of!(OpenCallsFields, beside),
                 frames = const FRAMES,
-                totals = const offset_of!(OpenCalls, totals),
+                totals = const offset_of!(OpenCallsFields, totals),
                 ids = const TOTALS_IDS,
                 index = const offset_of!(Totals, index),
                 rows = const ROWS_AT,

@@ -192,13 +192,13 @@ pub(crate) fn slots(ring: &Path) -> Result<Vec<(Slot, u32)>, Failure> {
     let file = fs::File::open(ring).map_err(|_| wrong())?;
     let mut head = [0; layout::HEADER_SIZE];
     file.read_exact_at(&mut head, 0).map_err(|_| wrong())?;
-    let header = layout::decode_header(&head).ok_or_else(wrong)?;
+    let header = layout::Header::decode(&head).ok_or_else(wrong)?;
     let slot = |index| {
         let mut slot = [0; layout::SLOT_SIZE];
         let at = header.slots + index * header.slot_stride;
         file.read_exact_at(&mut slot, at).ok()?;
         let cpu = slot.get(CPU..)?.first_chunk()?;
-        Some((layout::decode_slot(&slot)?, u32::from_le_bytes(*cpu)))
+        Some((layout::Slot::decode(&slot)?, u32::from_le_bytes(*cpu)))
     };
     (0..u64::from(header.made))
         .map(|index| slot(index).ok_or_else(wrong))
