@@ -11,8 +11,9 @@ pub(crate) const STRIDE: usize = 256;
 pub(crate) const FUNCTIONS: usize = 8192;
 pub(crate) const REGIONS: usize = 65536;
 pub(crate) const REGION: usize = 2 * CHUNK;
-/// Half of the place of the functions behind open calls.
-const OPEN_CALLS: usize = 8192;
+/// Bytes of the open calls of a slot, and where the functions are behind them.
+const OPEN_CALLS: usize = 10_240;
+const FUNCTIONS_BEHIND: usize = 16_384;
 /// Bytes of totals without their rows, and of a row.
 const TOTALS: usize = 65_536;
 const ROW: usize = 2112;
@@ -45,9 +46,9 @@ impl Ring {
         let mut ring = Ring::new();
         let table = ring.0[FUNCTIONS..FUNCTIONS + 64].to_vec();
         ring.0[FUNCTIONS..FUNCTIONS + 64].fill(0);
-        ring.0[2 * OPEN_CALLS..2 * OPEN_CALLS + 64].copy_from_slice(&table);
-        ring.u64(40, 2 * OPEN_CALLS as u64);
-        ring.u64(32, (STRIDE + 8192) as u64);
+        ring.0[FUNCTIONS_BEHIND..FUNCTIONS_BEHIND + 64].copy_from_slice(&table);
+        ring.u64(40, FUNCTIONS_BEHIND as u64);
+        ring.u64(32, (STRIDE + OPEN_CALLS) as u64);
         ring.u32(72, 1);
         ring.u32(76, 1);
         ring.u64(232, STRIDE as u64);
