@@ -8,7 +8,7 @@ use super::index::{Index, when};
 use super::names;
 use super::notes;
 use super::record::{Entry, HEAD_SIZE};
-use super::scan::{self, Content, Flow, Frame};
+use super::scan::{self, Flow, Frame};
 use super::tables::{self, Number};
 use crate::bytes::ReadAt;
 use crate::error::Error;
@@ -114,7 +114,7 @@ impl List<'_> {
     }
 
     fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Stop> {
-        let Some(decoded) = frame.content.as_ref().and_then(Content::entry) else {
+        let Some(decoded) = &frame.content else {
             if let Some(problem) = &frame.problem {
                 self.0.detail.push_str(problem);
             }

@@ -8,12 +8,12 @@
 //! | `facts` | the meaning of this project's entries and attributes |
 //! | `scan`, `tables` | the place of each entry in a file |
 //! | `index`, `names` | the first pass: threads, functions, damage |
-//! | `decode`, `fast_path` | entries to events, and the fast path for ordinary calls |
+//! | `decode` | entries to events |
 //! | `list` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`]; also entries without times |
 //! | `thread_encoder`, `encode` | events to items, items to entries |
 //! | `notes` | notes as entries, and back |
-//! | `output`, `writer` | [`EntraceWriter`]: all threads into a file |
+//! | `writer` | [`EntraceWriter`]: all threads into a file |
 //! | `stream_writer` | [`EntraceStream`]: entries as soon as calls end |
 //!
 //! ENTRACE has spans and events in a tree, each with named values. It has no times and no threads.
@@ -78,15 +78,12 @@ mod decode;
 mod encode;
 mod facts;
 #[cfg(feature = "read")]
-mod fast_path;
-#[cfg(feature = "read")]
 mod index;
 #[cfg(feature = "read")]
 mod list;
 mod names;
 #[cfg(feature = "read")]
 mod notes;
-mod output;
 #[cfg(feature = "read")]
 mod reader;
 pub mod record;
