@@ -105,11 +105,7 @@ fn layout(bytes: &dyn ReadAt, told: &mut Diagnostics) -> Result<Layout, Error> {
                 );
             }
         }
-        Err(walked) => {
-            let (offset, why) = match walked {
-                Ok(end) => (end, "they do not lead to the first entry".to_owned()),
-                Err((at, bad)) => (at, bad.to_string()),
-            };
+        Err((offset, why)) => {
             let root = tables::find_root(bytes, kind.version, FIRST)?;
             layout.first = root.unwrap_or(layout.size);
             let done = match root {
@@ -269,7 +265,7 @@ impl Pass {
                 Flow::Enough
             }
         })?;
-        let place = tables::first_mistake(bytes, &parents)?;
+        let place = tables::first_mistake(bytes, tables.pool, &parents)?;
         let what = "the pool gives this entry to another parent than the entry names, or leaves \
                     one out: the entries' own parents were taken";
         self.told.tell(place.unwrap_or(tables.pool), what);

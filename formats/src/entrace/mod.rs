@@ -73,29 +73,21 @@ use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind as Needs, Output, Target};
 
 pub mod bincode;
-#[cfg(feature = "read")]
 mod decode;
 mod encode;
 mod facts;
-#[cfg(feature = "read")]
 mod index;
-#[cfg(feature = "read")]
 mod list;
 mod names;
-#[cfg(feature = "read")]
 mod notes;
-#[cfg(feature = "read")]
 mod reader;
 pub mod record;
-#[cfg(feature = "read")]
 mod scan;
 mod stream_writer;
-#[cfg(feature = "read")]
 mod tables;
 mod thread_encoder;
 mod writer;
 
-#[cfg(feature = "read")]
 pub use reader::EntraceSource;
 pub use stream_writer::EntraceStream;
 pub use writer::EntraceWriter;
@@ -105,9 +97,7 @@ pub const FORMAT: Format = Format {
     name: "entrace",
     title: "ENTRACE",
     opener: Opener::File {
-        #[cfg(feature = "read")]
         probe: record::probe,
-        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(EntraceSource::open(bytes)?)),
     },
     targets: &[

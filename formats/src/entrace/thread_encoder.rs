@@ -24,9 +24,7 @@ use std::collections::HashMap;
 use super::encode::{self, Functions, MAX_ARGUMENTS, MAX_PAYLOAD};
 use super::facts::flags;
 use crate::calls::{Exit, Rule};
-use crate::model::{
-    Call, CpuId, Edge, Function, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo,
-};
+use crate::model::{Call, CpuId, Edge, Function, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo};
 use crate::note_values::in_nanos;
 use crate::scale::Scale;
 use crate::sink::Losses;
@@ -160,13 +158,7 @@ impl ThreadEncoder {
     }
 
     /// An edge of a call of the function at this place of the list.
-    fn call(
-        &mut self,
-        call: &Call,
-        function: u32,
-        scale: &mut Scale,
-        store: &mut impl ItemStore,
-    ) {
+    fn call(&mut self, call: &Call, function: u32, scale: &mut Scale, store: &mut impl ItemStore) {
         let Nanos(time) = scale.nanos(call.time);
         self.last = Some(time);
         let moved = std::mem::take(&mut self.moved);
