@@ -5,7 +5,7 @@
 mod read;
 
 #[cfg(feature = "read")]
-pub(crate) use read::{Bad, Key, each, int, offset_in, parse, text_of_bytes};
+pub(crate) use read::{Bad, int, parse};
 
 /// Appends a text with its quotes.
 pub(crate) fn push_text(out: &mut Vec<u8>, text: &str) {

@@ -191,7 +191,7 @@ fn threads_and_times_that_are_none_are_not_believed() {
     assert!(
         read_folder(folder.path()).expect("readable").diagnostics[0]
             .what
-            .contains("states_anew are lists")
+            .starts_with("meta.json: invalid type: integer `7`, expected a sequence")
     );
     fs::remove_file(folder.path().join("meta.json")).expect("a file");
     let read = read_folder(folder.path()).expect("readable");

@@ -15,7 +15,6 @@
 //! | `types`, `schema` | what a metadata text declares, ready for reading |
 //! | `values` | values from bytes, pure |
 //! | `stream` | a stream file, step by step |
-//! | `fast_path` | calls of ours, by the places of their fields |
 //! | `index`, `facts` | the files, their threads, and what the trace states about itself |
 //! | `list` | steps to lines, for people |
 //! | `reader` | [`CtfSource`], and steps to events |
@@ -28,38 +27,25 @@ use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
-#[cfg(feature = "read")]
 mod facts;
-#[cfg(feature = "read")]
-mod fast_path;
-#[cfg(feature = "read")]
 mod index;
-#[cfg(feature = "read")]
 mod list;
 mod metadata;
 mod note_classes;
-#[cfg(feature = "read")]
 mod note_reader;
 mod packets;
-#[cfg(feature = "read")]
 mod reader;
 mod record;
-#[cfg(feature = "read")]
 mod schema;
 mod states;
-#[cfg(feature = "read")]
 mod stream;
 mod text;
 mod thread_encoder;
-#[cfg(feature = "read")]
 mod tsdl;
-#[cfg(feature = "read")]
 mod types;
-#[cfg(feature = "read")]
 mod values;
 mod writer;
 
-#[cfg(feature = "read")]
 pub use reader::CtfSource;
 pub use writer::CtfWriter;
 
@@ -69,7 +55,6 @@ pub const FORMAT: Format = Format {
     title: "CTF",
     opener: Opener::Folder {
         probe: is_trace,
-        #[cfg(feature = "read")]
         open: |folder| Ok(Box::new(CtfSource::open(folder)?)),
     },
     targets: &[Target {

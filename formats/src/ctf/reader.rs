@@ -121,17 +121,7 @@ pub(super) fn decode_lane(
             discarded: 0,
         });
     }
-    if let [part] = &mut parts[..] {
-        loop {
-            decoder.run(part)?;
-            let Some(event) = decoder.advance(part, progress)? else {
-                break;
-            };
-            decoder.event(part, &event)?;
-        }
-    } else {
-        decoder.merge(&mut parts, progress)?;
-    }
+    decoder.merge(&mut parts, progress)?;
     decoder.finish();
     Ok(())
 }
@@ -179,17 +169,6 @@ struct Decoder<'a> {
 }
 
 impl Decoder<'_> {
-    /// Reads calls by the places of their fields, as long as calls come.
-    fn run(&mut self, part: &mut Part<'_>) -> Result<(), Error> {
-        loop {
-            part.reader.calls(&mut self.batch, BATCH)?;
-            if self.batch.len() < BATCH {
-                return Ok(());
-            }
-            self.hand_over();
-        }
-    }
-
     fn merge(
         &mut self,
         parts: &mut [Part<'_>],

@@ -40,7 +40,7 @@
 use super::note_classes::{CLASS, NAME, NoteClass, POLL_EXIT};
 use crate::facts::{Fact, Names, Value};
 use crate::identity::Part;
-use crate::model::{Edge, Function, Thread, TraceInfo};
+use crate::model::{Function, Thread, TraceInfo};
 
 /// First four bytes of a packet.
 pub(super) const MAGIC: u32 = 0xC1FC_1FC1;
@@ -91,10 +91,6 @@ pub(super) mod known {
 
 /// The longest name that an event of a thread carries: the longest that the system keeps.
 pub(super) const COMM_SIZE: usize = 15;
-const CONTEXT_MOST: usize = 4 + 4 + COMM_SIZE + 1;
-const HEADER: usize = 1 + 8;
-const CALL_FIELDS: usize = 4 + 4 + 1;
-const CALL_MOST: usize = HEADER + CONTEXT_MOST + CALL_FIELDS;
 
 /// The head of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -141,45 +137,36 @@ fn put<const N: usize, const M: usize>(bytes: &mut [u8; N], at: usize, field: [u
     bytes[at..at + M].copy_from_slice(&field);
 }
 
-/// The part that all events of one thread share, and room for their own fields.
+/// Writes the events of one thread, which share their context.
 #[derive(Clone, Debug)]
 pub(super) struct Template {
-    /// Header, context, and room for a call's fields.
-    bytes: [u8; CALL_MOST],
-    fields: usize,
+    context: Vec<u8>,
 }
 
 impl Template {
     /// `comm` is cut to [`COMM_SIZE`] bytes and holds no zero byte.
     pub(super) fn new(process: i32, thread: i32, comm: &str) -> Template {
         let comm = &comm.as_bytes()[..comm.len().min(COMM_SIZE)];
-        let mut bytes = [0; CALL_MOST];
-        put(&mut bytes, HEADER, process.to_le_bytes());
-        put(&mut bytes, HEADER + 4, thread.to_le_bytes());
-        bytes[HEADER + 8..HEADER + 8 + comm.len()].copy_from_slice(comm);
-        let fields = HEADER + 8 + comm.len() + 1;
-        Template { bytes, fields }
+        let mut context = [process.to_le_bytes(), thread.to_le_bytes()].concat();
+        context.extend_from_slice(comm);
+        context.push(0);
+        Template { context }
     }
 
-    /// An edge of a call.
-    #[inline]
+    /// An edge of a call, of that class.
     pub(super) fn call(
         &self,
+        class: u8,
         time: u64,
-        edge: Edge,
         function: u32,
         caller: u32,
         flags: u8,
         out: &mut Vec<u8>,
     ) {
-        let mut bytes = self.bytes;
-        bytes[0] = if edge == Edge::Entry { ENTRY } else { EXIT };
-        put(&mut bytes, 1, time.to_le_bytes());
-        let at = self.fields;
-        put(&mut bytes, at, function.to_le_bytes());
-        put(&mut bytes, at + 4, caller.to_le_bytes());
-        bytes[at + 8] = flags;
-        out.extend_from_slice(&bytes[..at + CALL_FIELDS]);
+        self.begin(class, time, out);
+        out.extend(function.to_le_bytes());
+        out.extend(caller.to_le_bytes());
+        out.push(flags);
     }
 
     /// The exit of a poll of that task.
@@ -192,17 +179,14 @@ impl Template {
         task: u64,
         out: &mut Vec<u8>,
     ) {
-        self.begin(POLL_EXIT, time, out);
-        out.extend(function.to_le_bytes());
-        out.extend(caller.to_le_bytes());
-        out.push(flags);
+        self.call(POLL_EXIT, time, function, caller, flags, out);
         out.extend(task.to_le_bytes());
     }
 
     fn begin(&self, class: u8, time: u64, out: &mut Vec<u8>) {
         out.push(class);
         out.extend(time.to_le_bytes());
-        out.extend_from_slice(&self.bytes[HEADER..self.fields]);
+        out.extend_from_slice(&self.context);
     }
 
     pub(super) fn arguments(&self, time: u64, values: &[u64], out: &mut Vec<u8>) {

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 
-use super::fast_path::Plan;
 use super::metadata::{LAYOUT_KEY, LAYOUT_VERSION};
 use super::tsdl::types::{self, Metadata};
 use super::types::{Compiler, Node, Root, Slot};
@@ -12,8 +11,6 @@ use crate::bytes::ByteOrder;
 use crate::model::{Clock, NoteKind, Ticks};
 use crate::scale;
 
-/// Numbers of classes below this are looked up fast.
-const NEAR: u64 = 64;
 /// The most bytes in front of a packet's first event.
 const HEAD_MOST: u64 = 1024;
 
@@ -69,10 +66,6 @@ pub(super) struct Stream {
     pub(super) context: ThreadSlots,
     pub(super) events: Vec<Event>,
     event_of: HashMap<u64, usize>,
-    /// The same for low numbers.
-    near: Vec<Option<usize>>,
-    /// Calls may be read by their places.
-    pub(super) plan: Option<Plan>,
     /// It states functions and threads, as our own stream of facts does.
     pub(super) facts: bool,
 }
@@ -238,8 +231,6 @@ impl Schema {
             event_context,
             events: Vec::new(),
             event_of: HashMap::new(),
-            near: Vec::new(),
-            plan: None,
             facts: false,
         };
         for event in events {
@@ -262,10 +253,6 @@ impl Schema {
                 kind,
             });
         }
-        made.near = (0..NEAR)
-            .map(|id| made.event_of.get(&id).copied())
-            .collect();
-        made.plan = Plan::new(&made).filter(|_| self.ours);
         self.stream_of.entry(id).or_insert(self.streams.len());
         self.streams.push(made);
         Ok(())
@@ -281,17 +268,9 @@ impl Schema {
 }
 
 impl Stream {
-    /// Every class of events, with its number.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u64, &Event)> {
-        let event = |(id, place): (&u64, &usize)| Some((*id, self.events.get(*place)?));
-        self.event_of.iter().filter_map(event)
-    }
-
     /// The place of a class of events.
     pub(super) fn event_of(&self, id: u64) -> Option<usize> {
-        let near = usize::try_from(id).ok().and_then(|id| self.near.get(id));
-        near.copied()
-            .unwrap_or_else(|| self.event_of.get(&id).copied())
+        self.event_of.get(&id).copied()
     }
 }
 

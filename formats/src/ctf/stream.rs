@@ -9,7 +9,6 @@ use super::schema::{Schema, Stream};
 use super::values::{Stop, Values, Walk};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Diagnostic;
-use crate::model::Call;
 
 /// Bytes of a file in memory.
 pub(super) const WINDOW: usize = 256 * 1024;
@@ -156,25 +155,6 @@ impl<'a> Reader<'a> {
             return Ok(Step::Padding { offset, size });
         }
         self.packet()
-    }
-
-    /// Reads calls by the places of their fields as long as calls come, up to `most` in the batch.
-    pub(super) fn calls(&mut self, batch: &mut Vec<Call>, most: usize) -> io::Result<()> {
-        let Some(packet) = self.packet else {
-            return Ok(());
-        };
-        let stream = self.schema.streams.get(packet.stream);
-        let Some(plan) = stream.and_then(|stream| stream.plan) else {
-            return Ok(());
-        };
-        if self.bit % 8 != 0 || self.pending.is_some() {
-            return Ok(());
-        }
-        let end = packet.offset + packet.content / 8;
-        let view = self.window.at(packet.offset + self.bit / 8, 1, end)?;
-        let used = plan.calls(view, batch, most) as u64;
-        self.bit += used * 8;
-        Ok(())
     }
 
     /// The bytes of a text or a row of the last event.

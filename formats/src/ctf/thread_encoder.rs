@@ -4,7 +4,7 @@
 
 use super::metadata::plain;
 use super::packets::{Packets, Times};
-use super::record::{COMM_SIZE, NO_CPU, THREADS, Template, flags};
+use super::record::{COMM_SIZE, ENTRY, EXIT, NO_CPU, THREADS, Template, flags};
 use super::writer::Inside;
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
@@ -204,8 +204,13 @@ impl ThreadEncoder {
         if self.poll.is_some() && self.ends_poll(call.edge, time, id, caller, bits) {
             return;
         }
+        let class = if call.edge == Edge::Entry {
+            ENTRY
+        } else {
+            EXIT
+        };
         let (template, out) = self.room(time);
-        template.call(time, call.edge, id, caller, bits, out);
+        template.call(class, time, id, caller, bits, out);
     }
 
     #[inline]

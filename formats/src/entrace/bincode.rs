@@ -99,7 +99,7 @@ impl<'a> Input<'a> {
 
     /// Takes these bytes, if they are next.
     #[inline]
-    pub(super) fn skip(&mut self, bytes: &[u8]) -> bool {
+    fn skip(&mut self, bytes: &[u8]) -> bool {
         let rest = self.rest.strip_prefix(bytes);
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
@@ -240,34 +240,16 @@ impl<'a> Input<'a> {
     }
 }
 
-/// Bytes of the longest unsigned number of 64 bits.
-pub(super) const MOST_OF_U64: usize = 9;
-
-/// The first byte of a number in its shortest form, and the number of its bytes. The number itself,
-/// little-endian, comes behind the first byte. There is no branch, because sizes come in no order.
-#[inline]
-pub(super) fn shortest(value: u64) -> (u8, usize) {
-    let is_long = value > 250;
-    let width = u8::from(value > 0xffff) + u8::from(value > 0xffff_ffff);
-    let first = if is_long { 251 + width } else { value as u8 };
-    (first, size_of_u64(value))
-}
-
 /// Appends an unsigned number of up to 64 bits, in its shortest form.
 #[inline]
 pub fn put_u64(out: &mut Vec<u8>, value: u64) {
-    let (first, size) = shortest(value);
     let [a, b, c, d, e, f, g, h] = value.to_le_bytes();
-    let end = out.len() + size;
-    out.extend_from_slice(&[first, a, b, c, d, e, f, g, h]);
-    out.truncate(end);
-}
-
-/// Bytes that [`put_u64`] appends.
-#[inline]
-pub(super) fn size_of_u64(value: u64) -> usize {
-    let long = usize::from(value > 250) + usize::from(value > 0xffff);
-    1 + 2 * long + 4 * usize::from(value > 0xffff_ffff)
+    match value {
+        0..=250 => out.push(a),
+        251..=0xffff => out.extend_from_slice(&[251, a, b]),
+        0x1_0000..=0xffff_ffff => out.extend_from_slice(&[252, a, b, c, d]),
+        _ => out.extend_from_slice(&[253, a, b, c, d, e, f, g, h]),
+    }
 }
 
 /// Appends an unsigned number of 128 bits.

@@ -9,12 +9,11 @@
 use std::collections::HashMap;
 
 use super::facts::{self, flags};
-use super::fast_path::OrdinaryCall;
 use super::index::{Diagnostics, Index, when};
 use super::names;
 use super::notes;
 use super::record::{Decoded, Entry, Value};
-use super::scan::{self, Content, Flow, Frame, Visitor};
+use super::scan::{self, Flow, Frame};
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, ThreadId, Ticks};
@@ -37,11 +36,13 @@ pub(super) fn decode(
         stacks: threads.iter().map(|_| Stack::default()).collect(),
         arguments: Vec::new(),
         told: Diagnostics::default(),
-        last: None,
         done: 0,
         progress,
     };
-    scan::each(bytes, &index.layout, &mut decoder)?;
+    scan::each(bytes, &index.layout, &mut |frame: &Frame<'_>| {
+        decoder.frame(frame);
+        Flow::On
+    })?;
     decoder.finish();
     progress(index.layout.size - decoder.done);
     Ok(())
@@ -71,34 +72,9 @@ struct Decoder<'a> {
     stacks: Vec<Stack>,
     arguments: Vec<(u32, u64)>,
     told: Diagnostics,
-    /// The thread of the last ordinary call, and its place.
-    last: Option<(ThreadId, usize)>,
     /// Bytes whose progress was reported.
     done: u64,
     progress: &'a (dyn Fn(u64) + Sync),
-}
-
-impl Visitor for Decoder<'_> {
-    #[inline]
-    fn function(&self, metadata: &[u8]) -> Option<FunctionId> {
-        self.index.names.by_metadata(metadata)
-    }
-
-    #[inline]
-    fn frame(&mut self, frame: &Frame<'_>) -> Flow {
-        match &frame.content {
-            Some(Content::Call(ordinary, function)) if frame.index > 0 => {
-                self.ordinary(frame, ordinary, *function);
-            }
-            Some(Content::Entry(decoded)) if frame.index > 0 => self.entry(frame, decoded),
-            _ => {}
-        }
-        if frame.offset >= self.done + STEP {
-            (self.progress)(frame.offset - self.done);
-            self.done = frame.offset;
-        }
-        Flow::On
-    }
 }
 
 /// The attributes of a call's entry.
@@ -112,33 +88,14 @@ struct Said {
 }
 
 impl Decoder<'_> {
-    #[inline]
-    fn ordinary(&mut self, frame: &Frame<'_>, ordinary: &OrdinaryCall<'_>, function: FunctionId) {
-        let thread = ThreadId(ordinary.thread);
-        let place = match self.last {
-            Some((last, place)) if last == thread => place,
-            _ => {
-                let Some(place) = self.batches.place(thread) else {
-                    return;
-                };
-                self.last = Some((thread, place));
-                place
-            }
-        };
-        let start = Ticks(ordinary.start);
-        self.arguments.clear();
-        self.leave(frame, place, ordinary.parent, start);
-        let said = Said {
-            cpu: ordinary.cpu.map(CpuId),
-            exit_cpu: ordinary.exit_cpu.map(CpuId),
-            flags: ordinary.flags,
-            end: ordinary
-                .duration
-                .and_then(|duration| start.0.checked_add(duration))
-                .map(Ticks),
-            foreign: false,
-        };
-        self.call(frame, place, start, function, &said);
+    fn frame(&mut self, frame: &Frame<'_>) {
+        if let Some(decoded) = frame.content.as_ref().filter(|_| frame.index > 0) {
+            self.entry(frame, decoded);
+        }
+        if frame.offset >= self.done + STEP {
+            (self.progress)(frame.offset - self.done);
+            self.done = frame.offset;
+        }
     }
 
     fn entry(&mut self, frame: &Frame<'_>, decoded: &Decoded<'_>) {
@@ -170,7 +127,6 @@ impl Decoder<'_> {
     }
 
     /// A call that begins, or a lone exit. Its arguments are in `self.arguments`.
-    #[inline]
     fn call(
         &mut self,
         frame: &Frame<'_>,
@@ -275,7 +231,6 @@ impl Decoder<'_> {
     }
 
     /// Ends the innermost open call.
-    #[inline]
     fn close(&mut self, place: usize) {
         let Some(open) = self.stacks[place].open.pop() else {
             return;
@@ -288,7 +243,6 @@ impl Decoder<'_> {
     }
 
     /// The CPU at an edge, if it differs from the previous one.
-    #[inline]
     fn edge_cpu(&mut self, place: usize, time: Ticks, cpu: Option<CpuId>) {
         let known = &mut self.stacks[place].cpu;
         if let Some(cpu) = cpu.filter(|&cpu| *known != Some(cpu)) {
@@ -384,7 +338,6 @@ impl Decoder<'_> {
     }
 }
 
-#[inline]
 fn exit(time: Ticks, function: FunctionId, flags: u8) -> Call {
     let tail = flags & flags::TAIL_EXIT != 0;
     Call {
@@ -443,7 +396,6 @@ impl<'a> ThreadBatches<'a> {
     }
 
     /// A call of a thread.
-    #[inline]
     pub(super) fn call(&mut self, place: usize, call: Call) {
         let Some(batch) = self.batches.get_mut(place) else {
             return;

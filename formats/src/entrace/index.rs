@@ -5,15 +5,14 @@ use std::collections::HashMap;
 use std::io;
 
 use super::facts;
-use super::fast_path::OrdinaryCall;
 use super::names::Names;
 use super::notes;
 use super::record::{Container, Decoded, Entry, HEAD_SIZE, Value, Version, decode_head};
-use super::scan::{self, Content, FIRST, Flow, Frame, Layout, Visitor};
+use super::scan::{self, FIRST, Flow, Frame, Layout};
 use super::tables::{self, Tables};
 use crate::bytes::ReadAt;
 use crate::error::{Diagnostic, Error};
-use crate::model::{FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Thread, ThreadId, Ticks, TraceInfo};
 
 /// The most diagnostics of one pass.
 pub(super) const MAX_DIAGNOSTICS: usize = 1000;
@@ -61,7 +60,6 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         },
         names: Names::default(),
         thread_of: HashMap::new(),
-        last_thread: None,
         described: false,
         timed: 0,
         untimed: 0,
@@ -71,7 +69,10 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
         entries: 0,
         start: None,
     };
-    let missing = scan::each(bytes, &layout, &mut pass)?;
+    let missing = scan::each(bytes, &layout, &mut |frame: &Frame<'_>| {
+        pass.look(frame);
+        Flow::On
+    })?;
     if let Some((offset, what)) = missing {
         pass.told.tell(offset, what);
     }
@@ -104,11 +105,7 @@ fn layout(bytes: &dyn ReadAt, told: &mut Diagnostics) -> Result<Layout, Error> {
                 );
             }
         }
-        Err(walked) => {
-            let (offset, why) = match walked {
-                Ok(end) => (end, "they do not lead to the first entry".to_owned()),
-                Err((at, bad)) => (at, bad.to_string()),
-            };
+        Err((offset, why)) => {
             let root = tables::find_root(bytes, kind.version, FIRST)?;
             layout.first = root.unwrap_or(layout.size);
             let done = match root {
@@ -128,8 +125,6 @@ struct Pass {
     info: TraceInfo,
     names: Names,
     thread_of: HashMap<ThreadId, usize>,
-    /// The thread of the last ordinary call.
-    last_thread: Option<ThreadId>,
     /// There is an entry about the trace.
     described: bool,
     timed: u64,
@@ -142,29 +137,17 @@ struct Pass {
     start: Option<Ticks>,
 }
 
-impl Visitor for Pass {
-    fn function(&self, metadata: &[u8]) -> Option<FunctionId> {
-        // The function is chosen when all functions are known.
-        self.names.knows(metadata).then_some(FunctionId(0))
-    }
-
-    fn frame(&mut self, frame: &Frame<'_>) -> Flow {
-        self.look(frame);
-        Flow::On
-    }
-}
-
 impl Pass {
     fn look(&mut self, frame: &Frame<'_>) {
         if let Some(problem) = &frame.problem {
             self.told.tell(frame.offset, problem);
         }
-        let Some(content) = &frame.content else {
+        let Some(decoded) = &frame.content else {
             self.holes += 1;
             return;
         };
         self.entries += 1;
-        let parent = u64::from(content.parent());
+        let parent = u64::from(decoded.entry.parent);
         if frame.index == 0 {
             if parent != 0 {
                 let what = format!("the root has the parent {parent}: ignored");
@@ -181,10 +164,6 @@ impl Pass {
             );
             self.told.tell(frame.offset, what);
         }
-        let decoded = match content {
-            Content::Entry(decoded) => decoded,
-            Content::Call(ordinary, _) => return self.ordinary(ordinary),
-        };
         let entry = &decoded.entry;
         if self.layout.kind.version == Version::V2 && !entry.is_sorted() {
             let what = "the attributes are not sorted: ENTRACE's own tools may not find them";
@@ -197,15 +176,6 @@ impl Pass {
             return self.timed(entry);
         }
         self.call(frame, decoded);
-    }
-
-    fn ordinary(&mut self, ordinary: &OrdinaryCall<'_>) {
-        self.timed += 1;
-        if self.last_thread != Some(ThreadId(ordinary.thread)) {
-            self.last_thread = Some(ThreadId(ordinary.thread));
-            self.thread(ThreadId(ordinary.thread));
-        }
-        self.reach(Ticks(ordinary.start));
     }
 
     /// An entry of this project's own; false if it is none.
@@ -288,14 +258,14 @@ impl Pass {
         let mut parents = Vec::new();
         scan::each(bytes, &self.layout, &mut |frame: &Frame<'_>| {
             let content = frame.content.as_ref();
-            parents.push(content.map_or(0, Content::parent));
+            parents.push(content.map_or(0, |decoded| decoded.entry.parent));
             if parents.len() < MAX_PARENTS {
                 Flow::On
             } else {
                 Flow::Enough
             }
         })?;
-        let place = tables::first_mistake(bytes, &parents)?;
+        let place = tables::first_mistake(bytes, tables.pool, &parents)?;
         let what = "the pool gives this entry to another parent than the entry names, or leaves \
                     one out: the entries' own parents were taken";
         self.told.tell(place.unwrap_or(tables.pool), what);

@@ -8,16 +8,13 @@ use super::index::{Index, when};
 use super::names;
 use super::notes;
 use super::record::{Entry, HEAD_SIZE};
-use super::scan::{self, Content, Flow, Frame};
-use super::tables::{self, Number};
+use super::scan::{self, Flow, Frame};
+use super::tables::Tables;
 use crate::bytes::ReadAt;
 use crate::error::Error;
 use crate::model::FunctionId;
 use crate::notes::Note;
 use crate::source::{Listing, Record, Stop, Visit};
-
-/// The most children of an entry that are listed by number.
-const CHILDREN: u64 = 16;
 
 /// Visits every unit of the file.
 pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
@@ -27,8 +24,8 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
         let _ = write!(list.0.detail, "{}", layout.kind);
         list.line(0, HEAD_SIZE as u64, "Head")?;
         let head = HEAD_SIZE as u64;
-        if layout.tables.is_some() {
-            list.tables(bytes)?;
+        if let Some(tables) = &layout.tables {
+            list.tables(tables)?;
         } else if layout.first > head {
             list.0
                 .detail
@@ -60,61 +57,16 @@ impl List<'_> {
         })
     }
 
-    fn tables(&mut self, bytes: &dyn ReadAt) -> Result<(), Stop> {
-        let (mut entry, mut start) = (0u64, None);
-        let mut children = (0, 0);
-        let (mut end, mut listed) = (0, Ok(()));
-        let walked = tables::walk(bytes, &mut |at, number| {
-            let next = match number {
-                Number::Child(child) => {
-                    children.1 += 1;
-                    if children.1 <= CHILDREN {
-                        let _ = write!(self.0.detail, " {child}");
-                    } else if children.1 == children.0 {
-                        let _ = write!(self.0.detail, " and {} more", children.0 - CHILDREN);
-                    }
-                    return true;
-                }
-                next => next,
-            };
-            if let Some((at_kind, kind)) = start.take() {
-                listed = self.line(at_kind, at - at_kind, kind);
-            }
-            let _ = match next {
-                Number::Offsets(count) => write!(self.0.detail, "{count} offsets"),
-                Number::Offset(offset) => {
-                    entry += 1;
-                    write!(
-                        self.0.detail,
-                        "entry {}: byte {offset} after the pool",
-                        entry - 1
-                    )
-                }
-                Number::Pool(lists) => {
-                    entry = 0;
-                    write!(self.0.detail, "children of {lists} entries")
-                }
-                Number::Children(count) => {
-                    (entry, children) = (entry + 1, (count, 0));
-                    write!(self.0.detail, "entry {}: {count} children:", entry - 1)
-                }
-                Number::Child(_) => Ok(()),
-            };
-            start = Some((at, kind(next)));
-            listed.is_ok()
-        })?;
-        listed?;
-        if let Ok(place) = walked {
-            end = place;
-        }
-        if let Some((at, kind)) = start {
-            self.line(at, end.saturating_sub(at), kind)?;
-        }
-        Ok(())
+    fn tables(&mut self, tables: &Tables) -> Result<(), Stop> {
+        let head = HEAD_SIZE as u64;
+        let _ = write!(self.0.detail, "{} offsets", tables.count);
+        self.line(head, tables.pool - head, "Offsets")?;
+        let _ = write!(self.0.detail, "children of {} entries", tables.count);
+        self.line(tables.pool, tables.entries - tables.pool, "Pool")
     }
 
     fn frame(&mut self, frame: &Frame<'_>) -> Result<(), Stop> {
-        let Some(decoded) = frame.content.as_ref().and_then(Content::entry) else {
+        let Some(decoded) = &frame.content else {
             if let Some(problem) = &frame.problem {
                 self.0.detail.push_str(problem);
             }
@@ -172,14 +124,5 @@ impl List<'_> {
         if let Some(line) = metadata.line {
             let _ = write!(self.0.detail, " line={line}");
         }
-    }
-}
-
-fn kind(number: Number) -> &'static str {
-    match number {
-        Number::Offsets(_) => "Offsets",
-        Number::Offset(_) => "Offset",
-        Number::Pool(_) => "Pool",
-        Number::Children(_) | Number::Child(_) => "Children",
     }
 }

@@ -8,12 +8,12 @@
 //! | `facts` | the meaning of this project's entries and attributes |
 //! | `scan`, `tables` | the place of each entry in a file |
 //! | `index`, `names` | the first pass: threads, functions, damage |
-//! | `decode`, `fast_path` | entries to events, and the fast path for ordinary calls |
+//! | `decode` | entries to events |
 //! | `list` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`]; also entries without times |
 //! | `thread_encoder`, `encode` | events to items, items to entries |
 //! | `notes` | notes as entries, and back |
-//! | `output`, `writer` | [`EntraceWriter`]: all threads into a file |
+//! | `writer` | [`EntraceWriter`]: all threads into a file |
 //! | `stream_writer` | [`EntraceStream`]: entries as soon as calls end |
 //!
 //! ENTRACE has spans and events in a tree, each with named values. It has no times and no threads.
@@ -73,32 +73,21 @@ use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind as Needs, Output, Target};
 
 pub mod bincode;
-#[cfg(feature = "read")]
 mod decode;
 mod encode;
 mod facts;
-#[cfg(feature = "read")]
-mod fast_path;
-#[cfg(feature = "read")]
 mod index;
-#[cfg(feature = "read")]
 mod list;
 mod names;
-#[cfg(feature = "read")]
 mod notes;
-mod output;
-#[cfg(feature = "read")]
 mod reader;
 pub mod record;
-#[cfg(feature = "read")]
 mod scan;
 mod stream_writer;
-#[cfg(feature = "read")]
 mod tables;
 mod thread_encoder;
 mod writer;
 
-#[cfg(feature = "read")]
 pub use reader::EntraceSource;
 pub use stream_writer::EntraceStream;
 pub use writer::EntraceWriter;
@@ -108,9 +97,7 @@ pub const FORMAT: Format = Format {
     name: "entrace",
     title: "ENTRACE",
     opener: Opener::File {
-        #[cfg(feature = "read")]
         probe: record::probe,
-        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(EntraceSource::open(bytes)?)),
     },
     targets: &[

@@ -3,7 +3,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
-use std::hash::{BuildHasher, Hasher, RandomState};
 
 use super::facts;
 use super::record::{Decoded, Entry, Value, encode_metadata};
@@ -14,13 +13,13 @@ use crate::model::{Function, FunctionId};
 pub(super) struct Names {
     /// By the metadata's bytes. A function has several keys if a number was written in more bytes than
     /// necessary.
-    by_metadata: HashMap<Box<[u8]>, FunctionId, Seed>,
+    by_metadata: HashMap<Box<[u8]>, FunctionId>,
     known: HashSet<FunctionId>,
     functions: Vec<Function>,
     /// Calls of functions that the file does not describe. Their number is chosen when all functions are
     /// known.
     open: Vec<(Box<[u8]>, Function)>,
-    open_places: HashMap<Box<[u8]>, usize, Seed>,
+    open_places: HashMap<Box<[u8]>, usize>,
 }
 
 impl Names {
@@ -123,7 +122,6 @@ impl Names {
     }
 
     /// The function of a call. Every call has been seen.
-    #[inline]
     pub(super) fn function(&self, decoded: &Decoded<'_>) -> FunctionId {
         if let Some(id) = numbered(&decoded.entry) {
             return id;
@@ -134,75 +132,12 @@ impl Names {
 
 /// The number that an entry itself gives its function. An entry without a time is another program's, and
 /// its attribute of that name has another meaning.
-#[inline]
 fn numbered(entry: &Entry<'_>) -> Option<FunctionId> {
     match entry.attribute("function") {
         Some(Value::U64(id)) if entry.attribute("start_ns").is_some() => {
             u32::try_from(id).ok().map(FunctionId)
         }
         _ => None,
-    }
-}
-
-/// A hash for metadata, some hundred bytes at a time, because the standard library's hash takes longer
-/// than the rest of an entry. Each process has its own seed, so that no file can be made to collide.
-#[derive(Clone, Debug)]
-struct Seed([u64; 2]);
-
-impl Default for Seed {
-    fn default() -> Seed {
-        let random = RandomState::new();
-        Seed([random.hash_one(0), random.hash_one(1)])
-    }
-}
-
-impl BuildHasher for Seed {
-    type Hasher = Folded;
-
-    #[inline]
-    fn build_hasher(&self) -> Folded {
-        let Seed([state, seed]) = *self;
-        Folded { state, seed }
-    }
-}
-
-struct Folded {
-    state: u64,
-    seed: u64,
-}
-
-impl Folded {
-    /// The exclusive or of both halves of a product.
-    #[inline]
-    fn fold(&mut self, one: u64, other: u64) {
-        let product = u128::from(self.state ^ one) * u128::from(self.seed ^ other);
-        self.state = product as u64 ^ (product >> 64) as u64;
-    }
-}
-
-impl Hasher for Folded {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        while let Some((pair, more)) = rest.split_first_chunk::<16>() {
-            let pair = u128::from_le_bytes(*pair);
-            self.fold(pair as u64, (pair >> 64) as u64);
-            rest = more;
-        }
-        let mut last = [0; 16];
-        last[..rest.len()].copy_from_slice(rest);
-        let last = u128::from_le_bytes(last);
-        self.fold(last as u64, (last >> 64) as u64);
-    }
-
-    #[inline]
-    fn write_usize(&mut self, length: usize) {
-        self.state ^= length as u64;
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.state.rotate_left(32) ^ self.state.wrapping_mul(0x9e37_79b9_7f4a_7c15)
     }
 }
 

@@ -111,7 +111,7 @@ fn found<'a>(value: &'a Value<'_>, of: Type) -> Found<'a> {
 
 /// Whether an entry is a note.
 pub(super) fn is_note(entry: &Entry<'_>) -> bool {
-    matches!(entry.attribute(NOTE), Some(Found::String(_)))
+    entry.message.is_some() && matches!(entry.attribute(NOTE), Some(Found::String(_)))
 }
 
 /// The note in an entry. `None`: it is damaged.

@@ -126,7 +126,7 @@ fn tree(bytes: &dyn ReadAt, index: &Index) -> io::Result<Tree> {
         }
         let (mut place, mut parent) = (0, 0);
         if let Some(content) = &frame.content {
-            (place, parent) = (frame.offset + frame.prefix, content.parent());
+            (place, parent) = (frame.offset + frame.prefix, content.entry.parent);
         }
         tree.places.push(place);
         tree.first.push(NONE);

@@ -281,20 +281,29 @@ pub fn encode_entry(entry: &Entry<'_>, version: Version, out: &mut Vec<u8>) {
     put_u64(out, entry.parent.into());
     put_option(out, entry.message, put_text);
     encode_metadata(&entry.metadata, out);
-    put_u64(out, entry.attributes.len() as u64);
+    encode_attributes(&entry.attributes, version, out);
+}
+
+/// Appends the attributes of an entry.
+pub(super) fn encode_attributes(
+    attributes: &[(&str, Value<'_>)],
+    version: Version,
+    out: &mut Vec<u8>,
+) {
+    put_u64(out, attributes.len() as u64);
     match version {
         Version::V1 => {
-            for (name, value) in &entry.attributes {
+            for (name, value) in attributes {
                 put_text(out, name);
                 encode_value(value, out);
             }
         }
         Version::V2 => {
-            for (name, _) in &entry.attributes {
+            for (name, _) in attributes {
                 put_text(out, name);
             }
-            put_u64(out, entry.attributes.len() as u64);
-            for (_, value) in &entry.attributes {
+            put_u64(out, attributes.len() as u64);
+            for (_, value) in attributes {
                 encode_value(value, out);
             }
         }
@@ -426,19 +435,6 @@ pub fn encode_head(kind: Kind) -> [u8; HEAD_SIZE] {
     let [a, b, c, d, e, f, g, h] = *b"\0ENTRACE";
     let (version, container) = (kind.version as u8, kind.container as u8);
     [a, b, c, d, e, f, g, h, version, container]
-}
-
-/// Appends the entry that `put` appends, with its length in front if `prefixed`.
-#[inline]
-pub(super) fn put_entry(out: &mut Vec<u8>, prefixed: bool, put: impl FnOnce(&mut Vec<u8>)) {
-    if !prefixed {
-        return put(out);
-    }
-    let begin = out.len();
-    out.extend_from_slice(&[0; PREFIX_SIZE]);
-    put(out);
-    let size = (out.len() - begin - PREFIX_SIZE) as u64;
-    out[begin..begin + PREFIX_SIZE].copy_from_slice(&size.to_le_bytes());
 }
 
 impl fmt::Display for Kind {

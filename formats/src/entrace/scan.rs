@@ -8,13 +8,11 @@
 use std::io;
 
 use super::bincode::{Bad, Input};
-use super::fast_path::{self, OrdinaryCall};
 use super::record::{
-    Container, Decoded, Fault, HEAD_SIZE, Kind, MAX_ENTRY, PREFIX_SIZE, Version, decode_entry,
+    Container, Decoded, Fault, HEAD_SIZE, Kind, MAX_ENTRY, PREFIX_SIZE, decode_entry,
 };
 use super::tables::{Numbers, Tables};
 use crate::bytes::{ReadAt, Window};
-use crate::model::FunctionId;
 
 const WINDOW: usize = 256 * 1024;
 /// The least number of bytes that the window should hold before an entry is read.
@@ -56,62 +54,9 @@ pub(super) struct Frame<'a> {
     /// Bytes in front of the entry.
     pub(super) prefix: u64,
     /// `None`: damaged.
-    pub(super) content: Option<Content<'a>>,
+    pub(super) content: Option<Decoded<'a>>,
     /// The fault here, and what was done.
     pub(super) problem: Option<String>,
-}
-
-/// The content of a frame.
-#[derive(Debug)]
-pub(super) enum Content<'a> {
-    /// An ordinary call of a function that the visitor knows.
-    Call(OrdinaryCall<'a>, FunctionId),
-    /// Any entry.
-    Entry(Decoded<'a>),
-}
-
-impl<'a> Content<'a> {
-    /// The entry, unless it is an ordinary call.
-    pub(super) fn entry(&self) -> Option<&Decoded<'a>> {
-        match self {
-            Content::Entry(decoded) => Some(decoded),
-            Content::Call(..) => None,
-        }
-    }
-
-    /// Bytes of the entry.
-    fn size(&self) -> usize {
-        match self {
-            Content::Entry(decoded) => decoded.size,
-            Content::Call(ordinary, _) => ordinary.size,
-        }
-    }
-
-    /// Place of its parent entry.
-    pub(super) fn parent(&self) -> u32 {
-        match self {
-            Content::Entry(decoded) => decoded.entry.parent,
-            Content::Call(ordinary, _) => ordinary.parent,
-        }
-    }
-}
-
-/// A visitor of the frames.
-pub(super) trait Visitor {
-    /// The function whose calls have this metadata. A visitor that knows functions gets their calls as
-    /// [`Content::Call`], which is faster.
-    fn function(&self, _metadata: &[u8]) -> Option<FunctionId> {
-        None
-    }
-
-    /// The next frame.
-    fn frame(&mut self, frame: &Frame<'_>) -> Flow;
-}
-
-impl<F: FnMut(&Frame<'_>) -> Flow> Visitor for F {
-    fn frame(&mut self, frame: &Frame<'_>) -> Flow {
-        self(frame)
-    }
 }
 
 impl Frame<'_> {
@@ -140,7 +85,7 @@ pub(super) enum Flow {
 pub(super) fn each(
     bytes: &dyn ReadAt,
     layout: &Layout,
-    visitor: &mut impl Visitor,
+    visitor: &mut impl FnMut(&Frame<'_>) -> Flow,
 ) -> io::Result<Option<(u64, String)>> {
     let tables = layout.tables.as_ref();
     let mut walker = Walker {
@@ -169,7 +114,7 @@ pub(super) fn each(
             "{} bytes after the last of the {count} entries: left out",
             layout.size - at
         );
-        visitor.frame(&Frame::damaged(index, at, layout.size - at, what));
+        visitor(&Frame::damaged(index, at, layout.size - at, what));
         return Ok(None);
     }
     let missing = tables.filter(|tables| index < tables.count);
@@ -202,7 +147,7 @@ impl Walker<'_> {
         &mut self,
         at: u64,
         index: u64,
-        visitor: &mut impl Visitor,
+        visitor: &mut impl FnMut(&Frame<'_>) -> Flow,
     ) -> io::Result<Option<u64>> {
         let length_size = self.layout.prefix();
         let end = self.layout.size;
@@ -215,7 +160,7 @@ impl Walker<'_> {
         if body > end {
             let what = "the file ends in the length of an entry".to_owned();
             return Ok(after(
-                visitor.frame(&Frame::damaged(index, at, end - at, what)),
+                visitor(&Frame::damaged(index, at, end - at, what)),
                 end,
             ));
         }
@@ -230,11 +175,7 @@ impl Walker<'_> {
             let view = self.window.at(body, want, end)?;
             let view = view.get(..most).unwrap_or(view);
             let held = view.len();
-            let content = match known_call(view, version, visitor) {
-                Some(call) => Ok(call),
-                None => decode_entry(view, version).map(Content::Entry),
-            };
-            match content {
+            match decode_entry(view, version) {
                 Err(Fault {
                     bad: Bad::Short, ..
                 }) if held < most && held >= want => {
@@ -249,10 +190,10 @@ impl Walker<'_> {
                     let what = damage(&fault, next.map(|next| next - at), end - at, held);
                     let next = next.unwrap_or(end);
                     let frame = Frame::damaged(index, at, next - at, what);
-                    return Ok(after(visitor.frame(&frame), next));
+                    return Ok(after(visitor(&frame), next));
                 }
                 Ok(content) => {
-                    let size = content.size() as u64;
+                    let size = content.size as u64;
                     let mut frame = Frame {
                         index,
                         offset: at,
@@ -270,7 +211,7 @@ impl Walker<'_> {
                         frame.problem = Some(misplaced(offset.unwrap_or_default()));
                     }
                     let next = at + frame.size;
-                    return Ok(after(visitor.frame(&frame), next));
+                    return Ok(after(visitor(&frame), next));
                 }
             }
         }
@@ -317,14 +258,6 @@ impl Walker<'_> {
         }
         Ok(())
     }
-}
-
-/// The ordinary call that `view` begins with, if the visitor knows its function.
-#[inline]
-fn known_call<'v>(view: &'v [u8], version: Version, visitor: &impl Visitor) -> Option<Content<'v>> {
-    let ordinary = fast_path::decode(view, version)?;
-    let function = visitor.function(ordinary.metadata)?;
-    Some(Content::Call(ordinary, function))
 }
 
 fn misplaced(offset: u64) -> String {

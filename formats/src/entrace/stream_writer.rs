@@ -5,18 +5,15 @@
 //!
 //! Memory is the held items, and the open calls of each thread. Must never grow with the events.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::io::{self, Write};
 
-use super::encode::{self, At, Functions, MAX_ARGUMENTS};
+use super::encode::{self, At};
 use super::facts::{self, flags};
-use super::record::{
-    Container, Entry, HEAD_SIZE, Kind, ROOT, encode_entry, encode_head, put_entry,
-};
-use super::thread_encoder::{self, Item, ItemStore, ThreadEncoder, has};
+use super::record::{Container, Entry, Kind, PREFIX_SIZE, ROOT, encode_entry, encode_head};
+use super::thread_encoder::{self, Encoders, Item, ItemStore, has};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
-use crate::scale::Scale;
+use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::writer::{Writer, tell_kept};
 
@@ -30,13 +27,9 @@ const BUFFER: usize = 64 * 1024;
 /// A sink that writes an ENTRACE stream.
 pub struct EntraceStream {
     out: Box<dyn Write + Send>,
-    info: TraceInfo,
-    scale: Scale,
-    functions: Functions,
-    encoders: Vec<(ThreadEncoder, Waiting)>,
-    encoder_of: HashMap<ThreadId, usize>,
-    now: usize,
-    losses: Losses,
+    encoders: Encoders,
+    /// By thread.
+    waiting: Vec<Waiting>,
     sent: Sent,
     failed: Option<io::Error>,
 }
@@ -58,8 +51,15 @@ impl Sent {
             self.full += 1;
             return 0;
         }
-        let prefixed = self.kind.container == Container::IetPrefix;
-        put_entry(&mut self.bytes, prefixed, put);
+        if self.kind.container == Container::IetPrefix {
+            self.bytes.extend_from_slice(&[0; PREFIX_SIZE]);
+            let begin = self.bytes.len();
+            put(&mut self.bytes);
+            let size = (self.bytes.len() - begin) as u64;
+            self.bytes[begin - PREFIX_SIZE..begin].copy_from_slice(&size.to_le_bytes());
+        } else {
+            put(&mut self.bytes);
+        }
         self.next += 1;
         self.next - 1
     }
@@ -149,17 +149,8 @@ impl EntraceStream {
     pub fn new(out: Box<dyn Write + Send>, kind: Kind, info: &TraceInfo) -> EntraceStream {
         let mut stream = EntraceStream {
             out,
-            info: TraceInfo {
-                functions: Vec::new(),
-                threads: Vec::new(),
-                ..info.clone()
-            },
-            scale: Scale::new(info.clock.frequency),
-            functions: Functions::default(),
-            encoders: Vec::new(),
-            encoder_of: HashMap::new(),
-            now: 0,
-            losses: Losses::default(),
+            encoders: Encoders::new(info),
+            waiting: Vec::new(),
             sent: Sent {
                 kind,
                 bytes: Vec::new(),
@@ -168,35 +159,21 @@ impl EntraceStream {
             },
             failed: None,
         };
-        for function in &info.functions {
-            stream.learn(function);
-        }
         stream.begin();
         stream
     }
 
-    /// Adds a function; false if it is known.
-    fn learn(&mut self, function: &Function) -> bool {
-        let function = encode::fitting(function, &mut self.losses);
-        let new = self.functions.define(&function);
-        if new {
-            self.info.functions.push(function);
-        }
-        new
-    }
-
     /// The beginning of a stream. The places of entries begin anew.
     fn begin(&mut self) {
-        let Self { sent, info, .. } = self;
+        let Self { sent, encoders, .. } = self;
         sent.next = 0;
-        let head: [u8; HEAD_SIZE] = encode_head(sent.kind);
-        sent.bytes.extend_from_slice(&head);
+        sent.bytes.extend_from_slice(&encode_head(sent.kind));
         sent.fact(&ROOT);
-        sent.fact(&facts::encode_trace(info));
-        for function in &info.functions {
+        sent.fact(&facts::encode_trace(&encoders.info));
+        for function in &encoders.info.functions {
             sent.fact(&facts::encode_function(function, 1));
         }
-        for (encoder, _) in &mut self.encoders {
+        for encoder in &mut encoders.threads {
             // The counts are of records that the previous reader got.
             encoder.thread.counts = None;
             sent.fact(&facts::encode_thread(&encoder.thread, 1));
@@ -205,9 +182,10 @@ impl EntraceStream {
 
     /// Sends the items of a thread that are ready or held too long; `all`: every item that can be sent.
     fn send(&mut self, place: usize, all: bool) {
-        let Some((encoder, waiting)) = self.encoders.get_mut(place) else {
+        let Some(waiting) = self.waiting.get_mut(place) else {
             return;
         };
+        let encoder = &self.encoders.threads[place];
         // The arguments of a call are part of its entry.
         let keep = usize::from(encoder.awaits_arguments());
         while let Some(held) = waiting.items.front() {
@@ -222,7 +200,7 @@ impl EntraceStream {
                 thread: encoder.thread.id.0,
             };
             let version = self.sent.kind.version;
-            let functions = &self.functions;
+            let functions = &self.encoders.functions;
             let entry = self.sent.entry(|bytes| {
                 encode::put(bytes, version, functions, &held.item, at, &held.extra);
             });
@@ -239,7 +217,7 @@ impl EntraceStream {
     }
 
     fn send_all(&mut self) {
-        for place in 0..self.encoders.len() {
+        for place in 0..self.waiting.len() {
             self.send(place, true);
         }
     }
@@ -257,24 +235,18 @@ impl EntraceStream {
     /// # Errors
     /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
-        for (encoder, waiting) in &mut self.encoders {
-            encoder.awaits_nothing();
-            if let Some(end) = self.info.end {
-                encoder.end(end, &mut self.scale, waiting);
-            }
+        for (place, waiting) in self.waiting.iter_mut().enumerate() {
+            self.encoders.finish(place, waiting);
         }
         self.send_all();
-        for (encoder, _) in &self.encoders {
-            encoder.finish(&mut self.losses);
-        }
         let what = "entries after the first 2^32: left out";
-        self.losses.add(what, self.sent.full);
+        self.encoders.losses.add(what, self.sent.full);
         self.write();
         match self.failed {
             Some(error) => Err(error.into()),
             None => {
                 self.out.flush()?;
-                Ok(self.losses)
+                Ok(self.encoders.losses)
             }
         }
     }
@@ -282,48 +254,32 @@ impl EntraceStream {
 
 impl Sink for EntraceStream {
     fn thread(&mut self, thread: &Thread) {
-        let place = self.encoder_of.get(&thread.id).copied();
-        if let Some(place) = place {
-            self.now = place;
-            let known = &mut self.encoders[place].0.thread;
+        if self.encoders.turn(thread) {
+            self.waiting.push(Waiting::default());
+        } else {
+            let known = &mut self.encoders.threads[self.encoders.now].thread;
             if thread.counts.is_none() || thread == known {
                 return;
             }
             known.clone_from(thread);
-        } else {
-            self.now = self.encoders.len();
-            self.encoder_of.insert(thread.id, self.now);
-            self.encoders
-                .push((ThreadEncoder::new(thread), Waiting::default()));
         }
         self.sent.fact(&facts::encode_thread(thread, 1));
     }
 
     fn calls(&mut self, calls: &[Call]) {
         for some in calls.chunks(HELD) {
-            let Some((encoder, waiting)) = self.encoders.get_mut(self.now) else {
-                return;
-            };
-            for call in some {
-                let function = self.functions.place(call.function);
-                encoder.call(call, function, &mut self.scale, waiting);
+            if let Some(waiting) = self.waiting.get_mut(self.encoders.now) {
+                self.encoders.calls(some, waiting);
             }
-            self.send(self.now, false);
+            self.send(self.encoders.now, false);
         }
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        let Some((encoder, waiting)) = self.encoders.get_mut(self.now) else {
-            return;
-        };
-        encoder.mark(
-            mark,
-            &mut self.scale,
-            MAX_ARGUMENTS,
-            &mut self.losses,
-            waiting,
-        );
-        self.send(self.now, false);
+        if let Some(waiting) = self.waiting.get_mut(self.encoders.now) {
+            self.encoders.mark(mark, waiting);
+        }
+        self.send(self.encoders.now, false);
     }
 
     fn diagnostic(&mut self, _: Diagnostic) {}
@@ -331,13 +287,10 @@ impl Sink for EntraceStream {
 
 impl Writer for EntraceStream {
     fn functions(&mut self, more: &[Function]) {
-        for function in more {
-            if !self.learn(function) {
-                continue;
-            }
-            if let Some(function) = self.info.functions.last() {
-                self.sent.fact(&facts::encode_function(function, 1));
-            }
+        let known = self.encoders.info.functions.len();
+        self.encoders.learn(more);
+        for function in &self.encoders.info.functions[known..] {
+            self.sent.fact(&facts::encode_function(function, 1));
         }
     }
 
@@ -358,7 +311,7 @@ impl Writer for EntraceStream {
             self.failed = self.out.write_all(&before).err();
         }
         self.begin();
-        for (encoder, waiting) in &mut self.encoders {
+        for (encoder, waiting) in self.encoders.threads.iter().zip(&mut self.waiting) {
             let depth = waiting
                 .items
                 .front()
@@ -371,7 +324,7 @@ impl Writer for EntraceStream {
                     thread: encoder.thread.id.0,
                 };
                 let version = self.sent.kind.version;
-                let functions = &self.functions;
+                let functions = &self.encoders.functions;
                 *entry = self.sent.entry(|bytes| {
                     encode::put(bytes, version, functions, item, at, &[]);
                 });
@@ -383,8 +336,8 @@ impl Writer for EntraceStream {
 
     /// Repeats the facts of the trace, with its end.
     fn end(&mut self, end: Ticks) {
-        self.info.end = Some(end);
-        self.sent.fact(&facts::encode_trace(&self.info));
+        self.encoders.info.end = Some(end);
+        self.sent.fact(&facts::encode_trace(&self.encoders.info));
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {

@@ -13,21 +13,6 @@ use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 64 * 1024;
 
-/// A number of the tables, by its meaning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Number {
-    /// The number of offsets.
-    Offsets(u64),
-    /// The place of an entry, counted from the end of the pool.
-    Offset(u64),
-    /// The number of lists of children.
-    Pool(u64),
-    /// The number of children of the next entry.
-    Children(u64),
-    /// A child.
-    Child(u32),
-}
-
 /// The places of the tables, and the sum of the pool.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tables {
@@ -93,99 +78,69 @@ impl<'a> Numbers<'a> {
 /// A number, or the reason why there is none. The outer error is that of the file.
 type Taken<T> = io::Result<Result<T, Bad>>;
 
-macro_rules! number {
-    ($numbers:ident, $method:ident) => {
-        match $numbers.$method()? {
+macro_rules! take {
+    ($number:expr) => {
+        match $number? {
             Ok(value) => value,
-            Err(bad) => return Ok(Err(($numbers.at, bad))),
+            Err(bad) => return Ok(Err(bad)),
         }
     };
 }
 
-/// The end of the tables, or the place where they can't be read on.
-pub(super) type Walked = Result<u64, (u64, Bad)>;
-
-/// Goes through the tables. `visit` gets each number and its place.
-pub(super) fn walk(
-    bytes: &dyn ReadAt,
-    visit: &mut dyn FnMut(u64, Number) -> bool,
-) -> io::Result<Walked> {
-    let mut numbers = Numbers::new(bytes, HEAD_SIZE as u64);
-    let mut at = numbers.at;
-    let mut tell = |numbers: &Numbers<'_>, number| {
-        let flow = visit(std::mem::replace(&mut at, numbers.at), number);
-        // A visitor that has enough ends the pass.
-        if flow { Ok(()) } else { Err(numbers.at) }
+/// Goes through the tables. Returns them, and the first offset.
+fn read(numbers: &mut Numbers<'_>) -> Taken<(Tables, u64)> {
+    let mut tables = Tables::default();
+    let mut wrong = None;
+    let mut tell = |is_wrong: bool, at: u64, what: &'static str| {
+        if is_wrong && wrong.is_none() {
+            wrong = Some((at, what));
+        }
     };
-    macro_rules! tell {
-        ($number:expr) => {
-            if let Err(end) = tell(&numbers, $number) {
-                return Ok(Ok(end));
+    tables.count = take!(numbers.u64());
+    tables.offsets = numbers.at;
+    let (mut first, mut last) = (0, None);
+    for _ in 0..tables.count {
+        let at = numbers.at;
+        let offset = take!(numbers.u64());
+        match last.replace(offset) {
+            None => first = offset,
+            Some(before) => {
+                let what = "an offset is not greater than the one before";
+                tell(before >= offset, at, what);
             }
-        };
-    }
-    let count = number!(numbers, u64);
-    tell!(Number::Offsets(count));
-    for _ in 0..count {
-        let offset = number!(numbers, u64);
-        tell!(Number::Offset(offset));
-    }
-    let lists = number!(numbers, u64);
-    tell!(Number::Pool(lists));
-    for _ in 0..lists {
-        let children = number!(numbers, u64);
-        tell!(Number::Children(children));
-        for _ in 0..children {
-            let child = number!(numbers, u32);
-            tell!(Number::Child(child));
         }
     }
-    Ok(Ok(numbers.at))
+    tables.pool = numbers.at;
+    let lists = take!(numbers.u64());
+    let what = "there are more lists of children than offsets, or fewer";
+    tell(lists != tables.count, tables.pool, what);
+    for parent in 0..lists {
+        let mut last = None;
+        for _ in 0..take!(numbers.u64()) {
+            let at = numbers.at;
+            let child = take!(numbers.u32());
+            add(&mut tables.sum, parent, child.into());
+            let what = "the children of an entry are not in ascending order";
+            let before = last.replace(child);
+            tell(before.is_some_and(|before| before >= child), at, what);
+        }
+    }
+    tables.entries = numbers.at;
+    tables.wrong = wrong;
+    Ok(Ok((tables, first)))
 }
 
 /// Reads the tables of an ET, which may be damaged. `Err`: the place, and why they can't be used.
-pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<Tables, Walked>> {
-    let mut tables = Tables::default();
-    let (mut parent, mut last, mut offset, mut first) = (0u64, None, None, 0);
-    let walked = walk(bytes, &mut |at, number| {
-        let mut wrong = None;
-        match number {
-            Number::Offsets(count) => tables.count = count,
-            Number::Offset(value) => {
-                if tables.offsets == 0 {
-                    tables.offsets = at;
-                }
-                match offset.replace(value) {
-                    None => first = value,
-                    Some(before) if before >= value => {
-                        wrong = Some("an offset is not greater than the one before");
-                    }
-                    Some(_) => {}
-                }
-            }
-            Number::Pool(lists) => {
-                tables.pool = at;
-                if lists != tables.count {
-                    wrong = Some("there are more lists of children than offsets, or fewer");
-                }
-            }
-            Number::Children(_) => (parent, last) = (parent + 1, None),
-            Number::Child(child) => {
-                add(&mut tables.sum, parent - 1, child.into());
-                if last.replace(child).is_some_and(|before| before >= child) {
-                    wrong = Some("the children of an entry are not in ascending order");
-                }
-            }
-        }
-        if tables.wrong.is_none() {
-            tables.wrong = wrong.map(|what| (at, what));
-        }
-        true
-    })?;
-    let Ok(end) = walked else {
-        return Ok(Err(walked));
+pub(super) fn survey(
+    bytes: &dyn ReadAt,
+    version: Version,
+) -> io::Result<Result<Tables, (u64, String)>> {
+    let mut numbers = Numbers::new(bytes, HEAD_SIZE as u64);
+    let (mut tables, first) = match read(&mut numbers)? {
+        Ok(read) => read,
+        Err(bad) => return Ok(Err((numbers.at, bad.to_string()))),
     };
-    tables.entries = end;
+    let end = tables.entries;
     // Misread numbers do not lead to the root.
     let is_root = |at| -> io::Result<bool> {
         let mut head = [0; 256];
@@ -201,7 +156,7 @@ pub(super) fn survey(bytes: &dyn ReadAt, version: Version) -> io::Result<Result<
     } else if is_root(end)? {
         Ok(Ok(tables))
     } else {
-        Ok(Err(walked))
+        Ok(Err((end, "they do not lead to the first entry".to_owned())))
     }
 }
 
@@ -231,22 +186,27 @@ pub(super) fn find_root(
 
 /// Place of the first child in the pool whose parent is not the one that `parents` has. `parents` has
 /// the parents of the entries from 0 on, as far as they are known.
-pub(super) fn first_mistake(bytes: &dyn ReadAt, parents: &[u32]) -> io::Result<Option<u64>> {
-    let (mut parent, mut place) = (0u64, None);
-    let mut children = 0;
-    let _ = walk(bytes, &mut |at, number| {
-        match number {
-            Number::Children(_) => parent += 1,
-            Number::Child(child) => {
-                children += 1;
-                let right = parents.get(child as usize);
-                if child == 0 || right.is_some_and(|&right| u64::from(right) != parent - 1) {
-                    place = Some(at);
-                }
+pub(super) fn first_mistake(
+    bytes: &dyn ReadAt,
+    pool: u64,
+    parents: &[u32],
+) -> io::Result<Option<u64>> {
+    let mut numbers = Numbers::new(bytes, pool);
+    let lists = numbers.u64()?.unwrap_or(0);
+    for parent in 0..lists {
+        let Ok(children) = numbers.u64()? else {
+            return Ok(None);
+        };
+        for _ in 0..children {
+            let at = numbers.at;
+            let Ok(child) = numbers.u32()? else {
+                return Ok(None);
+            };
+            let right = parents.get(child as usize);
+            if child == 0 || right.is_some_and(|&right| u64::from(right) != parent) {
+                return Ok(Some(at));
             }
-            _ => {}
         }
-        place.is_none()
-    })?;
-    Ok(place)
+    }
+    Ok(None)
 }

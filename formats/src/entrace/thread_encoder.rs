@@ -19,9 +19,13 @@
 //! | 38 | 1 | what is there, see [`has`] |
 //! | 39 | 1 | 0 |
 
+use std::collections::HashMap;
+
+use super::encode::{self, Functions, MAX_ARGUMENTS, MAX_PAYLOAD};
 use super::facts::flags;
 use crate::calls::{Exit, Rule};
-use crate::model::{Call, CpuId, Edge, Mark, Nanos, Thread, Ticks};
+use crate::model::{Call, CpuId, Edge, Function, Mark, Nanos, Thread, ThreadId, Ticks, TraceInfo};
+use crate::note_values::in_nanos;
 use crate::scale::Scale;
 use crate::sink::Losses;
 
@@ -39,6 +43,88 @@ pub(super) trait ItemStore {
     /// One more argument of the call at this place, which was kept last. `item` is its new value. False:
     /// the store can't take the argument any more.
     fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
+}
+
+/// A trace on its way to entries: the state of all threads.
+pub(super) struct Encoders {
+    /// The trace, without its threads; its functions as they are written.
+    pub(super) info: TraceInfo,
+    pub(super) functions: Functions,
+    pub(super) threads: Vec<ThreadEncoder>,
+    /// The place of the thread that the events belong to.
+    pub(super) now: usize,
+    pub(super) losses: Losses,
+    scale: Scale,
+    thread_of: HashMap<ThreadId, usize>,
+}
+
+impl Encoders {
+    pub(super) fn new(info: &TraceInfo) -> Encoders {
+        let mut encoders = Encoders {
+            info: TraceInfo {
+                functions: Vec::new(),
+                threads: Vec::new(),
+                ..info.clone()
+            },
+            functions: Functions::default(),
+            threads: Vec::new(),
+            now: 0,
+            losses: Losses::default(),
+            scale: Scale::new(info.clock.frequency),
+            thread_of: HashMap::new(),
+        };
+        encoders.learn(&info.functions);
+        encoders
+    }
+
+    /// Adds functions; those that are known already are left out.
+    pub(super) fn learn(&mut self, more: &[Function]) {
+        for function in more {
+            let function = encode::fitting(function, &mut self.losses);
+            if self.functions.define(&function) {
+                self.info.functions.push(function);
+            }
+        }
+    }
+
+    /// The next events are of this thread. Returns whether the thread is new.
+    pub(super) fn turn(&mut self, thread: &Thread) -> bool {
+        let next = self.threads.len();
+        self.now = *self.thread_of.entry(thread.id).or_insert(next);
+        if self.now == next {
+            self.threads.push(ThreadEncoder::new(thread));
+        }
+        self.now == next
+    }
+
+    /// Without a thread, nothing happens.
+    pub(super) fn calls(&mut self, calls: &[Call], store: &mut impl ItemStore) {
+        let Some(thread) = self.threads.get_mut(self.now) else {
+            return;
+        };
+        for call in calls {
+            let function = self.functions.place(call.function);
+            thread.call(call, function, &mut self.scale, store);
+        }
+    }
+
+    pub(super) fn mark(&mut self, mark: &Mark<'_>, store: &mut impl ItemStore) {
+        if let Some(thread) = self.threads.get_mut(self.now) {
+            thread.mark(mark, &mut self.scale, &mut self.losses, store);
+        }
+    }
+
+    /// The end of a thread.
+    pub(super) fn finish(&mut self, place: usize, store: &mut impl ItemStore) {
+        let Some(thread) = self.threads.get_mut(place) else {
+            return;
+        };
+        thread.arguments = false;
+        if let Some(end) = self.info.end {
+            thread.end(end, &mut self.scale, store);
+        }
+        self.losses.add(UNHEARD, thread.moved.into());
+    }
 }
 
 /// An open call.
@@ -64,7 +150,7 @@ pub(super) struct ThreadEncoder {
 }
 
 impl ThreadEncoder {
-    pub(super) fn new(thread: &Thread) -> ThreadEncoder {
+    fn new(thread: &Thread) -> ThreadEncoder {
         ThreadEncoder {
             thread: thread.clone(),
             ..ThreadEncoder::default()
@@ -72,14 +158,7 @@ impl ThreadEncoder {
     }
 
     /// An edge of a call of the function at this place of the list.
-    #[inline]
-    pub(super) fn call(
-        &mut self,
-        call: &Call,
-        function: u32,
-        scale: &mut Scale,
-        store: &mut impl ItemStore,
-    ) {
+    fn call(&mut self, call: &Call, function: u32, scale: &mut Scale, store: &mut impl ItemStore) {
         let Nanos(time) = scale.nanos(call.time);
         self.last = Some(time);
         let moved = std::mem::take(&mut self.moved);
@@ -90,7 +169,6 @@ impl ThreadEncoder {
         }
     }
 
-    #[inline]
     fn enter(&mut self, call: &Call, function: u32, time: u64, store: &mut impl ItemStore) {
         let mut item = self.item(Kind::Call, Some(time));
         item.number = function;
@@ -107,7 +185,6 @@ impl ThreadEncoder {
         self.rule.entered(1);
     }
 
-    #[inline]
     fn exit(
         &mut self,
         call: &Call,
@@ -170,11 +247,10 @@ impl ThreadEncoder {
     }
 
     /// An event that is no call. `most`: the most arguments.
-    pub(super) fn mark(
+    fn mark(
         &mut self,
         mark: &Mark<'_>,
         scale: &mut Scale,
-        most: usize,
         losses: &mut Losses,
         store: &mut impl ItemStore,
     ) {
@@ -183,7 +259,7 @@ impl ThreadEncoder {
             Mark::Cpu { cpu, .. } => return self.on(cpu, losses),
             Mark::Argument { value } => {
                 self.arguments = after_call;
-                if !after_call || !self.argument(value, most, store) {
+                if !after_call || !self.argument(value, store) {
                     let what = "arguments without a call that can still take them: left out";
                     losses.add(what, 1);
                 }
@@ -202,9 +278,8 @@ impl ThreadEncoder {
             }
             // A gap without records, as `Mark::missing` reads it.
             Mark::Break { .. } => (self.item(Kind::Lost, self.last), &[]),
-            #[cfg(feature = "read")]
             Mark::Note { time, kind, body } => {
-                let body = crate::note_values::in_nanos(kind, body, scale.frequency());
+                let body = in_nanos(kind, body, scale.frequency());
                 let mut item = self.item(Kind::Note, Some(scale.nanos(time).0));
                 item.number = kind as u32;
                 item.extra = body.len() as u32;
@@ -227,7 +302,7 @@ impl ThreadEncoder {
                 return;
             }
         };
-        if payload.len() > super::encode::MAX_PAYLOAD {
+        if payload.len() > MAX_PAYLOAD {
             losses.add(
                 "events with payloads of nearly 16 MiB and more: left out",
                 1,
@@ -249,12 +324,12 @@ impl ThreadEncoder {
         }
     }
 
-    fn argument(&mut self, value: u64, most: usize, store: &mut impl ItemStore) -> bool {
+    fn argument(&mut self, value: u64, store: &mut impl ItemStore) -> bool {
         let Some(open) = self.open.last_mut() else {
             return false;
         };
         let more = open.item.extra + 8;
-        if more as usize > most * 8 {
+        if more as usize > MAX_ARGUMENTS * 8 {
             return false;
         }
         open.item.extra = more;
@@ -263,7 +338,7 @@ impl ThreadEncoder {
     }
 
     /// The trace ends then, and open calls last until then. Their exits were not measured.
-    pub(super) fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut impl ItemStore) {
+    fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut impl ItemStore) {
         let Nanos(end) = scale.nanos(end);
         if self.last > Some(end) {
             return;
@@ -276,23 +351,12 @@ impl ThreadEncoder {
         }
     }
 
-    /// The losses at the thread's end.
-    pub(super) fn finish(&self, losses: &mut Losses) {
-        losses.add(UNHEARD, self.moved.into());
-    }
-
     /// Whether arguments of the innermost open call may still come.
     pub(super) fn awaits_arguments(&self) -> bool {
         let innermost = self.open.last();
         self.arguments && innermost.is_some_and(|open| open.item.has(has::ARGUMENTS))
     }
 
-    /// No argument of the innermost call comes any more.
-    pub(super) fn awaits_nothing(&mut self) {
-        self.arguments = false;
-    }
-
-    #[inline]
     fn item(&self, kind: Kind, time: Option<u64>) -> Item {
         Item {
             kind,
@@ -303,7 +367,6 @@ impl ThreadEncoder {
         }
     }
 
-    #[inline]
     fn on_cpu(&self, item: &mut Item, cpu: Option<CpuId>) {
         if let Some(cpu) = cpu {
             item.cpu = cpu.0;
@@ -356,7 +419,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    #[inline]
     fn decode(byte: u8) -> Kind {
         match byte {
             1 => Kind::Custom,
@@ -387,7 +449,6 @@ pub(super) struct Item {
 
 impl Item {
     /// To bytes.
-    #[inline]
     pub(super) fn encode(&self) -> [u8; SIZE] {
         let mut bytes = [0; SIZE];
         bytes[0..8].copy_from_slice(&self.time.to_le_bytes());
@@ -402,7 +463,6 @@ impl Item {
     }
 
     /// From bytes.
-    #[inline]
     pub(super) fn decode(bytes: &[u8; SIZE]) -> Item {
         let four = |at: usize| {
             let mut part = [0; 4];
@@ -425,13 +485,11 @@ impl Item {
     }
 
     /// Whether it has all of these fields.
-    #[inline]
     pub(super) fn has(&self, what: u8) -> bool {
         self.has & what == what
     }
 
     /// Whether other entries can be inside it.
-    #[inline]
     pub(super) fn holds_others(&self) -> bool {
         self.kind == Kind::Call && self.flags & super::facts::flags::LONE_EXIT == 0
     }

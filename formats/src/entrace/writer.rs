@@ -1,43 +1,50 @@
 //! Writes events of any format into an ENTRACE file. Entries are in order of time over all threads. A
 //! source gives thread after thread, and a duration is known at the exit. So items are kept until the end:
-//! 64 MiB in memory, the rest in a temporary file. An ET also needs 8 bytes of memory an entry, for its
-//! pool. Must never keep more in memory.
+//! 64 MiB in memory, the rest in a temporary file. Then the items of all threads are merged by time. An
+//! ET's tables stand in front of the entries and need the size and parent of each, so the writer goes
+//! through all entries twice. It also needs 8 bytes of memory an entry. Must never keep more in memory.
 
-use std::collections::HashMap;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::fs::File;
-use std::io;
+use std::io::{self, BufWriter, Write};
 
-use super::encode::{self, Functions, MAX_ARGUMENTS};
+use super::bincode::put_u64;
+use super::encode::{self, At};
 use super::facts;
-use super::output::{self, Out, Strands, Tables, Take};
-use super::record::{Container, Entry, Kind, ROOT, encode_entry};
-use super::thread_encoder::{self, Item, ItemStore, ThreadEncoder};
+use super::record::{Container, Entry, Kind, ROOT, encode_entry, encode_head};
+use super::thread_encoder::{self, Encoders, Item, ItemStore, has};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, ThreadId, Ticks, TraceInfo};
-use crate::scale::Scale;
+use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
 use crate::sink::{Losses, Sink};
-use crate::spool::Spool;
+use crate::spool::{Cursor, Spool};
 use crate::writer::{Writer, tell_kept};
 
-/// Fewer entries are not worth a second thread.
-const FEW: u32 = if cfg!(test) { 64 } else { 1 << 14 };
+/// Bytes that are collected before they are written.
+const BUFFER: usize = 128 * 1024;
+/// No entry.
+const NONE: u32 = u32::MAX;
 
 /// A sink that writes an ENTRACE file.
 pub struct EntraceWriter {
     out: File,
     kind: Kind,
-    info: TraceInfo,
-    scale: Scale,
-    functions: Functions,
+    encoders: Encoders,
     spool: Spool,
-    encoders: Vec<(ThreadEncoder, Strands)>,
-    encoder_of: HashMap<ThreadId, usize>,
-    now: usize,
-    losses: Losses,
+    /// By thread.
+    strands: Vec<Strands>,
     failed: Option<io::Error>,
 }
 
 /// A thread's part of the spool.
+#[derive(Clone, Copy, Debug)]
+struct Strands {
+    items: usize,
+    /// Arguments and payloads, one after the other.
+    extra: usize,
+}
+
 struct SpoolStore<'a> {
     spool: &'a mut Spool,
     strands: Strands,
@@ -46,7 +53,6 @@ struct SpoolStore<'a> {
 
 impl SpoolStore<'_> {
     /// Changes the spool, unless an error has damaged it.
-    #[inline(always)]
     fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
         if self.failed.is_none() {
             *self.failed = step(self.spool, self.strands).err();
@@ -55,18 +61,15 @@ impl SpoolStore<'_> {
 }
 
 impl ItemStore for SpoolStore<'_> {
-    // This runs for every call. An item that stays in registers is not read back from memory.
-    #[inline(always)]
     fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
         let place = self.spool.size(self.strands.items);
-        self.with(|spool, strands| spool.push(strands.items, &item.encode()));
-        if !payload.is_empty() {
-            self.with(|spool, strands| spool.push(strands.extra, payload));
-        }
+        self.with(|spool, strands| {
+            spool.push(strands.items, &item.encode())?;
+            spool.push(strands.extra, payload)
+        });
         place
     }
 
-    #[inline]
     fn end(&mut self, place: u64, item: &Item) {
         let at = place + thread_encoder::END as u64;
         self.with(|spool, strands| {
@@ -90,63 +93,26 @@ impl EntraceWriter {
     /// Begins a file, which is empty. `info` gives clock, functions and program.
     #[must_use]
     pub fn new(out: File, kind: Kind, info: &TraceInfo) -> EntraceWriter {
-        let mut writer = EntraceWriter {
+        EntraceWriter {
             out,
             kind,
-            info: TraceInfo {
-                functions: Vec::new(),
-                threads: Vec::new(),
-                ..info.clone()
-            },
-            scale: Scale::new(info.clock.frequency),
-            functions: Functions::default(),
+            encoders: Encoders::new(info),
             spool: Spool::default(),
-            encoders: Vec::new(),
-            encoder_of: HashMap::new(),
-            now: 0,
-            losses: Losses::default(),
+            strands: Vec::new(),
             failed: None,
-        };
-        writer.learn(&info.functions);
-        writer
-    }
-
-    fn learn(&mut self, more: &[Function]) {
-        for function in more {
-            let function = encode::fitting(function, &mut self.losses);
-            if self.functions.define(&function) {
-                self.info.functions.push(function);
-            }
         }
     }
 
-    /// Runs `step` on the thread that the events belong to. Without a thread, nothing happens.
-    #[inline]
-    fn on_encoder(
-        &mut self,
-        step: impl FnOnce(
-            &mut ThreadEncoder,
-            &mut Functions,
-            &mut Scale,
-            &mut SpoolStore<'_>,
-            &mut Losses,
-        ),
-    ) {
-        let Some((encoder, strands)) = self.encoders.get_mut(self.now) else {
-            return;
-        };
-        let mut store = SpoolStore {
-            spool: &mut self.spool,
-            strands: *strands,
-            failed: &mut self.failed,
-        };
-        step(
-            encoder,
-            &mut self.functions,
-            &mut self.scale,
-            &mut store,
-            &mut self.losses,
-        );
+    /// Runs `step` with the store of a thread. Without the thread, nothing happens.
+    fn with_store(&mut self, place: usize, step: impl FnOnce(&mut Encoders, &mut SpoolStore<'_>)) {
+        if let Some(&strands) = self.strands.get(place) {
+            let mut store = SpoolStore {
+                spool: &mut self.spool,
+                strands,
+                failed: &mut self.failed,
+            };
+            step(&mut self.encoders, &mut store);
+        }
     }
 
     /// Writes the file; returns the losses.
@@ -154,134 +120,225 @@ impl EntraceWriter {
     /// # Errors
     /// The first error, of now or before.
     pub fn finish(mut self) -> Result<Losses, Error> {
-        if let Some(error) = self.failed.take() {
-            return Err(error.into());
-        }
-        for nth in 0..self.encoders.len() {
-            self.now = nth;
-            let end = self.info.end;
-            self.on_encoder(|encoder, _, scale, store, losses| {
-                if let Some(end) = end {
-                    encoder.end(end, scale, store);
-                }
-                encoder.finish(losses);
-            });
+        for place in 0..self.strands.len() {
+            self.with_store(place, |encoders, store| encoders.finish(place, store));
         }
         if let Some(error) = self.failed.take() {
             return Err(error.into());
         }
-        let strands: Vec<Strands> = self.encoders.iter().map(|(_, strands)| *strands).collect();
-        let items = strands
-            .iter()
-            .map(|strands| self.spool.size(strands.items) / thread_encoder::SIZE as u64);
-        let facts = 2 + self.info.functions.len() as u64 + self.encoders.len() as u64;
-        let entries = facts.saturating_add(items.sum());
-        let Some(entries) = u32::try_from(entries)
-            .ok()
-            .filter(|&entries| entries < u32::MAX)
-        else {
-            let what = format!("{entries} entries; ENTRACE files have less than 2^32");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, what).into());
-        };
-        let source = Entries {
-            kind: self.kind,
-            info: &self.info,
-            functions: &self.functions,
-            spool: &self.spool,
-            encoders: &self.encoders,
-            strands: &strands,
-        };
-        output::write(&self.out, entries > FEW, |write_thread| {
-            let mut out = Out::new(write_thread, self.kind);
-            if self.kind.container == Container::Et {
-                let mut tables = Tables::new(&mut out, entries);
-                source.each(&mut tables)?;
-                tables.pool()?;
+        let entries = self.count()?;
+        let prefixed = self.kind.container == Container::IetPrefix;
+        let mut out = BufWriter::with_capacity(BUFFER, &self.out);
+        out.write_all(&encode_head(self.kind))?;
+        if self.kind.container == Container::Et {
+            self.write_tables(&mut out, entries)?;
+        }
+        self.each(&mut |_, _, entry| {
+            if prefixed {
+                out.write_all(&(entry.len() as u64).to_le_bytes())?;
             }
-            source.each(&mut out)?;
-            out.flush()
+            out.write_all(entry)
         })?;
-        Ok(self.losses)
+        out.flush()?;
+        drop(out);
+        Ok(self.encoders.losses)
+    }
+
+    /// The number of entries.
+    fn count(&self) -> io::Result<u32> {
+        let strands = self.strands.iter();
+        let items =
+            strands.map(|strands| self.spool.size(strands.items) / thread_encoder::SIZE as u64);
+        let facts = 2 + self.encoders.info.functions.len() as u64 + self.strands.len() as u64;
+        let entries = facts.saturating_add(items.sum());
+        let fits = u32::try_from(entries).ok().filter(|&count| count < NONE);
+        fits.ok_or_else(|| {
+            let what = format!("{entries} entries; ENTRACE files have less than 2^32");
+            io::Error::new(io::ErrorKind::FileTooLarge, what)
+        })
+    }
+
+    /// Writes an ET's table of offsets, and the children of each entry in ascending order.
+    fn write_tables(&self, out: &mut impl Write, entries: u32) -> io::Result<()> {
+        let number = |out: &mut dyn Write, number: u64| {
+            let mut bytes = Vec::with_capacity(9);
+            put_u64(&mut bytes, number);
+            out.write_all(&bytes)
+        };
+        // The last child of each entry. For each entry, the previous child of the same parent.
+        let mut last = vec![NONE; entries as usize];
+        let mut before = last.clone();
+        let mut offset = 0;
+        number(out, entries.into())?;
+        self.each(&mut |own, parent, entry| {
+            if own > 0 {
+                before[own as usize] = std::mem::replace(&mut last[parent as usize], own);
+            }
+            number(out, offset)?;
+            offset += entry.len() as u64;
+            Ok(())
+        })?;
+        number(out, entries.into())?;
+        for mut at in last {
+            // The chain is turned, so that it goes up.
+            let (mut first, mut count) = (NONE, 0);
+            while at != NONE {
+                let next = std::mem::replace(&mut before[at as usize], first);
+                (first, at, count) = (at, next, count + 1);
+            }
+            number(out, count)?;
+            while first != NONE {
+                number(out, first.into())?;
+                first = before[first as usize];
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands each entry to `take`, in the order of the file: its own place, its parent's place, its bytes.
+    fn each(&self, take: &mut impl FnMut(u32, u32, &[u8]) -> io::Result<()>) -> io::Result<()> {
+        let version = self.kind.version;
+        let (mut own, mut bytes) = (0, Vec::new());
+        let mut fact = |entry: &Entry<'_>| {
+            bytes.clear();
+            encode_entry(entry, version, &mut bytes);
+            own += 1;
+            take(own - 1, entry.parent, &bytes)
+        };
+        fact(&ROOT)?;
+        fact(&facts::encode_trace(&self.encoders.info))?;
+        for function in &self.encoders.info.functions {
+            fact(&facts::encode_function(function, 1))?;
+        }
+        for encoder in &self.encoders.threads {
+            fact(&facts::encode_thread(&encoder.thread, 1))?;
+        }
+        let functions = &self.encoders.functions;
+        self.merge(own, |own, item, at, extra| {
+            bytes.clear();
+            encode::put(&mut bytes, version, functions, item, at, extra);
+            take(own, at.parent, &bytes)
+        })
+    }
+
+    /// Hands each item to `give`, in order of time, with its own place in the file, from `own` on. At the
+    /// same time, the first thread is first.
+    fn merge(
+        &self,
+        mut own: u32,
+        mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let threads = self.encoders.threads.iter().zip(&self.strands);
+        let mut runs: Vec<Run<'_>> = threads
+            .map(|(encoder, strands)| Run::new(encoder.thread.id.0, &self.spool, *strands))
+            .collect();
+        let mut turns = BinaryHeap::new();
+        for (place, run) in runs.iter_mut().enumerate() {
+            turns.extend(run.next()?.map(|time| Reverse((time, place))));
+        }
+        while let Some(mut earliest) = turns.peek_mut() {
+            let Reverse((_, place)) = *earliest;
+            let run = &mut runs[place];
+            let item = run.item;
+            run.take_extra()?;
+            run.open.truncate(item.depth as usize);
+            let at = At {
+                parent: run.open.last().copied().unwrap_or(0),
+                thread: run.thread,
+            };
+            give(own, &item, at, &run.payload)?;
+            if item.holds_others() {
+                run.open.push(own);
+            }
+            own += 1;
+            match run.next()? {
+                Some(time) => *earliest = Reverse((time, place)),
+                None => drop(PeekMut::pop(earliest)),
+            }
+        }
+        Ok(())
     }
 }
 
-/// The source of all entries, in order. It can be read more than once.
-struct Entries<'a> {
-    kind: Kind,
-    info: &'a TraceInfo,
-    functions: &'a Functions,
-    spool: &'a Spool,
-    encoders: &'a [(ThreadEncoder, Strands)],
-    strands: &'a [Strands],
+/// The items of a thread during the merge.
+struct Run<'a> {
+    thread: u64,
+    items: Cursor<'a>,
+    extra: Cursor<'a>,
+    /// The next item, and its arguments or payload.
+    item: Item,
+    payload: Vec<u8>,
+    /// The places in the file of the open calls that the next item may be in.
+    open: Vec<u32>,
+    /// The thread's time so far. If its clock goes back, the order stays.
+    time: u64,
 }
 
-impl Entries<'_> {
-    fn each(&self, take: &mut impl Take) -> io::Result<()> {
-        let version = self.kind.version;
-        let mut own = 0;
-        let mut fact = |entry: &Entry<'_>| {
-            let mut bytes = Vec::new();
-            encode_entry(entry, version, &mut bytes);
-            let place = own;
-            own += 1;
-            let put = |out: &mut Vec<u8>| out.extend_from_slice(&bytes);
-            take.entry(place, entry.parent, || bytes.len(), put)
+impl<'a> Run<'a> {
+    fn new(thread: u64, spool: &'a Spool, strands: Strands) -> Run<'a> {
+        Run {
+            thread,
+            items: Cursor::new(spool, strands.items),
+            extra: Cursor::new(spool, strands.extra),
+            item: Item::default(),
+            payload: Vec::new(),
+            open: Vec::new(),
+            time: 0,
+        }
+    }
+
+    /// Goes on to the next item; returns its time.
+    fn next(&mut self) -> io::Result<Option<u64>> {
+        let Some(bytes) = self.items.rest()?.first_chunk() else {
+            return Ok(None);
         };
-        fact(&ROOT)?;
-        fact(&facts::encode_trace(self.info))?;
-        for function in &self.info.functions {
-            fact(&facts::encode_function(function, 1))?;
+        self.item = Item::decode(bytes);
+        self.items.skip(thread_encoder::SIZE);
+        if self.item.has(has::TIME) {
+            self.time = self.time.max(self.item.time);
         }
-        for (encoder, _) in self.encoders {
-            fact(&facts::encode_thread(&encoder.thread, 1))?;
+        Ok(Some(self.time))
+    }
+
+    fn take_extra(&mut self) -> io::Result<()> {
+        let count = self.item.extra as usize;
+        self.payload.clear();
+        while self.payload.len() < count {
+            let more = self.extra.rest()?;
+            let more = &more[..more.len().min(count - self.payload.len())];
+            if more.is_empty() {
+                break;
+            }
+            self.payload.extend_from_slice(more);
+            let taken = more.len();
+            self.extra.skip(taken);
         }
-        let functions = self.functions;
-        output::merge(self.spool, self.strands, own, |own, item, at, extra| {
-            let size = || encode::size(version, functions, item, at, extra);
-            take.entry(own, at.parent, size, |out| {
-                encode::put(out, version, functions, item, at, extra);
-            })
-        })
+        Ok(())
     }
 }
 
 impl Sink for EntraceWriter {
     fn thread(&mut self, thread: &Thread) {
-        if let Some(&place) = self.encoder_of.get(&thread.id) {
-            self.now = place;
-            if thread.counts.is_some() {
-                self.encoders[place].0.thread = thread.clone();
-            }
-            return;
+        if self.encoders.turn(thread) {
+            self.strands.push(Strands {
+                items: self.spool.strand(),
+                extra: self.spool.strand(),
+            });
+        } else if thread.counts.is_some() {
+            let known = &mut self.encoders.threads[self.encoders.now].thread;
+            known.clone_from(thread);
         }
-        self.now = self.encoders.len();
-        self.encoder_of.insert(thread.id, self.now);
-        let strands = Strands {
-            thread: thread.id.0,
-            items: self.spool.strand(),
-            extra: self.spool.strand(),
-        };
-        self.encoders.push((ThreadEncoder::new(thread), strands));
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        if self.failed.is_some() {
-            return;
-        }
-        self.on_encoder(|encoder, functions, scale, store, _| {
-            for call in calls {
-                let function = functions.place(call.function);
-                encoder.call(call, function, scale, store);
-            }
+        self.with_store(self.encoders.now, |encoders, store| {
+            encoders.calls(calls, store);
         });
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {
-        if self.failed.is_some() {
-            return;
-        }
-        self.on_encoder(|encoder, _, scale, store, losses| {
-            encoder.mark(mark, scale, MAX_ARGUMENTS, losses, store);
+        self.with_store(self.encoders.now, |encoders, store| {
+            encoders.mark(mark, store);
         });
     }
 
@@ -290,7 +347,7 @@ impl Sink for EntraceWriter {
 
 impl Writer for EntraceWriter {
     fn functions(&mut self, more: &[Function]) {
-        self.learn(more);
+        self.encoders.learn(more);
     }
 
     /// Writes nothing, because the beginning of the file is known only at the end.
@@ -299,7 +356,7 @@ impl Writer for EntraceWriter {
     }
 
     fn end(&mut self, end: Ticks) {
-        self.info.end = Some(end);
+        self.encoders.info.end = Some(end);
     }
 
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
@@ -307,14 +364,14 @@ impl Writer for EntraceWriter {
     }
 }
 
-/// Larger traces than the spool keeps in memory: the spool's file, the merge and the write thread are used.
+/// Larger traces than the spool keeps in memory: the spool's file and the merge are used.
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::bytes::FileBytes;
     use crate::entrace::EntraceSource;
     use crate::entrace::record::Version;
-    use crate::model::{Edge, FunctionId, Ticks};
+    use crate::model::{Edge, FunctionId, ThreadId};
     use crate::source::{Source, drive};
     use crate::temporary::unlinked;
 

@@ -75,25 +75,22 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     let mut told = Told::default();
     let mut table = |name: &str| load(folder, name, &mut told);
     let [types, tree, state] = [FILES[0].1, FILES[1].1, FILES[2].1].map(&mut table);
-    let mut known = Meta::default();
-    let mut is_meta_whole = true;
-    if folder.join(META).exists() {
-        let (meta, damage) = Meta::read(&table(META));
-        known = meta;
-        is_meta_whole = damage.is_none();
-        if let Some(bad) = damage {
-            told.add(
-                META,
-                bad.offset,
-                &format!("{}; the rest is not read", bad.what),
-            );
+    let has_meta = folder.join(META).exists();
+    let meta = if has_meta { table(META) } else { None };
+    let meta = meta.map(|bytes| Meta::read(&bytes));
+    let (meta, is_meta_whole) = match meta {
+        Some(Ok(meta)) => (meta, true),
+        Some(Err(bad)) => {
+            let what = format!("{}; read without it", bad.what);
+            told.add(META, bad.offset, &what);
+            (Meta::default(), false)
         }
-    }
-    let meta = known;
+        None => (Meta::default(), !has_meta),
+    };
     // Every key has an interval.
     let most = bytes.size() / LEAST_SIZE as u64;
     let most = u32::try_from(most).unwrap_or(u32::MAX).min(1 << 31);
-    let tree = Tree::read(&types, &tree, most, &mut told);
+    let tree = Tree::read(types, tree, most, &mut told);
     if tree.keys() != header.keys {
         let what = format!("{} keys, but the tables have {}", header.keys, tree.keys());
         told.add(HISTORY, 40, &what);
@@ -125,7 +122,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     };
     index.threads(&meta);
     index.bounds(bytes, header, &meta, &mut told)?;
-    let state = tree::read_state(&state, index.tree.keys(), &mut told);
+    let state = tree::read_state(state, index.tree.keys(), &mut told);
     let (texts, is_whole) = {
         let (state, anew) = ((&state[..], meta.timestamp), &meta.anew);
         index.intervals(bytes, header, state, anew, &mut told)?
@@ -142,7 +139,8 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
     Ok(index)
 }
 
-fn load(folder: &Path, name: &str, told: &mut Told) -> Vec<u8> {
+/// The bytes of a table. `None`: there are none, which is reported.
+fn load(folder: &Path, name: &str, told: &mut Told) -> Option<Vec<u8>> {
     let path = folder.join(name);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     if size > LARGEST_TABLE {
@@ -151,12 +149,11 @@ fn load(folder: &Path, name: &str, told: &mut Told) -> Vec<u8> {
             LARGEST_TABLE,
             "it is larger than 256 MiB and not read",
         );
-        return Vec::new();
+        return None;
     }
-    std::fs::read(&path).unwrap_or_else(|error| {
-        told.add(name, 0, &format!("{error}; read without it"));
-        Vec::new()
-    })
+    let read = std::fs::read(&path);
+    read.inspect_err(|error| told.add(name, 0, &format!("{error}; read without it")))
+        .ok()
 }
 
 /// Whether state.json has another value than the history. Strings are compared elsewhere.

@@ -19,15 +19,21 @@
 //!             string             number of the string that stands for it
 //!             listed }]          false: the trace has no such function, but calls of it
 //! ```
-//! Members that say nothing are left out. All times are in ns of the trace's clock, but for `unix`.
+//! Members that say nothing are left out. A file that is damaged is read as if it were not there. All times are in ns of the trace's clock, but for `unix`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::facts::{self, Fact, Names};
 use crate::identity::Part;
-use crate::json::push_text;
-use crate::model::{Function, FunctionId, Thread, TraceInfo};
+use crate::json::{Bad, int, parse};
+use crate::model::{Counts, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+
+/// The most times of `states_anew` that are read. The recorder's ring holds fewer context switches.
+const MAX_ANEW: usize = 1 << 18;
 
 /// The facts of a thread that the history has beside its calls.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +61,7 @@ pub(super) struct Meta {
 }
 
 /// Members about the trace, in their order.
-pub(super) const TRACE_NAMES: &Names = &[
+const TRACE_NAMES: &Names = &[
     (Fact::Program, "program"),
     (Fact::Reason, "reason"),
     (Fact::Process, "process"),
@@ -68,12 +74,12 @@ pub(super) const TRACE_NAMES: &Names = &[
     (Fact::Identity(Part::Version), "program_version"),
     (Fact::Identity(Part::Tags), "tags"),
 ];
-pub(super) const MISSING_NAMES: &Names = &[
+const MISSING_NAMES: &Names = &[
     (Fact::MissingThreads, "retired_threads"),
     (Fact::MissingOverwritten, "retired_records"),
     (Fact::MissingDropped, "unplaced_records"),
 ];
-pub(super) const CLOCK_NAMES: &Names = &[
+const CLOCK_NAMES: &Names = &[
     (Fact::ClockName, "name"),
     (Fact::ErrorPpm, "error_ppm"),
     (Fact::Constant, "constant"),
@@ -85,208 +91,260 @@ pub(super) const CLOCK_NAMES: &Names = &[
 ];
 const ANCHOR_NAMES: &Names = &[(Fact::AnchorTime, "time"), (Fact::AnchorUnix, "unix")];
 
-/// An object that is being written.
-struct Object<'a> {
-    out: &'a mut Vec<u8>,
-    first: bool,
+/// The members of the file.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Members {
+    format: String,
+    version: BTreeMap<String, u64>,
+    #[serde(skip_serializing_if = "is_default")]
+    start: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    end: Option<i64>,
+    #[serde(skip_serializing_if = "is_default")]
+    timestamp: Option<i64>,
+    unit: String,
+    files: BTreeMap<String, String>,
+    /// About the trace.
+    #[serde(flatten)]
+    trace: Map<String, Value>,
+    missing: Map<String, Value>,
+    clock: Map<String, Value>,
+    #[serde(skip_serializing_if = "is_default")]
+    states_anew: Vec<u64>,
+    threads: Vec<ThreadMembers>,
+    functions: Vec<FunctionMembers>,
 }
 
-impl Object<'_> {
-    fn begin(out: &mut Vec<u8>) -> Object<'_> {
-        out.push(b'{');
-        Object { out, first: true }
-    }
+#[derive(Debug, Serialize, Deserialize)]
+struct ThreadMembers {
+    id: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    process: Option<u64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    name: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    counts: Option<BTreeMap<String, u64>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    wall: Option<(u64, u32)>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    first: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    last: Option<i64>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    before: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    after: u32,
+}
 
-    fn name(&mut self, name: &str) -> &mut Vec<u8> {
-        if !std::mem::take(&mut self.first) {
-            self.out.push(b',');
+#[derive(Debug, Serialize, Deserialize)]
+struct FunctionMembers {
+    id: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    name: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    file: String,
+    #[serde(default, skip_serializing_if = "is_default")]
+    line: u32,
+    #[serde(default, skip_serializing_if = "is_default")]
+    untimed: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    string: Option<u32>,
+    #[serde(default = "yes", skip_serializing_if = "is_true")]
+    listed: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The facts with these names, as members.
+fn facts_of(info: &TraceInfo, names: &'static Names) -> Map<String, Value> {
+    let facts = facts::of(info, names).filter_map(|(name, value)| {
+        let value = match value {
+            facts::Value::Text(text) => text.into(),
+            facts::Value::Number(number) => number.into(),
+            facts::Value::Signed(number) => number.into(),
+            facts::Value::Flag(flag) => flag.into(),
+            // JSON has no word for a number that is not finite.
+            facts::Value::Float(number) => Value::Number(serde_json::Number::from_f64(number)?),
+        };
+        Some((name.to_owned(), value))
+    });
+    facts.collect()
+}
+
+/// Takes the facts with these names from members. A member of another type is left out.
+fn take_facts(info: &mut TraceInfo, names: &Names, members: &Map<String, Value>) {
+    for (name, value) in members {
+        let Some(fact) = facts::named(names, name.as_bytes()) else {
+            continue;
+        };
+        let value = match value {
+            Value::String(text) => Some(facts::Value::Text(text)),
+            Value::Bool(flag) => Some(facts::Value::Flag(*flag)),
+            Value::Number(_) => match fact {
+                Fact::ErrorPpm => value.as_f64().map(facts::Value::Float),
+                Fact::AheadNs | Fact::WallStepNs => int(value).map(facts::Value::Signed),
+                _ => int(value).map(facts::Value::Number),
+            },
+            Value::Null | Value::Array(_) | Value::Object(_) => None,
+        };
+        if let Some(value) = value {
+            fact.set(info, value);
         }
-        push_text(self.out, name);
-        self.out.push(b':');
-        self.out
-    }
-
-    fn text(&mut self, name: &str, text: &str) {
-        if !text.is_empty() {
-            push_text(self.name(name), text);
-        }
-    }
-
-    fn number(&mut self, name: &str, number: impl Into<i128>) {
-        let number: i128 = number.into();
-        self.name(name).extend(number.to_string().bytes());
-    }
-
-    /// Left out where it is 0.
-    fn count(&mut self, name: &str, number: impl Into<i128>) {
-        let number: i128 = number.into();
-        if number != 0 {
-            self.number(name, number);
-        }
-    }
-
-    fn flag(&mut self, name: &str, flag: bool) {
-        if flag {
-            self.name(name).extend_from_slice(b"true");
-        }
-    }
-
-    fn facts(&mut self, info: &TraceInfo, names: &'static Names) {
-        for (name, value) in facts::of(info, names) {
-            match value {
-                facts::Value::Text(text) => self.text(name, text),
-                facts::Value::Number(number) => self.number(name, number),
-                facts::Value::Signed(number) => self.number(name, number),
-                facts::Value::Flag(flag) => self.flag(name, flag),
-                facts::Value::Float(number) if number.is_finite() => {
-                    self.name(name).extend(format!("{number:?}").bytes());
-                }
-                facts::Value::Float(_) => {}
-            }
-        }
-    }
-
-    fn object(&mut self, name: &str, fill: impl FnOnce(&mut Object<'_>)) {
-        let mut object = Object::begin(self.name(name));
-        fill(&mut object);
-        object.end();
-    }
-
-    fn end(self) {
-        self.out.push(b'}');
     }
 }
 
 impl Meta {
     /// Writes the file.
-    pub(super) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let mut text = Vec::new();
-        self.head(&mut text);
-        text.pop();
-        if !self.anew.is_empty() {
-            text.extend_from_slice(b",\n\"states_anew\":[");
-            for (nth, time) in self.anew.iter().enumerate() {
-                let comma = if nth == 0 { "" } else { "," };
-                text.extend(format!("{comma}{time}").bytes());
-            }
-            text.push(b']');
-        }
-        text.extend_from_slice(b",\n\"threads\":[");
-        for (nth, thread) in self.threads.iter().enumerate() {
-            text.extend_from_slice(if nth == 0 { b"\n" } else { b",\n" });
-            thread.write(&mut text);
-            out.write_all(&text)?;
-            text.clear();
-        }
-        text.extend_from_slice(b"],\n\"functions\":[");
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let info = &self.info;
         let string_of: HashMap<_, _> = self.strings.iter().map(|&(n, id)| (id, n)).collect();
-        let mut first = true;
-        let mut write = |function: &Function, listed: bool| {
-            text.extend_from_slice(if std::mem::take(&mut first) {
-                b"\n"
-            } else {
-                b",\n"
-            });
-            let mut object = Object::begin(&mut text);
-            object.number("id", function.id.0);
-            object.text("name", &function.name);
-            object.text("file", &function.file);
-            object.count("line", function.line);
-            object.flag("untimed", function.untimed);
-            if let Some(&string) = string_of.get(&function.id) {
-                object.number("string", string);
-            }
-            if !listed {
-                object.name("listed").extend_from_slice(b"false");
-            }
-            object.end();
-            let written = out.write_all(&text);
-            text.clear();
-            written
+        let function = |function: &Function, listed| FunctionMembers {
+            id: function.id.0,
+            name: function.name.clone(),
+            file: function.file.clone(),
+            line: function.line,
+            untimed: function.untimed,
+            string: string_of.get(&function.id).copied(),
+            listed,
+        };
+        let unlisted = |&(_, id): &(u32, FunctionId)| {
+            let bare = Function {
+                id,
+                ..Function::default()
+            };
+            info.function(id).is_none().then(|| function(&bare, false))
         };
         // Names of notes are left out with the notes.
-        for function in self.info.called() {
-            write(function, true)?;
+        let functions = info.called().map(|known| function(known, true));
+        let mut clock = facts_of(info, CLOCK_NAMES);
+        if info.clock.anchor.is_some() {
+            let anchor = facts_of(info, ANCHOR_NAMES);
+            clock.insert("anchor".into(), anchor.into());
         }
-        for &(_, id) in &self.strings {
-            if self.info.function(id).is_none() {
-                let function = Function {
-                    id,
-                    ..Function::default()
-                };
-                write(&function, false)?;
-            }
-        }
-        text.extend_from_slice(b"]}\n");
-        out.write_all(&text)
+        let members = Members {
+            format: "tcstate".into(),
+            version: [("major".into(), 1), ("minor".into(), 0)].into(),
+            start: self.start,
+            end: self.end,
+            timestamp: self.timestamp,
+            unit: "ns".into(),
+            files: super::FILES
+                .map(|(role, name)| (role.into(), name.into()))
+                .into(),
+            missing: facts_of(info, MISSING_NAMES),
+            clock,
+            states_anew: self.anew.clone(),
+            threads: self.threads.iter().map(ThreadMeta::members).collect(),
+            functions: functions
+                .chain(self.strings.iter().filter_map(unlisted))
+                .collect(),
+            trace: facts_of(info, TRACE_NAMES),
+        };
+        serde_json::to_writer(&mut *out, &members)?;
+        out.write_all(b"\n")
     }
 
-    fn head(&self, text: &mut Vec<u8>) {
-        let mut object = Object::begin(text);
-        object.text("format", "tcstate");
-        object.object("version", |version| {
-            version.number("major", 1);
-            version.number("minor", 0);
-        });
-        let times = [
-            ("start", self.start),
-            ("end", self.end),
-            ("timestamp", self.timestamp),
-        ];
-        for (name, time) in times {
-            if let Some(time) = time {
-                object.number(name, time);
+    /// Reads the file.
+    pub(super) fn read(bytes: &[u8]) -> Result<Meta, Bad> {
+        let members: Members = parse(bytes)?;
+        let mut info = TraceInfo::default();
+        take_facts(&mut info, TRACE_NAMES, &members.trace);
+        take_facts(&mut info, MISSING_NAMES, &members.missing);
+        take_facts(&mut info, CLOCK_NAMES, &members.clock);
+        let anchor = members.clock.get("anchor");
+        let pair = anchor.and_then(|pair| Some((int(pair.get("time")?)?, int(pair.get("unix")?)?)));
+        info.clock.anchor = pair.map(|(time, unix)| (Ticks(time), unix));
+        let mut strings = Vec::new();
+        for function in members.functions {
+            let id = FunctionId(function.id);
+            strings.extend(function.string.map(|string| (string, id)));
+            if function.listed {
+                info.functions.push(Function {
+                    id,
+                    name: function.name,
+                    file: function.file,
+                    line: function.line,
+                    untimed: function.untimed,
+                    what: Default::default(),
+                });
             }
         }
-        object.text("unit", "ns");
-        object.object("files", |files| {
-            for (role, name) in super::FILES {
-                files.text(role, name);
-            }
-        });
-        let info = &self.info;
-        object.facts(info, TRACE_NAMES);
-        object.object("missing", |missing| missing.facts(info, MISSING_NAMES));
-        object.object("clock", |clock| {
-            clock.facts(info, CLOCK_NAMES);
-            if info.clock.anchor.is_some() {
-                clock.object("anchor", |anchor| anchor.facts(info, ANCHOR_NAMES));
-            }
-        });
-        object.end();
+        info.functions.sort_by_key(|function| function.id);
+        info.functions.dedup_by_key(|function| function.id);
+        let mut anew = members.states_anew;
+        anew.truncate(MAX_ANEW);
+        anew.sort_unstable();
+        anew.dedup();
+        Ok(Meta {
+            start: members.start,
+            end: members.end,
+            timestamp: members.timestamp,
+            threads: members
+                .threads
+                .into_iter()
+                .map(ThreadMeta::of_members)
+                .collect(),
+            strings,
+            anew,
+            info,
+        })
     }
 }
 
 impl ThreadMeta {
-    fn write(&self, text: &mut Vec<u8>) {
-        let mut object = Object::begin(text);
-        object.number("id", self.thread.id.0);
-        object.text("name", &self.thread.name);
-        if let Some(process) = self.thread.process {
-            object.number("process", process);
+    fn members(&self) -> ThreadMembers {
+        let counts = self.thread.counts.as_ref().map(|counts| {
+            let counts = facts::of_counts(counts).into_iter();
+            let counts = counts.filter(|(_, count)| *count != 0);
+            counts
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect()
+        });
+        let (first, last) = self.span.unzip();
+        ThreadMembers {
+            id: self.thread.id.0,
+            process: self.thread.process,
+            name: self.thread.name.clone(),
+            counts,
+            wall: self.wall,
+            first,
+            last,
+            before: self.before,
+            after: self.after,
         }
-        if let Some(counts) = &self.thread.counts {
-            object.object("counts", |object| {
-                for (nth, (name, count)) in facts::of_counts(counts).into_iter().enumerate() {
-                    // The first two members show that there are counts.
-                    match nth < 2 {
-                        true => object.number(name, count),
-                        false => object.count(name, count),
-                    }
-                }
-            });
+    }
+
+    fn of_members(members: ThreadMembers) -> ThreadMeta {
+        let counts = members.counts.map(|counts| {
+            let mut all = Some(Counts::default());
+            for (name, count) in counts {
+                facts::set_count(&mut all, name.as_bytes(), count);
+            }
+            all.unwrap_or_default()
+        });
+        ThreadMeta {
+            thread: Thread {
+                id: ThreadId(members.id),
+                process: members.process,
+                name: members.name,
+                counts,
+                ..Thread::default()
+            },
+            wall: members.wall,
+            span: members.first.zip(members.last),
+            before: members.before,
+            after: members.after,
         }
-        if let Some((seconds, micros)) = self.wall {
-            object
-                .name("wall")
-                .extend(format!("[{seconds},{micros}]").bytes());
-        }
-        if let Some((first, last)) = self.span {
-            object.number("first", first);
-            object.number("last", last);
-        }
-        object.count("before", self.before);
-        object.count("after", self.after);
-        object.end();
     }
 }

@@ -5,7 +5,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `record` | layout of history.bin, pure |
-//! | `meta`, `meta_reader` | meta.json, written and read |
+//! | `meta` | meta.json, written and read |
 //! | `thread_encoder` | a thread's calls as pushes and pops of a call stack |
 //! | `merge` | the threads in one order of time |
 //! | `state_system` | changes to intervals; the attributes of a program |
@@ -31,36 +31,24 @@ use std::path::Path;
 use crate::format::{Format, Opener};
 use crate::writer::{Kind, Target};
 
-#[cfg(feature = "read")]
 mod index;
-#[cfg(feature = "read")]
 mod list;
 mod merge;
 mod meta;
-#[cfg(feature = "read")]
-mod meta_reader;
-#[cfg(feature = "read")]
 mod names;
-#[cfg(feature = "read")]
 mod order;
-#[cfg(feature = "read")]
 mod reader;
 mod record;
-#[cfg(feature = "read")]
 mod scan;
 mod schedule;
-#[cfg(feature = "read")]
 pub mod state;
 mod state_system;
 mod strings;
-#[cfg(feature = "read")]
 mod switches;
 mod thread_encoder;
-#[cfg(feature = "read")]
 mod tree;
 mod writer;
 
-#[cfg(feature = "read")]
 pub use reader::TcstateSource;
 
 /// The files of a folder, beside meta.json: role and name.
@@ -78,7 +66,6 @@ pub const FORMAT: Format = Format {
     title: "Trace Compass state history",
     opener: Opener::Folder {
         probe: is_history,
-        #[cfg(feature = "read")]
         open: |folder| Ok(Box::new(TcstateSource::open(folder)?)),
     },
     targets: &[Target {

@@ -8,6 +8,8 @@
 //! Events of one time have this order: the thread comes to a CPU, leaves frames (the innermost first), and
 //! enters frames (the outermost first).
 
+use std::cmp::Reverse;
+
 use crate::runs::Runs;
 
 /// Intervals in a run, at least.
@@ -73,12 +75,12 @@ impl Planner {
     }
 }
 
-/// A change of a thread's state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A change of a thread's state, in the order in which changes of one time come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Change {
     Cpu(u32),
     /// This level and all levels inside it are left.
-    Leave(u32),
+    Leave(Reverse<u32>),
     Enter {
         level: u32,
         string: u32,
@@ -86,59 +88,19 @@ pub(super) enum Change {
 }
 
 /// A change with its time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Edge {
     pub(super) time: i64,
     pub(super) change: Change,
 }
 
-/// A change in its sorting order: by time, then by kind.
-#[derive(Clone, Copy, Debug)]
-struct Sorted {
-    time: i64,
-    /// The kind in the top two bits; the CPU or level below.
-    rank: u64,
-    string: u32,
-}
-
-const LEAVE: u64 = 1 << 62;
-const ENTER: u64 = 2 << 62;
-
-impl Sorted {
-    #[inline]
-    fn leave(time: i64, level: u32) -> Sorted {
-        let rank = LEAVE | u64::from(u32::MAX - level);
-        Sorted {
-            time,
-            rank,
-            string: 0,
-        }
-    }
-
-    #[inline]
-    fn begin(item: &Item) -> Sorted {
-        let (rank, string) = match item.what {
-            What::Frame { level, string } => (ENTER | u64::from(level), string),
-            What::Cpu(cpu) => (cpu.into(), 0),
-        };
-        let time = item.start;
-        Sorted { time, rank, string }
-    }
-
-    #[inline]
-    fn edge(&self) -> Edge {
-        let number = self.rank as u32;
-        let change = match self.rank & (LEAVE | ENTER) {
-            LEAVE => Change::Leave(u32::MAX - number),
-            ENTER => Change::Enter {
-                level: number,
-                string: self.string,
-            },
-            _ => Change::Cpu(number),
-        };
-        let time = self.time;
-        Edge { time, change }
-    }
+fn begin(item: &Item) -> Edge {
+    let change = match item.what {
+        What::Frame { level, string } => Change::Enter { level, string },
+        What::Cpu(cpu) => Change::Cpu(cpu),
+    };
+    let time = item.start;
+    Edge { time, change }
 }
 
 /// The second pass.
@@ -149,9 +111,9 @@ pub(super) struct Orderer<'a> {
     /// The end of the history. An interval that ends there is not left.
     end: i64,
     /// Of each thread.
-    changes: Vec<Vec<Sorted>>,
+    changes: Vec<Vec<Edge>>,
     /// Changes directly after the run's end. They belong to the next run.
-    later: Vec<(u32, Sorted)>,
+    later: Vec<(u32, Edge)>,
 }
 
 impl<'a> Orderer<'a> {
@@ -169,25 +131,23 @@ impl<'a> Orderer<'a> {
 
     /// The next item, as in the first pass. `out` gets the changes of a whole run, thread after thread,
     /// each thread's in order of time.
-    #[inline]
-    pub(super) fn add(
-        &mut self,
-        item: &Item,
-        out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>),
-    ) {
+    pub(super) fn add(&mut self, item: &Item, out: &mut impl FnMut(usize, &[Edge])) {
         let end = self.plan.ends.get(self.run);
         if end.is_some_and(|&end| item.end >= end) {
             self.hand_over(out);
         }
         let changes = &mut self.changes[item.thread as usize];
         if !self.plan.is_early(item.start, self.run) {
-            changes.push(Sorted::begin(item));
+            changes.push(begin(item));
         }
         let What::Frame { level, .. } = item.what else {
             return;
         };
         if item.end < self.end {
-            let leave = Sorted::leave(item.end + 1, level);
+            let leave = Edge {
+                time: item.end + 1,
+                change: Change::Leave(Reverse(level)),
+            };
             match self.plan.ends.get(self.run) {
                 Some(&end) if leave.time >= end => self.later.push((item.thread, leave)),
                 _ => changes.push(leave),
@@ -195,14 +155,14 @@ impl<'a> Orderer<'a> {
         }
     }
 
-    fn hand_over(&mut self, out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>)) {
+    fn hand_over(&mut self, out: &mut impl FnMut(usize, &[Edge])) {
         for item in self.plan.take(&mut self.taken, self.run) {
-            self.changes[item.thread as usize].push(Sorted::begin(&item));
+            self.changes[item.thread as usize].push(begin(&item));
         }
         for (thread, changes) in self.changes.iter_mut().enumerate() {
             if !changes.is_empty() {
-                changes.sort_unstable_by_key(|change| (change.time, change.rank));
-                out(thread, &mut changes.iter().map(Sorted::edge));
+                changes.sort_unstable();
+                out(thread, changes);
                 changes.clear();
             }
         }
@@ -213,7 +173,7 @@ impl<'a> Orderer<'a> {
     }
 
     /// There are no more items.
-    pub(super) fn finish(&mut self, out: &mut impl FnMut(usize, &mut dyn Iterator<Item = Edge>)) {
+    pub(super) fn finish(&mut self, out: &mut impl FnMut(usize, &[Edge])) {
         self.hand_over(out);
     }
 }
@@ -259,7 +219,8 @@ mod tests {
                 What::Frame { level, string } => {
                     if item.end < end {
                         let order = (1, -i64::from(level));
-                        wanted.push((item.thread, item.end + 1, order, Change::Leave(level)));
+                        let change = Change::Leave(Reverse(level));
+                        wanted.push((item.thread, item.end + 1, order, change));
                     }
                     ((2, level.into()), Change::Enter { level, string })
                 }
@@ -272,8 +233,8 @@ mod tests {
         let plan = planner.finish();
         assert!(plan.ends.len() > 20 && !plan.early.is_empty());
         let (mut found, mut pieces) = (Vec::new(), 0);
-        let mut out = |thread: usize, edges: &mut dyn Iterator<Item = Edge>| {
-            found.extend(edges.map(|edge| (thread as u32, edge)));
+        let mut out = |thread: usize, edges: &[Edge]| {
+            found.extend(edges.iter().map(|edge| (thread as u32, *edge)));
             pieces += 1;
         };
         let mut orderer = Orderer::new(&plan, 2, end);

@@ -1,6 +1,7 @@
 //! The `Source` of state histories: the second pass over the intervals, and the listing. The threads of a
 //! folder are mixed, so the folder is one lane. Must never keep a file: it holds the index only.
 
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -149,10 +150,10 @@ struct Decoder<'a> {
 
 impl Decoder<'_> {
     /// What a thread did in a run.
-    fn edges(&mut self, thread: usize, edges: &mut dyn Iterator<Item = order::Edge>) {
+    fn edges(&mut self, thread: usize, edges: &[order::Edge]) {
         self.thread(thread);
         for edge in edges {
-            self.edge(thread, &edge);
+            self.edge(thread, edge);
         }
         self.hand_over();
     }
@@ -168,7 +169,6 @@ impl Decoder<'_> {
         }
     }
 
-    #[inline]
     fn edge(&mut self, thread: usize, edge: &order::Edge) {
         let Some(known) = self.index.threads.get(thread) else {
             return;
@@ -183,7 +183,7 @@ impl Decoder<'_> {
                     self.sink.mark(&Mark::Cpu { time, cpu });
                 }
             }
-            Change::Leave(level) => leave(stack, level, time, &mut self.calls),
+            Change::Leave(Reverse(level)) => leave(stack, level, time, &mut self.calls),
             Change::Enter { level, string } => {
                 leave(stack, level, time, &mut self.calls);
                 let before = stack.before < known.before

@@ -13,14 +13,10 @@
 //! user mode* (2) and *wait for CPU* (5). A program does not see its system calls and interrupts.
 
 use std::cmp::Reverse;
-#[cfg(feature = "read")]
-use std::collections::{BTreeMap, HashMap};
-use std::collections::{BinaryHeap, HashSet};
-use std::io::{self, Write};
+use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use super::record::{Kind, Value};
 use super::state_system::{Builder, Engine, Name, Thread};
-use super::writer::{CHUNK, hand_over};
 use crate::model::{Clock, State, Switch, ThreadId, Ticks, TraceInfo};
 use crate::states::{States, Stay};
 
@@ -108,12 +104,6 @@ impl<'a> Timelines<'a> {
         }
     }
 
-    /// Whether there is a change at or before that time.
-    #[inline]
-    pub(super) fn is_due(&self, time: i64) -> bool {
-        self.heap.peek().is_some_and(|Reverse(next)| next.0 <= time)
-    }
-
     /// All changes of the earliest time that still has some, at or before this one.
     pub(super) fn until(&mut self, time: i64) -> Option<(i64, &[Change])> {
         let Reverse((now, _)) = *self.heap.peek().filter(|next| next.0.0 <= time)?;
@@ -128,21 +118,6 @@ impl<'a> Timelines<'a> {
                 .extend(next.map(|next| Reverse((next.time, place))));
         }
         Some((now, &self.taken))
-    }
-
-    /// Writes all changes up to that time.
-    #[cold]
-    pub(super) fn write_until(
-        &mut self,
-        time: i64,
-        builder: &mut Builder,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        while let Some((now, changes)) = self.until(time) {
-            builder.states(now, changes);
-            hand_over(builder, out, CHUNK)?;
-        }
-        Ok(())
     }
 }
 
@@ -222,11 +197,9 @@ impl Builder {
 }
 
 /// A value, and since when it is that: `None`: since the start.
-#[cfg(feature = "read")]
 pub(super) type Since = (Option<i64>, Value);
 
 /// The attributes of states at a time: all that the trace ever has.
-#[cfg(feature = "read")]
 #[derive(Debug, Default)]
 pub(super) struct StatesAt {
     /// The first time at which a state is known.
@@ -237,58 +210,49 @@ pub(super) struct StatesAt {
     pub(super) cpus: BTreeMap<u32, Since>,
 }
 
-#[cfg(feature = "read")]
 impl StatesAt {
     /// The state of a trace at a time in ns.
     pub(super) fn of(info: &TraceInfo, time: i64) -> StatesAt {
         let states = States::new(&info.schedule);
         let threads = states.threads();
         let (extent, cpus) = extent(&states, &info.clock, &threads);
-        let null = (None, Value::Null);
-        let mut moment = StatesAt {
-            first: extent.map(|(first, _)| first),
-            threads: BTreeMap::new(),
-            cpus: cpus.into_iter().map(|cpu| (cpu, null)).collect(),
-        };
-        let set = |known: &mut Since, now: i64, value: Value| {
-            if known.1 != value {
-                *known = (Some(now), value);
-            }
-        };
-        let mut running: HashMap<u32, u32> = HashMap::new();
-        let mut runs_on: HashMap<usize, u32> = HashMap::new();
+        let start = extent.map_or(0, |(first, _)| first);
+        let with_status = threads.iter().map(|id| (*id, true));
+        let mut builder = Builder::new(start, with_status, cpus.clone());
         let mut timelines = Timelines::new(&states, &info.clock, &threads);
+        let mut then = None;
         while let Some((now, changes)) = timelines.until(i64::MAX) {
-            let mut touched = Vec::new();
-            for change in changes {
-                let id = threads[change.thread];
-                let [own, run_queue] = moment.threads.entry(id).or_insert([null; 2]);
-                if now > time {
-                    continue;
-                }
-                set(own, now, status(change.state));
-                set(run_queue, now, cpu_value(change.cpu));
-                let runs = change.state == Some(State::Running);
-                let cpu = change.cpu.filter(|_| runs);
-                let before = match cpu {
-                    Some(cpu) => runs_on.insert(change.thread, cpu),
-                    None => runs_on.remove(&change.thread),
-                };
-                if let Some(cpu) = cpu {
-                    *running.entry(cpu).or_default() += 1;
-                }
-                if let Some(cpu) = before {
-                    *running.entry(cpu).or_default() -= 1;
-                }
-                touched.extend(cpu.into_iter().chain(before));
+            if now > time && then.is_none() {
+                then = Some(builder.engine.attributes().to_vec());
             }
-            for cpu in touched {
-                let count = running.get(&cpu).copied().unwrap_or(0);
-                let known = moment.cpus.entry(cpu).or_insert(null);
-                set(known, now, cpu_status(count));
-            }
+            builder.states(now, changes);
+            builder.bytes.clear();
         }
-        moment
+        let all = builder.engine.attributes();
+        let then = then.as_deref().unwrap_or(all);
+        let value = |key: u32| match then.get(key as usize) {
+            Some(known) if known.value != Value::Null || known.since > start => {
+                (Some(known.since), known.value)
+            }
+            _ => (None, Value::Null),
+        };
+        // A thread without a key has no state for as long as 1 ns.
+        let threads = builder.threads.iter().filter(|thread| thread.own != 0);
+        let cpus = cpus.into_iter();
+        StatesAt {
+            first: extent.map(|(first, _)| first),
+            threads: threads
+                .map(|thread| (thread.id, [value(thread.own), value(thread.run_queue)]))
+                .collect(),
+            cpus: cpus
+                .map(|number| {
+                    (
+                        number,
+                        builder.cpu_key(number).map_or((None, Value::Null), value),
+                    )
+                })
+                .collect(),
+        }
     }
 }
 

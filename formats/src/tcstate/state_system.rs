@@ -19,8 +19,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::record::{Interval, Kind, Value, push_interval};
 use super::schedule::{kind, own};
-use super::strings::Strings;
-use super::strings::label;
+use super::strings::{Strings, label};
 use super::thread_encoder::{Number, Op};
 use crate::model::{FunctionId, ThreadId, TraceInfo};
 
@@ -209,7 +208,7 @@ pub(super) struct Builder {
     cpus_key: u32,
     pub(super) strings: Strings,
     /// The names of counters.
-    pub(super) counters: Vec<String>,
+    counters: Vec<String>,
     counter_of: HashMap<String, u32>,
     /// The CPUs whose own values say whether a thread runs there.
     status_cpus: HashSet<u32>,
@@ -256,6 +255,17 @@ impl Builder {
 
     pub(super) fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// The key of a CPU that has one.
+    pub(super) fn cpu_key(&self, number: u32) -> Option<u32> {
+        let place = self.cpu_of.get(&number)?;
+        Some(self.cpus[*place].own)
+    }
+
+    /// The name of a counter.
+    pub(super) fn counter_name(&self, number: u32) -> &str {
+        self.counters.get(number as usize).map_or("", |name| name)
     }
 
     /// The next changes happen at `time`.

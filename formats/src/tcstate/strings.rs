@@ -4,49 +4,43 @@ use std::collections::HashMap;
 
 use crate::model::{Function, FunctionId, TraceInfo};
 
-/// Function ids below this find their string by index.
-const LISTED: u32 = 1 << 20;
-
 /// The names of functions, each once, numbered in the order of their use.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     /// The names, with the first function that had it.
     pub(super) names: Vec<(String, FunctionId)>,
-    number_of: HashMap<String, u32>,
-    listed: Vec<Option<u32>>,
-    others: HashMap<u32, u32>,
+    number_of_name: HashMap<String, u32>,
+    number_of: HashMap<FunctionId, u32>,
     /// Calls of functions whose name another function had first.
     pub(super) shared: u64,
 }
 
 impl Strings {
-    #[inline]
+    /// The number of a function's name.
     pub(super) fn of(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
-        let known = match self.listed.get(id.0 as usize) {
-            Some(&known) => known,
-            None => self.others.get(&id.0).copied(),
+        let number = match self.number_of.get(&id) {
+            Some(&number) => number,
+            None => self.learn(id, info),
         };
-        let number = known.unwrap_or_else(|| self.learn(id, info));
         self.shared += u64::from(self.names[number as usize].1 != id);
         number
     }
 
-    #[cold]
     fn learn(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
         let name = info.function(id).map_or_else(|| id.to_string(), label);
         let next = self.names.len() as u32;
-        let number = *self.number_of.entry(name.clone()).or_insert(next);
+        let number = *self.number_of_name.entry(name.clone()).or_insert(next);
         if number == next {
             self.names.push((name, id));
         }
-        if id.0 < LISTED {
-            let least = (id.0 as usize + 1).max(self.listed.len());
-            self.listed.resize(least, None);
-            self.listed[id.0 as usize] = Some(number);
-        } else {
-            self.others.insert(id.0, number);
-        }
+        self.number_of.insert(id, number);
         number
+    }
+
+    /// The string of a number.
+    pub(super) fn text(&self, number: u32) -> &str {
+        let name = self.names.get(number as usize);
+        name.map_or("", |(name, _)| name)
     }
 }
 

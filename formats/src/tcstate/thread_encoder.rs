@@ -11,10 +11,7 @@
 
 use super::record::Value;
 use crate::calls::{Exit, Rule};
-use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos};
-#[cfg(feature = "read")]
-use crate::model::{NoteKind, Ticks};
-#[cfg(feature = "read")]
+use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Nanos, NoteKind, Ticks};
 use crate::notes::{FieldValue, Form, Note};
 use crate::scale::Scale;
 use crate::sink::Losses;
@@ -60,7 +57,6 @@ impl Number {
 }
 
 /// The name and the value of a counter. `None`: the note is none, or no number of a state.
-#[cfg(feature = "read")]
 fn counter(kind: NoteKind, body: &[u8]) -> Option<(FunctionId, Number)> {
     let Some(Note::Event {
         name, form, fields, ..
@@ -172,7 +168,6 @@ impl ThreadEncoder {
     }
 
     /// A note. The time, name and value of a counter; `None`: it is another note.
-    #[cfg(feature = "read")]
     pub(super) fn note(
         &mut self,
         (time, kind, body): (Ticks, NoteKind, &[u8]),

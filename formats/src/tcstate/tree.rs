@@ -1,15 +1,15 @@
 //! Reads types.json, tree.json and state.json: the keys of a history. Must never believe a key. Keys that
-//! the history has no room for are left out and reported.
+//! the history has no room for are left out and reported. A damaged file is read as if it were not there.
 
-use std::collections::HashMap;
-use std::fmt;
+use std::collections::{BTreeMap, HashMap};
 
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::record::Kind;
 use crate::error::Diagnostic;
-use crate::json::{Bad, Key, each, int, offset_in, parse, text_of_bytes};
+use crate::json::parse;
 
 /// The most problems of one folder that are reported; more are counted.
 const MOST_TOLD: usize = 1000;
@@ -30,6 +30,19 @@ impl Told {
         } else {
             self.more += 1;
         }
+    }
+
+    /// Reads a table. One that is damaged is empty.
+    fn read<T: DeserializeOwned + Default>(&mut self, file: &str, bytes: Option<Vec<u8>>) -> T {
+        // Whoever found no table has reported it.
+        let Some(bytes) = bytes else {
+            return T::default();
+        };
+        parse(&bytes).unwrap_or_else(|bad| {
+            let what = format!("{}; read without it", bad.what);
+            self.add(file, bad.offset, &what);
+            T::default()
+        })
     }
 
     pub(super) fn finish(mut self) -> Vec<Diagnostic> {
@@ -82,13 +95,47 @@ impl Role {
     }
 }
 
-/// A node of the tree, in the order of the file: a parent comes before its children.
+/// tree.json.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TreeFile {
+    version: Option<Version>,
+    root: Option<NodeFile>,
+}
+
+#[derive(Deserialize)]
+struct Version {
+    major: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct NodeFile {
+    key: Option<u32>,
+    children: BTreeMap<String, NodeFile>,
+}
+
+/// An element of types.json.
+#[derive(Deserialize)]
+struct TypeFile {
+    key: u32,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// An element of state.json.
+#[derive(Deserialize)]
+struct StateFile {
+    key: u32,
+    value: Value,
+}
+
+/// A node of the tree: a parent comes before its children.
 #[derive(Debug, Default)]
 struct Node {
     parent: usize,
     name: String,
     key: Option<u32>,
-    offset: u64,
 }
 
 /// What the keys of a history are.
@@ -107,26 +154,39 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Reads both files; there must be fewer than `most` keys.
-    pub(super) fn read(types: &[u8], tree: &[u8], most: u32, told: &mut Told) -> Tree {
+    pub(super) fn read(
+        types: Option<Vec<u8>>,
+        tree: Option<Vec<u8>>,
+        most: u32,
+        told: &mut Told,
+    ) -> Tree {
         let mut out = Tree::default();
-        let kind = |element: &Value| Kind::of_name(element.get("type")?.as_str()?);
-        let (kinds, damage) = by_key("types.json", types, most, told, kind);
-        if let Some(bad) = damage {
-            let what = format!("{}; the types after it are guessed from the tree", bad.what);
-            told.add("types.json", bad.offset, &what);
+        let types: Vec<TypeFile> = told.read("types.json", types);
+        let types = types.into_iter();
+        let types = types.map(|one| (one.key, Kind::of_name(&one.kind)));
+        let kinds = by_key("types.json", types, most, told);
+        let tree: TreeFile = told.read("tree.json", tree);
+        if tree.version.is_some_and(|version| version.major != 1) {
+            told.add("tree.json", 0, "the version is not 1; it is read as if");
         }
-        let text = &*text_of_bytes(tree);
-        let root = Members {
-            nodes: &mut out.nodes,
-            text,
-            of: Of::File(told),
-        };
-        if let Err(bad) = parse(text, root) {
-            let what = format!("{}; the attributes after it have no names", bad.what);
-            told.add("tree.json", bad.offset, &what);
+        if let Some(root) = tree.root {
+            out.add(0, String::new(), root);
         }
         out.settle(kinds, most, told);
         out
+    }
+
+    /// Adds a node and all inside it. Its depth is bounded, because `serde_json` has read it.
+    fn add(&mut self, parent: usize, name: String, node: NodeFile) {
+        let own = self.nodes.len();
+        let key = node.key;
+        self.nodes.push(Node { parent, name, key });
+        let mut children: Vec<(String, NodeFile)> = node.children.into_iter().collect();
+        // The order of the file is that of the keys.
+        children.sort_by_key(|(_, child)| child.key);
+        for (name, child) in children {
+            self.add(own, name, child);
+        }
     }
 
     /// How many keys there are.
@@ -154,7 +214,7 @@ impl Tree {
         let mut node_of = vec![None; kinds.len()];
         let mut places: Vec<Place> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
-        let (mut foreign, mut doubled) = (LeftOut::default(), LeftOut::default());
+        let (mut foreign, mut doubled) = (0, 0);
         for (at, node) in self.nodes.iter().enumerate() {
             let parent = if at == 0 {
                 None
@@ -169,7 +229,7 @@ impl Tree {
             );
             places.push(place);
             let Some(key) = node.key.filter(|&key| key < most) else {
-                foreign.add(node.offset);
+                foreign += 1;
                 continue;
             };
             let least = roles.len().max(key as usize + 1);
@@ -178,7 +238,7 @@ impl Tree {
             node_of.resize(least, None);
             let (key, role) = (key as usize, place.role());
             if node_of[key].is_some() {
-                doubled.add(node.offset);
+                doubled += 1;
                 // The key whose values have the right type counts.
                 if kinds[key].is_none() || role.kind() != kinds[key] {
                     continue;
@@ -200,12 +260,14 @@ impl Tree {
             alone[thread as usize] = is_alone;
         }
         self.has_states_alone = alone;
-        foreign.tell(
+        let what = "attributes without a key that the history has";
+        left_out(told, "tree.json", foreign, what);
+        left_out(
             told,
             "tree.json",
-            "attributes without a key that the history has",
+            doubled,
+            "attributes with the key of another",
         );
-        doubled.tell(told, "tree.json", "attributes with the key of another");
         let named = |key: usize| node_of.get(key).is_some_and(Option::is_some);
         let (mut guessed, mut unfit) = (0, 0);
         for (key, (kind, role)) in kinds.iter_mut().zip(&mut roles).enumerate() {
@@ -237,92 +299,6 @@ impl Tree {
         }
         self.kinds = kinds.into_iter().map(Option::unwrap_or_default).collect();
         (self.roles, self.node_of) = (roles, node_of);
-    }
-}
-
-/// An object of tree.json. Its nodes are taken one by one, so that those before a damage are there.
-struct Members<'n, 't, 'o> {
-    nodes: &'n mut Vec<Node>,
-    text: &'t str,
-    of: Of<'o>,
-}
-
-/// What has the members.
-enum Of<'o> {
-    File(&'o mut Told),
-    /// A node, by its place.
-    Node(usize),
-    /// The list of children of a node.
-    Children(usize),
-}
-
-impl<'de> DeserializeSeed<'de> for Members<'_, 'de, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Members<'_, 'de, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(mut self, mut members: A) -> Result<(), A::Error> {
-        while let Some(name) = members.next_key_seed(Key)? {
-            let offset = offset_in(self.text, &name);
-            match (&mut self.of, &*name) {
-                (Of::File(_), "root") if self.nodes.is_empty() => {
-                    let node = self.node(0, String::new(), offset);
-                    members.next_value_seed(self.members(node))?;
-                }
-                (Of::Children(parent), _) => {
-                    let parent = *parent;
-                    let node = self.node(parent, name.into_owned(), offset);
-                    members.next_value_seed(self.members(node))?;
-                }
-                (Of::Node(at), "children") => {
-                    let children = Of::Children(*at);
-                    members.next_value_seed(self.members(children))?;
-                }
-                (Of::Node(at), "key") => {
-                    self.nodes[*at].key = int(&members.next_value()?);
-                }
-                (Of::File(told), "version") => {
-                    let version: Value = members.next_value()?;
-                    if version["major"] != 1 {
-                        let what = "the version is not 1; it is read as if";
-                        told.add("tree.json", offset, what);
-                    }
-                }
-                _ => drop(members.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
-    }
-}
-
-impl<'t> Members<'_, 't, '_> {
-    fn node(&mut self, parent: usize, name: String, offset: u64) -> Of<'static> {
-        self.nodes.push(Node {
-            parent,
-            name,
-            key: None,
-            offset,
-        });
-        Of::Node(self.nodes.len() - 1)
-    }
-
-    /// Those of an object inside.
-    fn members<'a>(&'a mut self, of: Of<'static>) -> Members<'a, 't, 'static> {
-        Members {
-            nodes: self.nodes,
-            text: self.text,
-            of,
-        }
     }
 }
 
@@ -384,85 +360,58 @@ impl Place {
     }
 }
 
-/// Elements of one kind that are left out, reported together.
-#[derive(Debug, Default)]
-struct LeftOut {
-    count: u64,
-    first: u64,
-}
-
-impl LeftOut {
-    fn add(&mut self, offset: u64) {
-        if self.count == 0 {
-            self.first = offset;
-        }
-        self.count += 1;
-    }
-
-    fn tell(&self, told: &mut Told, file: &str, what: &str) {
-        if self.count > 0 {
-            let what = format!("{} {what}, this one first; they are left out", self.count);
-            told.add(file, self.first, &what);
-        }
+/// Reports elements that are left out.
+fn left_out(told: &mut Told, file: &str, count: u64, what: &str) {
+    if count > 0 {
+        told.add(file, 0, &format!("{count} {what}; they are left out"));
     }
 }
 
-/// Takes a list of objects. Each has a key below `most` and a value that `take` finds. They should be in
-/// the order of the keys. Of two objects with one key, the one in its place counts.
+/// The values of keys below `most`, in the order of the keys. Of two elements with one key, the one in its
+/// place counts.
 fn by_key<T>(
     file: &str,
-    bytes: &[u8],
+    elements: impl Iterator<Item = (u32, Option<T>)>,
     most: u32,
     told: &mut Told,
-    take: impl Fn(&Value) -> Option<T>,
-) -> (Vec<Option<T>>, Option<Bad>) {
+) -> Vec<Option<T>> {
     let mut values: Vec<Option<T>> = Vec::new();
-    let (mut foreign, mut doubled) = (LeftOut::default(), LeftOut::default());
-    let mut place = 0;
-    let take = |offset, element: Value| {
-        let nth = place;
-        place += 1;
-        let key = element.get("key").and_then(int::<u32>);
-        let Some((key, value)) = key.filter(|&key| key < most).zip(take(&element)) else {
-            foreign.add(offset);
-            return;
+    let (mut foreign, mut doubled) = (0, 0);
+    for (nth, (key, value)) in elements.enumerate() {
+        let Some(value) = value.filter(|_| key < most) else {
+            foreign += 1;
+            continue;
         };
         let key = key as usize;
         if values.len() <= key {
             values.resize_with(key + 1, || None);
         }
-        match &mut values[key] {
-            Some(_) if nth != key => doubled.add(offset),
-            Some(known) => {
-                doubled.add(offset);
-                *known = value;
-            }
-            none => *none = Some(value),
+        doubled += u64::from(values[key].is_some());
+        if values[key].is_none() || nth == key {
+            values[key] = Some(value);
         }
-    };
-    let text = &*text_of_bytes(bytes);
-    let damage = parse(text, each(text, "a list", take)).err();
-    foreign.tell(
-        told,
-        file,
-        "elements without a key that the history has, or without a value",
-    );
-    doubled.tell(told, file, "elements with the key of another");
-    (values, damage)
+    }
+    let what = "elements without a key that the history has, or without a value";
+    left_out(told, file, foreign, what);
+    left_out(told, file, doubled, "elements with the key of another");
+    values
 }
 
 /// Reads state.json: the values of the first `keys` keys.
-pub(super) fn read_state(bytes: &[u8], keys: u32, told: &mut Told) -> Vec<Option<Value>> {
-    let value = |element: &Value| element.get("value").cloned();
-    let (values, damage) = by_key("state.json", bytes, keys, told, value);
+pub(super) fn read_state(bytes: Option<Vec<u8>>, keys: u32, told: &mut Told) -> Vec<Option<Value>> {
+    let elements: Vec<StateFile> = told.read("state.json", bytes);
+    let elements = elements.into_iter();
+    let values = by_key(
+        "state.json",
+        elements.map(|one| (one.key, Some(one.value))),
+        keys,
+        told,
+    );
     let missing = values
         .iter()
         .position(Option::is_none)
         .unwrap_or(values.len());
-    if let Some(bad) = damage {
-        let what = format!("{}; the rest is not read", bad.what);
-        told.add("state.json", bad.offset, &what);
-    } else if missing < keys as usize {
+    if (1..keys as usize).contains(&missing) {
         told.add(
             "state.json",
             0,

@@ -22,7 +22,7 @@ use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
 use super::schedule::{self, Timelines};
 use super::state_system::{Attribute, Builder, Name};
-use super::thread_encoder::{Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
@@ -32,7 +32,7 @@ use crate::states::States;
 use crate::writer::{Writer, tell_kept};
 
 /// Bytes of intervals that are collected before they are written.
-pub(super) const CHUNK: usize = 256 * 1024;
+const CHUNK: usize = 256 * 1024;
 
 /// The state of a thread beside its changes.
 #[derive(Debug, Default)]
@@ -105,13 +105,7 @@ impl TcstateWriter {
         (start, last.chain(end).max().unwrap_or(start))
     }
 
-    #[cfg(not(feature = "read"))]
-    fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
-        self.losses.add_left_out(&Mark::Note { time, kind, body });
-    }
-
     /// A note of the current thread: counters are states.
-    #[cfg(feature = "read")]
     fn note(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
         let Some(known) = self.threads.get_mut(self.now) else {
             return;
@@ -119,7 +113,7 @@ impl TcstateWriter {
         let note = (time, kind, body);
         match known.encoder.note(note, &mut self.scale, &mut self.untold) {
             Some((time, name, number)) if self.failed.is_none() => {
-                let changed = self.changes.counter(self.now, time, name, number);
+                let changed = self.changes.push(self.now, time, Op::Counter(name), number);
                 self.failed = changed.err();
             }
             Some(_) => {}
@@ -153,8 +147,8 @@ impl TcstateWriter {
             // The magic is written last, because a history without its end is not valid.
             out.write_all(&[0; HEADER_SIZE])?;
             changes.merge(|thread, time, op, &number| {
-                if timelines.is_due(time) {
-                    timelines.write_until(time, &mut builder, out)?;
+                while let Some((now, changes)) = timelines.until(time) {
+                    builder.states(now, changes);
                 }
                 match op {
                     Op::Counter(name) => builder.counter(thread, time, name, number, info),
@@ -162,7 +156,10 @@ impl TcstateWriter {
                 }
                 hand_over(&mut builder, out, CHUNK)
             })?;
-            timelines.write_until(end, &mut builder, out)?;
+            while let Some((now, changes)) = timelines.until(end) {
+                builder.states(now, changes);
+                hand_over(&mut builder, out, CHUNK)?;
+            }
             builder.finish(end);
             hand_over(&mut builder, out, 1)?;
             let header = Header {
@@ -187,16 +184,12 @@ impl TcstateWriter {
             out.write_all(&header.encode())
         })?;
         let attributes = builder.engine().attributes();
-        let names = &builder.strings.names;
-        let name = |number: u32| names.get(number as usize).map_or("", |(name, _)| name);
         save(&self.folder, types, |out| write_types(out, attributes))?;
-        let counters = &builder.counters;
-        let counter = |number: u32| counters.get(number as usize).map_or("", |name| name);
         save(&self.folder, tree, |out| {
-            write_tree(out, attributes, counter)
+            write_tree(out, attributes, |number| builder.counter_name(number))
         })?;
         save(&self.folder, state, |out| {
-            write_state(out, attributes, name)
+            write_state(out, attributes, |number| builder.strings.text(number))
         })?;
         let meta = self.meta(&builder, (start, end));
         save(&self.folder, super::META, |out| meta.write(out))?;
@@ -236,11 +229,7 @@ impl TcstateWriter {
 }
 
 /// Writes intervals if at least this many bytes of them wait.
-pub(super) fn hand_over(
-    builder: &mut Builder,
-    out: &mut dyn Write,
-    least: usize,
-) -> io::Result<()> {
+fn hand_over(builder: &mut Builder, out: &mut dyn Write, least: usize) -> io::Result<()> {
     if builder.bytes.len() < least {
         return Ok(());
     }
@@ -297,7 +286,7 @@ impl Sink for TcstateWriter {
         let (changes, now, failed) = (&mut self.changes, self.now, &mut self.failed);
         for call in calls {
             let mut out = |time, op| {
-                if let Err(error) = changes.push(now, time, op) {
+                if let Err(error) = changes.push(now, time, op, Number::default()) {
                     failed.get_or_insert(error);
                 }
             };
@@ -360,7 +349,7 @@ impl Writer for TcstateWriter {
 }
 
 /// Writes types.json.
-pub(super) fn write_types(out: &mut dyn Write, attributes: &[Attribute]) -> io::Result<()> {
+fn write_types(out: &mut dyn Write, attributes: &[Attribute]) -> io::Result<()> {
     out.write_all(b"[")?;
     for (key, attribute) in attributes.iter().enumerate() {
         let comma = if key == 0 { "" } else { "," };
@@ -371,7 +360,7 @@ pub(super) fn write_types(out: &mut dyn Write, attributes: &[Attribute]) -> io::
 }
 
 /// Writes state.json; `text` gives the string of a number.
-pub(super) fn write_state<'a>(
+fn write_state<'a>(
     out: &mut dyn Write,
     attributes: &[Attribute],
     text: impl Fn(u32) -> &'a str,
@@ -397,7 +386,7 @@ pub(super) fn write_state<'a>(
 }
 
 /// Writes tree.json; `counter` gives the name of a counter.
-pub(super) fn write_tree<'a>(
+fn write_tree<'a>(
     out: &mut dyn Write,
     attributes: &[Attribute],
     counter: impl Fn(u32) -> &'a str,

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use fdr_formats::ctf::{CtfSource, CtfWriter};
-use fdr_formats::source::{Record, drive};
-use fdr_formats::{Error, Losses, Sink, Source, Thread, ThreadId, TraceInfo};
+use fdr_formats::source::Record;
+use fdr_formats::{Error, Losses, Sink, Source, Thread, TraceInfo};
 
-use crate::common::{Event, Kept, Read, push};
+use crate::common::tcstate::read_source;
+use crate::common::{Event, Read, push};
 
 /// A folder, gone at the end of the test.
 pub struct Folder(PathBuf);
@@ -20,7 +21,7 @@ impl Folder {
     pub fn new() -> Folder {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("ctf-{}-{number}", std::process::id());
+        let name = format!("formats-{}-{number}", std::process::id());
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder");
@@ -89,24 +90,7 @@ pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Loss
 
 /// Everything of a folder, each thread's events put together.
 pub fn read(folder: &Path) -> Result<Read, Error> {
-    let source = CtfSource::open(folder)?;
-    let mut kept = Kept::default();
-    drive(&source, &mut kept, &|_| {})?;
-    let mut threads: Vec<(ThreadId, Vec<Event>)> = Vec::new();
-    for (id, events) in kept.threads {
-        match threads.iter_mut().find(|(known, _)| *known == id) {
-            Some((_, all)) => all.extend(events),
-            None => threads.push((id, events)),
-        }
-    }
-    kept.threads = threads;
-    let mut diagnostics = source.diagnostics().to_vec();
-    diagnostics.append(&mut kept.diagnostics);
-    Ok(Read {
-        info: source.info().clone(),
-        kept,
-        diagnostics,
-    })
+    Ok(read_source(&CtfSource::open(folder)?))
 }
 
 /// Reads a folder that has nothing to complain about.

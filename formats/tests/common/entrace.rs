@@ -1,10 +1,8 @@
 //! ENTRACE bytes put together without the library's encoder, and events written into memory.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use std::fs::OpenOptions;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use fdr_formats::registry::target;
@@ -25,29 +23,13 @@ pub fn golden(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// A file that is gone when it is closed.
-pub fn unlinked() -> std::fs::File {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("fdr-entrace-test-{}-{number}", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .expect("a temporary file");
-    std::fs::remove_file(path).expect("a temporary file");
-    file
-}
-
 /// Writes a file of that target; returns it and what was lost.
 pub fn write(
     name: &str,
     info: &TraceInfo,
     feed: impl FnOnce(&mut Box<dyn Writer>),
 ) -> (Vec<u8>, Losses) {
-    let mut file = unlinked();
+    let mut file = tempfile::tempfile().expect("a temporary file");
     let output = Output::File(file.try_clone().expect("a second handle"));
     let target = target(name).unwrap_or_else(|| panic!("no target {name}"));
     let mut writer = (target.create)(output, info).expect("a writer");

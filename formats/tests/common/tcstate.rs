@@ -4,43 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output;
 use fdr_formats::{Losses, Source, Thread, TraceInfo, registry};
 
+pub use crate::common::ctf::Folder;
 use crate::common::{Event, Kept, Read, push};
-
-/// A folder, gone at the end of the test.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tcstate-{}-{number}", std::process::id());
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir_all(&path).expect("a folder");
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    pub fn bytes(&self, name: &str) -> Vec<u8> {
-        fs::read(self.0.join(name)).expect("a file")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use serde_json::Value as Json;
 
 /// Writes events, in pieces that belong to threads.
 pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Losses) {
@@ -81,131 +53,6 @@ pub fn read_folder(folder: &Path) -> Result<Read, fdr_formats::Error> {
     Ok(read_source(&*registry::open_path(folder)?))
 }
 
-/// JSON, read the simplest way.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Json {
-    Null,
-    Bool(bool),
-    Number(String),
-    Text(String),
-    List(Vec<Json>),
-    Object(Vec<(String, Json)>),
-}
-
-impl Json {
-    pub fn parse(text: &str) -> Json {
-        let characters: Vec<char> = text.chars().collect();
-        let mut at = 0;
-        let value = Json::value(&characters, &mut at);
-        assert!(characters[at..].iter().all(|end| end.is_whitespace()));
-        value
-    }
-
-    fn skip(text: &[char], at: &mut usize, wanted: &[char]) -> bool {
-        while text[*at].is_whitespace() {
-            *at += 1;
-        }
-        let found = wanted.contains(&text[*at]);
-        *at += usize::from(found);
-        found
-    }
-
-    fn value(text: &[char], at: &mut usize) -> Json {
-        if Json::skip(text, at, &['{']) {
-            let mut members = Vec::new();
-            while !Json::skip(text, at, &['}']) {
-                Json::skip(text, at, &[',']);
-                let Json::Text(name) = Json::value(text, at) else {
-                    panic!("no name at {at}");
-                };
-                assert!(Json::skip(text, at, &[':']));
-                members.push((name, Json::value(text, at)));
-            }
-            return Json::Object(members);
-        }
-        if Json::skip(text, at, &['[']) {
-            let mut values = Vec::new();
-            while !Json::skip(text, at, &[']']) {
-                Json::skip(text, at, &[',']);
-                values.push(Json::value(text, at));
-            }
-            return Json::List(values);
-        }
-        if Json::skip(text, at, &['"']) {
-            return Json::Text(Json::text(text, at));
-        }
-        let rest = text[*at..].iter();
-        let word: String = rest.take_while(|end| !",]} \n".contains(**end)).collect();
-        *at += word.chars().count();
-        match &*word {
-            "null" => Json::Null,
-            "true" => Json::Bool(true),
-            "false" => Json::Bool(false),
-            _ => {
-                word.parse::<f64>().expect("a number");
-                Json::Number(word)
-            }
-        }
-    }
-
-    fn text(text: &[char], at: &mut usize) -> String {
-        let mut out = String::new();
-        loop {
-            let character = text[*at];
-            *at += 1;
-            match character {
-                '"' => return out,
-                '\\' => {
-                    let escape = text[*at];
-                    *at += 1;
-                    out.push(match escape {
-                        'n' => '\n',
-                        't' => '\t',
-                        'r' => '\r',
-                        'u' => {
-                            let digits: String = text[*at..*at + 4].iter().collect();
-                            *at += 4;
-                            let code = u32::from_str_radix(&digits, 16).expect("digits");
-                            char::from_u32(code).expect("no half of a pair")
-                        }
-                        other => other,
-                    });
-                }
-                plain => out.push(plain),
-            }
-        }
-    }
-
-    pub fn get(&self, name: &str) -> &Json {
-        let Json::Object(members) = self else {
-            panic!("{self:?} is no object");
-        };
-        let found = members.iter().find(|(known, _)| known == name);
-        &found.unwrap_or_else(|| panic!("no {name} in {self:?}")).1
-    }
-
-    pub fn list(&self) -> &[Json] {
-        let Json::List(values) = self else {
-            panic!("{self:?} is no list");
-        };
-        values
-    }
-
-    pub fn int(&self) -> i64 {
-        let Json::Number(number) = self else {
-            panic!("{self:?} is no number");
-        };
-        number.parse().expect("a whole number")
-    }
-
-    pub fn str(&self) -> &str {
-        let Json::Text(text) = self else {
-            panic!("{self:?} is no text");
-        };
-        text
-    }
-}
-
 /// A history, checked.
 #[derive(Debug)]
 pub struct History {
@@ -233,23 +80,24 @@ fn i64_at(bytes: &[u8], at: usize) -> i64 {
 }
 
 fn paths(node: &Json, path: &str, out: &mut Vec<(i64, String)>) {
-    out.push((node.get("key").int(), path.to_owned()));
-    let Json::Object(members) = node else { return };
-    for (name, children) in members.iter().filter(|(name, _)| name == "children") {
-        assert_eq!(name, "children");
-        let Json::Object(children) = children else {
-            panic!("children are an object");
+    out.push((int(&node["key"]), path.to_owned()));
+    let Some(children) = node.get("children") else {
+        return;
+    };
+    let children = children.as_object().expect("children are an object");
+    assert!(!children.is_empty(), "a leaf has no children");
+    for (name, child) in children {
+        let parent = if path.is_empty() {
+            String::new()
+        } else {
+            format!("{path}/")
         };
-        assert!(!children.is_empty(), "a leaf has no children");
-        for (name, child) in children {
-            let parent = if path.is_empty() {
-                String::new()
-            } else {
-                format!("{path}/")
-            };
-            paths(child, &format!("{parent}{name}"), out);
-        }
+        paths(child, &format!("{parent}{name}"), out);
     }
+}
+
+fn int(number: &Json) -> i64 {
+    number.as_i64().expect("a whole number")
 }
 
 impl History {
@@ -257,41 +105,42 @@ impl History {
     pub fn read(folder: &Path) -> History {
         let json = |name: &str| {
             let text = fs::read_to_string(folder.join(name)).expect("a file of UTF-8");
-            Json::parse(&text)
+            serde_json::from_str::<Json>(&text).expect(name)
         };
         let tree = json("tree.json");
-        assert_eq!(tree.get("version").get("major").int(), 1);
+        assert_eq!(tree["version"]["major"], 1);
         let mut nodes = Vec::new();
-        paths(tree.get("root"), "", &mut nodes);
+        paths(&tree["root"], "", &mut nodes);
         nodes.sort();
         let keys: Vec<i64> = nodes.iter().map(|(key, _)| *key).collect();
         assert_eq!(keys, (0..nodes.len() as i64).collect::<Vec<_>>());
         let paths: Vec<String> = nodes.into_iter().map(|(_, path)| path).collect();
         let by_key = |list: Json, member: &str| -> Vec<Json> {
-            let elements = list.list().iter().enumerate();
+            let elements = list.as_array().expect("a list").iter().enumerate();
             let values = elements.map(|(at, element)| {
-                assert_eq!(element.get("key").int(), at as i64);
-                element.get(member).clone()
+                assert_eq!(element["key"], at);
+                element.get(member).expect("a member").clone()
             });
             values.collect()
         };
         let types = by_key(json("types.json"), "type");
-        let types: Vec<String> = types.iter().map(|name| name.str().to_owned()).collect();
+        let text = |name: &Json| name.as_str().expect("a text").to_owned();
+        let types: Vec<String> = types.iter().map(text).collect();
         let state = by_key(json("state.json"), "value");
         assert_eq!((types.len(), state.len()), (paths.len(), paths.len()));
         let meta = json("meta.json");
         let mut history = History {
-            start: meta.get("start").int(),
-            end: meta.get("end").int(),
+            start: int(&meta["start"]),
+            end: int(&meta["end"]),
             paths,
             types,
             state,
             lines: BTreeMap::new(),
             strings: Vec::new(),
         };
-        assert_eq!(meta.get("unit").str(), "ns");
+        assert_eq!(meta["unit"], "ns");
         history.fill(&fs::read(folder.join("history.bin")).expect("a file"));
-        history.check(meta.get("timestamp").int());
+        history.check(int(&meta["timestamp"]));
         history
     }
 
@@ -363,7 +212,7 @@ impl History {
             let state = match &self.state[key] {
                 Json::Null => "null".to_owned(),
                 Json::Number(number) => format!("Integer:{number}"),
-                Json::Text(text) => format!("String:{text}"),
+                Json::String(text) => format!("String:{text}"),
                 other => panic!("{other:?}"),
             };
             assert_eq!(now.expect("an interval").2, state, "{path}");
