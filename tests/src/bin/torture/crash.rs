@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use fdr_formats::ring::layout::Slot;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
 
@@ -259,10 +258,9 @@ fn was_busy(folder: &Folder, crash: &Crash) -> Result<bool, Failure> {
     const BUSY: u32 = 0x8000_0000;
     let slots = kill::slots(&folder.join(LINK))?;
     let name = format!("n{CRASHING}");
-    let is_its = |slot: &Slot| slot.name.starts_with(name.as_bytes());
-    let own = slots.iter().find(|(slot, _)| is_its(slot));
-    let (_, cpu) = own.ok_or_else(|| format!("no slot of {name}"))?;
-    let busy = *cpu == BUSY;
+    let own = slots.iter().find(|slot| slot.name().starts_with(&name));
+    let cpu = own.ok_or_else(|| format!("no slot of {name}"))?.cpu;
+    let busy = cpu == BUSY;
     if crash.is_at_store() && !busy {
         let what = &crash.what;
         let why = format!("{what}: the recorder was not at work (CPU {cpu:#x})");

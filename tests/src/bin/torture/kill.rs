@@ -181,13 +181,11 @@ fn is_finished(ring: &Path) -> bool {
 /// How many slots are in that state.
 fn slots_in(ring: &Path, state: u32) -> Result<usize, Failure> {
     let slots = slots(ring)?;
-    Ok(slots.iter().filter(|(slot, _)| slot.state == state).count())
+    Ok(slots.iter().filter(|slot| slot.state == state).count())
 }
 
-/// Each slot of a ring, and its word for the CPU.
-pub(crate) fn slots(ring: &Path) -> Result<Vec<(Slot, u32)>, Failure> {
-    /// Behind the cursor and the last tick.
-    const CPU: usize = 16;
+/// Each slot of a ring.
+pub(crate) fn slots(ring: &Path) -> Result<Vec<Slot>, Failure> {
     let wrong = || Failure::Wrong(format!("{}: no head", ring.display()));
     let file = fs::File::open(ring).map_err(|_| wrong())?;
     let mut head = [0; layout::HEADER_SIZE];
@@ -197,8 +195,7 @@ pub(crate) fn slots(ring: &Path) -> Result<Vec<(Slot, u32)>, Failure> {
         let mut slot = [0; layout::SLOT_SIZE];
         let at = header.slots + index * header.slot_stride;
         file.read_exact_at(&mut slot, at).ok()?;
-        let cpu = slot.get(CPU..)?.first_chunk()?;
-        Some((layout::Slot::decode(&slot)?, u32::from_le_bytes(*cpu)))
+        Slot::decode(&slot)
     };
     (0..u64::from(header.made))
         .map(|index| slot(index).ok_or_else(wrong))
