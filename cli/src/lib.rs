@@ -117,8 +117,8 @@ struct Arguments {
 /// The command line's description. Its help has the commands in groups.
 fn command_line() -> clap::Command {
     let tool = Arguments::command();
-    let heading = tool.get_styles().get_header().clone();
-    let literal = tool.get_styles().get_literal().clone();
+    let heading = *tool.get_styles().get_header();
+    let literal = *tool.get_styles().get_literal();
     let mut groups = String::new();
     for (group, names) in GROUPS {
         let shown = names.iter().filter_map(|name| tool.find_subcommand(name));
