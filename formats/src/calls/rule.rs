@@ -79,12 +79,6 @@ impl Rule {
             }
         }
     }
-
-    /// Adds the state of a following piece, which never had more than [`NEAR`] calls open.
-    pub fn join(&mut self, piece: &Rule) {
-        self.credit = self.credit.wrapping_add(piece.credit);
-        self.gap |= piece.gap;
-    }
 }
 
 #[cfg(test)]
