@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 
 use fdr_formats::notes::{self, Form, NoteKind};
-use fdr_formats::packed::{Packed, PackedCall};
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{
     Call, Diagnostic, Edge, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
@@ -324,16 +323,6 @@ impl Sink for Tally {
         seen.last = last;
         seen.records += calls.len() as u64;
         seen.first = seen.first.or(calls.first().map(|call| call.time));
-    }
-
-    fn packed(&mut self, packed: &Packed<'_>) {
-        let seen = self.now();
-        let ticks: u64 = packed.calls().map(PackedCall::delta).sum();
-        seen.last = seen.last.max(Ticks(packed.base.0.saturating_add(ticks)));
-        let exits: u64 = packed.calls().map(|call| call.left() & 1).sum();
-        seen.unbalanced += packed.len() as i64 - 2 * exits as i64;
-        seen.records += packed.len() as u64;
-        seen.first = seen.first.or(packed.first());
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

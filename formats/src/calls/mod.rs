@@ -47,7 +47,7 @@ mod untimed;
 use self::call::state;
 pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
 pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
-pub use self::rule::{Exit, NEAR, Rule};
+pub use self::rule::{Exit, Rule};
 pub use self::untimed::Untimed;
 #[cfg(feature = "read")]
 pub use self::untimed::untimed;

@@ -6,7 +6,7 @@
 //! search costs its length, and each entry adds credit.
 
 /// The number of calls that are always searched.
-pub const NEAR: usize = 4096;
+const NEAR: usize = 4096;
 
 /// The meaning of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

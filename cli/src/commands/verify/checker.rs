@@ -3,17 +3,13 @@
 //! It must never keep more than the open calls of each thread and as many findings as are shown,
 //! whatever a file claims.
 
-mod plain;
-
 use std::collections::BTreeMap;
 
 use fdr_formats::calls::{Exit, Rule};
-use fdr_formats::packed::Packed;
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
-use self::plain::Window;
 use super::finding::{Finding, Found, What};
 
 /// What was found, and in how much.
@@ -64,7 +60,6 @@ pub(super) struct Checker {
     one_by_one: bool,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
-    window: Window,
     found: Found,
 }
 
@@ -76,7 +71,6 @@ impl Checker {
             one_by_one: false,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
-            window: Window::default(),
             found: Found::new(limit),
         }
     }
@@ -108,20 +102,6 @@ impl Sink for Checker {
         let state = self.threads.entry(self.current).or_default();
         for call in calls {
             state.check(call, self.current, self.allow_open, &mut self.found);
-        }
-    }
-
-    fn packed(&mut self, packed: &Packed<'_>) {
-        let state = self.threads.entry(self.current).or_default();
-        if packed.has_odd_edges() || packed.first() < Some(state.last) {
-            return packed.unpack(|calls| self.calls(calls));
-        }
-        let (mut calls, mut time) = (packed.calls(), packed.base.0);
-        while calls.len() > 0 {
-            if let Some(call) = state.take_plain(&mut self.window, &mut calls, &mut time) {
-                let call = call.at(Ticks(time));
-                state.check(&call, self.current, self.allow_open, &mut self.found);
-            }
         }
     }
 
