@@ -7,7 +7,6 @@ mod conversions;
 use std::collections::BTreeMap;
 
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Open, untimed};
-use fdr_formats::pieces::Share;
 use fdr_formats::source::drive;
 use fdr_formats::tcstate::state::{At, Value};
 use fdr_formats::{
@@ -141,7 +140,7 @@ impl Sink for Reference {
 
 /// What `fdr report` says.
 fn report_of(source: &dyn Source, per_thread: bool) -> Report {
-    let mut engine = Engine::new(source, per_thread, Share::Lanes);
+    let mut engine = Engine::new(source, per_thread);
     drive(source, &mut engine, &|_| {}).expect("readable");
     let figures = gather(vec![engine], per_thread).expect("memory");
     let all = Selection {

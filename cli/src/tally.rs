@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use fdr_formats::notes::{self, Form, NoteKind};
-use fdr_formats::packed::{Packed, PackedCall};
-use fdr_formats::pieces::{Division, Join, drive_pieces};
+use fdr_formats::source::drive_parallel;
 use fdr_formats::{
     Call, Diagnostic, Edge, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, model::Counts,
 };
@@ -178,8 +177,7 @@ impl Tally {
     /// # Errors
     /// Where the file can't be read.
     pub(crate) fn of(source: &dyn Source, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Error> {
-        let division = Division::of(source, ui::jobs());
-        let parts = drive_pieces(source, division, |_| Tally::default(), progress)?;
+        let parts = drive_parallel(source, ui::jobs(), Tally::default, progress)?;
         let mut sum = Tally::default();
         for thread in &source.info().threads {
             sum.thread(thread);
@@ -327,16 +325,6 @@ impl Sink for Tally {
         seen.first = seen.first.or(calls.first().map(|call| call.time));
     }
 
-    fn packed(&mut self, packed: &Packed<'_>) {
-        let seen = self.now();
-        let ticks: u64 = packed.calls().map(PackedCall::delta).sum();
-        seen.last = seen.last.max(Ticks(packed.base.0.saturating_add(ticks)));
-        let exits: u64 = packed.calls().map(|call| call.left() & 1).sum();
-        seen.unbalanced += packed.len() as i64 - 2 * exits as i64;
-        seen.records += packed.len() as u64;
-        seen.first = seen.first.or(packed.first());
-    }
-
     fn mark(&mut self, mark: &Mark<'_>) {
         let seen = self.now();
         let marks = &mut seen.marks;
@@ -371,23 +359,9 @@ impl Sink for Tally {
     }
 }
 
-impl Join for Tally {
-    fn join(&mut self, piece: Tally) -> bool {
-        let Some(now) = self.threads.get(self.current).map(|seen| seen.first) else {
-            return false;
-        };
-        self.add(piece);
-        // The first in order, which is not the earliest where time went back.
-        let seen = self.now();
-        seen.first = now.or(seen.first);
-        true
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::pieces::same_in_pieces;
     use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
     #[test]
@@ -419,79 +393,5 @@ mod tests {
             !may_be_open(&[entry(3, 1)]),
             "nothing says that it was written then"
         );
-    }
-
-    #[test]
-    fn a_trace_in_pieces_is_as_in_one() {
-        same_in_pieces(
-            300,
-            |_| Tally::default(),
-            |_, parts| {
-                let mut sum = Tally::default();
-                parts.into_iter().for_each(|part| sum.add(part));
-                let damage = std::mem::take(&mut sum.damage).into_parts();
-                let threads: Vec<_> = sum.threads().collect();
-                format!("{threads:?} {damage:?}")
-            },
-        );
-    }
-
-    #[test]
-    fn of_much_damage_the_first_is_kept_whoever_met_it() {
-        let part = |from: u64| {
-            let mut part = Tally::default();
-            for offset in (from..40_000).step_by(2) {
-                let what = format!("{offset}");
-                part.diagnostic(Diagnostic { offset, what });
-            }
-            part
-        };
-        let told = |parts: [Tally; 2]| {
-            let mut sum = Tally::default();
-            parts.into_iter().for_each(|part| sum.add(part));
-            sum.opened(&MemoryTrace::default());
-            assert_eq!(sum.diagnostics[1].offset, 1);
-            let count = sum.diagnostics.len() as u64 + sum.more_diagnostics;
-            assert_eq!(count, 40_000);
-            sum.diagnostics
-        };
-        assert_eq!(told([part(0), part(1)]), told([part(1), part(0)]));
-    }
-
-    #[test]
-    fn marks_are_counted_by_kind() {
-        let mut tally = Tally::default();
-        tally.mark(&Mark::Lost { records: 7 });
-        tally.mark(&Mark::Lost { records: u64::MAX });
-        tally.mark(&Mark::Argument { value: 1 });
-        let marks = tally.marks();
-        assert_eq!((marks.gaps, marks.lost, marks.arguments), (2, u64::MAX, 1));
-        assert_eq!((marks.count(), tally.events()), (3, 3));
-    }
-
-    #[test]
-    fn notes_are_counted_by_kind_and_have_times() {
-        let (mut tally, mut part) = (Tally::default(), Tally::default());
-        let forms = [0, 1, 2, 3, 3, 9].map(|form| [0, 0, 0, 0, form, 0, 0, 0]);
-        for (time, body) in (20..).zip(&forms) {
-            let time = Ticks(time);
-            let kind = NoteKind::Event;
-            part.mark(&Mark::Note { time, kind, body });
-        }
-        for (time, kind) in (10..).zip(NoteKind::ALL) {
-            let (time, body) = (Ticks(time), &[][..]);
-            tally.mark(&Mark::Note { time, kind, body });
-        }
-        tally.add(part);
-        let notes = tally.marks().notes;
-        assert_eq!((notes.events, notes.counters, notes.spans), (3, 2, 2));
-        assert_eq!(
-            (notes.tasks, notes.arguments, notes.thread_states),
-            (1, 1, 1)
-        );
-        assert_eq!((tally.marks().count(), tally.records()), (10, 0));
-        let seen = tally.threads().next().unwrap();
-        assert_eq!(seen.times(), Some((Ticks(10), Ticks(25))));
-        assert_eq!(seen.first, None);
     }
 }

@@ -1,8 +1,8 @@
 //! A trace in memory, for the unit tests of engines and checkers.
 
 pub(crate) mod packed;
-pub(crate) mod pieces;
 pub(crate) mod random_trace;
+pub(crate) mod random_xray;
 
 use std::ops::ControlFlow;
 

@@ -8,7 +8,7 @@
 //!
 //! The same file name does the same job in each format's folder. `record` is the pure layout, and `scan` walks
 //! over a file's units. `index` is the first pass, `names` has the functions, and `list` is the listing. `reader`
-//! is the [`Source`], `writer` the [`Writer`], and `fast_path` takes the common case.
+//! is the [`Source`], and `writer` the [`Writer`].
 //!
 //! | room | what it holds |
 //! | --- | --- |
@@ -16,7 +16,6 @@
 //! | [`source`] | the reading side: [`Source`], and sequential or parallel driving |
 //! | [`calls`] | the call stack: exits matched with entries, by one rule |
 //! | [`packed`] | calls in 8 bytes each |
-//! | [`pieces`] | decoding on several cores, one large thread too |
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
@@ -82,8 +81,6 @@ pub mod note_words;
 pub mod notes;
 mod number_map;
 pub mod packed;
-#[cfg(feature = "read")]
-pub mod pieces;
 pub mod registry;
 pub mod ring;
 #[cfg(feature = "read")]

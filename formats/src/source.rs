@@ -2,7 +2,7 @@
 //!
 //! A source is divided into *lanes*: parts that can be decoded independently and at the same time. In XRay
 //! a lane is a thread with all of its blocks. In formats that mix their threads, the whole file is one
-//! lane. Some sources can also divide a lane: see [`crate::pieces`].
+//! lane.
 //!
 //! A source must never hold its file, and its memory must never grow with the events. It keeps the threads,
 //! blocks and functions of the trace, each listed once. It also keeps one window of the file for each lane
@@ -51,137 +51,11 @@ pub trait Source: Send + Sync {
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error>;
 
-    /// Places where the lane may be divided into parts of about `bytes`. The parts can be decoded at the
-    /// same time, in order. The places are guesses: [`Source::decode_part`] finds out whether they are
-    /// right. The default is empty: the lane can't be divided.
-    ///
-    /// # Errors
-    /// Only if the file can't be read.
-    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
-        let inner = self.inner();
-        inner.map_or(Ok(Vec::new()), |inner| inner.cuts(lane, bytes))
-    }
-
-    /// Pushes the events of a part of a lane into the sink. Returns where it stopped: at the part's end,
-    /// or at the next possible place behind it.
-    ///
-    /// # Errors
-    /// If the file can't be read. The kind is [`std::io::ErrorKind::Unsupported`] if the lane has no
-    /// cuts and the part is not all of it.
-    fn decode_part(
-        &self,
-        part: &Part,
-        sink: &mut dyn Sink,
-        complaints: &mut Complaints,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Position, Error> {
-        if let Some(inner) = self.inner() {
-            return inner.decode_part(part, sink, complaints, progress);
-        }
-        if part.from != Position::default() || part.to.is_some() {
-            let what = "this lane has no cuts: it is decoded as a whole";
-            return Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what).into());
-        }
-        self.decode(part.lane, sink, progress)?;
-        Ok(Position::default())
-    }
-
     /// Visits every on-disk unit in the order of the file, until the visitor breaks.
     ///
     /// # Errors
     /// Only if the file can't be read.
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error>;
-}
-
-/// A place between two records of a lane, and the state that a source needs to continue there. The
-/// default is the lane's beginning.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
-    /// Which of the lane's blocks.
-    pub(crate) block: usize,
-    /// Byte offset in the file of the next record; 0: the block begins.
-    pub(crate) offset: u64,
-    /// The time of the previous record.
-    pub(crate) now: Option<u64>,
-    /// The number that is added to the ticks of the file.
-    pub(crate) shift: i64,
-    /// The number of next function records that were not measured.
-    pub(crate) synthetic: u32,
-    /// The records behind can be decoded without the three fields above.
-    pub(crate) free: bool,
-}
-
-impl Position {
-    /// Whether a part may continue here that was decoded from `cut` on without knowledge of earlier
-    /// records.
-    #[must_use]
-    pub fn confirms(&self, cut: &Position) -> bool {
-        self.free && (self.block, self.offset) == (cut.block, cut.offset)
-    }
-
-    /// Whether this place is at or behind the other one.
-    pub(crate) fn reaches(&self, other: &Position) -> bool {
-        (self.block, self.offset) >= (other.block, other.offset)
-    }
-}
-
-/// A part of a lane.
-#[derive(Clone, Copy, Debug)]
-pub struct Part {
-    /// Which lane.
-    pub lane: usize,
-    /// Where it begins.
-    pub from: Position,
-    /// Where it ends. `None`: at the lane's end.
-    pub to: Option<Position>,
-}
-
-/// Problems of a lane: the first hundred are reported one by one, the rest is counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Complaints {
-    count: u64,
-    /// Byte offset of the last reported problem.
-    last: u64,
-}
-
-impl Complaints {
-    const MOST: u64 = 100;
-
-    /// Counts a problem at that byte; returns whether to report it.
-    pub fn add(&mut self, offset: u64) -> bool {
-        self.count += 1;
-        let tell = self.count <= Self::MOST;
-        if tell {
-            self.last = offset;
-        }
-        tell
-    }
-
-    /// Adds the problems of the next part, which reported `told` of them. Reports them here up to the
-    /// limit.
-    pub fn join(&mut self, part: &Complaints, told: Vec<Diagnostic>, sink: &mut dyn Sink) {
-        let silent = part.count.saturating_sub(told.len() as u64);
-        for diagnostic in told {
-            if self.add(diagnostic.offset) {
-                sink.diagnostic(diagnostic);
-            }
-        }
-        self.count += silent;
-    }
-
-    /// The number of unreported problems, in words; at the lane's end.
-    #[must_use]
-    pub fn rest(&self) -> Option<Diagnostic> {
-        let more = self
-            .count
-            .checked_sub(Self::MOST)
-            .filter(|&more| more > 0)?;
-        let what = format!("{more} more problems of this thread are not listed");
-        Some(Diagnostic {
-            offset: self.last,
-            what,
-        })
-    }
 }
 
 /// One on-disk unit, for people: what `fdr replay --records` prints.

@@ -8,7 +8,5 @@ pub(crate) mod check;
 pub(crate) mod folder;
 #[path = "../../fuzz/src/pack.rs"]
 pub(crate) mod pack;
-#[path = "../../fuzz/src/pieces.rs"]
-pub(crate) mod pieces;
 #[path = "../../fuzz/src/place.rs"]
 pub(crate) mod place;

@@ -1,4 +1,4 @@
-//! What must hold for any input of a format, however broken: it is opened, decoded (whole and in pieces)
+//! What must hold for any input of a format, however broken: it is opened, decoded
 //! and listed without a panic; each target writes what was read; the library reads what it wrote, without
 //! complaint if the input was sound, and finds as many calls in it where the target says that nothing was
 //! lost. Knows no format's layout.
@@ -13,7 +13,6 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks}
 
 use super::folder::Folder;
 use super::pack::unpack;
-use super::pieces;
 use super::place::Place;
 
 /// Lines of a listing that are looked at.
@@ -69,7 +68,6 @@ pub(crate) fn check<'a>(format: &Format, input: &[u8], targets: impl Iterator<It
     if drive(&*source, &mut tally, &|_| {}).is_err() {
         return;
     }
-    pieces::check(&*source);
     let mut lines = 0;
     let _ = source.records(&mut |record| {
         std::hint::black_box(record.detail);

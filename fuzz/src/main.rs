@@ -6,7 +6,6 @@ mod alloc;
 mod check;
 mod folder;
 mod pack;
-mod pieces;
 mod place;
 mod seeds;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use fdr_formats::identity::Part;
 use fdr_formats::model::{Counts, What};
-use fdr_formats::pieces::{Division, drive_pieces};
+use fdr_formats::source::drive_parallel;
 use fdr_formats::{Clock, Error, Function, Source, Ticks, TraceInfo};
 
 use super::{Status, Traces};
@@ -105,9 +105,8 @@ fn open_calls(source: &dyn Source, tally: &Tally) -> Result<Vec<OpenRow>, Error>
     if !tally.may_be_open() {
         return Ok(Vec::new());
     }
-    let division = Division::of(source, ui::jobs());
-    let make = |share| Engine::new(source, false, share);
-    let engines = drive_pieces(source, division, make, &|_| {})?;
+    let make = || Engine::new(source, false);
+    let engines = drive_parallel(source, ui::jobs(), make, &|_| {})?;
     let figures = gather(engines, false)?;
     Ok(open_rows(source.info(), &figures.threads))
 }

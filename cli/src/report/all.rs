@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use fdr_formats::Source;
-use fdr_formats::pieces::{self, Division};
+use fdr_formats::source::drive_parallel;
 
 use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Selection};
@@ -47,13 +47,8 @@ pub(crate) fn engines(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Engine>, fdr_formats::Error> {
     let states = away::states_of(source.info());
-    let make = |share| Engine::new(source, per_thread, share).with_states(states.clone());
-    let mut division = Division::of(source, ui::jobs());
-    if states.is_some() {
-        // What a piece's calls take from the time of earlier ones can't be told without those.
-        division.piece = u64::MAX;
-    }
-    pieces::drive_pieces(source, division, make, progress)
+    let make = || Engine::new(source, per_thread).with_states(states.clone());
+    drive_parallel(source, ui::jobs(), make, progress)
 }
 
 impl Report {

@@ -1,7 +1,6 @@
 //! The engine of `fdr report`: a sink that turns the calls of a trace into figures per function.
 //!
-//! Every worker has an engine of its own for the lanes that it decodes. So has every lane that is decoded in pieces;
-//! [`gather`] merges them. It must never keep an event, so that a trace may be larger than memory.
+//! Every worker has an engine of its own for the lanes that it decodes; [`gather`] merges them. It must never keep an event, so that a trace may be larger than memory.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +10,6 @@ use std::sync::Arc;
 use fdr_formats::calls::{Untimed, untimed};
 use fdr_formats::notes::NoteKind;
 use fdr_formats::packed::Packed;
-use fdr_formats::pieces::{Join, Share};
 use fdr_formats::states::States;
 use fdr_formats::{Call, Diagnostic, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
@@ -33,8 +31,6 @@ pub(crate) struct Engine {
     per_thread: bool,
     /// A thread has ended when another one begins.
     one_by_one: bool,
-    /// It begins in the middle of a thread.
-    piece: bool,
     batch: Batch,
     untimed: Untimed,
     /// Those of the threads, where the trace knows any.
@@ -95,15 +91,13 @@ pub(crate) struct Figures {
 }
 
 impl Engine {
-    /// An engine for that share of a source, which keeps figures per thread also, or only over all
-    /// threads.
-    pub(crate) fn new(source: &dyn Source, per_thread: bool, share: Share) -> Engine {
+    /// An engine for a source, which keeps figures per thread also, or only over all threads.
+    pub(crate) fn new(source: &dyn Source, per_thread: bool) -> Engine {
         Engine {
             untimed: untimed(source.info()),
             end: source.info().end,
             per_thread,
             one_by_one: trace::has_lane_for_each_thread(source),
-            piece: share == Share::Piece,
             ..Engine::default()
         }
     }
@@ -151,7 +145,7 @@ impl Sink for Engine {
         }
         let threads = &mut self.threads;
         let stack = || {
-            let mut stack = Stack::new(&self.untimed, self.piece);
+            let mut stack = Stack::new(&self.untimed);
             let absence = |states: &Arc<States>| Absence::new(states, thread.id, &self.untimed);
             stack.absence = self.states.as_ref().map(absence).map(Box::new);
             stack
@@ -222,35 +216,6 @@ impl Sink for Engine {
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
         self.damage.add(diagnostic);
-    }
-}
-
-impl Join for Engine {
-    fn join(&mut self, mut piece: Engine) -> bool {
-        let (Some((thread, stack)), Some(theirs)) = (piece.threads.pop(), piece.tables.pop())
-        else {
-            return true;
-        };
-        let ends = piece.ends.pop().unwrap_or_default();
-        let table = if self.per_thread { self.current } else { 0 };
-        let own = self.threads.get_mut(self.current);
-        let own = own.filter(|(own, _)| own.id == thread.id && piece.threads.is_empty());
-        let (Some((_, own)), Some(table)) = (own, self.tables.get_mut(table)) else {
-            return false;
-        };
-        let Some(own_ends) = self.ends.get_mut(self.current) else {
-            return false;
-        };
-        let mut joined = *own_ends;
-        joined.join(own, ends);
-        let told = own.join(&mut self.batch, table, stack, theirs);
-        if told {
-            self.task_notes += piece.task_notes;
-            *own_ends = joined;
-            self.events.join(&piece.events);
-            self.waits.join(&piece.waits);
-        }
-        told
     }
 }
 

@@ -1,6 +1,5 @@
 //! What the engine makes of places where records are missing. 1 tick = 1 ns.
 
-use fdr_formats::pieces::Share;
 use fdr_formats::{Call, Mark, Sink, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, gather};
@@ -17,7 +16,7 @@ const ALL: Selection = Selection {
 };
 
 fn engine() -> Engine {
-    Engine::new(&MemoryTrace::default(), false, Share::Lanes)
+    Engine::new(&MemoryTrace::default(), false)
 }
 
 fn report(engine: Engine) -> Report {

@@ -23,23 +23,13 @@ pub(crate) struct OpenCall {
     pub(crate) depth: u64,
 }
 
-/// The entry of an open call.
-#[derive(Clone, Copy, Debug)]
-enum Entry {
-    At {
-        start: Ticks,
-        entered: bool,
-    },
-    /// Before this piece of the thread, with so many exits of earlier calls since.
-    Earlier {
-        exits: usize,
-    },
-}
-
 /// The synthetic exits that are the last so far, the first of which is of the innermost call.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ends {
-    innermost: Option<(FunctionId, Entry, Ticks)>,
+    /// The innermost of their calls: its function and entry, and whether the entry was measured.
+    innermost: Option<(FunctionId, Ticks, bool)>,
+    /// When it ended.
+    end: Ticks,
     depth: u64,
     /// Measured records before them, and the time of the last of those.
     records: u64,
@@ -65,16 +55,9 @@ impl Ends {
             *self = Ends::default();
         }
         if self.depth == 0 {
-            let entry = match stack.open_call(0) {
-                Some((function, start, entered)) if function == call.function => {
-                    Some(Entry::At { start, entered })
-                }
-                Some(_) => None,
-                None => Some(Entry::Earlier {
-                    exits: stack.exits_of_earlier(),
-                }),
-            };
-            self.innermost = entry.map(|entry| (call.function, entry, call.time));
+            let open = stack.open_call();
+            self.innermost = open.filter(|&(function, ..)| function == call.function);
+            self.end = call.time;
             self.records = stack.records();
             self.last = (stack.records() > 0).then_some(stack.last());
         }
@@ -87,16 +70,13 @@ impl Ends {
         let (Some(end), depth) = (end, stack.depth() as u64) else {
             return;
         };
-        let Some((function, start, entered)) = stack.open_call(0) else {
+        let Some(innermost) = stack.open_call() else {
             return;
         };
         if self.records != stack.records() || self.depth == 0 {
             *self = Ends {
-                innermost: Some((
-                    function,
-                    Entry::At { start, entered },
-                    end.max(stack.last()),
-                )),
+                innermost: Some(innermost),
+                end: end.max(stack.last()),
                 depth: 0,
                 records: stack.records(),
                 last: (stack.records() > 0).then_some(stack.last()),
@@ -105,39 +85,14 @@ impl Ends {
         self.depth += depth;
     }
 
-    /// Adds those of the piece that follows. `stack` is as it was before the piece.
-    pub(crate) fn join(&mut self, stack: &Stack, mut piece: Ends) {
-        if piece.depth == 0 {
-            return;
-        }
-        let goes_on = piece.records == 0 && self.depth > 0 && self.records == stack.records();
-        if goes_on {
-            self.depth += piece.depth;
-            return;
-        }
-        if let Some((function, entry, _)) = &mut piece.innermost
-            && let Entry::Earlier { exits } = *entry
-            && let Some((known, start, entered)) = stack.open_call(exits)
-            && known == *function
-        {
-            *entry = Entry::At { start, entered };
-        }
-        piece.records += stack.records();
-        piece.last = piece.last.or(Some(stack.last()));
-        *self = piece;
-    }
-
     /// The innermost open call of a thread with so many measured records, if any is open.
     pub(crate) fn open_call(&self, records: u64) -> Option<OpenCall> {
-        let (function, entry, end) = self.innermost?;
-        let Entry::At { start, entered } = entry else {
-            return None;
-        };
+        let (function, start, entered) = self.innermost?;
         (self.records == records).then_some(OpenCall {
             function,
             start,
             entered,
-            end,
+            end: self.end,
             last: self.last.unwrap_or(start),
             depth: self.depth,
         })

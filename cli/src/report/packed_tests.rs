@@ -1,7 +1,6 @@
 //! Packed calls and single calls, by the fast path and by the slow path. The figures must be the same.
 
 use fdr_formats::packed::Packed;
-use fdr_formats::pieces::Share;
 use fdr_formats::{Call, Diagnostic, Function, FunctionId, Mark, Sink, Thread};
 
 use super::engine::{Engine, gather};
@@ -19,7 +18,7 @@ fn engine(careful: bool) -> Engine {
         untimed: careful,
         ..Function::default()
     }];
-    let mut engine = Engine::new(&trace, false, Share::Lanes);
+    let mut engine = Engine::new(&trace, false);
     engine.thread(&Thread::default());
     engine.calls(&[entry(1 << 40, CARE), exit(1 << 40, CARE)]);
     engine

@@ -98,11 +98,10 @@ pub(crate) struct Stack {
 }
 
 impl Stack {
-    /// A thread from its beginning, or from somewhere in the middle on.
-    pub(crate) fn new(untimed: &Untimed, is_piece: bool) -> Stack {
-        let calls = CallStack::new().with_untimed(untimed.clone());
+    /// A thread from its beginning.
+    pub(crate) fn new(untimed: &Untimed) -> Stack {
         Stack {
-            calls: if is_piece { calls.piece() } else { calls },
+            calls: CallStack::new().with_untimed(untimed.clone()),
             ..Stack::default()
         }
     }
@@ -213,52 +212,15 @@ impl Stack {
         self.calls.synthetic()
     }
 
-    /// Of a piece: how many exits of earlier calls it has so far.
-    pub(super) fn exits_of_earlier(&self) -> usize {
-        self.calls.exits_of_earlier()
-    }
-
     /// How many calls are open.
     pub(super) fn depth(&self) -> usize {
         self.calls.open().len()
     }
 
-    /// The open call that is so many below the innermost one: its function and entry, and whether the entry
-    /// was measured.
-    pub(super) fn open_call(&self, below: usize) -> Option<(FunctionId, Ticks, bool)> {
-        let open = self.calls.open().iter().rev().nth(below)?;
+    /// The innermost open call: its function and entry, and whether the entry was measured.
+    pub(super) fn open_call(&self) -> Option<(FunctionId, Ticks, bool)> {
+        let open = self.calls.open().last()?;
         Some((open.function, open.start, open.is_measured()))
-    }
-
-    /// Adds a piece that follows, and what its table has to `table`. `false`: that can't be told, and
-    /// nothing was changed.
-    pub(crate) fn join(
-        &mut self,
-        batch: &mut Batch,
-        table: &mut Table,
-        piece: Stack,
-        theirs: Table,
-    ) -> bool {
-        if !self.calls.fits(&piece.calls) || !table.has_room_for(&theirs) {
-            return false;
-        }
-        let places = table.join(theirs);
-        self.open.resize(table.stats.len(), 0);
-        self.totals.resize(table.stats.len(), 0);
-        self.with::<false>(&mut batch.ended, table, |stack, figures| {
-            stack.join(piece.calls, figures);
-        });
-        // Only now it is known which of the piece's calls were outermost ones.
-        for ((&open, &total), &place) in piece.open.iter().zip(&piece.totals).zip(&places) {
-            let place = place as usize;
-            if self.open[place] == 0 {
-                self.totals[place] = self.totals[place].saturating_add(total);
-            }
-            self.open[place] += open;
-        }
-        self.flaws.missing_exits += piece.flaws.missing_exits;
-        self.short.add(piece.short);
-        true
     }
 
     /// Ends what is still open, and gives the totals to the table. Takes the memory back, so that it
@@ -417,11 +379,6 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     fn entered(&mut self, function: FunctionId, _: &[Open<()>]) {
         let place = self.place(function);
         self.open[place] += 1;
-    }
-
-    fn left_earlier(&mut self, exit: &Call) {
-        let place = self.place(exit.function);
-        self.forget_totals(place);
     }
 }
 

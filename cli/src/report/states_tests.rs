@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use fdr_formats::calls::{CallHandler, CallStack, Ended, Exit, Open};
 use fdr_formats::model::{Account, CpuId, Schedule, State, Switch};
 use fdr_formats::packed::Packed;
-use fdr_formats::pieces::Share;
 use fdr_formats::states::States;
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks};
 
@@ -111,7 +110,7 @@ fn trace(seed: u64, untimed: FunctionId) -> MemoryTrace {
 }
 
 fn engine(trace: &MemoryTrace) -> Engine {
-    let engine = Engine::new(trace, false, Share::Lanes).with_states(states_of(&trace.info));
+    let engine = Engine::new(trace, false).with_states(states_of(&trace.info));
     let mut engine = engine;
     engine.thread(&Thread {
         id: THREAD,

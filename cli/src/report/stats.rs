@@ -146,25 +146,6 @@ impl Table {
         self.stats[place as usize].get_or_insert_default()
     }
 
-    /// Whether all functions of another table have room of their own here.
-    pub(crate) fn has_room_for(&self, more: &Table) -> bool {
-        let shared = self.others.is_some() || more.others.is_some();
-        !shared && self.ids.len() + more.ids.len() <= MAX_FUNCTIONS
-    }
-
-    /// Adds what another table has, for which there is room. Returns where each of its places is here.
-    pub(crate) fn join(&mut self, mut more: Table) -> Vec<u32> {
-        let mut places = Vec::with_capacity(more.stats.len());
-        for (stats, theirs) in std::mem::take(&mut more.stats).into_iter().zip(0..) {
-            let place = self.place(more.function(theirs));
-            if let Some(stats) = stats {
-                self.at(place).merge(&stats);
-            }
-            places.push(place);
-        }
-        places
-    }
-
     /// Functions that were called, and what is known of them.
     pub(crate) fn into_functions(mut self) -> impl Iterator<Item = (FunctionId, Box<Stats>)> {
         let stats = std::mem::take(&mut self.stats).into_iter().zip(0..);

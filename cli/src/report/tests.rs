@@ -4,24 +4,16 @@ use std::collections::BTreeMap;
 
 use fdr_formats::filter::Filter;
 use fdr_formats::model::Counts;
-use fdr_formats::pieces::Share;
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, Figures, gather};
 use super::rows::{Key, Report, Row, Selection};
 use super::stack::Flaws;
-use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit, synthetic, tail_exit};
 
 fn figures(trace: &MemoryTrace, per_thread: bool) -> Figures {
-    let engines = drive_parallel(
-        trace,
-        2,
-        || Engine::new(trace, per_thread, Share::Lanes),
-        &|_| {},
-    )
-    .unwrap();
+    let engines = drive_parallel(trace, 2, || Engine::new(trace, per_thread), &|_| {}).unwrap();
     gather(engines, per_thread).unwrap()
 }
 
@@ -426,29 +418,4 @@ fn rows_are_sorted_filtered_and_limited() {
         (report.rows[0].file.as_str(), report.rows[0].line),
         ("src/x.rs", 2)
     );
-}
-
-#[test]
-fn a_trace_in_pieces_is_as_in_one() {
-    for per_thread in [false, true] {
-        let mut nothing = MemoryTrace::default();
-        if per_thread {
-            let function = |id| Function {
-                id: FunctionId(id),
-                untimed: true,
-                ..Function::default()
-            };
-            nothing.info.functions = [2, 3].map(function).to_vec();
-        }
-        let selection = Selection { per_thread, ..ALL };
-        same_in_pieces(
-            300,
-            |share| Engine::new(&nothing, per_thread, share),
-            |source, engines| {
-                let figures = gather(engines, per_thread).unwrap();
-                let report = Report::new(source.info(), figures, &selection);
-                format!("{:?}", report.unwrap())
-            },
-        );
-    }
 }

@@ -1,6 +1,5 @@
 //! What the engine makes of functions without times of their own. 1 tick = 1 ns.
 
-use fdr_formats::pieces::Share;
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Function, FunctionId};
 
@@ -23,7 +22,7 @@ fn trace(calls: &[Call]) -> MemoryTrace {
 }
 
 fn report(trace: &MemoryTrace) -> Report {
-    let make = || Engine::new(trace, false, Share::Lanes);
+    let make = || Engine::new(trace, false);
     let engines = drive_parallel(trace, 1, make, &|_| {}).expect("in memory");
     let selection = Selection {
         filter: None,

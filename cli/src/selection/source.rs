@@ -1,5 +1,4 @@
-//! The selected part of a trace as a source. Whole threads are still decoded in pieces. A window, or the inside of
-//! functions, needs the open calls. So such a lane is decoded from its beginning. Must never say what the recorder
+//! The selected part of a trace as a source. A window, or the inside of functions, needs the open calls. Must never say what the recorder
 //! counted of records that are not selected.
 
 use std::collections::HashMap;
@@ -7,7 +6,7 @@ use std::ops::ControlFlow;
 
 use fdr_formats::model::What;
 use fdr_formats::packed::Packed;
-use fdr_formats::source::{Complaints, Part, Position, Record};
+use fdr_formats::source::Record;
 use fdr_formats::states::States;
 use fdr_formats::{
     Call, Diagnostic, Error, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
@@ -86,26 +85,6 @@ impl Source for Selected {
         self.source.decode(lane, &mut calls, progress)?;
         calls.finish();
         Ok(())
-    }
-
-    fn cuts(&self, lane: usize, bytes: u64) -> Result<Vec<Position>, Error> {
-        match self.chosen.is_threads() {
-            true => self.source.cuts(lane, bytes),
-            false => Ok(Vec::new()),
-        }
-    }
-
-    fn decode_part(
-        &self,
-        part: &Part,
-        sink: &mut dyn Sink,
-        complaints: &mut Complaints,
-        progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Position, Error> {
-        // Only where there are cuts.
-        let mut sink = Threads::new(sink, &self.chosen);
-        self.source
-            .decode_part(part, &mut sink, complaints, progress)
     }
 
     fn records(&self, visit: &mut dyn FnMut(&Record<'_>) -> ControlFlow<()>) -> Result<(), Error> {

@@ -1,7 +1,6 @@
 //! The selected part of random traces: nothing is lost at an edge, and what is given on is balanced.
 
 use fdr_formats::filter::Filter;
-use fdr_formats::pieces::Share;
 use fdr_formats::{Call, Edge, FunctionId, Source, ThreadId, Ticks, source};
 
 use super::source::Selected;
@@ -57,7 +56,7 @@ fn random_trace(seed: u64) -> MemoryTrace {
 
 /// Total and self time of each function, in ticks.
 fn times(source: &dyn Source) -> Vec<(u32, u64, u64)> {
-    let mut engine = Engine::new(source, false, Share::Lanes);
+    let mut engine = Engine::new(source, false);
     source::drive(source, &mut engine, &|_| {}).unwrap();
     let figures = gather(vec![engine], false).unwrap();
     let functions = figures.functions.iter();

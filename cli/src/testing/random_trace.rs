@@ -10,7 +10,7 @@ use fdr_formats::{
     Call, Diagnostic, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
 };
 
-use crate::testing::pieces::Random;
+use crate::testing::random_xray::Random;
 
 /// A trace in memory, of two threads.
 pub(crate) struct RandomTrace {

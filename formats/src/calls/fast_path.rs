@@ -28,10 +28,6 @@ pub trait FastPath<T>: CallHandler<T> {
 
     /// The slow path: the data of a call that is entered inside the `open` ones.
     fn entered(&mut self, function: FunctionId, open: &[Open<T>]) -> T;
-
-    /// The slow path: an exit of a call that was entered before this piece. The call ends when the piece
-    /// is joined.
-    fn left_earlier(&mut self, exit: &Call);
 }
 
 /// An entry, or the exit of the innermost call. Such a call is not clipped, and lasts at least as long
@@ -91,9 +87,6 @@ struct Followed {
 impl<T: Copy + Default> CallStack<T> {
     /// Takes some calls, in order.
     pub fn run<U: FastPath<T>>(&mut self, window: &mut Window<T>, user: &mut U, calls: &[Call]) {
-        if self.is_unclear() {
-            return;
-        }
         if let Some(first) = calls.first() {
             self.begin(first.time);
         }
@@ -139,7 +132,7 @@ impl<T: Copy + Default> CallStack<T> {
         user: &mut U,
         packed: &Packed<'_>,
     ) {
-        let Some(first) = packed.first().filter(|_| !self.is_unclear()) else {
+        let Some(first) = packed.first() else {
             return;
         };
         self.begin(first);
@@ -190,8 +183,8 @@ impl<T: Copy + Default> CallStack<T> {
         if call.edge == Edge::Entry {
             let data = user.entered(call.function, &self.open);
             self.enter(call, data);
-        } else if self.exit(call, user).is_none() {
-            user.left_earlier(call);
+        } else {
+            self.exit(call, user);
         }
     }
 

@@ -41,15 +41,13 @@
 
 mod call;
 mod fast_path;
-mod past;
 mod rule;
 mod untimed;
 
 use self::call::state;
 pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
 pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
-pub use self::past::{EarlierExit, Past};
-pub use self::rule::{Exit, NEAR, Rule};
+pub use self::rule::{Exit, Rule};
 pub use self::untimed::Untimed;
 #[cfg(feature = "read")]
 pub use self::untimed::untimed;
@@ -63,8 +61,6 @@ pub struct CallStack<T = ()> {
     /// calls without a caller in the trace.
     children: u64,
     rule: Rule,
-    /// Set for a piece of the thread's calls.
-    past: Option<Past>,
     untimed: Untimed,
     /// The edges so far, and the ones among them that a writer added.
     number: u64,
@@ -88,7 +84,6 @@ impl<T> Default for CallStack<T> {
             open: Vec::new(),
             children: 0,
             rule: Rule::default(),
-            past: None,
             untimed: Untimed::default(),
             number: 0,
             synthetic: 0,
@@ -113,14 +108,6 @@ impl<T> CallStack<T> {
     #[must_use]
     pub fn with_untimed(self, untimed: Untimed) -> CallStack<T> {
         CallStack { untimed, ..self }
-    }
-
-    /// A stack for a piece of a thread's calls, without knowledge of earlier ones: see
-    /// [`CallStack::join`].
-    #[must_use]
-    pub fn piece(self) -> CallStack<T> {
-        let past = Some(Past::default());
-        CallStack { past, ..self }
     }
 
     /// The open calls, outermost first.
@@ -186,18 +173,6 @@ impl<T> CallStack<T> {
         self.synthetic
     }
 
-    /// The number of exits of earlier calls that a piece has so far.
-    #[must_use]
-    pub fn exits_of_earlier(&self) -> usize {
-        self.past.as_ref().map_or(0, |past| past.left().len())
-    }
-
-    /// Whether a piece can tell nothing more.
-    #[must_use]
-    pub fn is_unclear(&self) -> bool {
-        self.past.as_ref().is_some_and(Past::is_unclear)
-    }
-
     /// An entry; `data` is kept until its exit.
     #[inline]
     pub fn enter(&mut self, call: &Call, data: T) {
@@ -212,40 +187,30 @@ impl<T> CallStack<T> {
         });
     }
 
-    /// An exit. `out` gets the calls that end, innermost first. `None`: the call was entered before this
-    /// piece, and ends when the piece is joined.
+    /// An exit. `out` gets the calls that end, innermost first.
     #[inline]
-    pub fn exit(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Option<Exit> {
+    pub fn exit(&mut self, call: &Call, out: &mut impl CallHandler<T>) -> Exit {
         let exit = match self.open.last() {
-            Some(innermost) if innermost.function == call.function => Some(Exit::Innermost),
+            Some(innermost) if innermost.function == call.function => Exit::Innermost,
             _ => self.mend(call, out),
         };
         self.note(call);
-        if exit.is_some() {
-            self.close_by(call, out);
-        }
+        self.close_by(call, out);
         exit
     }
 
     /// Makes the call that contains `call` the innermost open one.
     #[cold]
     #[inline(never)]
-    fn mend(&mut self, call: &Call, out: &mut dyn CallHandler<T>) -> Option<Exit> {
+    fn mend(&mut self, call: &Call, out: &mut dyn CallHandler<T>) -> Exit {
         let is = |open: &Open<T>| open.function == call.function;
         let exit = self.rule.other(&self.open, is);
-        if let (Some(past), Exit::Before | Exit::Lone) = (&mut self.past, exit) {
-            let (exit, children) = (*call, self.children);
-            if past.leave(self.open.len(), EarlierExit { exit, children }) {
-                self.children = 0;
-            }
-            return None;
-        }
         let start = match exit {
-            Exit::Innermost => return Some(exit),
+            Exit::Innermost => return exit,
             Exit::Outer(inside) => {
                 let before = self.before;
                 (0..inside).for_each(|_| self.close(before, EdgeStatus::Missing, false, out));
-                return Some(exit);
+                return exit;
             }
             Exit::Before => self.first().unwrap_or(call.time),
             Exit::Lone if self.gap == self.number => call.time,
@@ -271,7 +236,7 @@ impl<T> CallStack<T> {
             state: state::MISSING,
             data,
         });
-        Some(exit)
+        exit
     }
 
     /// An edge.
@@ -334,10 +299,6 @@ impl<T> CallStack<T> {
     /// ended at `time`. Returns how many of these ticks lie behind the previous edge: all, unless the trace
     /// begins between.
     pub fn short_calls(&mut self, time: Ticks, ticks: u64) -> u64 {
-        if self.number == 0 {
-            // Only the piece before knows the previous edge.
-            self.make_unclear();
-        }
         let since = self.before().map_or(0, |before| time.since(before).0);
         let ticks = ticks.min(since);
         self.children = self.children.saturating_add(ticks);
@@ -358,7 +319,6 @@ impl<T> CallStack<T> {
 
     /// The clock jumped or began anew here. The durations of open calls are unknown.
     pub fn doubt(&mut self) {
-        self.make_unclear();
         for open in self.open.iter_mut().rev() {
             // The calls around it were open at that moment too. So each call is looked at once, and once
             // more.
@@ -367,59 +327,6 @@ impl<T> CallStack<T> {
             }
             open.state |= state::DOUBTED;
         }
-    }
-
-    /// A piece can tell nothing of later records without the past.
-    pub fn make_unclear(&mut self) {
-        if let Some(past) = &mut self.past {
-            past.make_unclear();
-        }
-    }
-
-    /// The largest number of open calls, or a few more. The stack's room is an upper bound.
-    #[must_use]
-    pub fn room(&self) -> usize {
-        self.open.capacity()
-    }
-
-    /// Whether a following piece can be joined. If not, its events must come again, after the earlier
-    /// ones.
-    #[must_use]
-    pub fn fits(&self, piece: &CallStack<T>) -> bool {
-        let open = self.open.iter().rev().map(|open| open.function);
-        let past = piece.past.as_ref().filter(|_| self.past.is_none());
-        past.is_some_and(|past| past.fits(open, piece.room()))
-    }
-
-    /// Adds a following piece that fits, as [`CallStack::fits`] says. `out` gets the calls that it ends.
-    pub fn join(&mut self, piece: CallStack<T>, out: &mut impl CallHandler<T>) {
-        let past = piece.past.unwrap_or_default();
-        for EarlierExit { exit, children } in past.left() {
-            self.children = self.children.saturating_add(*children);
-            self.close_by(exit, out);
-        }
-        for open in piece.open {
-            // Only the caller of the first call had made calls before the piece.
-            let before = std::mem::take(&mut self.children);
-            self.open.push(Open {
-                before: before.saturating_add(open.before),
-                ..open
-            });
-        }
-        self.children = self.children.saturating_add(piece.children);
-        self.rule.join(&piece.rule);
-        if piece.number > 0 {
-            if piece.first < self.earliest() {
-                self.go_back();
-            }
-            self.first = self.first().unwrap_or(piece.first);
-            self.before = piece.before;
-        }
-        self.number += piece.number;
-        self.synthetic += piece.synthetic;
-        self.latest = self.latest.max(piece.latest);
-        self.short_until = self.short_until.max(piece.short_until);
-        self.went_back |= piece.went_back;
     }
 
     /// Ends all open calls, innermost first: at `end`, the moment of the dump, or at the latest edge if

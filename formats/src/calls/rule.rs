@@ -6,7 +6,7 @@
 //! search costs its length, and each entry adds credit.
 
 /// The number of calls that are always searched.
-pub const NEAR: usize = 4096;
+const NEAR: usize = 4096;
 
 /// The meaning of an exit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,12 +78,6 @@ impl Rule {
                 Exit::Lone
             }
         }
-    }
-
-    /// Adds the state of a following piece, which never had more than [`NEAR`] calls open.
-    pub fn join(&mut self, piece: &Rule) {
-        self.credit = self.credit.wrapping_add(piece.credit);
-        self.gap |= piece.gap;
     }
 }
 

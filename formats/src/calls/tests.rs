@@ -229,55 +229,6 @@ fn next(seed: &mut u64) -> u64 {
     *seed
 }
 
-#[test]
-fn pieces_join_to_what_one_look_tells() {
-    let (mut seed, mut joined, mut apart) = (7, 0, 0);
-    for round in 0..2000 {
-        let (mut time, mut open) = (0, Vec::new());
-        let odd = round % 4;
-        let calls: Vec<Call> = (0..200)
-            .map(|_| {
-                time += next(&mut seed) % 9;
-                let function = 1 + (next(&mut seed) % 5) as u32;
-                if odd > 0 && next(&mut seed) % 40 == 0 {
-                    return exit(time, function);
-                }
-                match open.pop().filter(|_| next(&mut seed) % 2 == 0) {
-                    Some(left) => exit(time, left),
-                    None => {
-                        open.push(function);
-                        enter(time, function)
-                    }
-                }
-            })
-            .collect();
-        let events: Vec<Event> = calls.iter().map(|&call| Event::Call(call)).collect();
-        let (first, rest) = events.split_at(next(&mut seed) as usize % 200);
-        let (mut whole, mut one, mut other) =
-            (CallStack::new(), CallStack::new(), CallStack::new().piece());
-        let mut wanted = follow(&mut whole, &events);
-        let mut lines = follow(&mut one, first);
-        lines.extend(follow(&mut other, rest));
-        if !one.fits(&other) {
-            apart += 1;
-            continue;
-        }
-        joined += 1;
-        one.join(other, &mut |ended, _: &mut [Open<()>]| {
-            lines.push(line(&ended))
-        });
-        for (stack, lines) in [(&mut whole, &mut wanted), (&mut one, &mut lines)] {
-            stack.finish(None, &mut |ended, _: &mut [Open<()>]| {
-                lines.push(line(&ended))
-            });
-        }
-        wanted.sort();
-        lines.sort();
-        assert_eq!(lines, wanted);
-    }
-    assert!(joined > 500 && apart > 200, "{joined} joined, {apart} not");
-}
-
 /// Keeps what it is told.
 #[derive(Default)]
 struct Teller {
@@ -314,8 +265,6 @@ impl FastPath<()> for Teller {
     }
 
     fn entered(&mut self, _: FunctionId, _: &[Open<()>]) {}
-
-    fn left_earlier(&mut self, _: &Call) {}
 }
 
 #[test]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use super::fact_encoder::{function_fact, thread_fact, trace_fact};
 use super::facts;
-use super::record::{self, EVENT_SIZE, EventPacket, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
+use super::record::{self, EVENT_SIZE, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
 use super::rows;
-use super::tables::{Functions, Label, ThreadState, Threads, Untimed};
+use super::tables::{Functions, ThreadState, Threads, Untimed};
 use super::writer::{FactPlaces, Parts};
 use crate::escaped::escape;
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
@@ -235,7 +235,8 @@ impl EncoderState {
         time / MICROSECOND + (time % MICROSECOND + self.epoch_rest) / MICROSECOND
     }
 
-    /// A call that has ended. Its times are in ns.
+    /// A call that has ended. Its times are in ns. If its attributes do not fit one packet, its arguments are in
+    /// further ones, and its name is shortened.
     pub(super) fn span(&mut self, index: usize, span: &Span, out: &mut Vec<u8>) {
         let row = match span.row {
             NO_ROW => {
@@ -246,34 +247,6 @@ impl EncoderState {
             row => row,
         };
         let place = self.place(index, (span.start.0, span.end.0), row, 0, out);
-        let Label {
-            description,
-            numbered,
-            ..
-        } = self.functions.label(span.function);
-        let size = EVENT_SIZE + description.len() + attributes_size(span, *numbered);
-        if size > MAX_EVENT || span.flags != 0 {
-            return self.uncommon_span(place, span, out);
-        }
-        let mut packet = EventPacket::begin(out, place, description);
-        if *numbered {
-            packet.number("function_id", span.function.0.into());
-        }
-        if let Some(cpu) = span.cpu {
-            packet.number("cpu", cpu.0.into());
-        }
-        if let Some(cpu) = span.exit_cpu {
-            packet.number("exit_cpu", cpu.0.into());
-        }
-        for &value in &span.arguments {
-            packet.number("argument", value);
-        }
-        packet.end();
-    }
-
-    /// A call that may not fit one packet, or has flags.
-    #[cold]
-    fn uncommon_span(&mut self, place: Place, span: &Span, out: &mut Vec<u8>) {
         let label = self.functions.label(span.function);
         let whole = attributes_size(span, label.numbered) + label.description.len();
         let elided = attributes_size(span, true) + LEAST_NAME;

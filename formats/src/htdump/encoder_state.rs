@@ -8,7 +8,7 @@ use std::io::{self, Write};
 
 use super::klass::{self, KLASSES, MAX_ARGUMENTS, TRACE_BITS, TRACE_NAMES, known, of_call};
 use super::names::label_of;
-use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, call, endianness};
+use super::record::{Builder, CALL, Header, MAPPING, SYSTEM, endianness};
 use crate::bytes::ByteOrder;
 use crate::escaped::escape;
 use crate::facts::Value;
@@ -31,44 +31,14 @@ pub(super) struct EncoderState<W: Write> {
     pub(super) encoder: Encoder,
     /// All klasses and functions so far, for a late reader.
     pub(super) preamble: Vec<u8>,
-    mapped: Mapped,
+    /// Functions that have a mapping.
+    mapped: NumberMap,
     /// The announced klasses of calls.
     announced: NumberMap,
     #[cfg(feature = "read")]
     notes: super::notes::Klasses,
     pub(super) losses: Losses,
     failed: Option<io::Error>,
-}
-
-/// Functions that have a mapping. They are looked up for each call, so low numbers are not hashed.
-#[derive(Debug, Default)]
-struct Mapped {
-    low: Vec<bool>,
-    high: NumberMap,
-}
-
-impl Mapped {
-    const LOW: usize = 1 << 16;
-
-    fn insert(&mut self, id: FunctionId) {
-        let at = id.0 as usize;
-        if at >= Self::LOW {
-            self.high.insert(id.0.into(), 0);
-            return;
-        }
-        if at >= self.low.len() {
-            self.low.resize(at + 1, false);
-        }
-        self.low[at] = true;
-    }
-
-    #[inline]
-    fn contains(&self, id: FunctionId) -> bool {
-        match self.low.get(id.0 as usize) {
-            Some(&is_mapped) => is_mapped,
-            None => self.high.get(id.0.into()).is_some(),
-        }
-    }
 }
 
 impl<W: Write> EncoderState<W> {
@@ -79,7 +49,7 @@ impl<W: Write> EncoderState<W> {
             buffer: Vec::with_capacity(2 * CHUNK),
             encoder: Encoder { order, number: 0 },
             preamble: endianness(order).to_vec(),
-            mapped: Mapped::default(),
+            mapped: NumberMap::default(),
             announced: NumberMap::default(),
             #[cfg(feature = "read")]
             notes: super::notes::Klasses::default(),
@@ -124,7 +94,7 @@ impl<W: Write> EncoderState<W> {
             self.encoder.function(&mut self.preamble, function);
             self.note_cut(&function.name);
             self.note_cut(&function.file);
-            self.mapped.insert(function.id);
+            self.mapped.insert(function.id.0.into(), 0);
             self.lasting(from);
         }
     }
@@ -177,26 +147,23 @@ impl<W: Write> EncoderState<W> {
 
     /// A call that has ended.
     pub(super) fn span(&mut self, thread: u32, span: &Span) {
-        if !self.mapped.contains(span.function) {
+        if self.mapped.get(span.function.0.into()).is_none() {
             self.unlisted(span.function);
         }
-        if span.flags == 0 && span.arguments.is_empty() {
-            let buffer = &mut self.buffer;
-            self.encoder.call(buffer, CALL, thread, span);
-        } else {
-            self.detailed(thread, span);
-        }
-        self.hand_over();
-    }
-
-    /// A call with flags or arguments.
-    fn detailed(&mut self, thread: u32, span: &Span) {
         let (flagged, count) = (span.flags != 0, span.arguments.len().min(MAX_ARGUMENTS));
-        let klass = of_call(flagged, count);
-        if self.announced.get(klass.into()).is_none() {
+        let klass = match (flagged, count) {
+            (false, 0) => CALL,
+            _ => of_call(flagged, count),
+        };
+        if klass != CALL && self.announced.get(klass.into()).is_none() {
             self.announce(klass, flagged, count);
         }
-        let mut record = self.encoder.call(&mut self.buffer, klass, thread, span);
+        let record = self
+            .encoder
+            .begin(&mut self.buffer, klass, span.start.0)
+            .u64(span.end.since(span.start).0)
+            .u32(thread);
+        let mut record = record.u64(span.function.0.into());
         if flagged {
             record = record.u32(span.flags.into());
         }
@@ -204,13 +171,14 @@ impl<W: Write> EncoderState<W> {
         let _ = arguments.fold(record, |record, &value| record.u64(value));
         let what = "arguments after the 253rd of a call: left out";
         self.losses.add(what, (span.arguments.len() - count) as u64);
+        self.hand_over();
     }
 
     #[cold]
     fn unlisted(&mut self, function: FunctionId) {
         let from = self.preamble.len();
         self.encoder.unlisted(&mut self.preamble, function);
-        self.mapped.insert(function);
+        self.mapped.insert(function.0.into(), 0);
         self.lasting(from);
     }
 
@@ -256,7 +224,6 @@ pub(super) struct Encoder {
 
 impl Encoder {
     /// Begins a record.
-    #[inline(never)]
     pub(super) fn begin<'a>(&mut self, out: &'a mut Vec<u8>, klass: u32, time: u64) -> Builder<'a> {
         self.number += 1;
         let header = Header {
@@ -265,26 +232,6 @@ impl Encoder {
             number: self.number,
         };
         Builder::new(out, self.order, header)
-    }
-
-    /// The part of a call that is the same in all klasses of calls.
-    #[inline]
-    pub(super) fn call<'a>(
-        &mut self,
-        out: &'a mut Vec<u8>,
-        klass: u32,
-        thread: u32,
-        span: &Span,
-    ) -> Builder<'a> {
-        self.number += 1;
-        let header = Header {
-            klass,
-            time: span.start.0,
-            number: self.number,
-        };
-        let duration = span.end.since(span.start).0;
-        let function = span.function.0.into();
-        call(out, self.order, header, duration, thread, function)
     }
 
     /// Announces all klasses but those of calls with arguments, as HawkTracer begins its streams.

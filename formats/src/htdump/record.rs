@@ -152,44 +152,8 @@ pub struct Builder<'a> {
     order: ByteOrder,
 }
 
-/// Bytes of a call without flags and arguments.
-const CALL_SIZE: usize = HEADER_SIZE + 20;
-
-/// A call of any klass: the part that is the same in all of them. More fields may follow.
-#[inline]
-pub(super) fn call(
-    out: &mut Vec<u8>,
-    order: ByteOrder,
-    header: Header,
-    duration: u64,
-    thread: u32,
-    function: u64,
-) -> Builder<'_> {
-    let (words, longs) = match order {
-        ByteOrder::Little => (
-            [header.klass, thread].map(u32::to_le_bytes),
-            [header.time, header.number, duration, function].map(u64::to_le_bytes),
-        ),
-        ByteOrder::Big => (
-            [header.klass, thread].map(u32::to_be_bytes),
-            [header.time, header.number, duration, function].map(u64::to_be_bytes),
-        ),
-    };
-    // All fields at once, so that the compiler makes nothing but stores.
-    let mut bytes = [0; CALL_SIZE];
-    bytes[..4].copy_from_slice(&words[0]);
-    bytes[4..12].copy_from_slice(&longs[0]);
-    bytes[12..20].copy_from_slice(&longs[1]);
-    bytes[20..28].copy_from_slice(&longs[2]);
-    bytes[28..32].copy_from_slice(&words[1]);
-    bytes[32..].copy_from_slice(&longs[3]);
-    out.extend_from_slice(&bytes);
-    Builder { out, order }
-}
-
 impl<'a> Builder<'a> {
     /// Begins a record.
-    #[inline(never)]
     pub fn new(out: &'a mut Vec<u8>, order: ByteOrder, header: Header) -> Builder<'a> {
         Builder { out, order }
             .u32(header.klass)

@@ -112,14 +112,7 @@ impl<M: Memory> Walk<M> {
         }
         let words = Groups::<FUNCTION_SIZE>::new(chunk);
         let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, self.last);
-        loop {
-            let followed = self.stack.take_ordinary(words.behind(place));
-            place += followed.words;
-            self.records += followed.words as u64;
-            time = time.wrapping_add(followed.ticks);
-            let Some(bytes) = words.get(place) else {
-                break;
-            };
+        while let Some(bytes) = words.get(place) {
             let word = u64::from_le_bytes(bytes);
             if word & 1 == 0 {
                 let (id, action) = (word as u32 >> 4, (word >> 1) & 7);

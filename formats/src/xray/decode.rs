@@ -11,12 +11,13 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, FunctionId, Mark, Ticks};
 use crate::packed::{EDGES, Packed, WORD, Word};
 use crate::sink::Sink;
-use crate::source::{Complaints, Position};
 
 /// The most calls that are handed over at once.
 const BATCH: usize = 512;
 /// The same for big-endian calls, whose bytes are swapped.
 const TURNED: usize = 64;
+/// Problems of a thread that are reported one by one.
+const MAX_COMPLAINTS: u64 = 100;
 
 /// Why a run of records stopped.
 enum Stop {
@@ -26,15 +27,16 @@ enum Stop {
     Payload(Record, i32),
     /// `EndOfBuffer` of version 1.
     End,
-    /// A record that sets the time to that tick. The part ends there.
-    Cut(u64),
 }
 
 /// Decodes the records of one thread, block by block.
 pub(super) struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
-    complaints: &'a mut Complaints,
+    /// Problems of the thread so far.
+    complaints: u64,
+    /// Byte offset of the last reported one.
+    complained: u64,
     time: Running,
     /// No call is later than this tick, which is that of [`Running::limit`].
     limit: u64,
@@ -48,20 +50,15 @@ pub(super) struct Decoder<'a> {
     arguments: bool,
     /// A change of CPU that is not handed over yet. In front of our own events it is no change.
     cpu: Option<(u64, u16)>,
-    /// The next record that sets the time, from this byte offset on, ends the part.
-    stop: u64,
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(
-        index: &'a Index,
-        sink: &'a mut dyn Sink,
-        complaints: &'a mut Complaints,
-    ) -> Decoder<'a> {
+    pub(super) fn new(index: &'a Index, sink: &'a mut dyn Sink) -> Decoder<'a> {
         Decoder {
             index,
             sink,
-            complaints,
+            complaints: 0,
+            complained: 0,
             time: Running::default(),
             limit: u64::MAX,
             late: 0,
@@ -69,20 +66,16 @@ impl<'a> Decoder<'a> {
             synthetic: 0,
             arguments: false,
             cpu: None,
-            stop: u64::MAX,
         }
     }
 
-    /// Decodes a block from a place in it on. Returns the place where it stopped, if it stopped at
-    /// `stop` or soon behind.
+    /// Decodes a block. No earlier record of the thread matters.
     pub(super) fn block(
         &mut self,
         window: &mut Window<'_>,
         block: &Block,
-        from: &Position,
-        stop: u64,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Option<Position>, Error> {
+    ) -> Result<(), Error> {
         let Block {
             start,
             end,
@@ -90,16 +83,11 @@ impl<'a> Decoder<'a> {
             latest,
             ..
         } = *block;
-        let mut at = from.offset;
-        if at == 0 {
-            at = start.saturating_add(METADATA_SIZE as u64);
-            progress(at - start);
-        }
-        self.time.resume(latest, from.now, from.shift);
+        let mut at = start.saturating_add(METADATA_SIZE as u64);
+        progress(at - start);
+        self.time = Running::new(latest);
         (self.start, self.limit) = (start, self.time.limit());
-        (self.synthetic, self.arguments) = (from.synthetic, false);
-        // It continues at the record at which the previous part stopped.
-        self.stop = stop.max(from.offset.saturating_add(1));
+        (self.synthetic, self.arguments) = (0, false);
         let mut closed = self.index.layout.version > 1;
         while at < end {
             let before = at;
@@ -120,10 +108,6 @@ impl<'a> Decoder<'a> {
                     break;
                 }
                 Stop::More => {}
-                Stop::Cut(tick) => {
-                    progress(at - before);
-                    return Ok(Some(self.position(from.block, at, tick)));
-                }
                 Stop::Payload(record, size) => {
                     let next = self.payload(window, record, size, at, end)?;
                     // In a cut block, the rest is the event's. Otherwise the event's size is damaged.
@@ -142,24 +126,7 @@ impl<'a> Decoder<'a> {
         }
         self.settle();
         self.tell_late();
-        Ok(None)
-    }
-
-    /// The place before a record that sets the time to that tick.
-    fn position(&mut self, block: usize, offset: u64, tick: u64) -> Position {
-        // As that record does.
-        self.settle();
-        self.tell_late();
-        let (now, shift) = self.time.state();
-        let (synthetic, plain) = (self.synthetic, self.time.clone().set(tick) == Turn::Plain);
-        Position {
-            block,
-            offset,
-            now,
-            shift,
-            synthetic,
-            free: plain && shift == 0 && synthetic == 0,
-        }
+        Ok(())
     }
 
     /// Takes whole records from the front of `view`. Returns the number of their bytes, and why it
@@ -194,9 +161,6 @@ impl<'a> Decoder<'a> {
                     used += METADATA_SIZE;
                 }
                 Ok(Record::EndOfBuffer) if layout.version == 1 => return (used, Stop::End),
-                Ok(Record::NewCpu { tsc, .. } | Record::TscWrap { tsc }) if at >= self.stop => {
-                    return (used, Stop::Cut(tsc));
-                }
                 Ok(record) => {
                     used += record.size();
                     if let Record::Custom { size, .. } | Record::Typed { size, .. } = record {
@@ -457,8 +421,7 @@ impl<'a> Decoder<'a> {
         self.sink.calls(calls);
     }
 
-    /// Reports late calls where the time is set, and at a block's end. So their number does not depend
-    /// on the beginning of a part.
+    /// Reports late calls where the time is set, and at a block's end.
     fn tell_late(&mut self) {
         let late = std::mem::take(&mut self.late);
         if late > 0 {
@@ -468,7 +431,19 @@ impl<'a> Decoder<'a> {
     }
 
     fn complain(&mut self, offset: u64, what: String) {
-        if self.complaints.add(offset) {
+        self.complaints += 1;
+        if self.complaints <= MAX_COMPLAINTS {
+            self.complained = offset;
+            self.sink.diagnostic(Diagnostic { offset, what });
+        }
+    }
+
+    /// Reports how many problems were not reported one by one.
+    pub(super) fn finish(self) {
+        let more = self.complaints.saturating_sub(MAX_COMPLAINTS);
+        if more > 0 {
+            let offset = self.complained;
+            let what = format!("{more} more problems of this thread are not listed");
             self.sink.diagnostic(Diagnostic { offset, what });
         }
     }

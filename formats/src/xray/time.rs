@@ -38,15 +38,12 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Begins another block, or continues at a place in it. No record is later than `latest`. At the
-    /// beginning there is no time and no shift; elsewhere, the values of [`Running::state`].
-    pub(super) fn resume(&mut self, latest: Option<u64>, now: Option<u64>, shift: i64) {
-        *self = Running { now, shift, latest };
-    }
-
-    /// Time of the previous record, and the number that is added to absolute ticks.
-    pub(super) fn state(&self) -> (Option<u64>, i64) {
-        (self.now, self.shift)
+    /// The beginning of a block. No record is later than `latest`.
+    pub(super) fn new(latest: Option<u64>) -> Running {
+        Running {
+            latest,
+            ..Running::default()
+        }
     }
 
     /// The time of the record before.
@@ -108,8 +105,7 @@ mod tests {
     const FAR: u64 = LARGEST_STEP_BACK + 1;
 
     fn at(now: u64, latest: Option<u64>) -> Running {
-        let mut running = Running::default();
-        running.resume(latest, None, 0);
+        let mut running = Running::new(latest);
         assert_eq!(running.set(now), Turn::Plain);
         running
     }

@@ -7,7 +7,7 @@ use fdr_formats::writer::{Output, Target};
 use fdr_formats::{Call, Source, registry};
 
 use super::*;
-use crate::testing::pieces::random_trace;
+use crate::testing::random_xray::random_trace;
 use crate::testing::{MemoryTrace, entry, exit};
 
 /// Every file by its name, and what was said of it.

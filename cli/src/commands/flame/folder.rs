@@ -1,5 +1,5 @@
 //! The sink of `fdr flame`: gives each thread's calls to its line, and all lines one tree. Every worker has a folder of
-//! its own. So has every lane that is decoded in pieces. It must never keep an event.
+//! its own. It must never keep an event.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,7 +7,6 @@ use std::sync::Arc;
 use fdr_formats::calls::{Untimed, Window};
 use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
-use fdr_formats::pieces::{Join, Share};
 use fdr_formats::states::States;
 use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
@@ -19,7 +18,6 @@ use crate::damage::Damage;
 /// A worker's share of the trace.
 #[derive(Debug)]
 pub(in crate::commands) struct Folder {
-    share: Share,
     per_thread: bool,
     /// A thread has ended when another one begins.
     one_by_one: bool,
@@ -53,9 +51,8 @@ pub(in crate::commands) struct Folded {
 impl Folder {
     /// A folder whose paths begin with the thread, or with the outermost function. `untimed`: functions
     /// without times.
-    pub(in crate::commands) fn new(untimed: &Untimed, per_thread: bool, share: Share) -> Folder {
+    pub(in crate::commands) fn new(untimed: &Untimed, per_thread: bool) -> Folder {
         Folder {
-            share,
             per_thread,
             one_by_one: false,
             untimed: untimed.clone(),
@@ -87,7 +84,7 @@ impl Folder {
         Folder { has_marks, ..self }
     }
 
-    /// One that counts the time in a state alone. It takes no pieces.
+    /// One that counts the time in a state alone.
     pub(in crate::commands) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
         Folder { by, ..self }
     }
@@ -98,16 +95,9 @@ impl Folder {
         Folder { most, ..self }
     }
 
-    /// Keeps the tree within bounds. Paths of a piece begin nobody knows where, so they can't be told from
-    /// those that would go.
+    /// Keeps the tree within bounds.
     fn bound(&mut self) {
-        if self.share == Share::Piece {
-            if self.tree.len() > self.most {
-                self.lines
-                    .iter_mut()
-                    .for_each(|(_, line)| line.make_unclear());
-            }
-        } else if self.tree.len() > room_for(self.most)
+        if self.tree.len() > room_for(self.most)
             && let Some(places) = self.tree.shrink(self.most)
         {
             self.lines
@@ -131,14 +121,11 @@ impl Sink for Folder {
         if let (true, Some((_, ended))) = (self.one_by_one, self.lines.get_mut(self.current)) {
             ended.finish(&mut self.tree);
         }
-        let line = match (self.share, self.per_thread) {
-            (Share::Piece, _) => Line::piece(self.untimed.clone(), self.end),
-            (Share::Lanes, false) => Line::new(NodeId::ROOT, self.untimed.clone(), self.end),
-            (Share::Lanes, true) => {
-                let root = self.tree.child(NodeId::ROOT, Label::Thread(thread.id));
-                Line::new(root, self.untimed.clone(), self.end)
-            }
+        let root = match self.per_thread {
+            false => NodeId::ROOT,
+            true => self.tree.child(NodeId::ROOT, Label::Thread(thread.id)),
         };
+        let line = Line::new(root, self.untimed.clone(), self.end);
         let line = match &self.by {
             Some((state, states)) => {
                 let absence = Absence::new(states, thread.id, &self.untimed);
@@ -188,19 +175,6 @@ impl Sink for Folder {
     }
 }
 
-impl Join for Folder {
-    fn join(&mut self, mut piece: Folder) -> bool {
-        let joined = match (&mut self.lines[..], piece.lines.pop()) {
-            ([(own, line)], Some((id, theirs))) if *own == id && piece.lines.is_empty() => {
-                line.join(&mut self.tree, theirs, &piece.tree)
-            }
-            _ => false,
-        };
-        self.bound();
-        joined
-    }
-}
-
 /// Ends the folders and adds up what they have.
 pub(in crate::commands) fn gather(folders: Vec<Folder>) -> Folded {
     let (mut tree, mut damage) = (Tree::default(), Damage::default());
@@ -215,7 +189,7 @@ pub(in crate::commands) fn gather(folders: Vec<Folder>) -> Folded {
         if folder.tree.len() > tree.len() {
             std::mem::swap(&mut folder.tree, &mut tree);
         }
-        tree.join(&folder.tree, &|_| NodeId::ROOT);
+        tree.join(&folder.tree);
         if tree.len() > room_for(most) {
             tree.shrink(most);
         }

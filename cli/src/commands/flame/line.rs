@@ -1,6 +1,5 @@
 //! One thread's calls as paths of a tree: the call stack of the formats, each open call with its node. The own
-//! times of all paths that end in a function are its self time in `fdr report`. A piece of a thread can be
-//! followed without what came before it, and joined to it. Must never match calls by itself.
+//! times of all paths that end in a function are its self time in `fdr report`. Must never match calls by itself.
 
 use std::collections::BTreeMap;
 
@@ -45,9 +44,8 @@ struct ByState {
 /// moment of the dump is not known, these were open then. There are never more than paths.
 #[derive(Debug, Default)]
 struct LastEnds {
-    /// Measured edges of the thread before them, and of a piece the exits of earlier calls before them.
+    /// Measured edges of the thread before them.
     records: u64,
-    earlier: usize,
     ends: BTreeMap<NodeId, (u64, u64)>,
 }
 
@@ -77,8 +75,6 @@ struct Paths<'a, const BY: bool> {
     by: Option<&'a mut ByState>,
     /// All ones if the thread is in that state, else 0.
     mask: u64,
-    /// A measured edge follows the next calls that end, so many.
-    settled: usize,
     /// The thread has no more records.
     at_end: bool,
 }
@@ -106,9 +102,7 @@ impl<const BY: bool> CallHandler<NodeId> for Paths<'_, BY> {
             false => ended.call.data,
         };
         self.tree.count(node, own);
-        let is_settled = self.settled > 0;
-        self.settled = self.settled.saturating_sub(1);
-        let is_last = self.end.is_none() && self.has_marks && !is_settled;
+        let is_last = self.end.is_none() && self.has_marks;
         if ended.exit == EdgeStatus::Synthetic && is_last {
             self.last_ends.add(node, own, 1);
         }
@@ -140,11 +134,6 @@ impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
             MAX_PATH => self.tree.child(caller, Label::Others),
             _ => caller,
         }
-    }
-
-    fn left_earlier(&mut self, _: &Call) {
-        // What comes now is beside a call that was entered before.
-        self.root = self.tree.other_root();
     }
 }
 
@@ -230,15 +219,6 @@ impl Line {
         Line { has_marks, ..self }
     }
 
-    /// A piece of a thread's calls, into a tree of its own.
-    pub(super) fn piece(untimed: Untimed, end: Option<Ticks>) -> Line {
-        let line = Line::new(NodeId::ROOT, untimed, end);
-        Line {
-            stack: line.stack.piece(),
-            ..line
-        }
-    }
-
     /// The call stack, and what it tells of calls.
     fn paths<'a, const BY: bool>(
         &'a mut self,
@@ -262,7 +242,6 @@ impl Line {
             last_ends,
             by: by.as_deref_mut(),
             mask: u64::from(is_in).wrapping_neg(),
-            settled: 0,
             at_end: false,
         };
         (stack, paths)
@@ -277,9 +256,6 @@ impl Line {
                 let (before, from) = rest.split_at(at);
                 let (end, after) = from.split_at(1);
                 self.follow(window, tree, before);
-                if self.last_ends.records != self.stack.measured() {
-                    self.last_ends.earlier = self.stack.exits_of_earlier();
-                }
                 self.last_ends.reach(self.stack.measured());
                 self.follow(window, tree, end);
                 rest = after;
@@ -311,7 +287,6 @@ impl Line {
     ) {
         let (stack, mut paths) = self.paths::<BY>(tree);
         stack.run(window, &mut paths, calls);
-        self.root = paths.root;
     }
 
     /// The same of packed ones.
@@ -343,7 +318,6 @@ impl Line {
     ) {
         let (stack, mut paths) = self.paths::<BY>(tree);
         stack.run_packed(window, &mut paths, packed);
-        self.root = paths.root;
     }
 
     /// The innermost open call made so many calls that left no records.
@@ -370,44 +344,6 @@ impl Line {
         for (node, (own, calls)) in std::mem::take(&mut self.last_ends.ends) {
             self.last_ends.add(places[node.index()], own, calls);
         }
-    }
-
-    /// What comes now can't be told without the past.
-    pub(super) fn make_unclear(&mut self) {
-        self.stack.make_unclear();
-    }
-
-    /// Adds a piece that follows, and its tree. `false`: that can't be told, and nothing was changed.
-    pub(super) fn join(&mut self, tree: &mut Tree, mut piece: Line, theirs: &Tree) -> bool {
-        let deepest = self.stack.open().len() + piece.stack.room();
-        if deepest >= MAX_PATH || !self.stack.fits(&piece.stack) {
-            return false;
-        }
-        let open = self.stack.open().iter().rev();
-        let roots: Vec<NodeId> = open.map(|open| open.data).chain([self.root]).collect();
-        let root_of = |nth: usize| roots.get(nth).copied().unwrap_or(NodeId::ROOT);
-        let places = tree.join(theirs, &root_of);
-        piece.moved(&places);
-        let (records, more) = (self.stack.measured(), piece.stack.measured());
-        self.last_ends.reach(records);
-        let theirs = std::mem::take(&mut piece.last_ends);
-        if more > 0 {
-            self.last_ends.ends.clear();
-        }
-        self.last_ends.records = records + theirs.records;
-        let (stack, mut paths) = self.paths::<false>(tree);
-        // Whether a measured edge follows, the piece knows.
-        paths.settled = match theirs.records == more {
-            true => theirs.earlier,
-            false => usize::MAX,
-        };
-        stack.join(piece.stack, &mut paths);
-        if theirs.records == more {
-            for (node, (own, calls)) in theirs.ends {
-                self.last_ends.add(node, own, calls);
-            }
-        }
-        true
     }
 
     /// Ends what is still open, and takes the memory back.

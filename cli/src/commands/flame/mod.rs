@@ -18,7 +18,7 @@ use anyhow::Context;
 use fdr_formats::calls::untimed;
 use fdr_formats::filter::Filter;
 use fdr_formats::model::State;
-use fdr_formats::pieces::{self, Division};
+use fdr_formats::source::drive_parallel;
 use fdr_formats::states::States;
 use fdr_formats::{Source, Ticks, TraceInfo};
 
@@ -369,19 +369,17 @@ fn fold(
     let progress = Progress::new(source);
     let untimed = untimed(source.info());
     let one_by_one = trace::has_lane_for_each_thread(source);
-    let make = |share| Folder::new(&untimed, asked.per_thread, share).one_by_one(one_by_one);
     let has_marks = !ends_early;
     let by = match asked.by {
         Some(by) => Some((by, states_of(trace, source.info())?)),
         None => None,
     };
-    let make = |share| make(share).until(source.info().end).with_marks(has_marks);
-    let make = |share| make(share).by(by.clone());
-    let mut division = Division::of(source, ui::jobs());
-    if by.is_some() {
-        division.piece = u64::MAX;
-    }
-    let folders = pieces::drive_pieces(source, division, make, &|bytes| progress.add(bytes));
+    let make = || {
+        let folder = Folder::new(&untimed, asked.per_thread).one_by_one(one_by_one);
+        let folder = folder.until(source.info().end).with_marks(has_marks);
+        folder.by(by.clone())
+    };
+    let folders = drive_parallel(source, ui::jobs(), make, &|bytes| progress.add(bytes));
     drop(progress);
     let folders = folders.map_err(|error| trace::about(trace, error))?;
     let mut folded = gather(folders);

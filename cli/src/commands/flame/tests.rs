@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use fdr_formats::calls::Untimed;
 use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
-use fdr_formats::pieces::{Division, Share, drive_pieces};
+use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Function, FunctionId, Sink, Source, Thread};
 
 use super::folder::{Folder, gather};
@@ -13,13 +13,7 @@ use super::*;
 use crate::report::engine;
 use crate::report::states_tests::{THREAD, schedule};
 use crate::testing::packed::batches;
-use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit};
-
-const ONE: Division = Division {
-    jobs: 1,
-    piece: u64::MAX,
-};
 
 fn lines(source: &dyn Source, folders: Vec<Folder>) -> String {
     let folded = gather(folders);
@@ -30,8 +24,8 @@ fn lines(source: &dyn Source, folders: Vec<Folder>) -> String {
 
 fn folded(trace: &MemoryTrace, per_thread: bool) -> String {
     let untimed = untimed(&trace.info);
-    let make = |share| Folder::new(&untimed, per_thread, share).until(trace.info.end);
-    let folders = drive_pieces(trace, ONE, make, &|_| {}).expect("in memory");
+    let make = || Folder::new(&untimed, per_thread).until(trace.info.end);
+    let folders = drive_parallel(trace, 1, make, &|_| {}).expect("in memory");
     lines(trace, folders)
 }
 
@@ -58,8 +52,8 @@ pub(crate) fn short_of(source: &dyn Source) -> u64 {
 
 fn tree_of(source: &dyn Source) -> Tree {
     let untimed = untimed(source.info());
-    let make = |share| Folder::new(&untimed, false, share).until(source.info().end);
-    let folders = drive_pieces(source, ONE, make, &|_| {}).expect("readable");
+    let make = || Folder::new(&untimed, false).until(source.info().end);
+    let folders = drive_parallel(source, 1, make, &|_| {}).expect("readable");
     gather(folders).tree
 }
 
@@ -115,44 +109,6 @@ fn a_deep_recursion_has_an_end() {
 }
 
 #[test]
-fn a_trace_in_pieces_is_as_in_one() {
-    pieces_are_as_one(60);
-}
-
-#[test]
-fn of_too_many_paths_the_same_ones_stay_whichever_pieces_they_come_in() {
-    too_many_paths_in_pieces(60);
-}
-
-/// The same with more traces.
-mod the_rest {
-    #[test]
-    fn a_trace_in_pieces_is_as_in_one() {
-        super::pieces_are_as_one(300);
-    }
-
-    #[test]
-    fn of_too_many_paths_the_same_ones_stay_whichever_pieces_they_come_in() {
-        super::too_many_paths_in_pieces(300);
-    }
-}
-
-fn pieces_are_as_one(random: u64) {
-    let none = Untimed::default();
-    for per_thread in [false, true] {
-        same_in_pieces(random, |share| Folder::new(&none, per_thread, share), lines);
-    }
-}
-
-fn too_many_paths_in_pieces(random: u64) {
-    let none = Untimed::default();
-    for (per_thread, most) in [(false, 150), (true, 60)] {
-        let make = |share| Folder::new(&none, per_thread, share).with_most(most);
-        same_in_pieces(random, make, lines);
-    }
-}
-
-#[test]
 fn the_least_deep_paths_stay_and_nothing_is_lost() {
     // Every thread calls functions of its own, which call one another, so that each path is another one.
     let calls = |thread: u32| -> Vec<Call> {
@@ -174,9 +130,8 @@ fn the_least_deep_paths_stay_and_nothing_is_lost() {
     let trace = MemoryTrace::new(&lanes);
     let none = Untimed::default();
     let of = |jobs, most| {
-        let make = |share| Folder::new(&none, false, share).with_most(most);
-        let division = Division { jobs, piece: 64 };
-        let folders = drive_pieces(&trace, division, make, &|_| {}).expect("in memory");
+        let make = || Folder::new(&none, false).with_most(most);
+        let folders = drive_parallel(&trace, jobs, make, &|_| {}).expect("in memory");
         lines(&trace, folders)
     };
     let whole = of(1, 5000);
@@ -209,10 +164,10 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         let Ok(source) = fdr_formats::registry::open(Box::new(bytes)) else {
             continue;
         };
-        let make = |share| engine::Engine::new(&*source, false, share);
-        let engines = drive_pieces(&*source, ONE, make, &|_| {}).expect("readable");
+        let make = || engine::Engine::new(&*source, false);
+        let engines = drive_parallel(&*source, 1, make, &|_| {}).expect("readable");
         let figures = engine::gather(engines, false).unwrap();
-        let folder = Folder::new(&untimed(source.info()), false, Share::Lanes);
+        let folder = Folder::new(&untimed(source.info()), false);
         let mut folder = folder.until(source.info().end);
         for lane in 0..source.lanes() {
             source.decode(lane, &mut folder, &|_| {}).expect("readable");
@@ -274,18 +229,6 @@ fn what_a_writer_ended_last_was_open_where_the_moment_of_the_dump_is_not_known()
         folded(&MemoryTrace::new(&[(1, &again)]), false),
         "#1 10\n#1;#2 2\n#1;#2;#3 3\n#1;[open] 4\n#4 1\n"
     );
-    // So it is in pieces of any size.
-    for calls in [&ended, &left, &again] {
-        let trace = MemoryTrace::new(&[(1, calls)]);
-        let none = Untimed::default();
-        let make = |share| Folder::new(&none, false, share);
-        let whole = folded(&trace, false);
-        for piece in 1..8 {
-            let division = Division { jobs: 2, piece };
-            let folders = drive_pieces(&trace, division, make, &|_| {}).expect("in memory");
-            assert_eq!(lines(&trace, folders), whole, "pieces of {piece}");
-        }
-    }
 }
 
 #[test]
@@ -304,8 +247,8 @@ fn time_in_untimed_functions_is_their_callers() {
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
     trace.info.functions = untimed_second();
     let untimed = untimed(&trace.info);
-    let make = |share| Folder::new(&untimed, false, share);
-    let folders = drive_pieces(&trace, ONE, make, &|_| {}).expect("in memory");
+    let make = || Folder::new(&untimed, false);
+    let folders = drive_parallel(&trace, 1, make, &|_| {}).expect("in memory");
     let tree = gather(folders).tree;
     let text = |value: &dyn Fn(&Node) -> u64| {
         let mut out = Vec::new();
@@ -333,8 +276,8 @@ fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
     trace.info.functions = untimed_second();
     assert_eq!(folded(&trace, false), "#1 25\n#3 5\n");
     // So it is in the report.
-    let make = |share| engine::Engine::new(&trace, false, share);
-    let engines = drive_pieces(&trace, ONE, make, &|_| {}).expect("in memory");
+    let make = || engine::Engine::new(&trace, false);
+    let engines = drive_parallel(&trace, 1, make, &|_| {}).expect("in memory");
     let figures = engine::gather(engines, false).unwrap();
     let own: Vec<u64> = figures.functions.values().map(|stats| stats.own).collect();
     assert_eq!(own, [25, 0, 5]);
@@ -351,7 +294,7 @@ fn the_times_in_a_state_add_up_to_those_of_a_report() {
         trace.info.schedule = schedule(seed, 1 << 40);
         let states = away::states_of(&trace.info).expect("states");
         let batches = batches(seed, 0);
-        let mut engine = engine::Engine::new(&trace, false, Share::Lanes);
+        let mut engine = engine::Engine::new(&trace, false);
         engine = engine.with_states(Some(states.clone()));
         engine.thread(&threads);
         for (base, words) in &batches {
@@ -359,7 +302,7 @@ fn the_times_in_a_state_add_up_to_those_of_a_report() {
         }
         let figures = engine::gather(vec![engine], false).expect("little memory");
         for state in State::ALL {
-            let folder = Folder::new(&Untimed::default(), false, Share::Lanes);
+            let folder = Folder::new(&Untimed::default(), false);
             let mut folder = folder.by(Some((state, states.clone())));
             folder.thread(&threads);
             for (base, words) in &batches {

@@ -155,11 +155,6 @@ impl Tree {
         node
     }
 
-    /// Another root, for paths of which the beginning is not known yet.
-    pub(in crate::commands) fn other_root(&mut self) -> NodeId {
-        self.add(NodeId::ROOT, Label::Root)
-    }
-
     fn add(&mut self, caller: NodeId, label: Label) -> NodeId {
         let node = NodeId(self.nodes.len() as u32);
         self.nodes.push(Node {
@@ -267,28 +262,18 @@ impl Tree {
         known.calls += more.calls;
     }
 
-    /// Adds another tree. Its roots become what `root_of` says: the first, second, … of them. Returns
-    /// where each of its nodes is here.
-    pub(in crate::commands) fn join(
-        &mut self,
-        more: &Tree,
-        root_of: &dyn Fn(usize) -> NodeId,
-    ) -> Vec<NodeId> {
+    /// Adds another tree.
+    pub(in crate::commands) fn join(&mut self, more: &Tree) {
         let mut places: Vec<NodeId> = Vec::with_capacity(more.nodes.len());
-        let mut roots = 0;
         for node in &more.nodes {
             let place = match node.label {
-                Label::Root => {
-                    roots += 1;
-                    root_of(roots - 1)
-                }
+                Label::Root => NodeId::ROOT,
                 // Callers come before those that they call.
                 label => self.child(places[node.caller.0 as usize], label),
             };
             self.take(place, node);
             places.push(place);
         }
-        places
     }
 
     /// The nodes, callers before those that they call.

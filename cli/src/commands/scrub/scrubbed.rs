@@ -4,7 +4,6 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use fdr_formats::packed::Packed;
 use fdr_formats::source::Record;
 use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, TraceInfo};
 
@@ -102,10 +101,6 @@ impl Sink for Scrub<'_> {
             })
             .collect();
         self.sink.calls(&bare);
-    }
-
-    fn packed(&mut self, packed: &Packed<'_>) {
-        packed.unpack(|calls| self.calls(calls));
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

@@ -3,20 +3,13 @@
 //! It must never keep more than the open calls of each thread and as many findings as are shown,
 //! whatever a file claims.
 
-mod join;
-mod plain;
-
 use std::collections::BTreeMap;
 
 use fdr_formats::calls::{Exit, Rule};
-use fdr_formats::packed::Packed;
-use fdr_formats::pieces::Share;
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
-use self::join::Past;
-use self::plain::Window;
 use super::finding::{Finding, Found, What};
 
 /// What was found, and in how much.
@@ -57,33 +50,27 @@ struct State {
     /// Number of the last record before records were missing: what was entered up to there may have
     /// been left where they are missing.
     gap: Option<u64>,
-    /// Where this is but a piece of the thread's calls: what it must know of those before.
-    past: Option<Past>,
 }
 
 /// Checks a worker's share of the trace.
 #[derive(Debug)]
 pub(super) struct Checker {
     allow_open: bool,
-    share: Share,
     /// A thread has ended when another one begins.
     one_by_one: bool,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
-    window: Window,
     found: Found,
 }
 
 impl Checker {
     /// Keeps at most `limit` findings.
-    pub(super) fn new(allow_open: bool, limit: usize, share: Share) -> Checker {
+    pub(super) fn new(allow_open: bool, limit: usize) -> Checker {
         Checker {
             allow_open,
-            share,
             one_by_one: false,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
-            window: Window::default(),
             found: Found::new(limit),
         }
     }
@@ -95,11 +82,7 @@ impl Checker {
 
     /// The thread at hand.
     fn state(&mut self) -> &mut State {
-        let past = (self.share == Share::Piece).then(Past::default);
-        self.threads.entry(self.current).or_insert_with(|| State {
-            past,
-            ..State::default()
-        })
+        self.threads.entry(self.current).or_default()
     }
 }
 
@@ -116,31 +99,9 @@ impl Sink for Checker {
     }
 
     fn calls(&mut self, calls: &[Call]) {
-        self.state().begin(calls.first().map(|call| call.time));
-        let Some(state) = self.threads.get_mut(&self.current) else {
-            return;
-        };
+        let state = self.threads.entry(self.current).or_default();
         for call in calls {
             state.check(call, self.current, self.allow_open, &mut self.found);
-        }
-    }
-
-    fn packed(&mut self, packed: &Packed<'_>) {
-        let first = packed.first();
-        let state = self.state();
-        if packed.has_odd_edges() || first < Some(state.last) {
-            return packed.unpack(|calls| self.calls(calls));
-        }
-        state.begin(first);
-        let Some(state) = self.threads.get_mut(&self.current) else {
-            return;
-        };
-        let (mut calls, mut time) = (packed.calls(), packed.base.0);
-        while calls.len() > 0 {
-            if let Some(call) = state.take_plain(&mut self.window, &mut calls, &mut time) {
-                let call = call.at(Ticks(time));
-                state.check(&call, self.current, self.allow_open, &mut self.found);
-            }
         }
     }
 
@@ -211,9 +172,6 @@ impl State {
                 }
             }
             Exit::Before | Exit::Lone => {
-                if self.leave_past(call) {
-                    return;
-                }
                 // With nothing open, the call may have been entered before the trace began; with nothing
                 // open that was entered after a gap, in the gap.
                 let inner = self.open.last().map(|(_, number)| *number);
@@ -321,7 +279,7 @@ pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize)
             state.finish(*id, checker.allow_open, &mut checker.found);
             seen.entry(*id).or_default().add(state);
         }
-        found.join(checker.found, 0);
+        found.join(checker.found);
     }
     for thread in threads {
         if let Some(counts) = &thread.counts {

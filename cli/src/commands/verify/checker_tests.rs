@@ -1,24 +1,21 @@
 //! The rules, each on a trace of a few calls.
 
-use fdr_formats::packed::Word;
 use fdr_formats::source::drive_parallel;
 
 use super::super::finding::Where;
 use super::*;
 use crate::agreement_tests::Missing;
-use crate::testing::packed::batches;
-use crate::testing::pieces::same_in_pieces;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 fn check(trace: &MemoryTrace, allow_open: bool, limit: usize) -> Verdict {
-    let make = || Checker::new(allow_open, limit, Share::Lanes);
+    let make = || Checker::new(allow_open, limit);
     let checkers = drive_parallel(trace, 2, make, &|_| {}).unwrap();
     conclude(checkers, &trace.info.threads, limit)
 }
 
 /// Edges that are missing, by what is found.
 pub(crate) fn missing_of(source: &dyn fdr_formats::Source) -> Missing {
-    let make = || Checker::new(false, usize::MAX, Share::Lanes);
+    let make = || Checker::new(false, usize::MAX);
     let checkers = drive_parallel(source, 1, make, &|_| {}).unwrap();
     let mut missing = Missing::default();
     for finding in conclude(checkers, &source.info().threads, usize::MAX).findings {
@@ -123,7 +120,7 @@ fn open_ends_can_be_allowed_and_nothing_else() {
 
 /// The findings of a thread with a gap between two runs of calls.
 fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<What> {
-    let mut checker = Checker::new(false, 100, Share::Lanes);
+    let mut checker = Checker::new(false, 100);
     checker.thread(&Thread {
         id: ThreadId(7),
         ..Thread::default()
@@ -199,7 +196,7 @@ fn gaps_are_part_of_the_accounting() {
             counts: Some(counts),
             ..Thread::default()
         };
-        let mut checker = Checker::new(false, 100, Share::Lanes);
+        let mut checker = Checker::new(false, 100);
         checker.thread(&thread);
         checker.calls(&[entry(1, 1), exit(2, 1)]);
         checker.mark(&Mark::Lost { records: lost });
@@ -341,59 +338,4 @@ fn findings_are_told_in_words() {
         .in_words(&name),
         "time goes back by 5 ticks (from 9 to 4)"
     );
-}
-
-#[test]
-fn a_trace_in_pieces_is_as_in_one() {
-    for (allow_open, limit) in [(false, 1000), (true, 3)] {
-        same_in_pieces(
-            300,
-            |share| Checker::new(allow_open, limit, share),
-            |source, checkers| format!("{:?}", conclude(checkers, &source.info().threads, limit)),
-        );
-    }
-}
-
-/// What is found in packed calls, and in the same calls one by one.
-fn both_ways(batches: &[(Ticks, Vec<Word>)]) -> [String; 2] {
-    [true, false].map(|in_haste| {
-        let mut checker = Checker::new(false, 100, Share::Lanes);
-        for (base, words) in batches {
-            let (packed, _) = Packed::new(*base, words.as_flattened());
-            assert_eq!(packed.len(), words.len());
-            match in_haste {
-                true => checker.packed(&packed),
-                false => packed.unpack(|calls| checker.calls(calls)),
-            }
-        }
-        format!("{:?}", conclude(vec![checker], &[], 100))
-    })
-}
-
-#[test]
-fn haste_finds_nothing_else() {
-    for seed in 1..60 {
-        let [packed, single] = both_ways(&batches(seed, 1 << 12));
-        assert_eq!(packed, single, "{seed}");
-    }
-}
-
-#[test]
-fn haste_knows_a_stack_of_any_depth() {
-    let word = |time: u64, id: u64, exit: u64| (time << 32 | id << 4 | exit << 1).to_le_bytes();
-    for depth in [1, 254, 255, 256, 257, 511, 512, 513, 2000] {
-        let down = (0..depth).map(|at| word(1, at, 0));
-        let up = (0..depth).rev().map(|at| word(1, at, 1));
-        let whole: Vec<Word> = down.chain(up).collect();
-        let [packed, single] = both_ways(&[(Ticks(9), whole.clone())]);
-        assert_eq!(packed, single);
-        assert!(packed.contains("findings: []"), "{packed}");
-        // An exit too many, and a last one that is another's.
-        let mut wrong = whole;
-        wrong.push(word(1, 0, 1));
-        wrong[depth as usize + depth as usize / 2] = word(1, 5000, 1);
-        let [packed, single] = both_ways(&[(Ticks(9), wrong)]);
-        assert_eq!(packed, single);
-        assert!(!packed.contains("findings: []"), "{packed}");
-    }
 }

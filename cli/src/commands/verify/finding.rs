@@ -175,15 +175,12 @@ impl Found {
         }
     }
 
-    /// Adds others, whose record numbers were counted from the thread's record `base` on.
-    pub(super) fn join(&mut self, more: Found, base: u64) {
+    /// Adds others.
+    pub(super) fn join(&mut self, more: Found) {
         self.count += more.count;
-        for mut finding in more.first {
-            if let Where::Record { number, .. } = &mut finding.place {
-                *number += base;
-            }
-            self.keep(finding);
-        }
+        more.first
+            .into_iter()
+            .for_each(|finding| self.keep(finding));
     }
 
     /// Those that were kept, in order.
@@ -215,7 +212,7 @@ mod tests {
         };
         assert_eq!(numbers(of(&[9, 2, 7, 4, 8, 3])), [2, 3, 4]);
         let mut found = of(&[9, 2]);
-        found.join(of(&[1, 5, 3, 4]), 4);
+        found.join(of(&[5, 9, 7, 8]));
         assert_eq!((found.count, numbers(found)), (6, vec![2, 5, 7]));
     }
 }

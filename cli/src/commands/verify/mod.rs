@@ -10,7 +10,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use fdr_formats::TraceInfo;
-use fdr_formats::pieces::{self, Division};
+use fdr_formats::source::drive_parallel;
 
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
@@ -81,9 +81,8 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let limit = options.limit.map_or(SHOWN, NonZeroUsize::get);
     let progress = Progress::new(&*source);
     let one_by_one = trace::has_lane_for_each_thread(&*source);
-    let make = |share| Checker::new(options.allow_open, limit, share).one_by_one(one_by_one);
-    let division = Division::of(&*source, ui::jobs());
-    let checkers = pieces::drive_pieces(&*source, division, make, &|bytes| progress.add(bytes));
+    let make = || Checker::new(options.allow_open, limit).one_by_one(one_by_one);
+    let checkers = drive_parallel(&*source, ui::jobs(), make, &|bytes| progress.add(bytes));
     drop(progress);
     let checkers = checkers.map_err(|error| trace::about(trace, error))?;
     let info = source.info();

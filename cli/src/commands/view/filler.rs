@@ -1,10 +1,9 @@
-//! Puts the events of a lane into the index: a sink with a call stack for each thread. Must never match calls by itself.
+//! Puts the events of lanes into the index: a sink with a call stack for each thread. Must never match calls by itself.
 
 use std::collections::HashMap;
 
 use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed, untimed};
 use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
-use fdr_formats::source::Position;
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::index::{Frame, Index, Line, Place, Sign};
@@ -17,8 +16,10 @@ use crate::trace;
 
 /// Events and gaps of a thread that are kept.
 const MOST_SIGNS: usize = 200_000;
+/// Entries and exits of a thread from one place to the next.
+const STRETCH: u64 = 32 << 10;
 
-/// Puts the events of a lane into the index.
+/// Puts the events of lanes into the index.
 pub(super) struct Filler<'a> {
     index: &'a Index,
     end: Option<Ticks>,
@@ -28,8 +29,6 @@ pub(super) struct Filler<'a> {
     threads: Vec<Reading>,
     by_id: HashMap<ThreadId, usize>,
     current: Option<usize>,
-    /// The lane can be read from places within.
-    pub(super) has_places: bool,
 }
 
 /// A thread that is being read.
@@ -38,6 +37,9 @@ struct Reading {
     line: usize,
     stack: CallStack<()>,
     cpu: Option<u32>,
+    /// Entries and exits so far, and those before the last place.
+    number: u64,
+    place: u64,
     /// The records that are missing before the next one.
     gap: Option<(u64, u64)>,
     last_note: LastNote,
@@ -53,44 +55,6 @@ impl<'a> Filler<'a> {
             threads: Vec::new(),
             by_id: HashMap::new(),
             current: None,
-            has_places: false,
-        }
-    }
-
-    /// The thread of the lane, if there is but one.
-    pub(super) fn only_thread(&self) -> Option<usize> {
-        match &self.threads[..] {
-            [reading] => Some(reading.line),
-            _ => None,
-        }
-    }
-
-    /// The lane can be read from here.
-    pub(super) fn put_place(&mut self, position: Position) {
-        if !self.has_places {
-            return;
-        }
-        let place = |reading: Option<&Reading>| Place {
-            position,
-            time: reading.map_or(0, |reading| reading.stack.latest().0),
-            open: reading.map_or(Box::default(), |reading| frames(&reading.stack).collect()),
-            cpu: reading.and_then(|reading| reading.cpu),
-        };
-        match &self.threads[..] {
-            // Which thread it is will be known when the lane begins.
-            [] => {}
-            [reading] => {
-                if let Some(mut line) = self.index.line(reading.line) {
-                    if line.places.is_empty() {
-                        line.places.push(Place {
-                            position: Position::default(),
-                            ..place(None)
-                        });
-                    }
-                    line.places.push(place(Some(reading)));
-                }
-            }
-            _ => self.has_places = false,
         }
     }
 
@@ -236,6 +200,8 @@ impl Sink for Filler<'_> {
                 line: line?,
                 stack: CallStack::new().with_untimed(self.untimed.clone()),
                 cpu: None,
+                number: 0,
+                place: 0,
                 gap: None,
                 last_note: LastNote::default(),
             });
@@ -272,6 +238,16 @@ impl Sink for Filler<'_> {
         line.last = reading.stack.latest().0;
         line.open.clear();
         line.open.extend(frames(&reading.stack));
+        reading.number += calls.len() as u64;
+        if reading.number - reading.place >= STRETCH {
+            reading.place = reading.number;
+            line.places.push(Place {
+                number: reading.number,
+                time: line.last,
+                open: line.open.as_slice().into(),
+                cpu: reading.cpu,
+            });
+        }
     }
 
     fn mark(&mut self, mark: &Mark<'_>) {

@@ -1,13 +1,13 @@
 //! What the page knows of a trace: the calls of each thread at several resolutions, gaps, events, and places from which
-//! the trace can be read again. It is made in one pass over the trace, while pictures of what is known already are drawn.
+//! calls can be followed again. It is made in one pass over the trace, while pictures of what is known already are drawn.
 //! Must never match calls by itself, nor hold a lock while the trace is read.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fdr_formats::source::{Complaints, Part, Position};
-use fdr_formats::{Diagnostic, Error, Sink, Source, Thread, ThreadId};
+use fdr_formats::source::drive_parallel;
+use fdr_formats::{Diagnostic, Source, Thread, ThreadId};
 
 use super::counters::Counters;
 use super::cpus::Cpus;
@@ -16,10 +16,6 @@ use super::pyramid::Pyramid;
 use super::tasks::OfThread;
 use crate::ui;
 
-/// Bytes of the trace from one place to the next from which it can be read.
-const STRETCH: u64 = 256 << 10;
-/// Parts that a worker decodes before it looks where work is due.
-const TURN: usize = 16;
 /// A call that is open at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
@@ -28,10 +24,11 @@ pub(super) struct Frame {
     pub(super) is_measured: bool,
 }
 
-/// A place from which a lane can be read.
-#[derive(Clone, Debug)]
+/// A place between two records of a thread, from which its calls can be followed.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Place {
-    pub(super) position: Position,
+    /// Entries and exits before.
+    pub(super) number: u64,
     /// The time of the last record before.
     pub(super) time: u64,
     pub(super) open: Box<[Frame]>,
@@ -77,8 +74,8 @@ pub(super) struct Index {
     /// As in [`fdr_formats::TraceInfo::threads`].
     lines: Vec<Mutex<Line>>,
     by_id: HashMap<ThreadId, usize>,
-    /// The thread of a lane that can be read from places.
-    of_lane: Mutex<HashMap<usize, usize>>,
+    /// Each lane is the thread of that number.
+    is_lane_a_thread: bool,
     /// Bytes that were read, and all.
     done: AtomicU64,
     bytes: u64,
@@ -112,7 +109,7 @@ impl Index {
             let most = (most as f64 * share) as usize;
             Mutex::new(Line {
                 pyramid: Pyramid::new(most.max(10_000)),
-                places: Vec::new(),
+                places: vec![Place::default()],
                 signs: Vec::new(),
                 cpus: Cpus::new(threads.len()),
                 counters: Counters::new(threads.len()),
@@ -134,7 +131,7 @@ impl Index {
                 .enumerate()
                 .map(|(nth, thread)| (thread.id, nth))
                 .collect(),
-            of_lane: Mutex::default(),
+            is_lane_a_thread,
             done: AtomicU64::new(0),
             bytes: bytes.max(1),
             is_done: AtomicBool::new(false),
@@ -178,17 +175,9 @@ impl Index {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The thread of a lane, if the lane was read and can be read again from places within.
-    pub(super) fn thread_of_lane(&self, lane: usize) -> Option<usize> {
-        let of_lane = self.of_lane.lock().unwrap_or_else(PoisonError::into_inner);
-        of_lane.get(&lane).copied()
-    }
-
-    /// The lane of such a thread.
-    pub(super) fn lane_of_thread(&self, thread: usize) -> Option<usize> {
-        let of_lane = self.of_lane.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut lanes = of_lane.iter();
-        lanes.find(|(_, of)| **of == thread).map(|(lane, _)| *lane)
+    /// Whether a thread was read, and can be read again without other threads: it is the lane of its number.
+    pub(super) fn can_read_again(&self, thread: usize) -> bool {
+        self.is_lane_a_thread && self.line(thread).is_some_and(|line| line.is_done)
     }
 
     /// First and last tick of the trace: of its calls, or else of its notes.
@@ -202,111 +191,20 @@ impl Index {
 
     /// Reads the whole trace.
     pub(super) fn build(&self, source: &dyn Source) {
-        let jobs = (0..source.lanes()).map(|lane| Job::new(self, source, lane));
-        let jobs = Mutex::new(jobs.collect::<Vec<_>>());
-        let work = || {
-            loop {
-                // The one that is behind the others, so that the picture grows evenly.
-                let job = {
-                    let mut jobs = jobs.lock().unwrap_or_else(PoisonError::into_inner);
-                    let share = |job: &Job<'_>| job.read as f64 / job.bytes.max(1) as f64;
-                    let least = (0..jobs.len())
-                        .min_by(|&one, &other| share(&jobs[one]).total_cmp(&share(&jobs[other])));
-                    least.map(|nth| jobs.swap_remove(nth))
-                };
-                let Some(mut job) = job else { return };
-                match job.turn(self, source) {
-                    Ok(true) => jobs
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .push(job),
-                    Ok(false) => {}
-                    Err(error) => self.trouble().error = Some(error.to_string()),
-                }
-            }
+        let progress = |bytes| {
+            // Relaxed: a number for people.
+            self.done.fetch_add(bytes, Ordering::Relaxed);
         };
-        std::thread::scope(|scope| {
-            for _ in 1..ui::jobs() {
-                scope.spawn(work);
-            }
-            work();
-        });
+        let make = || Filler::new(self, source);
+        match drive_parallel(source, ui::jobs(), make, &progress) {
+            Ok(mut fillers) => fillers.iter_mut().for_each(Filler::finish_all),
+            Err(error) => self.trouble().error = Some(error.to_string()),
+        }
         for nth in 0..self.len() {
             if let Some(mut line) = self.line(nth) {
                 line.is_done = true;
             }
         }
         self.is_done.store(true, Ordering::Release);
-    }
-}
-
-/// The reading of a lane.
-struct Job<'a> {
-    lane: usize,
-    bytes: u64,
-    read: u64,
-    at: Position,
-    /// Where parts may end, in order, the next one last.
-    cuts: Option<Vec<Position>>,
-    complaints: Complaints,
-    filler: Filler<'a>,
-}
-
-impl<'a> Job<'a> {
-    fn new(index: &'a Index, source: &dyn Source, lane: usize) -> Job<'a> {
-        Job {
-            lane,
-            bytes: source.lane_bytes(lane),
-            read: 0,
-            at: Position::default(),
-            cuts: None,
-            complaints: Complaints::default(),
-            filler: Filler::new(index, source),
-        }
-    }
-
-    /// Reads on for a while. Returns whether there is more.
-    fn turn(&mut self, index: &Index, source: &dyn Source) -> Result<bool, Error> {
-        if self.cuts.is_none() {
-            let mut cuts = source.cuts(self.lane, STRETCH)?;
-            cuts.reverse();
-            self.filler.has_places = !cuts.is_empty();
-            self.cuts = Some(cuts);
-        }
-        let read = AtomicU64::new(0);
-        let progress = |bytes: u64| {
-            // Relaxed: both are numbers for people.
-            read.fetch_add(bytes, Ordering::Relaxed);
-            index.done.fetch_add(bytes, Ordering::Relaxed);
-        };
-        let mut more = true;
-        for _ in 0..TURN {
-            if !more {
-                break;
-            }
-            self.filler.put_place(self.at);
-            let to = self.cuts.as_mut().and_then(Vec::pop);
-            let part = Part {
-                lane: self.lane,
-                from: self.at,
-                to,
-            };
-            self.at =
-                source.decode_part(&part, &mut self.filler, &mut self.complaints, &progress)?;
-            more = to.is_some();
-        }
-        self.read += read.into_inner();
-        if !more {
-            if let Some(rest) = self.complaints.rest() {
-                self.filler.diagnostic(rest);
-            }
-            self.filler.finish_all();
-            if let (true, Some(thread)) = (self.filler.has_places, self.filler.only_thread()) {
-                let of_lane = index.of_lane.lock();
-                let mut of_lane = of_lane.unwrap_or_else(PoisonError::into_inner);
-                of_lane.insert(self.lane, thread);
-            }
-        }
-        Ok(more)
     }
 }

@@ -3,8 +3,8 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `pyramid` | the calls of a thread at several resolutions, in bounded memory |
-//! | `index`, `filler` | one pass over the trace fills them, and notes places from which it can be read again |
-//! | `stretch` | a stretch of time as a source, read from such a place |
+//! | `index`, `filler` | one pass over the trace fills them, and notes places from which calls can be followed again |
+//! | `stretch` | a stretch of time as a source, followed from such a place |
 //! | `picture` | what of a thread is seen at a number of pixels |
 //! | `tasks` | tasks with their polls, packed into lanes |
 //! | `counters`, `cpus` | the values of counters, and their curves; on which CPU a thread was |

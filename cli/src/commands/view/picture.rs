@@ -115,7 +115,7 @@ pub(super) fn of_thread(
     let mut picture = Picture::default();
     let Asked { from, to, pixel } = asked;
     let id = source.info().threads.get(thread).map(|thread| thread.id);
-    let lane = index.lane_of_thread(thread);
+    let can_read_again = index.can_read_again(thread);
     let read_again = match index.line(thread) {
         None => return Ok(picture),
         Some(line) => {
@@ -128,7 +128,7 @@ pub(super) fn of_thread(
                 line.pyramid.level(pixel)
             };
             let is_coarse = level.least > pixel.max(1);
-            let read_again = is_coarse && lane.is_some();
+            let read_again = is_coarse && can_read_again;
             let mut rows = Rows::with_found(pixel, found);
             for (depth, row) in level.rows.iter().enumerate().filter(|_| !read_again) {
                 row.between(from, to)
@@ -154,8 +154,8 @@ pub(super) fn of_thread(
             read_again
         }
     };
-    if let (true, Some(lane)) = (read_again, lane) {
-        picture.rows = deep(source, index, untimed, thread, lane, asked)?;
+    if read_again {
+        picture.rows = deep(source, index, untimed, thread, asked)?;
     }
     if let (Some(states), Some(id)) = (states, id) {
         picture.states = of_states(states, id, asked);
@@ -257,7 +257,6 @@ fn deep(
     index: &Index,
     untimed: &Untimed,
     thread: usize,
-    lane: usize,
     asked: Asked,
 ) -> Result<Vec<Vec<Item>>, Error> {
     let least = index
@@ -273,7 +272,7 @@ fn deep(
     };
     // A call that is open where the stretch ends is a long one, which the index has, or it ends soon.
     let to = asked.to.saturating_add(least);
-    stretch::read(source, index, thread, lane, (asked.from, to), &mut reader)?;
+    stretch::read(source, index, thread, (asked.from, to), &mut reader)?;
     let (open, latest) = (
         frames(&reader.stack).collect::<Vec<_>>(),
         reader.stack.latest(),

@@ -1,14 +1,17 @@
-//! A stretch of time of a trace as a source: each thread is read from the last place before the stretch, where its open
-//! calls are known, and no further than the stretch. So figures of a short stretch of a large trace take little time. A
-//! selection around it cuts it exactly. Must never give other calls of the stretch than the trace itself.
+//! A stretch of time of a trace as a source: each thread is followed from the last place before the stretch, where its
+//! open calls are known, and no further than the stretch. The calls before and behind are counted, and no more, which is
+//! quick. A selection around it cuts it exactly. Must never give other calls of the stretch than the trace itself.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use fdr_formats::source::{Complaints, Part, Record};
-use fdr_formats::{Call, CpuId, Error, FunctionId, Mark, Sink, Source, Ticks, TraceInfo};
+use fdr_formats::packed::Packed;
+use fdr_formats::source::Record;
+use fdr_formats::{
+    Call, CpuId, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks, TraceInfo,
+};
 
-use super::index::{Frame, Index, Place};
+use super::index::{Frame, Index};
 
 /// The stretch.
 pub(super) struct Stretch {
@@ -37,7 +40,52 @@ pub(super) fn entry(frame: &Frame) -> Call {
     }
 }
 
-/// Reads a thread from the last place before `from` to the first place behind `to`.
+/// Gives on what a thread does between two places.
+struct Between<'a> {
+    sink: &'a mut dyn Sink,
+    thread: ThreadId,
+    is_thread: bool,
+    /// Entries and exits of the thread so far.
+    number: u64,
+    /// The entries and exits before both places.
+    places: Range<u64>,
+}
+
+impl Sink for Between<'_> {
+    fn thread(&mut self, thread: &Thread) {
+        self.is_thread = thread.id == self.thread;
+    }
+
+    fn calls(&mut self, calls: &[Call]) {
+        if !self.is_thread {
+            return;
+        }
+        let count = |place: u64| place.saturating_sub(self.number).min(calls.len() as u64) as usize;
+        let (from, to) = (count(self.places.start), count(self.places.end));
+        self.number += calls.len() as u64;
+        if let Some(between @ [_, ..]) = calls.get(from..to) {
+            self.sink.calls(between);
+        }
+    }
+
+    fn packed(&mut self, packed: &Packed<'_>) {
+        let next = self.number + packed.len() as u64;
+        if next > self.places.start && self.number < self.places.end {
+            return packed.unpack(|calls| self.calls(calls));
+        }
+        if self.is_thread {
+            self.number = next;
+        }
+    }
+
+    fn mark(&mut self, mark: &Mark<'_>) {
+        if self.is_thread && self.places.contains(&self.number) {
+            self.sink.mark(mark);
+        }
+    }
+}
+
+/// Follows a thread from the last place before `from` to the first place behind `to`.
 ///
 /// # Errors
 /// If the file can't be read.
@@ -45,49 +93,38 @@ pub(super) fn read(
     source: &dyn Source,
     index: &Index,
     thread: usize,
-    lane: usize,
     (from, to): (u64, u64),
     sink: &mut dyn Sink,
 ) -> Result<(), Error> {
     let Some(known) = source.info().threads.get(thread) else {
         return Ok(());
     };
-    let (first, ends): (Option<Place>, Vec<_>) = match index.line(thread) {
+    let (first, end) = match index.line(thread) {
         Some(line) => {
-            let behind = line.places.partition_point(|place| place.time < from);
-            let first = behind.saturating_sub(1);
-            let next = line.places.get(first + 1..).unwrap_or(&[]);
-            let most = next.partition_point(|place| place.time <= to);
-            let ends = next.iter().take(most + 1).map(|place| place.position);
-            (line.places.get(first).cloned(), ends.collect())
+            let first = line.places.partition_point(|place| place.time < from);
+            let first = line.places.get(first.saturating_sub(1));
+            let end = line.places.partition_point(|place| place.time <= to);
+            // Behind the last place the thread goes on to its end.
+            let end = line.places.get(end).map_or(u64::MAX, |place| place.number);
+            (first.cloned().unwrap_or_default(), end)
         }
         None => return Ok(()),
     };
-    let Some(first) = first else { return Ok(()) };
     sink.thread(known);
     if let Some(cpu) = first.cpu {
-        let time = Ticks(first.time);
-        sink.mark(&Mark::Cpu {
-            time,
-            cpu: CpuId(cpu),
-        });
+        let (time, cpu) = (Ticks(first.time), CpuId(cpu));
+        sink.mark(&Mark::Cpu { time, cpu });
     }
     let entries: Vec<Call> = first.open.iter().map(entry).collect();
     sink.calls(&entries);
-    let last = match index.line(thread) {
-        Some(line) => line.places.last().map(|place| place.position),
-        None => None,
+    let mut between = Between {
+        sink,
+        thread: known.id,
+        is_thread: false,
+        number: 0,
+        places: first.number..end,
     };
-    let goes_to_end = ends.is_empty() || ends.last() == last.as_ref();
-    let parts = ends.into_iter().map(Some);
-    let mut at = first.position;
-    // Behind the last place the thread goes on to its end.
-    for to in parts.chain(goes_to_end.then_some(None)) {
-        let mut complaints = Complaints::default();
-        let part = Part { lane, from: at, to };
-        at = source.decode_part(&part, sink, &mut complaints, &|_| {})?;
-    }
-    Ok(())
+    source.decode(thread, &mut between, &|_| {})
 }
 
 impl Source for Stretch {
@@ -105,12 +142,9 @@ impl Source for Stretch {
         sink: &mut dyn Sink,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<(), Error> {
-        match self.index.thread_of_lane(lane) {
-            Some(thread) => {
-                let stretch = (self.from, self.to);
-                read(&*self.source, &self.index, thread, lane, stretch, sink)
-            }
-            None => self.source.decode(lane, sink, progress),
+        match self.index.can_read_again(lane) {
+            true => read(&*self.source, &self.index, lane, (self.from, self.to), sink),
+            false => self.source.decode(lane, sink, progress),
         }
     }
 

@@ -242,8 +242,8 @@ impl Viewed {
         sink: &mut dyn Sink,
     ) -> Result<(), fdr_formats::Error> {
         let (source, index) = (&*self.source, &*self.index);
-        if let Some(lane) = index.lane_of_thread(thread) {
-            return stretch::read(source, index, thread, lane, stretch, sink);
+        if index.can_read_again(thread) {
+            return stretch::read(source, index, thread, stretch, sink);
         }
         // Other threads of its lanes are left out.
         let threads = Some(self.ids(&[thread]));

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use fdr_formats::calls::untimed;
 use fdr_formats::packed::Packed;
-use fdr_formats::pieces::Share;
 use fdr_formats::{
     Call, Diagnostic, Error, Function, Losses, Mark, Sink, Source, Thread, Ticks, Writer,
 };
@@ -49,7 +48,7 @@ impl Paths {
         holds: Holds,
     ) -> Paths {
         let untimed = untimed(&facts.info);
-        let folder = Folder::new(&untimed, false, Share::Lanes)
+        let folder = Folder::new(&untimed, false)
             .one_by_one(trace::has_lane_for_each_thread(source))
             .until(facts.info.end);
         Paths {

@@ -21,9 +21,8 @@ use crate::input::exports;
 use crate::place;
 use crate::report::engine::{Engine, gather};
 use crate::report::rows::{Key, Report, Selection};
-use crate::testing::pieces::random_trace;
 use crate::testing::random_trace::RandomTrace;
-use fdr_formats::pieces::Share;
+use crate::testing::random_xray::random_trace;
 use fdr_formats::source::drive;
 
 /// What an export is for a trace: its bytes, and what was said to be left out.
@@ -56,7 +55,7 @@ fn of(name: &str) -> &'static Export {
 
 /// The figures of the report, by name. Of functions without a call there are none.
 fn reported(source: &dyn Source) -> BTreeMap<String, Sums> {
-    let mut engine = Engine::new(source, false, Share::Lanes);
+    let mut engine = Engine::new(source, false);
     drive(source, &mut engine, &|_| {}).expect("readable");
     let figures = gather(vec![engine], false).expect("enough memory");
     let all = Selection {

@@ -189,7 +189,7 @@ fn lowest(density: &[f64], from: usize, until: usize) -> usize {
 mod tests {
     use super::super::durations::tests::durations;
     use super::*;
-    use crate::testing::pieces::Random;
+    use crate::testing::random_xray::Random;
 
     /// About normal, from twelve even numbers.
     fn normal(random: &mut Random) -> f64 {

@@ -1,101 +1,17 @@
-//! Random XRay traces, and the check that a sink makes the same of a trace whichever pieces it comes in. The traces
-//! hold whatever makes the edge of a piece hard to find: calls over many blocks, exits without entries, gaps, clocks
-//! that start again, and payloads that look like records.
-
-use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+//! Random XRay traces with whatever makes a reader's work hard: calls over many blocks, exits without entries, gaps,
+//! clocks that start again, and payloads that look like records.
 
 use fdr_formats::bytes::ByteOrder;
-use fdr_formats::packed::Packed;
-use fdr_formats::pieces::{Division, Join, Share, drive_pieces};
 use fdr_formats::xray::payload;
 use fdr_formats::xray::record::{
     Action, Header, Layout, Record, When, encode_function, encode_header, encode_metadata,
 };
-use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, Ticks, registry};
+use fdr_formats::{Thread, Ticks};
 
 const LAYOUT: Layout = Layout {
     order: ByteOrder::Little,
     version: 3,
 };
-
-/// Gives so many random traces, and the golden files, to sinks in one piece and in many. Compares what `told` says of
-/// both.
-pub(crate) fn same_in_pieces<S: Join>(
-    random: u64,
-    make: impl Fn(Share) -> S + Sync,
-    told: impl Fn(&dyn Source, Vec<S>) -> String,
-) {
-    let joined = AtomicUsize::new(0);
-    let make = |share| Counting {
-        sink: make(share),
-        joined: &joined,
-    };
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/xray");
-    let golden = std::fs::read_dir(golden).expect("golden files").flatten();
-    let golden = golden.map(|entry| std::fs::read(entry.path()).unwrap_or_default());
-    let traces = (1..random).map(random_trace).chain(golden);
-    for (nth, bytes) in traces.enumerate() {
-        let Ok(source) = registry::open(Box::new(bytes)) else {
-            continue;
-        };
-        let of = |jobs, piece| {
-            let sinks = drive_pieces(&*source, Division { jobs, piece }, make, &|_| {});
-            let sinks = sinks.expect("readable").into_iter();
-            told(&*source, sinks.map(|counting| counting.sink).collect())
-        };
-        let whole = of(1, u64::MAX);
-        for (jobs, piece) in [(2, 40), (3, 300), (2, 2000)] {
-            assert_eq!(
-                of(jobs, piece),
-                whole,
-                "trace {nth} in pieces of {piece} bytes"
-            );
-        }
-    }
-    let joined = joined.into_inner();
-    assert!(
-        joined as u64 > 6 * random,
-        "only {joined} pieces were joined as they were"
-    );
-}
-
-/// Counts the pieces that were joined.
-struct Counting<'a, S> {
-    sink: S,
-    joined: &'a AtomicUsize,
-}
-
-impl<S: Sink> Sink for Counting<'_, S> {
-    fn thread(&mut self, thread: &Thread) {
-        self.sink.thread(thread);
-    }
-
-    fn calls(&mut self, calls: &[Call]) {
-        self.sink.calls(calls);
-    }
-
-    fn packed(&mut self, packed: &Packed<'_>) {
-        self.sink.packed(packed);
-    }
-
-    fn mark(&mut self, mark: &Mark<'_>) {
-        self.sink.mark(mark);
-    }
-
-    fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        self.sink.diagnostic(diagnostic);
-    }
-}
-
-impl<S: Join> Join for Counting<'_, S> {
-    fn join(&mut self, piece: Self) -> bool {
-        let joined = self.sink.join(piece.sink);
-        self.joined
-            .fetch_add(usize::from(joined), Ordering::Relaxed);
-        joined
-    }
-}
 
 /// A trace of one or two threads, always the same for the same seed. Every other one is tame.
 pub(crate) fn random_trace(seed: u64) -> Vec<u8> {
