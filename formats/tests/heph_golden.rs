@@ -4,15 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{
-    Event, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read, synthetic,
-};
+use crate::common::{Event, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read};
 use fdr_formats::calls::CallStack;
-use fdr_formats::model::{Counts, Missing, Trouble};
-use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks};
+use fdr_formats::{Call, Edge, Thread, ThreadId, Ticks};
 
 const EPOCH: u64 = 1_610_113_734_118_010_000;
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 8] = [
     "good",
     "heph_example",
     "no_metadata",
@@ -21,7 +18,6 @@ const NAMES: [&str; 9] = [
     "truncated",
     "two_epochs",
     "unknown_option",
-    "version_1",
 ];
 
 fn golden(name: &str) -> Vec<u8> {
@@ -215,83 +211,6 @@ fn a_file_of_hephs_own() {
         read.kept.events(2)[at + 1],
         Event::Custom(83_724_942, None, text)
     );
-}
-
-#[test]
-fn what_this_project_wrote_first() {
-    let read = read_golden("version_1");
-    assert_eq!(read.diagnostics, []);
-    let info = &read.info;
-    assert_eq!((&*info.program, info.process), ("demo", Some(42)));
-    assert_eq!((&*info.reason, info.dump), ("signal", Some(2)));
-    let missing = Missing {
-        threads: 1,
-        overwritten: 20,
-        dropped: 3,
-    };
-    assert_eq!(info.missing, missing);
-    let clock = Clock {
-        name: "rdtscp".into(),
-        error_ppm: Some(0.5),
-        constant: true,
-        nonstop: true,
-        anchor: Some((Ticks(500), 1_700_000_000_000_000_500)),
-        trouble: Trouble {
-            skew_ns: 7,
-            steps_back: 1,
-            ahead_ns: -5,
-            wall_step_ns: 9,
-        },
-        ..Clock::default()
-    };
-    assert_eq!(info.clock, clock);
-    let long = format!("demo::{}long", "very::".repeat(60));
-    assert_eq!(
-        names(&read),
-        [(3, "demo::alpha"), (4, &*long), (5, "demo::alpha")]
-    );
-    assert!(info.functions[1].untimed);
-    assert_eq!(
-        (&*info.functions[2].file, info.functions[2].line),
-        ("src/b.rs", 9)
-    );
-    let thread = Thread {
-        id: ThreadId(7),
-        process: Some(42),
-        name: "main".into(),
-        counts: Some(Counts {
-            recorded: 15,
-            readable: 7,
-            overwritten: 7,
-            dropped: 1,
-            synthetic_entries: 0,
-            synthetic_exits: 1,
-            summarised: 0,
-        }),
-        totals: Vec::new(),
-        early_calls: Vec::new(),
-    };
-    assert_eq!(info.threads, [thread]);
-    let text = format!("{}and more", "x".repeat(100)).into_bytes();
-    let wanted = [
-        Event::Wall(1_700_000_000, 2),
-        Event::Cpu(2000, 1),
-        with(enter(2000, 3)),
-        Event::Argument(77),
-        Event::Argument(78),
-        Event::Call(enter(2100, 4)),
-        Event::Cpu(2500, 2),
-        Event::Call(call(2500, 4, Edge::TailExit)),
-        Event::Lost(5),
-        Event::Custom(2600, Some(4), text),
-        Event::Typed(2700, 6, vec![0xff, 1, 2, 3, 4, 5, 6, 7, 8]),
-        Event::Call(exit(3000, 3)),
-        Event::Call(enter(3100, 5)),
-        Event::Call(exit(3200, 5)),
-        Event::Call(enter(3300, 3)),
-        Event::Call(synthetic(exit(3400, 3))),
-    ];
-    assert_eq!(read.kept.events(7), wanted);
 }
 
 #[test]

@@ -262,7 +262,7 @@ impl DecoderState {
                 Meaning::Cpu(id) => cpu = Some(id),
                 Meaning::ExitCpu(id) => exit_cpu = Some(id),
                 Meaning::Flags(bits) => flags = bits,
-                Meaning::Argument(_) | Meaning::Arguments(_) | Meaning::Foreign => arguments = true,
+                Meaning::Argument(_) | Meaning::Foreign => arguments = true,
             }
         }
         if flags & facts::FURTHER != 0 {

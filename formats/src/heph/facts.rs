@@ -49,10 +49,6 @@
 //!
 //! A description that does not fit is cut in its middle: `my_app::in~0123abcd~Index::add`. The digits are a
 //! hash of the whole name. Such a call has its `function_id`.
-//!
-//! Version 1 had arrays of u64 instead: `missing` (3), `anchor` (2), `trouble` (4), `counts` (6) and
-//! `arguments`. Their elements are in the order of the scalars above. Events of version 1 have any length
-//! and no `fdr:more`. They are read too.
 
 use super::record::{Attribute, Event, Value};
 use crate::escaped::{unescape, unescape_text};
@@ -140,21 +136,19 @@ pub(super) fn attributes<'a>(event: &Event<'a>) -> impl Iterator<Item = Attribut
 
 /// The meaning of a call's attribute.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Meaning<'a> {
+pub(super) enum Meaning {
     Function(u32),
     Cpu(CpuId),
     ExitCpu(CpuId),
     Flags(u8),
     Argument(u64),
-    /// Of version 1.
-    Arguments(super::record::Numbers<'a>),
     /// An attribute of another program.
     Foreign,
 }
 
 /// The meaning of a call's attribute in one of our traces.
 #[inline]
-pub(super) fn meaning<'a>(attribute: &Attribute<'a>) -> Meaning<'a> {
+pub(super) fn meaning(attribute: &Attribute<'_>) -> Meaning {
     let short = |value: u64| u32::try_from(value).ok();
     let meaning = match (attribute.name, attribute.value) {
         (b"function_id", Value::Unsigned(id)) => short(id).map(Meaning::Function),
@@ -162,7 +156,6 @@ pub(super) fn meaning<'a>(attribute: &Attribute<'a>) -> Meaning<'a> {
         (b"exit_cpu", Value::Unsigned(cpu)) => short(cpu).map(CpuId).map(Meaning::ExitCpu),
         (b"flags", Value::Unsigned(flags @ 0..=15)) => Some(Meaning::Flags(flags as u8)),
         (b"argument", Value::Unsigned(value)) => Some(Meaning::Argument(value)),
-        (b"arguments", Value::Unsigneds(values)) => Some(Meaning::Arguments(values)),
         _ => None,
     };
     meaning.unwrap_or(Meaning::Foreign)
@@ -214,43 +207,9 @@ pub(super) fn unescape_trace(info: &mut TraceInfo) {
 /// Takes the facts about the trace from an event, which may be `fdr:more`.
 pub(super) fn trace(info: &mut TraceInfo, event: &Event<'_>) {
     for Attribute { name, value } in attributes(event) {
-        match (name, value) {
-            // Version 1.
-            (b"missing", Value::Unsigneds(values)) => all(MISSING, info, values.iter()),
-            (b"trouble", Value::Unsigneds(values)) => all(TROUBLE, info, values.iter()),
-            (b"anchor", Value::Unsigneds(values)) if values.iter().len() == 2 => {
-                all(ANCHOR, info, values.iter());
-            }
-            (name, value) => {
-                if let Some(fact) = facts::named(TRACE_NAMES, name) {
-                    scalar(fact, info, value);
-                }
-            }
+        if let Some(fact) = facts::named(TRACE_NAMES, name) {
+            scalar(fact, info, value);
         }
-    }
-}
-
-static MISSING: &[Fact] = &[
-    Fact::MissingThreads,
-    Fact::MissingOverwritten,
-    Fact::MissingDropped,
-];
-static TROUBLE: &[Fact] = &[
-    Fact::SkewNs,
-    Fact::StepsBack,
-    Fact::AheadNs,
-    Fact::WallStepNs,
-];
-const ANCHOR: &[Fact] = &[Fact::AnchorTime, Fact::AnchorUnix];
-
-/// The facts of an array, in their order.
-fn all(facts: &[Fact], info: &mut TraceInfo, values: impl Iterator<Item = u64>) {
-    for (fact, value) in facts.iter().zip(values) {
-        let value = match fact {
-            Fact::AheadNs | Fact::WallStepNs => facts::Value::Signed(value as i64),
-            _ => facts::Value::Number(value),
-        };
-        fact.set(info, value);
     }
 }
 
@@ -345,13 +304,6 @@ impl ThreadFacts {
                 (b"process", Value::Unsigned(process)) => self.process = Some(process),
                 (b"name", Value::Text(text)) => {
                     self.name.get_or_insert_default().push_str(&lossy(text));
-                }
-                // Version 1.
-                (b"counts", Value::Unsigneds(values)) => {
-                    let names = facts::of_counts(&Counts::default());
-                    for ((name, _), value) in names.into_iter().zip(values.iter()) {
-                        facts::set_count(&mut self.counts, name.as_bytes(), value);
-                    }
                 }
                 (name, Value::Unsigned(records)) => {
                     facts::set_count(&mut self.counts, name, records);

@@ -280,11 +280,6 @@ fn arguments(
         };
         match meaning {
             Meaning::Argument(value) => sink.mark(&Mark::Argument { value }),
-            Meaning::Arguments(values) => {
-                for value in values.iter() {
-                    sink.mark(&Mark::Argument { value });
-                }
-            }
             Meaning::Foreign => {
                 match attribute.value {
                     Value::Unsigned(value) => sink.mark(&Mark::Argument { value }),
