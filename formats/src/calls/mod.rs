@@ -51,7 +51,6 @@ pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
 pub use self::past::{EarlierExit, Past};
 pub use self::rule::{Exit, NEAR, Rule};
 pub use self::untimed::Untimed;
-#[cfg(feature = "read")]
 pub use self::untimed::untimed;
 use crate::model::{Call, Edge, Ticks};
 
