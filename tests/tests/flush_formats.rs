@@ -309,6 +309,35 @@ fn a_dump_on_standard_output() {
 }
 
 #[test]
+fn the_tool_makes_every_format_of_a_running_process_and_sends_it() {
+    let folder = Folder::new("formats-running");
+    let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        .set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.")
+        .args(&["short", "20", "4"])
+        .start();
+    while running.line() != "waiting" {}
+    let process = running.id().to_string();
+    let others = converted(&folder, &process).into_iter();
+    let mut traces: Vec<PathBuf> = others.map(|(_, path, _)| path).collect();
+    let listener = Listener::tcp();
+    let address = listener.address();
+    let words = ["convert", &process, "--to", "iet-prefix2", "-o", &address];
+    let tool = Program::new(fdr_tests::tool(), &folder)
+        .args(&words)
+        .start();
+    let reading = listener.accept().read_to(folder.join("sent"));
+    let outcome = tool.end().ok();
+    assert!(outcome.stderr.contains(&address), "{outcome:?}");
+    traces.push(reading.end());
+    let outcome = running.end().ok();
+    let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+    for path in traces {
+        let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+        assert_eq!(Tally::read(&path).calls(), wanted, "{}", path.display());
+    }
+}
+
+#[test]
 fn a_format_that_only_the_tool_writes_is_one_line_and_the_trace_is_xray() {
     for name in ["ctf", "IET2", "tcstate"] {
         let folder = Folder::new("formats-of-the-tool");

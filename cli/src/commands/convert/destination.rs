@@ -11,7 +11,7 @@ use fdr_formats::address::{Address, Side};
 use fdr_formats::writer::{Kind, Target};
 
 use crate::commands::listen::is_trusted;
-use crate::ui::StandardOutput;
+use crate::ui::{self, StandardOutput};
 
 /// The destination that `-o` names. `None`: a file or a folder.
 ///
@@ -28,7 +28,8 @@ pub(in crate::commands) fn of(
     let Some(parsed) = parsed else {
         return Ok(None);
     };
-    let address = parsed.map_err(|what| anyhow!("--output: {what}"))?;
+    let shown = || ui::path(output.unwrap_or(Path::new("")));
+    let address = parsed.map_err(|what| anyhow!("-o {}: {what}", shown()))?;
     if target.kind == Kind::Folder {
         bail!("-o {address}: {} is a folder; give it a name", target.title);
     }

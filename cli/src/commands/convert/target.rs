@@ -137,6 +137,8 @@ Examples:
       a folder, for babeltrace2 and Trace Compass
   fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
   fdr convert app.htdump --to xray  and back, with names, counts and times
+  fdr convert 1234 --to iet-prefix2 -o tcp://127.0.0.1:8000
+      the ring of process 1234, to ENTRACE's viewer, which listens there
   fdr convert app.fdr --to perfetto --last 2s
       app.perfetto-trace, for ui.perfetto.dev
   fdr convert app.fdr --to map      app.map, and then, with XRay's traces:
