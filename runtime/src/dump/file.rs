@@ -84,7 +84,7 @@ impl Dump<'_> {
     /// Writes the ring's records to a stream. It calls `open` when there is something to send.
     pub(crate) fn to_stream(
         &self,
-        open: impl FnOnce() -> io::Result<Output>,
+        open: impl FnOnce() -> io::Result<Box<dyn Write>>,
     ) -> io::Result<Written> {
         unlimited(|| {
             // The trace is complete before it is sent, because a peer may take its time.
@@ -93,7 +93,7 @@ impl Dump<'_> {
             // A handler that forked meanwhile would make two processes write.
             let written = signal::undisturbed(|| self.convert(stream))?;
             file.rewind()?;
-            let mut stream = open()?.into_stream()?;
+            let mut stream = open()?;
             io::copy(&mut file, &mut stream)?;
             stream.flush()?;
             Ok(written)
@@ -111,6 +111,8 @@ impl Dump<'_> {
         })
     }
 
+    /// Not inlined, so that its code is there once.
+    #[inline(never)]
     fn write(&self, file: File) -> io::Result<Written> {
         match native(self.target) {
             Some(version) => self.copy(version, file),
