@@ -1,8 +1,12 @@
 //! `fdr convert`: a report says the same of a trace in every format. A conversion that fails leaves no file.
 
 use std::fs;
+use std::io::Read;
+use std::net::TcpListener;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixListener;
 use std::process::Stdio;
+use std::thread;
 
 use crate::common::{
     self, Folder, answer, command, contents, convert, fdr, figures, golden, rich, small, stderr,
@@ -356,4 +360,66 @@ fn what_a_format_cannot_hold_is_told_with_counts() {
     );
     assert_eq!(text, expected);
     assert_eq!(convert(&["--force", "--quiet"]), "");
+}
+
+#[test]
+fn a_trace_is_sent_to_a_program_that_listens() {
+    let folder = Folder::new("sent");
+    let trace = folder.file("a.fdr");
+    rich(&trace, 1_000_000_000);
+    for target in targets() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let socket = folder.file(target.name);
+        let unix = UnixListener::bind(&socket).expect("a socket");
+        let tcp = format!("tcp://127.0.0.1:{port}");
+        let send = |address: &str| fdr(&["convert", &trace, "--to", target.name, "-o", address]);
+        if target.kind == Kind::Folder {
+            let output = send(&tcp);
+            assert_eq!(output.status.code(), Some(2));
+            assert!(stderr(&output).contains("is a folder"), "{output:?}");
+            continue;
+        }
+        let received = thread::spawn(move || {
+            let (mut peer, _) = listener.accept().expect("a connection");
+            let (mut other, _) = unix.accept().expect("a connection");
+            let [mut by_tcp, mut by_unix] = [Vec::new(), Vec::new()];
+            peer.read_to_end(&mut by_tcp).expect("a trace");
+            other.read_to_end(&mut by_unix).expect("a trace");
+            [by_tcp, by_unix]
+        });
+        for address in [tcp, format!("unix:{socket}")] {
+            let output = send(&address);
+            assert!(output.status.success(), "{output:?}");
+            assert!(stderr(&output).contains(&address), "{output:?}");
+        }
+        let wanted = fdr(&["convert", &trace, "--to", target.name, "-o", "-"]).stdout;
+        for bytes in received.join().expect("two traces") {
+            assert!(bytes == wanted, "{}", target.name);
+        }
+    }
+}
+
+#[test]
+fn an_address_where_nobody_listens_is_an_error() {
+    let folder = Folder::new("sent-nowhere");
+    let trace = folder.file("a.fdr");
+    small(&trace, &["app::run"]);
+    for (address, why) in [
+        ("tcp://127.0.0.1:1", "refused"),
+        ("unix:none", "No such file"),
+        ("tcp://127.0.0.1", "no port"),
+        ("tcp-listen://127.0.0.1:7000", "fdr connects"),
+    ] {
+        let output = fdr(&["convert", &trace, "--to", "heph", "-o", address]);
+        assert_eq!(output.status.code(), Some(2), "{output:?}");
+        let said = stderr(&output);
+        assert!(said.contains(address) && said.contains(why), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    let output = fdr(&["convert", &trace, &trace, "--to", "heph", "-o", "unix:none"]);
+    assert!(
+        stderr(&output).contains("one trace at a time"),
+        "{output:?}"
+    );
 }

@@ -172,7 +172,7 @@ fn traces_of_every_format_are_found() {
     let folder = Folder::new("formats");
     let trace = folder.file("a.fdr");
     common::small(&trace, &["app::run", "app::step"]);
-    for target in registry::targets() {
+    for target in registry::recorded() {
         // The format's own end is that of the default name; a folder is one trace.
         let options = ["--format", target.name];
         let name = format!("app.7.1.{}", target.extension);

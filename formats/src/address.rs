@@ -9,17 +9,13 @@
 //! | `-` | writes to its standard output | reads its standard input |
 
 use std::ffi::OsStr;
-#[cfg(feature = "stream")]
 use std::fmt;
 use std::os::unix::ffi::OsStrExt;
-#[cfg(feature = "stream")]
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "stream")]
 use crate::text::clean;
 
 /// The longest path of a socket, bytes: `sun_path` has one more, for a NUL.
-#[cfg(feature = "stream")]
 const LONGEST_SOCKET: usize = 107;
 
 /// The form of an address.
@@ -52,7 +48,6 @@ fn is_scheme(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(fits)
 }
 
-#[cfg(feature = "stream")]
 /// Where a stream goes. The verbs are the program's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -66,7 +61,6 @@ pub enum Address {
     Stdout,
 }
 
-#[cfg(feature = "stream")]
 /// The user of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
@@ -76,7 +70,6 @@ pub enum Side {
     Tool,
 }
 
-#[cfg(feature = "stream")]
 impl Address {
     /// The address in a text, for that side. `None`: the text is the name of a file. A relative path is
     /// within `start`. The side that listens may have port 0, which stands for any free port.
@@ -136,7 +129,6 @@ impl Address {
     }
 }
 
-#[cfg(feature = "stream")]
 fn socket(path: PathBuf, nothing: bool) -> Result<Address, String> {
     if nothing || path.file_name().is_none() {
         return Err("no socket in it, as in unix:/tmp/app.socket".to_owned());
@@ -149,7 +141,6 @@ fn socket(path: PathBuf, nothing: bool) -> Result<Address, String> {
     Ok(Address::Unix(path))
 }
 
-#[cfg(feature = "stream")]
 /// Checks `host:port`, where a host may be `[::1]` and the port is at least `least`.
 fn host_and_port(text: &str, least: u16) -> Result<String, String> {
     let (host, port) = text.rsplit_once(':').unwrap_or((text, ""));
@@ -167,7 +158,6 @@ fn host_and_port(text: &str, least: u16) -> Result<String, String> {
     }
 }
 
-#[cfg(feature = "stream")]
 /// The address as it is written in `FDR_OUT`, without characters that a terminal would obey.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -180,7 +170,7 @@ impl fmt::Display for Address {
     }
 }
 
-#[cfg(all(test, feature = "stream"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -4,11 +4,9 @@
 //! [`ReadAt`] is a file or bytes in memory, [`Window`] slides over it in constant memory,
 //! [`Fields`] takes a record's fields one by one.
 
-#[cfg(feature = "read")]
 use std::fs::File;
 use std::io;
 
-#[cfg(feature = "read")]
 use crate::memory;
 
 /// Something that can be read at any position: a file, or bytes in memory.
@@ -39,7 +37,6 @@ impl ReadAt for Vec<u8> {
     }
 }
 
-#[cfg(feature = "read")]
 /// A file opened for reading, with its size at that moment.
 #[derive(Debug)]
 pub struct FileBytes {
@@ -47,7 +44,6 @@ pub struct FileBytes {
     size: u64,
 }
 
-#[cfg(feature = "read")]
 impl FileBytes {
     /// Takes an open file.
     ///
@@ -59,7 +55,6 @@ impl FileBytes {
     }
 }
 
-#[cfg(feature = "read")]
 impl ReadAt for FileBytes {
     fn size(&self) -> u64 {
         self.size

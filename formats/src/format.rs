@@ -1,19 +1,10 @@
 //! What a format says of itself: its names, how its traces are recognised and opened, and the ways to write it.
 //! This file must never name a format: `registry` has the list, and each format's folder has its own entry.
 
-use std::path::Path;
-
-#[cfg(feature = "read")]
-use crate::bytes::ReadAt;
-#[cfg(feature = "read")]
-use crate::error::Error;
-#[cfg(feature = "read")]
-use crate::source::Source;
 use crate::writer::Target;
 
-/// A trace that was opened, or why not.
 #[cfg(feature = "read")]
-pub type Opened = Result<Box<dyn Source>, Error>;
+pub use opener::{Opened, Opener};
 
 /// A format that the library knows.
 #[derive(Clone, Copy, Debug)]
@@ -23,29 +14,39 @@ pub struct Format {
     /// Its name for people.
     pub title: &'static str,
     /// How it is recognised and opened.
+    #[cfg(feature = "read")]
     pub opener: Opener,
     /// The ways to write it, by name.
     pub targets: &'static [Target],
 }
 
-/// How a format is recognised and opened.
-#[derive(Clone, Copy, Debug)]
-pub enum Opener {
-    /// A trace is a file.
-    File {
-        /// Whether a file that begins with these bytes (up to 64) may be one.
-        #[cfg(feature = "read")]
-        probe: fn(&[u8]) -> bool,
-        /// Opens and indexes one.
-        #[cfg(feature = "read")]
-        open: fn(Box<dyn ReadAt>) -> Opened,
-    },
-    /// A trace is a folder.
-    Folder {
-        /// Whether this folder may be one.
-        probe: fn(&Path) -> bool,
-        /// Opens and indexes one.
-        #[cfg(feature = "read")]
-        open: fn(&Path) -> Opened,
-    },
+#[cfg(feature = "read")]
+mod opener {
+    use std::path::Path;
+
+    use crate::bytes::ReadAt;
+    use crate::error::Error;
+    use crate::source::Source;
+
+    /// A trace that was opened, or why not.
+    pub type Opened = Result<Box<dyn Source>, Error>;
+
+    /// How a format is recognised and opened.
+    #[derive(Clone, Copy, Debug)]
+    pub enum Opener {
+        /// A trace is a file.
+        File {
+            /// Whether a file that begins with these bytes (up to 64) may be one.
+            probe: fn(&[u8]) -> bool,
+            /// Opens and indexes one.
+            open: fn(Box<dyn ReadAt>) -> Opened,
+        },
+        /// A trace is a folder.
+        Folder {
+            /// Whether this folder may be one.
+            probe: fn(&Path) -> bool,
+            /// Opens and indexes one.
+            open: fn(&Path) -> Opened,
+        },
+    }
 }

@@ -106,7 +106,6 @@ impl Identity {
         self.texts.as_bytes()
     }
 
-    #[cfg(feature = "read")]
     /// The identity of such bytes. It takes any bytes: what is not UTF-8 is replaced.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Identity {

@@ -1,10 +1,8 @@
-//! JSON: texts are written here, because a traced program writes them, and it has no library for JSON. `read` has what
-//! `serde_json` lacks for damaged files. Source: RFC 8259.
+//! JSON: texts are written here, byte for byte in the same way for ever. `read` has what `serde_json` lacks for damaged
+//! files. Source: RFC 8259.
 
-#[cfg(feature = "read")]
 mod read;
 
-#[cfg(feature = "read")]
 pub(crate) use read::{Bad, int, parse};
 
 /// Appends a text with its quotes.

@@ -25,7 +25,6 @@ pub const fn shortest(class: usize) -> u64 {
     (((step as u64 + 8) << octave) - 8) << 4
 }
 
-#[cfg(feature = "read")]
 /// The length that so many percent of the calls do not exceed, in ticks: the middle of its class. `longest` is
 /// the longest call. `None`: there are no calls.
 #[must_use]

@@ -38,9 +38,9 @@
 //! | [`ring`] | the recorder's ring files, of dead and of living processes; read only |
 //! | [`xray`] | XRay flight data recorder files, versions 1 to 5 |
 //!
-//! The feature `read`, which is on by default, brings all readers and every format. Without it there are writers
-//! alone: those of XRay, Heph and HTDUMP, and by the features `ctf`, `entrace` and `tcstate` the others. The feature
-//! `stream` brings addresses, and the writer that makes XRay of any events. A recorder that only dumps needs neither.
+//! The feature `read`, which is on by default, brings all readers and every format. Without it there are the writers of
+//! the recorder alone: XRay, Heph and HTDUMP. The feature `stream` brings addresses, and the writer that makes XRay of
+//! any events. A recorder that only dumps needs neither.
 #![forbid(unsafe_code)]
 // Layouts are kept whole, although without readers nobody asks for some of their parts.
 #![cfg_attr(not(feature = "read"), allow(dead_code))]
@@ -48,12 +48,12 @@
 pub mod address;
 pub mod bytes;
 pub mod calls;
-#[cfg(feature = "ctf")]
+#[cfg(feature = "read")]
 pub mod ctf;
 pub mod duration;
 #[cfg(feature = "read")]
 mod edges;
-#[cfg(feature = "entrace")]
+#[cfg(feature = "read")]
 pub mod entrace;
 pub mod error;
 mod escaped;
@@ -66,15 +66,15 @@ pub mod guide {}
 pub mod heph;
 pub mod htdump;
 pub mod identity;
-#[cfg(any(feature = "ctf", feature = "tcstate"))]
+#[cfg(feature = "read")]
 mod json;
 pub mod lengths;
 pub mod memory;
 pub mod model;
 pub mod moments;
-#[cfg(feature = "ctf")]
+#[cfg(feature = "read")]
 mod note_class;
-#[cfg(feature = "ctf")]
+#[cfg(feature = "read")]
 mod note_values;
 #[cfg(feature = "read")]
 pub mod note_words;
@@ -89,19 +89,19 @@ pub mod scale;
 pub mod share;
 pub mod sink;
 pub mod size;
-#[cfg(any(feature = "ctf", feature = "tcstate"))]
+#[cfg(feature = "read")]
 pub mod snapshot_json;
 #[cfg(feature = "read")]
 pub mod source;
 mod spans;
-#[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
+#[cfg(feature = "stream")]
 mod spool;
-#[cfg(any(feature = "read", feature = "tcstate"))]
+#[cfg(feature = "read")]
 pub mod states;
 pub mod tasks;
-#[cfg(feature = "tcstate")]
+#[cfg(feature = "read")]
 pub mod tcstate;
-#[cfg(any(feature = "entrace", feature = "stream", feature = "tcstate"))]
+#[cfg(feature = "stream")]
 mod temporary;
 pub mod text;
 mod thread_numbers;

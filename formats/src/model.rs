@@ -10,7 +10,6 @@ use std::sync::Arc;
 pub use crate::identity::Identity;
 pub use crate::notes::NoteKind;
 use crate::scale;
-#[cfg(feature = "read")]
 use crate::trigger;
 mod schedule;
 mod totals;
@@ -434,7 +433,6 @@ impl TraceInfo {
         })
     }
 
-    #[cfg(feature = "read")]
     /// The thread whose crash or panic made the recorder write, if the reason names it.
     #[must_use]
     pub fn failed_thread(&self) -> Option<ThreadId> {
@@ -456,14 +454,12 @@ impl TraceInfo {
         all.filter(|function| function.is_called())
     }
 
-    #[cfg(feature = "read")]
     /// Why a trigger made the trace. `None`: something else did.
     #[must_use]
     pub fn trigger(&self) -> Option<trigger::Reason<'_>> {
         trigger::Reason::parse(&self.reason)
     }
 
-    #[cfg(feature = "read")]
     /// The thread that the reason names: of the crash, the panic, or the slow call that a trigger waited for.
     #[must_use]
     pub fn thread_of_reason(&self) -> Option<ThreadId> {

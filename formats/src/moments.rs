@@ -2,7 +2,6 @@
 //! the newest ones. This file has the rules for names, and the list of a trace. It must never accept a name that could
 //! break a line.
 
-#[cfg(feature = "read")]
 use crate::model::Moment;
 use crate::text::{self, owned};
 
@@ -41,7 +40,6 @@ pub fn parse(text: &str) -> Result<&str, String> {
     Ok(name)
 }
 
-#[cfg(feature = "read")]
 /// How many earlier moments were replaced by these. A process counts its moments from 1.
 #[must_use]
 pub fn earlier(moments: &[Moment]) -> u64 {

@@ -284,7 +284,6 @@ impl<'a> Note<'a> {
         }
     }
 
-    #[cfg(feature = "ctf")]
     /// Its body. `None`: it has more fields or bytes than a note may have, or a task without an id.
     #[must_use]
     pub fn encode(&self) -> Option<Vec<u8>> {
@@ -415,7 +414,6 @@ impl<'a> Note<'a> {
 }
 
 impl<'a> Field<'a> {
-    #[cfg(feature = "ctf")]
     fn put(&self, body: &mut Vec<u8>) -> Option<()> {
         let (kind, number, text): (u8, u64, &[u8]) = match self.value {
             FieldValue::Unsigned(number) => (0, number, &[]),

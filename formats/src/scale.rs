@@ -103,7 +103,6 @@ impl Scale {
     }
 
     /// Ticks per second.
-    #[cfg(feature = "read")]
     pub(crate) fn frequency(&self) -> u64 {
         self.frequency
     }

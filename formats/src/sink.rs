@@ -98,7 +98,6 @@ impl Losses {
     }
 
     /// Counts all that a schedule has beside context switches.
-    #[cfg(feature = "tcstate")]
     pub(crate) fn add_all_but_switches(&mut self, schedule: &Schedule) {
         let what = "samples of where threads were: left out";
         self.add(what, schedule.samples.len() as u64);

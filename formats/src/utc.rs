@@ -65,7 +65,6 @@ const DAYS_TO_1970: u64 = 719_468;
 /// assert_eq!(utc::days(2000, 2, 29), Some(11_016));
 /// assert_eq!(utc::days(2000, 13, 1), None);
 /// ```
-#[cfg(feature = "read")]
 #[must_use]
 pub fn days(year: u64, month: u64, day: u64) -> Option<u64> {
     if !(1970..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
@@ -97,7 +96,7 @@ impl fmt::Display for Utc {
     }
 }
 
-#[cfg(all(test, feature = "read"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -8,7 +8,7 @@ use std::{fmt, io};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dump {
-    /// The trace: a file, a folder, or the address that it was sent to.
+    /// The trace: a file, or the address that it was sent to.
     pub path: PathBuf,
     /// Threads in it.
     pub threads: u64,

@@ -122,8 +122,8 @@ pub fn dump() -> Result<Dump, Error> {
 /// `path` is empty.
 ///
 /// # Errors
-/// The errors of [`dump`]. [`Error::Configuration`] if the format is a folder. [`Error::Failed`] if the
-/// writer takes only a part. The writer's error is then its source.
+/// The errors of [`dump`]. [`Error::Failed`] if the writer takes only a part. The writer's error is then its
+/// source.
 ///
 /// # Examples
 /// ```

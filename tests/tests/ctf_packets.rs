@@ -1,5 +1,4 @@
-//! The stream files of CTF folders that the recorder writes of a real program: by a dump, by a stream, and by a
-//! conversion. Packets are read here by hand. Trace Compass silently ends a stream at a packet without events, unless
+//! The stream files of CTF folders that `fdr convert` writes of a real program. Packets are read here by hand. Trace Compass silently ends a stream at a packet without events, unless
 //! that packet is the first. Must never ask the library's reader.
 
 use std::fs;
@@ -88,32 +87,8 @@ fn record(folder: &Folder, variables: &str, out: &str) -> u64 {
     facts::number(&last[2])
 }
 
-#[test]
-fn a_dump_and_a_stream_are_whole() {
-    for mode in ["ring", "full", "stream"] {
-        let folder = Folder::new("ctf-packets");
-        let variables =
-            format!("FDR=1 FDR_FORMAT=ctf FDR_BUFFER=4M FDR_MEMORY=256M FDR_MODE={mode}");
-        let records = record(&folder, &variables, "trace");
-        assert_eq!(all_edges(&folder.join("trace")), records, "{mode}");
-    }
-}
-
-#[test]
-fn a_dump_with_losses_is_whole() {
-    for mode in ["ring", "full"] {
-        let folder = Folder::new("ctf-packets-losses");
-        let variables = format!("FDR=1 FDR_FORMAT=ctf FDR_BUFFER=128K FDR_MODE={mode}");
-        let records = record(&folder, &variables, "trace");
-        let edges = all_edges(&folder.join("trace"));
-        assert!(0 < edges && edges < records, "{mode}: {edges} of {records}");
-    }
-}
-
-#[test]
-fn a_conversion_is_whole() {
-    let folder = Folder::new("ctf-packets-converted");
-    let records = record(&folder, "FDR=1 FDR_BUFFER=4M", "trace.fdr");
+/// The edges of the folder that a trace becomes.
+fn converted(folder: &Folder) -> u64 {
     let source = registry::open_path(&folder.join("trace.fdr")).expect("a trace");
     let target = registry::target("ctf").expect("the target");
     let path = folder.join("trace.ctf");
@@ -122,5 +97,26 @@ fn a_conversion_is_whole() {
     let mut writer = (target.create)(output, source.info()).expect("space");
     drive(&*source, &mut *writer, &|_| {}).expect("a readable trace");
     writer.finish().expect("space");
-    assert_eq!(all_edges(&path), records);
+    all_edges(&path)
+}
+
+#[test]
+fn a_conversion_is_whole() {
+    for mode in ["ring", "full", "stream"] {
+        let folder = Folder::new("ctf-packets");
+        let variables = format!("FDR=1 FDR_KEEP=0 FDR_BUFFER=4M FDR_MEMORY=256M FDR_MODE={mode}");
+        let records = record(&folder, &variables, "trace.fdr");
+        assert_eq!(converted(&folder), records, "{mode}");
+    }
+}
+
+#[test]
+fn a_conversion_with_losses_is_whole() {
+    for mode in ["ring", "full"] {
+        let folder = Folder::new("ctf-packets-losses");
+        let variables = format!("FDR=1 FDR_KEEP=0 FDR_BUFFER=128K FDR_MODE={mode}");
+        let records = record(&folder, &variables, "trace.fdr");
+        let edges = converted(&folder);
+        assert!(0 < edges && edges < records, "{mode}: {edges} of {records}");
+    }
 }

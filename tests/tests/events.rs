@@ -1,5 +1,7 @@
 //! Events, counters and spans: what is recorded, where it stands among the calls, and what costs nothing.
 
+use std::ffi::OsStr;
+
 use fdr_tests::example;
 use fdr_tests::support::endless::only_ring;
 use fdr_tests::support::facts;
@@ -153,14 +155,14 @@ fn events_survive_a_kill() {
 
 #[test]
 fn a_program_reports_its_events_in_each_format_that_has_them() {
+    let folder = Folder::new("events-example");
+    let program = Program::new(example("queue"), &folder);
+    let _ = program.set("FDR=1 FDR_OUT=queue.fdr").run().ok();
+    let recorded = folder.join("queue.fdr");
     for format in ["xray", "ctf"] {
-        let folder = Folder::new("events-example");
-        let _ = Program::new(example("queue"), &folder)
-            .set("FDR=1 FDR_OUT=queue.trace")
-            .set(&format!("FDR_FORMAT={format}"))
-            .run()
-            .ok();
-        let trace = folder.join("queue.trace");
+        let trace = folder.join(format);
+        let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
+        let _ = fdr(&[&words[..], &[trace.as_os_str(), recorded.as_os_str()]].concat());
         let report = fdr(&["report".as_ref(), "--json".as_ref(), trace.as_os_str()]);
         let report: Value = serde_json::from_str(&report).expect("JSON");
         let figures = |list: &str, fields: &[&str]| -> Vec<Vec<Value>> {

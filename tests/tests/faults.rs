@@ -230,7 +230,7 @@ fn a_disk_that_is_full_in_the_midst_of_a_trace() {
         return;
     }
     // The ring has 2 MiB and is full of records; a trace needs more than is left.
-    for format in ["xray", "xray1", "heph", "htdump", "et", "ctf", "tcstate"] {
+    for format in ["xray", "xray1", "heph", "htdump"] {
         for way in ["dump exit", "signal exit", "caught exit", "exit"] {
             let places = format!("{PLACES} FDR_BUFFER=1M FDR_MEMORY=2M FDR_FORMAT={format}");
             let row = Row::new(&places, &small(1800), &format!("much {way}"));
@@ -353,7 +353,7 @@ fn a_stream_to_a_file_ends_with_what_found_room() {
     if !may("a full disk", &small(64)) {
         return;
     }
-    for format in ["htdump", "et", "heph", "ctf", "xray"] {
+    for format in ["htdump", "heph", "xray"] {
         let places =
             format!("{PLACES} FDR_MODE=stream FDR_BUFFER=1M FDR_MEMORY=2M FDR_FORMAT={format}");
         let row = Row::new(&places, &small(2600), "much much exit");

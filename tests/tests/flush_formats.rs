@@ -1,5 +1,5 @@
-//! Dumps in every format that the registry has: at the end and by signal, as files and as folders, and
-//! whole dumps over connections. What is in them is what the program counted; what had the name before
+//! Dumps in every format that the recorder writes: at the end and by signal, as files, and whole dumps over connections.
+//! The other formats are made of them. What is in them is what the program counted; what had the name before
 //! is replaced if it was a trace, and left alone if it was not.
 
 use std::collections::BTreeMap;
@@ -27,12 +27,12 @@ fn works(path: &Path) -> u64 {
 }
 
 fn of_kind(kind: Kind) -> impl Iterator<Item = &'static Target> {
-    registry::targets().filter(move |target| target.kind == kind)
+    registry::recorded().filter(move |target| target.kind == kind)
 }
 
 #[test]
 fn at_the_end_under_the_default_name() {
-    for target in registry::targets() {
+    for target in registry::recorded() {
         let folder = Folder::new("formats-end");
         let outcome = endings(&folder, target, "", "return").run().ok();
         let paths = folder.ending(&format!(".1.{}", target.extension));
@@ -55,12 +55,32 @@ fn at_the_end_under_the_default_name() {
     }
 }
 
+/// The formats that the recorder does not write, made of a trace of it. Also what the tool said.
+fn converted(folder: &Folder, trace: &str) -> Vec<(&'static Target, PathBuf, Outcome)> {
+    let others = registry::targets().filter(|target| registry::is_converted(target.name));
+    let convert = |target: &'static Target| {
+        let words = ["convert", trace, "--to", target.name, "-o", target.name];
+        let outcome = Program::new(fdr_tests::tool(), folder)
+            .args(&words)
+            .run()
+            .ok();
+        (target, folder.join(target.name), outcome)
+    };
+    others.map(convert).collect()
+}
+
 #[test]
 fn what_the_trace_says_of_the_program_is_in_every_format() {
-    for target in registry::targets() {
-        let folder = Folder::new("formats-info");
-        let _ = endings(&folder, target, "trace", "return").run().ok();
-        let info = Tally::read(&folder.join("trace")).info;
+    let folder = Folder::new("formats-info");
+    let record = |target: &'static Target| {
+        let _ = endings(&folder, target, target.name, "return").run().ok();
+        (target, folder.join(target.name))
+    };
+    let mut traces: Vec<_> = registry::recorded().map(record).collect();
+    let others = converted(&folder, "xray").into_iter();
+    traces.extend(others.map(|(target, path, _)| (target, path)));
+    for (target, path) in traces {
+        let info = Tally::read(&path).info;
         assert_eq!(
             (&*info.program, &*info.reason),
             ("endings", "exit"),
@@ -88,7 +108,7 @@ fn what_the_trace_says_of_the_program_is_in_every_format() {
 
 #[test]
 fn by_signal_while_threads_live_and_at_the_end() {
-    for target in registry::targets() {
+    for target in registry::recorded() {
         let folder = Folder::new("formats-signal");
         let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
             .set("FDR=1 FDR_OUT=trace.%n")
@@ -112,54 +132,67 @@ fn by_signal_while_threads_live_and_at_the_end() {
 
 #[test]
 fn a_ring_that_went_round_is_the_same_in_every_format() {
-    for target in registry::targets() {
-        let folder = Folder::new("formats-round");
+    let folder = Folder::new("formats-round");
+    let record = |target: &'static Target| {
         let outcome = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
-            .set("FDR=1 FDR_OUT=trace FDR_BUFFER=128K FDR_LOG=info")
+            .set("FDR=1 FDR_KEEP=0 FDR_BUFFER=128K FDR_LOG=info")
+            .env("FDR_OUT", target.name)
             .env("FDR_FORMAT", target.name)
             .args(&["a:1:30000,b:2:20000"])
             .run()
             .ok();
-        let tally = Tally::read(&folder.join("trace"));
-        let statistics = facts::statistics(&outcome.stdout);
-        for thread in &statistics.threads {
-            let of_trace = &tally.threads[&thread.id];
-            let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
-            let there: u64 = of_trace.measured.iter().sum();
-            if target.name == "tcstate" {
-                // It has no states of no length, as most of the untimed calls are; that is told.
-                let told = "calls shorter than 1 ns: left out";
-                assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
-                assert!((1..thread.readable).contains(&there), "{}", thread.name);
-            } else {
-                assert_eq!(there, thread.readable, "{} {}", target.name, thread.name);
-            }
-            assert_eq!(
-                (
-                    counts.recorded,
-                    counts.readable,
-                    counts.overwritten,
-                    counts.dropped
-                ),
-                (
-                    thread.recorded,
-                    there,
-                    thread.overwritten,
-                    // What the format leaves out counts as dropped.
-                    thread.dropped + (thread.readable - there)
-                ),
-                "{}",
-                target.name
-            );
-            assert_eq!(counts.summarised, thread.summarised, "{}", target.name);
-            assert_eq!(of_trace.name, thread.name, "{}", target.name);
+        (target, outcome)
+    };
+    let recorded: Vec<_> = registry::recorded().map(record).collect();
+    for (target, outcome) in &recorded {
+        let path = folder.join(target.name);
+        as_the_program_counted(target, &path, &outcome.stdout, &outcome.stderr);
+    }
+    let (xray, outcome) = &recorded[0];
+    for (target, path, told) in converted(&folder, xray.name) {
+        as_the_program_counted(target, &path, &outcome.stdout, &told.stderr);
+    }
+}
+
+/// `said` is what was said of the trace.
+fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &str) {
+    let tally = Tally::read(path);
+    for thread in &facts::statistics(counted).threads {
+        let of_trace = &tally.threads[&thread.id];
+        let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
+        let there: u64 = of_trace.measured.iter().sum();
+        if target.name == "tcstate" {
+            // It has no states of no length, as most of the untimed calls are; that is told.
+            assert!(said.contains("calls shorter than 1 ns: left out"), "{said}");
+            assert!((1..thread.readable).contains(&there), "{}", thread.name);
+        } else {
+            assert_eq!(there, thread.readable, "{} {}", target.name, thread.name);
         }
+        assert_eq!(
+            (
+                counts.recorded,
+                counts.readable,
+                counts.overwritten,
+                counts.dropped
+            ),
+            (
+                thread.recorded,
+                there,
+                thread.overwritten,
+                // What the format leaves out counts as dropped.
+                thread.dropped + (thread.readable - there)
+            ),
+            "{}",
+            target.name
+        );
+        assert_eq!(counts.summarised, thread.summarised, "{}", target.name);
+        assert_eq!(of_trace.name, thread.name, "{}", target.name);
     }
 }
 
 #[test]
 fn without_a_number_a_later_dump_replaces_the_one_before() {
-    for target in registry::targets() {
+    for target in registry::recorded() {
         let folder = Folder::new("formats-replace");
         let outcome = endings(&folder, target, "trace", "dump-3").run().ok();
         assert_eq!(folder.names(), ["trace"], "{}", target.name);
@@ -172,7 +205,7 @@ fn without_a_number_a_later_dump_replaces_the_one_before() {
 
 #[test]
 fn another_runs_trace_is_replaced_too() {
-    for target in registry::targets() {
+    for target in registry::recorded() {
         let folder = Folder::new("formats-again");
         for _ in 0..2 {
             // The name is that of a folder only when the placeholder is filled in.
@@ -185,7 +218,7 @@ fn another_runs_trace_is_replaced_too() {
 
 #[test]
 fn what_is_no_trace_is_left_as_it_is() {
-    for target in registry::targets() {
+    for target in registry::recorded() {
         let folder = Folder::new("formats-foreign");
         let path = folder.join("endings.trace");
         let refused = |outcome: &Outcome| {
@@ -198,21 +231,7 @@ fn what_is_no_trace_is_left_as_it_is() {
             assert_eq!(folder.ending(".fdr-ring").len(), 1, "{said:?}");
             fs::remove_file(&folder.ending(".fdr-ring")[0]).expect("the ring");
         };
-        if target.kind == Kind::Folder {
-            fs::write(&path, "notes").expect("a file");
-            refused(&endings(&folder, target, "%e.trace", "return").run().ok());
-            assert_eq!(fs::read_to_string(&path).expect("the file"), "notes");
-            fs::remove_file(&path).expect("the file");
-            // A trace with something else in it.
-            let _ = endings(&folder, target, "%e.trace", "return").run().ok();
-            fs::write(path.join("notes"), "notes").expect("a file");
-            refused(&endings(&folder, target, "%e.trace", "return").run().ok());
-            assert_eq!(Tally::read_cut(&path).calls()["endings::work"], 10);
-            fs::remove_dir_all(&path).expect("the folder");
-        } else {
-            fs::create_dir(&path).expect("a folder");
-        }
-        fs::create_dir_all(&path).expect("a folder");
+        fs::create_dir(&path).expect("a folder");
         fs::write(path.join("notes"), "notes").expect("a file");
         refused(&endings(&folder, target, "%e.trace", "return").run().ok());
         let notes = fs::read_to_string(path.join("notes")).expect("the file");
@@ -290,8 +309,54 @@ fn a_dump_on_standard_output() {
 }
 
 #[test]
+fn the_tool_makes_every_format_of_a_running_process_and_sends_it() {
+    let folder = Folder::new("formats-running");
+    let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
+        .set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.")
+        .args(&["short", "20", "4"])
+        .start();
+    while running.line() != "waiting" {}
+    let process = running.id().to_string();
+    let others = converted(&folder, &process).into_iter();
+    let mut traces: Vec<PathBuf> = others.map(|(_, path, _)| path).collect();
+    let listener = Listener::tcp();
+    let address = listener.address();
+    let words = ["convert", &process, "--to", "iet-prefix2", "-o", &address];
+    let tool = Program::new(fdr_tests::tool(), &folder)
+        .args(&words)
+        .start();
+    let reading = listener.accept().read_to(folder.join("sent"));
+    let outcome = tool.end().ok();
+    assert!(outcome.stderr.contains(&address), "{outcome:?}");
+    traces.push(reading.end());
+    let outcome = running.end().ok();
+    let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
+    for path in traces {
+        let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
+        assert_eq!(Tally::read(&path).calls(), wanted, "{}", path.display());
+    }
+}
+
+#[test]
+fn a_format_that_only_the_tool_writes_is_one_line_and_the_trace_is_xray() {
+    for name in ["ctf", "IET2", "tcstate"] {
+        let folder = Folder::new("formats-of-the-tool");
+        let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
+        let program = program.env("FDR_FORMAT", name).env("FDR_OUT", "trace.%n");
+        let outcome = program.args(&["return"]).run().ok();
+        let said = outcome.said();
+        assert_eq!(said.len(), 2, "{said:?}");
+        let command = format!("`fdr convert --to {}`", name.to_lowercase());
+        assert!(said[0].contains(&command), "{said:?}");
+        let source = registry::open_path(&folder.join("trace.1")).expect("a trace");
+        assert!(source.info().format.contains("XRay"), "{said:?}");
+        assert_eq!(works(&folder.join("trace.1")), 10);
+    }
+}
+
+#[test]
 fn mistakes_are_one_line_and_the_program_runs_on() {
-    let file = registry::targets().find(|target| target.kind != Kind::Stream);
+    let file = registry::recorded().find(|target| target.kind != Kind::Stream);
     let file = file.expect("a format that is no stream").name;
     for (out, format, what) in [
         ("-", file, "can't be sent as a stream"),

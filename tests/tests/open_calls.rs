@@ -137,7 +137,7 @@ fn a_hang_is_seen_by_a_dump() {
 
 #[test]
 fn a_hang_is_seen_by_a_dump_in_another_format() {
-    for target in registry::FORMATS.iter().flat_map(|format| format.targets) {
+    for target in registry::recorded() {
         let folder = Folder::new("open-format");
         let pause = PAUSE_MS.to_string();
         let variables = format!("FDR=1 FDR_OUT=trace FDR_FORMAT={}", target.name);
@@ -200,7 +200,7 @@ fn a_hang_is_seen_in_a_crash() {
 
 #[test]
 fn a_hang_is_seen_in_a_stream_until_its_end() {
-    for target in registry::FORMATS.iter().flat_map(|format| format.targets) {
+    for target in registry::recorded() {
         let folder = Folder::new("open-stream");
         let variables = "FDR=1 FDR_MODE=stream FDR_OUT=trace";
         let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);

@@ -43,7 +43,7 @@ fn no_trace_is_wanted_in_dev_null() {
         ("work crash", 0),
     ];
     for (steps, written) in ways {
-        for more in ["", "FDR_FORMAT=heph", "FDR_FORMAT=ctf", "FDR_MODE=stream"] {
+        for more in ["", "FDR_FORMAT=heph", "FDR_MODE=stream"] {
             let folder = Folder::new("output-null");
             let variables = format!("FDR=1 FDR_OUT=/dev/null FDR_SIGNAL=WINCH FDR_PANIC=1 {more}");
             let outcome = steadfast(&folder, &variables, steps);
@@ -80,7 +80,6 @@ fn beside_a_device_nothing_is_made() {
     for (steps, more) in [
         ("work exit", ""),
         ("work exit", "FDR_FORMAT=heph"),
-        ("work exit", "FDR_FORMAT=ctf"),
         ("work exit", "FDR_MODE=stream"),
         ("work crash", ""),
         ("work crash", "FDR_FORMAT=heph"),

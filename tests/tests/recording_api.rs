@@ -190,7 +190,7 @@ fn a_choice_that_comes_late_says_so_once_it_differs() {
 
 #[test]
 fn a_trace_goes_to_any_writer() {
-    for format in ["xray", "xray1", "htdump", "heph", "et"] {
+    for format in ["xray", "xray1", "htdump", "heph"] {
         let folder = Folder::new("api-handed");
         let outcome = api(&folder, &format!("FDR_FORMAT={format}"), "handed");
         let never = facts::one(&outcome.stdout, "never").join(" ");
@@ -212,10 +212,6 @@ fn a_trace_goes_to_any_writer() {
             .filter(|name| name.contains(".1."));
         assert_eq!(first.count(), 1, "{format}");
     }
-    let folder = Folder::new("api-handed-folder");
-    let outcome = api(&folder, "FDR_FORMAT=ctf", "handed");
-    let error = facts::one(&outcome.stdout, "body").join(" ");
-    assert!(error.contains("FDR_FORMAT=ctf: a folder"), "{error}");
 }
 
 #[test]

@@ -21,7 +21,7 @@ const LARGE: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=16M FDR_MEMORY=256M";
 
 /// The names of all targets that can be streamed.
 fn streams() -> impl Iterator<Item = &'static str> {
-    let targets = registry::targets().filter(|target| target.kind == Kind::Stream);
+    let targets = registry::recorded().filter(|target| target.kind == Kind::Stream);
     targets.map(|target| target.name)
 }
 
@@ -121,8 +121,8 @@ fn every_stream_over_tcp_and_over_a_socket() {
 }
 
 #[test]
-fn every_target_into_a_file_or_folder() {
-    for target in registry::targets() {
+fn every_format_into_a_file() {
+    for target in registry::recorded() {
         let folder = Folder::new("stream-path");
         let program = streamer(&folder, "trace.%n", "4 20000 waves 1");
         let outcome = program.env("FDR_FORMAT", target.name).run().ok();
@@ -233,7 +233,7 @@ fn a_call_of_dump_and_the_signal_flush() {
 
 #[test]
 fn functions_of_a_library_that_is_loaded_later_have_names() {
-    for target in registry::targets() {
+    for target in registry::recorded() {
         let folder = Folder::new("stream-plugin");
         let open = format!("open:{}", plugin().display());
         let outcome = Program::new(env!("CARGO_BIN_EXE_traced_host"), &folder)

@@ -21,7 +21,7 @@ const STREAMER: &str = env!("CARGO_BIN_EXE_streamer");
 const SMALL: &str = "FDR=1 FDR_MODE=stream FDR_BUFFER=128K";
 
 fn streams() -> impl Iterator<Item = &'static str> {
-    let targets = registry::targets().filter(|target| target.kind == Kind::Stream);
+    let targets = registry::recorded().filter(|target| target.kind == Kind::Stream);
     targets.map(|target| target.name)
 }
 

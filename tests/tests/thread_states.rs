@@ -1,6 +1,7 @@
 //! `FDR_SCHED`: when threads ran, were preempted and waited, against what the system says of them. Where this machine tells
 //! no switches, the tests hold what is said of that instead. Must never assert how long something took.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use fdr_formats::model::{State, Switch};
@@ -137,12 +138,14 @@ fn states_agree_with_what_the_system_counts() {
 }
 
 #[test]
-fn they_are_in_dumps_of_other_formats() {
+fn they_are_in_other_formats() {
+    let folder = Folder::new("states-format");
+    let outcome = states(&folder, &[], "FDR=1").ok();
+    let recorded = only(&folder, ".fdr");
     for format in ["ctf", "tcstate"] {
-        let folder = Folder::new("states-format");
-        let variables = format!("FDR=1 FDR_FORMAT={format}");
-        let outcome = states(&folder, &[], &variables).ok();
-        let trace = only(&folder, &format!(".{format}"));
+        let trace = folder.join(format);
+        let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
+        let _ = fdr(&[&words[..], &[trace.as_os_str(), recorded.as_os_str()]].concat());
         if !has_states(&trace, &outcome.stderr) {
             return;
         }

@@ -1,6 +1,7 @@
 //! Spans and events of `tracing`: what of them is in the trace, what is left out, and that nothing else changes.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 
 use fdr_formats::notes::{Note, NoteKind, task_state};
 use fdr_tests::plugin;
@@ -349,15 +350,14 @@ fn other_layers_see_what_the_recorder_leaves_out() {
 
 #[test]
 fn the_trace_is_a_ctf_trace_with_the_same_events() {
+    let folder = Folder::new("tracing-ctf");
+    let program = Program::new(SPANS, &folder).set("FDR=1 FDR_KEEP=0 FDR_OUT=spans.fdr");
+    let _ = program.args(&["kinds"]).run().ok();
+    let recorded = folder.join("spans.fdr");
     let stories = ["xray", "ctf"].map(|format| {
-        let folder = Folder::new("tracing-ctf");
-        let program = Program::new(SPANS, &folder).set("FDR=1 FDR_KEEP=0 FDR_OUT=spans.trace");
-        let _ = program
-            .env("FDR_FORMAT", format)
-            .args(&["kinds"])
-            .run()
-            .ok();
-        let path = folder.join("spans.trace");
+        let path = folder.join(format);
+        let words = ["convert", "-q", "--to", format, "-o"].map(OsStr::new);
+        let _ = fdr(&[&words[..], &[path.as_os_str(), recorded.as_os_str()]].concat());
         verify(&path);
         let trace = Trace::read(&path);
         story(&trace, trace.thread("spans"))

@@ -56,7 +56,7 @@ pub(crate) fn share(text: &str) -> Result<f64, &'static str> {
 /// The traces that a command reads.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Traces {
-    /// Traces, or folders of traces; `-` is standard input
+    /// Traces, or folders of traces; `-` is standard input, a number is a running process
     #[arg(required = true, value_name = "TRACE")]
     traces: Vec<PathBuf>,
 }

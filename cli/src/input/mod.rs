@@ -192,11 +192,17 @@ const MAX_DEPTH: usize = 6;
 const MAX_FOLDERS: usize = 1000;
 
 /// The traces that are meant: of a folder that is none itself, those in it, in the order of their names. If there are
-/// none, those that are folders further below, as in a session of LTTng.
+/// none, those that are folders further below, as in a session of LTTng. Of a number that no file has: the rings of
+/// that process.
 ///
 /// # Errors
-/// Where a folder can't be read, or has no trace in it.
+/// Where a folder can't be read, or has no trace in it. Where there is no such process, or it does not record.
 pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let process = named.to_str().and_then(|text| text.parse().ok());
+    if let Some(process) = process.filter(|_| !named.exists()) {
+        let mapped = rings::find::rings(process, rings::find::For::Reading)?;
+        return Ok(mapped.into_iter().map(|mapped| mapped.path).collect());
+    }
     if !named.is_dir() || registry::of_folder(named).is_some() {
         return Ok(vec![named.to_owned()]);
     }

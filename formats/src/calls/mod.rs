@@ -49,7 +49,6 @@ pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
 pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
 pub use self::rule::{Exit, Rule};
 pub use self::untimed::Untimed;
-#[cfg(feature = "read")]
 pub use self::untimed::untimed;
 use crate::model::{Call, Edge, Ticks};
 

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use crate::model::FunctionId;
-#[cfg(feature = "read")]
 use crate::model::TraceInfo;
 
 /// Ids below this index a table (1 MiB at most). Recorders count their functions from 1.
@@ -22,7 +21,6 @@ struct Ids {
     far: Vec<FunctionId>,
 }
 
-#[cfg(feature = "read")]
 /// The functions of a trace that have no times of their own.
 #[must_use]
 pub fn untimed(info: &TraceInfo) -> Untimed {

@@ -16,7 +16,9 @@
 //! | `rows` | substreams for events that begin in the same microsecond |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
 
-use crate::format::{Format, Opener};
+use crate::format::Format;
+#[cfg(feature = "read")]
+use crate::format::Opener;
 use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
@@ -51,10 +53,9 @@ pub use writer::HephWriter;
 pub const FORMAT: Format = Format {
     name: "heph",
     title: "Heph",
+    #[cfg(feature = "read")]
     opener: Opener::File {
-        #[cfg(feature = "read")]
         probe: |head| record::head(head).is_some(),
-        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(HephSource::open(bytes)?)),
     },
     targets: &[Target {

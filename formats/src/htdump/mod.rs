@@ -39,7 +39,9 @@ mod stream_starts;
 mod writer;
 
 use crate::bytes::ByteOrder;
-use crate::format::{Format, Opener};
+use crate::format::Format;
+#[cfg(feature = "read")]
+use crate::format::Opener;
 use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
@@ -51,10 +53,9 @@ pub use writer::HtdumpWriter;
 pub const FORMAT: Format = Format {
     name: "htdump",
     title: "HawkTracer HTDUMP",
+    #[cfg(feature = "read")]
     opener: Opener::File {
-        #[cfg(feature = "read")]
         probe: |head| record::order(head).is_some(),
-        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(HtdumpSource::open(bytes)?)),
     },
     targets: &[

@@ -2,7 +2,6 @@
 //! each call when it ends. So totals include calls without records and calls whose records are overwritten. Pure.
 
 use super::{FunctionId, Ticks};
-#[cfg(feature = "read")]
 use crate::lengths;
 
 /// The calls of one function that have ended.
@@ -36,7 +35,6 @@ pub struct EarlyCall {
     pub begin: Ticks,
 }
 
-#[cfg(feature = "read")]
 impl FunctionTotals {
     /// The length that so many percent of the calls do not exceed. `None`: no call has a time.
     #[must_use]

@@ -4,10 +4,8 @@
 use std::fmt;
 
 use crate::utc::Utc;
-#[cfg(feature = "read")]
 use crate::{text::number, utc};
 
-#[cfg(feature = "read")]
 use super::Event;
 
 /// Why a trigger made a trace. Its text is the trace's reason: see [`Reason::parse`].
@@ -73,7 +71,6 @@ impl fmt::Display for Reason<'_> {
     }
 }
 
-#[cfg(feature = "read")]
 impl<'a> Reason<'a> {
     /// Reads the reason of a trace. `None`: no trigger made the trace.
     ///
@@ -113,7 +110,6 @@ impl<'a> Reason<'a> {
     }
 }
 
-#[cfg(feature = "read")]
 impl<'a> SlowCall<'a> {
     fn parse(words: &'a str) -> Option<SlowCall<'a>> {
         let (returned, (function, rest)) = match words.split_once(NOT_RETURNED) {
@@ -135,7 +131,6 @@ impl<'a> SlowCall<'a> {
 }
 
 /// A moment as it is written above.
-#[cfg(feature = "read")]
 fn unix_ns(text: &str) -> Option<u64> {
     let mut numbers = text.split(|c: char| !c.is_ascii_digit()).map(number);
     let mut next = || numbers.next().flatten();
@@ -148,7 +143,6 @@ fn unix_ns(text: &str) -> Option<u64> {
     (written == text).then_some(time)
 }
 
-#[cfg(feature = "read")]
 /// A number with so many digits behind the point, without the point.
 fn fixed(text: &str, digits: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.')?;

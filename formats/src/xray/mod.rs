@@ -22,7 +22,9 @@
 #[cfg(feature = "stream")]
 use std::fs::File;
 
-use crate::format::{Format, Opener};
+use crate::format::Format;
+#[cfg(feature = "read")]
+use crate::format::Opener;
 use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
@@ -70,10 +72,9 @@ pub use writer::XrayWriter;
 pub const FORMAT: Format = Format {
     name: "xray",
     title: "XRay FDR",
+    #[cfg(feature = "read")]
     opener: Opener::File {
-        #[cfg(feature = "read")]
         probe: |head| record::decode_header(head).is_some(),
-        #[cfg(feature = "read")]
         open: |bytes| Ok(Box::new(XraySource::open(bytes)?)),
     },
     targets: &[

@@ -7,7 +7,6 @@ use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use fdr_formats::model::{Counts, FunctionTotals, Moment, Thread};
-use fdr_formats::registry::holds_states;
 use fdr_formats::text::owned;
 use fdr_formats::writer::{Output, Target};
 use fdr_formats::xray::{BlockSummary, DumpWriter, Version, push_thread};
@@ -78,18 +77,14 @@ impl Dump<'_> {
 
     /// Writes everything under a temporary name.
     fn staged(&self, path: &Path) -> io::Result<(Staged, Written)> {
-        let (staged, output) = Staged::begin(path, self.make_folders, self.target, self.nonce)?;
-        let written = match (native(self.target), output) {
-            (Some(version), Output::File(file)) => self.copy(version, file)?,
-            (_, output) => self.convert(output)?,
-        };
-        Ok((staged, written))
+        let (staged, file) = Staged::begin(path, self.make_folders, self.nonce)?;
+        Ok((staged, self.write(file)?))
     }
 
     /// Writes the ring's records to a stream. It calls `open` when there is something to send.
     pub(crate) fn to_stream(
         &self,
-        open: impl FnOnce() -> io::Result<Output>,
+        open: impl FnOnce() -> io::Result<Box<dyn Write>>,
     ) -> io::Result<Written> {
         unlimited(|| {
             // The trace is complete before it is sent, because a peer may take its time.
@@ -98,7 +93,7 @@ impl Dump<'_> {
             // A handler that forked meanwhile would make two processes write.
             let written = signal::undisturbed(|| self.convert(stream))?;
             file.rewind()?;
-            let mut stream = open()?.into_stream()?;
+            let mut stream = open()?;
             io::copy(&mut file, &mut stream)?;
             stream.flush()?;
             Ok(written)
@@ -110,17 +105,22 @@ impl Dump<'_> {
     pub(crate) fn to_unnamed(&self, folder: &Path) -> io::Result<(File, Written)> {
         unlimited(|| {
             let mut file = staged::unnamed(folder, self.nonce)?;
-            let copy = file.try_clone()?;
-            let written = match native(self.target) {
-                Some(version) => self.copy(version, copy)?,
-                None => self.convert(Output::File(copy))?,
-            };
+            let written = self.write(file.try_clone()?)?;
             file.rewind()?;
             Ok((file, written))
         })
     }
 
-    /// Writes any format, from the copies of the rings.
+    /// Not inlined, so that its code is there once.
+    #[inline(never)]
+    fn write(&self, file: File) -> io::Result<Written> {
+        match native(self.target) {
+            Some(version) => self.copy(version, file),
+            None => self.convert(Output::File(file)),
+        }
+    }
+
+    /// Writes another format than the recorder's own, from the copies of the rings.
     fn convert(&self, output: Output) -> io::Result<Written> {
         let mut writer = (self.target.create)(output, self.info).map_err(as_io)?;
         let mut written = self.threads(&mut |thread, chunks, ended| {
@@ -128,12 +128,8 @@ impl Dump<'_> {
             Ok(push_thread(self.info, thread, chunks, &[], ended, sink))
         })?;
         written.losses = writer.finish().map_err(as_io)?;
-        if native(self.target).is_none() {
-            written.losses.add_moments(&self.info.moments);
-        }
-        if !holds_states(self.target) {
-            written.losses.add_schedule(&self.info.schedule);
-        }
+        written.losses.add_moments(&self.info.moments);
+        written.losses.add_schedule(&self.info.schedule);
         Ok(written)
     }
 

@@ -7,7 +7,6 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use fdr_formats::registry::{FORMATS, Format, HAS_FOLDERS, Opener};
 use fdr_formats::text::owned;
 use fdr_formats::utc::Utc;
 
@@ -99,7 +98,7 @@ impl Output {
         let needed = (!is_bare && !is_default).then(|| folder.before_placeholders());
         let makes_folders = is_default || !folder.is_given();
         let sort = sort_of(&folder, &file);
-        let is_folder = names_a_folder(&folder, &file);
+        let is_folder = folder.path_with(&file).is_some_and(|path| path.is_dir());
         if is_folder {
             folder.0.append(&mut file.0);
             folder.0.push(b'/');
@@ -271,16 +270,6 @@ fn sort_of(folder: &Pattern, file: &Pattern) -> Sort {
     } else {
         Sort::Other
     }
-}
-
-/// Whether a pattern without placeholders names an existing folder that is not the trace of an earlier run.
-fn names_a_folder(folder: &Pattern, file: &Pattern) -> bool {
-    let Some(path) = folder.path_with(file) else {
-        return false;
-    };
-    let is_trace =
-        |format: &Format| matches!(format.opener, Opener::Folder { probe, .. } if probe(&path));
-    path.is_dir() && !(HAS_FOLDERS && FORMATS.iter().any(is_trace))
 }
 
 /// A part of a pattern.

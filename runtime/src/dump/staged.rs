@@ -1,4 +1,4 @@
-//! A trace while it is written: a file or folder with a hidden temporary name, beside its final name. It gets
+//! A trace while it is written: a file with a hidden temporary name, beside its final name. It gets
 //! its final name when it is complete. An incomplete trace must never have the final name. Only an earlier
 //! trace may be replaced. Anything else must stay as it is.
 //!
@@ -8,14 +8,11 @@
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-
-use fdr_formats::registry::{FORMATS, HAS_FOLDERS, Opener};
-use fdr_formats::writer::{Kind, Output, Target};
 
 use crate::sys;
 
@@ -27,24 +24,18 @@ const NAMES: u32 = 1000;
 pub(crate) struct Staged {
     temporary: PathBuf,
     path: PathBuf,
-    target: &'static Target,
     placed: bool,
     /// Holds the lock.
     _lock: Option<File>,
 }
 
 impl Staged {
-    /// Makes the temporary file or folder. Makes the folders above it if `make_folders` is set. Nobody should
+    /// Makes the temporary file. Makes the folders above it if `make_folders` is set. Nobody should
     /// be able to guess `nonce`.
     ///
     /// # Errors
     /// Something else has the final name, or there is no room.
-    pub(crate) fn begin(
-        path: &Path,
-        make_folders: bool,
-        target: &'static Target,
-        nonce: u64,
-    ) -> io::Result<(Staged, Output)> {
+    pub(crate) fn begin(path: &Path, make_folders: bool, nonce: u64) -> io::Result<(Staged, File)> {
         // With these rights no other user can put anything into the folders.
         let folders = match make_folders {
             true => {
@@ -57,8 +48,7 @@ impl Staged {
         let mut staged = Staged {
             temporary: path.with_file_name(format!(".fdr-{nonce:016x}.tmp")),
             path: path.to_owned(),
-            target,
-            // Until the temporary object is made, an object of that name is not ours.
+            // Until the temporary file is made, an object of that name is not ours.
             placed: true,
             _lock: None,
         };
@@ -69,35 +59,29 @@ impl Staged {
             remove_abandoned(path);
         }
         let made = staged.make();
-        let output = match (made, folders) {
+        let file = match (made, folders) {
             // The reason why the folder can't be made says more than "not found".
             (Err(error), Err(folder)) if error.kind() == io::ErrorKind::NotFound => Err(folder),
             (made, _) => made,
         }?;
         staged.placed = false;
-        Ok((staged, output))
+        Ok((staged, file))
     }
 
-    /// Makes the temporary object, and locks it.
-    fn make(&mut self) -> io::Result<Output> {
+    /// Makes the temporary file, and locks it.
+    fn make(&mut self) -> io::Result<File> {
         let mut tries = 1;
         loop {
+            let file = create(&self.temporary)?;
             // Without a second descriptor there is no lock.
-            let (lock, output) = if is_folder(self.target) {
-                create_folder(&self.temporary)?;
-                let lock = File::open(&self.temporary).ok();
-                (lock, Output::Folder(self.temporary.clone()))
-            } else {
-                let file = create(&self.temporary)?;
-                (file.try_clone().ok(), Output::File(file))
-            };
+            let lock = file.try_clone().ok();
             let locked = lock.as_ref().filter(|lock| sys::file::lock(lock));
             let inode = locked.and_then(|lock| Some(lock.metadata().ok()?.ino()));
             // Another process may have found it before it was locked.
             let found = fs::symlink_metadata(&self.temporary).map(|found| found.ino());
             if tries == NAMES || inode.is_none_or(|inode| found.is_ok_and(|found| found == inode)) {
                 self._lock = lock;
-                return Ok(output);
+                return Ok(file);
             }
             tries += 1;
         }
@@ -105,7 +89,6 @@ impl Staged {
 
     /// Refuses a final name that a rename must not replace, such as a device or a pipe (`FDR_OUT=/dev/stdout`).
     fn check(&self) -> io::Result<()> {
-        let is_folder = is_folder(self.target);
         if is_planted(&self.path) {
             return Err(io::Error::other(
                 "a link that another user made; it is left as it is",
@@ -116,31 +99,11 @@ impl Staged {
                 "a link to a file that is open (`-` is the standard output); it is left as it is",
             ));
         }
-        // A link to a folder is not replaced, because that would empty the folder behind the link.
-        let known = match is_folder {
-            true => fs::symlink_metadata(&self.path),
-            false => fs::metadata(&self.path),
-        };
-        let Ok(known) = known else {
-            return Ok(());
-        };
-        if !is_folder {
-            return if known.is_file() {
-                Ok(())
-            } else {
+        match fs::metadata(&self.path) {
+            Ok(known) if !known.is_file() => {
                 Err(io::Error::other("not a file; it is left as it is"))
-            };
-        }
-        if !known.is_dir() {
-            return Err(io::Error::other("not a folder; it is left as it is"));
-        }
-        let empty = names(&self.path)?.is_empty();
-        if empty || is_trace(&self.path, self.target) {
-            Ok(())
-        } else {
-            Err(io::Error::other(
-                "a folder that is no such trace; it is left as it is",
-            ))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -149,11 +112,7 @@ impl Staged {
     /// # Errors
     /// The rename failed. The temporary trace is then removed, and the object of that name is unchanged.
     pub(crate) fn place(mut self) -> io::Result<()> {
-        if is_folder(self.target) {
-            self.place_folder()?;
-        } else {
-            fs::rename(&self.temporary, &self.path)?;
-        }
+        fs::rename(&self.temporary, &self.path)?;
         self.placed = true;
         Ok(())
     }
@@ -182,38 +141,9 @@ impl Staged {
             }
         }
     }
-
-    fn place_folder(&self) -> io::Result<()> {
-        let Ok(old) = names(&self.path) else {
-            return fs::rename(&self.temporary, &self.path);
-        };
-        // An earlier trace of the same kind has the same names, except for numbers in them.
-        let ours: BTreeSet<Vec<u8>> = names(&self.temporary)?.iter().map(numberless).collect();
-        if !old.iter().all(|name| ours.contains(&numberless(name))) {
-            return Err(io::Error::other(
-                "the folder holds more than a trace; it is left as it is (%n in FDR_OUT gives each \
-                 trace a name of its own)",
-            ));
-        }
-        // For a moment neither trace has the name, because no system call replaces a folder that is not empty.
-        let aside = self.temporary.with_extension("old");
-        fs::rename(&self.path, &aside)?;
-        if let Err(error) = fs::rename(&self.temporary, &self.path) {
-            let _ = fs::rename(&aside, &self.path);
-            return Err(error);
-        }
-        remove(&aside, &old);
-        Ok(())
-    }
 }
 
-/// Whether the target's traces are folders. The compiler knows that none is, if no format of the program has any.
-#[inline]
-fn is_folder(target: &Target) -> bool {
-    HAS_FOLDERS && target.kind == Kind::Folder
-}
-
-/// Renames a file or folder if no object has the new name.
+/// Renames a file if no object has the new name.
 fn rename_where_free(from: &Path, to: &Path) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes());
     let error = match sys::raw::rename(&text(from)?, &text(to)?, false) {
@@ -231,19 +161,9 @@ fn rename_where_free(from: &Path, to: &Path) -> io::Result<()> {
     }
 }
 
-/// A name without its digits.
-fn numberless(name: &OsString) -> Vec<u8> {
-    let bytes = name.as_bytes().iter().copied();
-    bytes.filter(|byte| !byte.is_ascii_digit()).collect()
-}
-
 impl Drop for Staged {
     fn drop(&mut self) {
-        if self.placed {
-        } else if is_folder(self.target) {
-            let all = names(&self.temporary).unwrap_or_default();
-            remove(&self.temporary, &all);
-        } else {
+        if !self.placed {
             let _ = fs::remove_file(&self.temporary);
         }
     }
@@ -270,10 +190,7 @@ fn remove_abandoned(path: &Path) {
         if known.uid() != me || !sys::file::lock(&file) {
             continue;
         }
-        match known.is_dir() {
-            true => remove(&temporary, &names(&temporary).unwrap_or_default()),
-            false => drop(fs::remove_file(&temporary)),
-        }
+        let _ = fs::remove_file(&temporary);
     }
 }
 
@@ -292,13 +209,6 @@ fn create(path: &Path) -> io::Result<File> {
     // The umask may have removed rights of the owner. If they can't be set, the file stays as it is.
     let _ = file.set_permissions(Permissions::from_mode(0o600));
     Ok(file)
-}
-
-/// Makes a new, empty folder for its owner alone.
-fn create_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(0o700).create(path)?;
-    let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
-    Ok(())
 }
 
 /// Whether a path is a link of another user. A link of the program's own user is replaced like an earlier trace
@@ -337,34 +247,11 @@ fn names(folder: &Path) -> io::Result<BTreeSet<OsString>> {
         .collect()
 }
 
-/// Removes files, and then the folder if it is empty.
-fn remove(folder: &Path, files: &BTreeSet<OsString>) {
-    for name in files {
-        let _ = fs::remove_file(folder.join(name));
-    }
-    let _ = fs::remove_dir(folder);
-}
-
-/// Whether a folder looks like a trace that `target` writes.
-fn is_trace(folder: &Path, target: &Target) -> bool {
-    FORMATS.iter().any(|format| {
-        let writes = format.targets.iter().any(|own| own.name == target.name);
-        writes && matches!(format.opener, Opener::Folder { probe, .. } if probe(folder))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
 
     use super::*;
-
-    fn target(name: &str) -> &'static Target {
-        let mut targets = FORMATS.iter().flat_map(|format| format.targets);
-        targets
-            .find(|target| target.name == name)
-            .expect("a format")
-    }
 
     fn folder(name: &str) -> PathBuf {
         let name = format!("fdr-staged-{name}-{:016x}", sys::process::random());
@@ -377,10 +264,7 @@ mod tests {
     fn a_name_that_another_process_took_meanwhile_is_left_to_it() {
         let folder = folder("file");
         let name = |number: u32| folder.join(format!("x.1.{number}.fdr"));
-        let (staged, output) = Staged::begin(&name(1), false, target("xray"), 7).expect("begun");
-        let Output::File(mut file) = output else {
-            panic!("it is a file")
-        };
+        let (staged, mut file) = Staged::begin(&name(1), false, 7).expect("begun");
         file.write_all(b"ours").expect("written");
         fs::write(name(1), b"theirs").expect("written");
         fs::write(name(2), b"theirs").expect("written");
@@ -404,8 +288,6 @@ mod tests {
         for path in [&temporary("0"), &temporary("1"), &folder.join(".fdr-x.tmp")] {
             fs::write(path, b"a part").expect("written");
         }
-        fs::create_dir(temporary("2")).expect("made");
-        fs::write(temporary("2").join("stream"), b"a part").expect("written");
         let locked = File::open(temporary("1")).expect("there");
         assert!(sys::file::lock(&locked));
         remove_abandoned(&folder.join("x.fdr"));
@@ -415,22 +297,10 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_leaves_even_an_empty_one_alone() {
-        let folder = folder("folder");
-        let name = |number: u32| folder.join(number.to_string());
-        let (staged, _) = Staged::begin(&name(1), false, target("ctf"), 7).expect("begun");
-        fs::create_dir(name(1)).expect("made");
-        let placed = staged.place_where_free(|| name(2));
-        assert_eq!(placed.expect("placed"), name(2));
-        assert_eq!(names(&folder).expect("a folder").len(), 2);
-        fs::remove_dir_all(folder).expect("removed");
-    }
-
-    #[test]
     fn without_a_free_name_it_is_gone() {
         let folder = folder("none");
         let path = folder.join("x.fdr");
-        let (staged, _) = Staged::begin(&path, false, target("xray"), 7).expect("begun");
+        let (staged, _) = Staged::begin(&path, false, 7).expect("begun");
         fs::write(&path, b"theirs").expect("written");
         let error = staged.place_where_free(|| path.clone()).expect_err("taken");
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);

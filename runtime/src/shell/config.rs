@@ -17,7 +17,7 @@ use fdr_formats::share;
 use fdr_formats::size;
 use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, OutMost, Trigger};
-use fdr_formats::writer::{Kind, Target};
+use fdr_formats::writer::Target;
 
 use super::stream::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
@@ -30,7 +30,7 @@ const CHUNK: u64 = 64 << 10;
 /// Bytes of the smallest ring: one chunk to write and one to read.
 const SMALLEST_RING: u64 = 2 * CHUNK;
 
-/// A way to write traces: one of [`registry::targets`].
+/// A way to write traces: one of [`registry::recorded`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Format(pub(crate) &'static Target);
 
@@ -46,8 +46,8 @@ impl Eq for Format {}
 const DEFAULT_BUDGET: u64 = 100_000;
 
 /// The default formats of files and of streams.
-const DEFAULT_FORMAT: &str = "xray";
-const DEFAULT_STREAM: &str = "htdump";
+const DEFAULT_FORMAT: &Target = &fdr_formats::xray::FORMAT.targets[0];
+const DEFAULT_STREAM: &Target = &fdr_formats::htdump::FORMAT.targets[0];
 
 /// The default of `FDR_KEEP`, in the mode `ring`, if the format holds summaries of short calls.
 const DEFAULT_KEEP: Duration = Duration::from_secs(10);
@@ -125,10 +125,10 @@ impl Settings {
         };
         let address = from.address(start);
         let is_sent = address.is_some();
-        let note = from.left_out().filter(|_| !is_sent);
+        let note = from.converted().filter(|_| !is_sent);
         let format = match note {
-            Some(_) => from.default_format(false)?,
-            None => from.format(is_sent)?,
+            Some(_) => default_format(false),
+            None => from.format(is_sent),
         };
         let mode = |text: &str| stream::check_mode(choice(text, &Mode::WORDS)?);
         let mode = from.text("FDR_MODE", mode).unwrap_or(Mode::Ring);
@@ -180,7 +180,7 @@ impl Settings {
     /// What holds if nothing is set besides the format and the mode.
     fn defaults(start: &Path, format: Format, mode: Mode) -> Settings {
         // A file of another format would lack the short calls, although nobody set `FDR_KEEP`.
-        let keeps = mode == Mode::Ring && format.0.name == DEFAULT_FORMAT;
+        let keeps = mode == Mode::Ring && format == default_format(false);
         Settings {
             filter: None,
             output: Output::default_in(start, format.0.extension),
@@ -264,6 +264,13 @@ impl Settings {
             && format_note == &other.format_note
             && output == &other.output
             && address == &other.address
+    }
+}
+
+fn default_format(is_sent: bool) -> Format {
+    match is_sent {
+        true => Format(DEFAULT_STREAM),
+        false => Format(DEFAULT_FORMAT),
     }
 }
 
@@ -405,41 +412,27 @@ impl Reader<'_> {
         Some(noted.ok())
     }
 
-    /// The format. The error says that this build has no format that fits.
-    fn format(&mut self, is_sent: bool) -> Result<Format, Vec<String>> {
+    /// The format.
+    fn format(&mut self, is_sent: bool) -> Format {
         let parse = match is_sent {
             true => |text: &str| format_of(text, true),
             false => |text: &str| format_of(text, false),
         };
-        match self.text("FDR_FORMAT", parse) {
-            Some(format) => Ok(format),
-            None => self.default_format(is_sent),
-        }
+        let format = self.text("FDR_FORMAT", parse);
+        format.unwrap_or_else(|| default_format(is_sent))
     }
 
-    /// What is said where the format that was asked for is of a feature that this build does not have.
-    fn left_out(&self) -> Option<String> {
+    /// What is said where only `fdr convert` writes the format that was asked for.
+    fn converted(&self) -> Option<String> {
         let value = self.raw("FDR_FORMAT")?;
         let name = text::trimmed(value.text.to_str()?).to_ascii_lowercase();
-        let feature = registry::missing_feature(&name)?;
-        Some(format!(
-            "{}: this program has no such format, and writes {DEFAULT_FORMAT}: use `fdr convert --to {name}`, or \
-             build it with the feature `{feature}` of fdr",
-            value.origin("FDR_FORMAT")
-        ))
-    }
-
-    fn default_format(&self, is_sent: bool) -> Result<Format, Vec<String>> {
-        let fits = |target: &&Target| !is_sent || target.kind == Kind::Stream;
-        let default = if is_sent {
-            DEFAULT_STREAM
-        } else {
-            DEFAULT_FORMAT
-        };
-        registry::target(default)
-            .or_else(|| registry::targets().find(fits))
-            .map(Format)
-            .ok_or_else(|| vec![owned("FDR_OUT: no format can be sent as a stream")])
+        registry::is_converted(&name).then(|| {
+            format!(
+                "{}: the recorder has no such format, and writes {}; `fdr convert --to {name}` makes it of the trace",
+                value.origin("FDR_FORMAT"),
+                DEFAULT_FORMAT.name
+            )
+        })
     }
 
     fn output(&mut self, output: &mut Output, start: &Path, extension: &str) {

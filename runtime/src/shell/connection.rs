@@ -7,7 +7,6 @@ use std::net::{TcpListener, TcpStream, ToSocketAddrs};
 use std::time::Instant;
 
 use fdr_formats::address::Address;
-use fdr_formats::writer::Output;
 
 use crate::api::Failure;
 use crate::messages;
@@ -114,12 +113,12 @@ fn os(errno: i32) -> io::Error {
 }
 
 /// Opens a connection for one dump. If clients connect to us, all waiting clients get the dump.
-pub(crate) fn open(address: &Address) -> io::Result<Output> {
+pub(crate) fn open(address: &Address) -> io::Result<Box<dyn Write>> {
     let mut sockets = vec![connect(address)?];
     if matches!(address, Address::Listen(_)) {
         sockets.extend(std::iter::from_fn(accept));
     }
-    Ok(Output::Stream(Box::new(AllPeers { sockets })))
+    Ok(Box::new(AllPeers { sockets }))
 }
 
 /// Sends the same bytes to several peers. A peer that goes away or takes nothing for too long is left out. It

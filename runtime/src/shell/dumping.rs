@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use fdr_formats::model::Moment;
 use fdr_formats::text::owned;
-use fdr_formats::writer::{Kind, Target};
+use fdr_formats::writer::Target;
 use fdr_formats::{Losses, Ticks, TraceInfo};
 
 use super::handover::hand_over;
@@ -266,12 +266,6 @@ pub(crate) fn say_losses(target: &Target, losses: &Losses) {
 pub(crate) fn dump_unnamed(reason: &str) -> Result<(Mapped, Dump), Error> {
     let (ring, state) = ready()?;
     let target = state.config.format.0;
-    if target.kind == Kind::Folder {
-        return Err(Error::Configuration(format!(
-            "FDR_FORMAT={}: a folder, which no writer takes; `xray` is a file",
-            target.name
-        )));
-    }
     let write = || {
         has_records(ring)?;
         let mut info = trace_info(ring, state, reason);

@@ -3,11 +3,10 @@
 
 use std::convert::Infallible;
 use std::ffi::OsStr;
-use std::io;
+use std::io::{self, Write};
 use std::path::Path;
 
 use fdr_formats::address;
-use fdr_formats::writer::Output;
 
 use crate::api::{Dump, Error, Failure};
 use crate::config::Mode;
@@ -47,7 +46,7 @@ pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
     match *address {}
 }
 
-pub(crate) fn open(address: &Address) -> io::Result<Output> {
+pub(crate) fn open(address: &Address) -> io::Result<Box<dyn Write>> {
     match *address {}
 }
 

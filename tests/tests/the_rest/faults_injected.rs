@@ -42,11 +42,10 @@ const PLACES: &str =
     "FDR=1 FDR_OUT=traces/ FDR_DIR=traces FDR_PANIC=1 FDR_BUFFER=128K FDR_MEMORY=512K";
 /// What is recorded how, what the program does, and how many traces that makes. The program itself makes
 /// no thread: whose a thread is, its making does not tell.
-const RUNS: [(&str, &str, usize); 5] = [
+const RUNS: [(&str, &str, usize); 4] = [
     ("", "work dump caught exit", 3),
     ("", "work abort", 1),
     ("FDR_FORMAT=heph", "work exit", 1),
-    ("FDR_FORMAT=ctf", "work exit", 1),
     ("FDR_MODE=stream", "work exit", 1),
 ];
 

@@ -58,7 +58,7 @@ fn hold_all(program: &Path, bound: impl Fn(&(&str, usize, usize)) -> usize) {
     for way in &BOUNDS {
         hold(program, way.0, bound(way), "FDR_MEMORY=64M");
     }
-    for format in ["heph", "htdump", "iet", "ctf", "tcstate"] {
+    for format in ["heph", "htdump"] {
         for way in BOUNDS
             .iter()
             .filter(|way| ["dump", "exit"].contains(&way.0))

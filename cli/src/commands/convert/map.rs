@@ -47,25 +47,30 @@ const XRAY: &str = "xray";
 pub(in crate::commands) static TARGET: Target =
     export::target("map", "functions' names for llvm-xray", "map");
 
-/// Writes the map of a trace to that file, or to standard output.
+/// Writes the map of a trace.
 ///
 /// # Errors
 /// Where the trace has no names, or the map can't be written.
-pub(super) fn write(
-    source: &dyn Source,
-    job: &Job<'_>,
-    output: Option<&Path>,
-) -> anyhow::Result<()> {
-    let (trace, info) = (job.trace, source.info());
+pub(super) fn send(source: &dyn Source, job: &Job<'_>, out: impl Write) -> anyhow::Result<()> {
+    let trace = job.trace;
     trace::warn_of_damage(trace, source.diagnostics(), 0);
     memory::grows("the map's entries and symbols");
-    let elf = build(info).with_context(|| ui::path(trace))?;
-    let Some(output) = output else {
-        return ui::print(|out| write_object(&elf, out));
-    };
+    let elf = build(source.info()).with_context(|| ui::path(trace))?;
+    write_object(&elf, &mut BufWriter::new(out))
+}
+
+/// Writes the map of a trace to that file.
+///
+/// # Errors
+/// As [`send`].
+pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow::Result<()> {
+    let (trace, info) = (job.trace, source.info());
     let (mut pending, file) = Pending::file(output, job.force)?;
-    let written = write_object(&elf, &mut BufWriter::new(file));
-    written.with_context(|| ui::path(output))?;
+    let sent = send(source, job, file);
+    sent.map_err(|error| match error.is::<io::Error>() {
+        true => error.context(ui::path(output)),
+        false => error,
+    })?;
     pending.place()?;
     let (map, trace) = (ui::shell(output), ui::shell(trace));
     let functions = ui::things(info.called().count() as u64, "function");

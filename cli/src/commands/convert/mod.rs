@@ -4,6 +4,7 @@
 //! reading, encoding and writing happen at the same time. It must never leave half a trace, nor be silent about what
 //! the new format can't hold.
 
+pub(super) mod destination;
 pub(in crate::commands) mod export;
 mod map;
 mod read_thread;
@@ -12,21 +13,22 @@ pub(super) mod target;
 mod tests;
 mod write_thread;
 
-use std::io::{self, IsTerminal};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::Context;
+use fdr_formats::address::Address;
 use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
 use super::dump::save;
-use super::{Status, Traces, to_stdout};
+use super::{Status, Traces};
 use crate::clock;
 use crate::place::{self, Pending, Shape};
 use crate::selection::{Filtering, Selection};
 use crate::tally::Tally;
-use crate::ui::{self, Progress, StandardOutput};
+use crate::ui::{self, Progress};
 use crate::{memory, trace};
 
 /// Convert a trace into another format
@@ -36,10 +38,10 @@ pub(crate) struct Options {
     #[command(flatten)]
     traces: Traces,
     /// The format to write; see below
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::WITH_EXPORTS, hide_possible_values = true)]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::WithExports, hide_possible_values = true)]
     to: &'static Target,
     /// The file to write, or a folder for it [default: the trace's name with the format's extension];
-    /// `-` is standard output
+    /// `-` is standard output; tcp://HOST:PORT or unix:PATH is a program that listens
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -72,15 +74,30 @@ pub(super) struct Done {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let alone = to_stdout(options.output.as_deref());
-    let run = |trace: &Path, several| one(options, trace, several);
-    options.traces.each_or_one(alone, run)
+    let address = destination::of(options.output.as_deref(), options.to)?;
+    let alone = address.as_ref().map(|address| format!("-o {address}"));
+    let run = |trace: &Path, several| match &address {
+        Some(address) => to_address(options, trace, address),
+        None => to_path(options, trace, several),
+    };
+    options.traces.each_or_one(alone.as_deref(), run)
 }
 
-fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
+fn to_address(options: &Options, trace: &Path, address: &Address) -> anyhow::Result<Status> {
+    let source = options.selection.open(trace, Filtering::Calls)?;
+    let job = options.job(trace);
+    if options.to.name == map::TARGET.name {
+        map::send(&*source, &job, destination::open(address)?)?;
+        return Ok(Status::Done);
+    }
+    let done = send(&*source, &job, address)?;
+    options.tell(&*source, trace, &destination::name(address), &done, None);
+    Ok(Status::Done)
+}
+
+fn to_path(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status> {
     let target = options.to;
     let output = match options.output.as_deref() {
-        Some(output) if output.as_os_str() == "-" => output.to_owned(),
         // A trace that is a folder takes the place of the one that is named.
         Some(output) if options.force && !several && is_folder(output, target) => output.to_owned(),
         Some(output) => {
@@ -89,67 +106,55 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
         }
         None => target::default_output(trace, target)?,
     };
-    let to_stdout = output.as_os_str() == "-";
-    if to_stdout {
-        check_stdout(target)?;
-    } else {
-        place::check_is_not(&output, trace)?;
-        place::check(&output, shape(target), options.force)?;
-    }
+    place::check_is_not(&output, trace)?;
+    place::check(&output, shape(target), options.force)?;
     let source = options.selection.open(trace, Filtering::Calls)?;
-    let job = Job {
-        trace,
-        to: target,
-        force: options.force,
-        quiet: options.quiet,
-        jobs: ui::jobs(),
-    };
+    let job = options.job(trace);
     if target.name == map::TARGET.name {
-        map::write(&*source, &job, Some(&*output).filter(|_| !to_stdout))?;
+        map::write(&*source, &job, &output)?;
         return Ok(Status::Done);
     }
-    let (done, bytes) = match to_stdout {
-        true => (print(&*source, &job)?, None),
-        false => {
-            let done = write(&*source, &job, &output)?;
-            (done, Some(place::size(&output)))
-        }
-    };
-    let Tally {
-        diagnostics,
-        more_diagnostics,
-        ..
-    } = &done.tally;
-    trace::warn_of_damage(trace, diagnostics, *more_diagnostics);
-    if !options.quiet {
-        let name = match to_stdout {
-            true => "standard output".to_owned(),
-            false => ui::path(&output),
-        };
-        tell(&name, target, &done, bytes);
-        if trace::is_timeless(source.info()) {
-            let what = "the trace has no times: its calls are in their order, 1 ns for each step";
-            ui::complain(&format!("{name}: {what}"));
+    let done = write(&*source, &job, &output)?;
+    let bytes = Some(place::size(&output));
+    options.tell(&*source, trace, &ui::path(&output), &done, bytes);
+    Ok(Status::Done)
+}
+
+impl Options {
+    fn job<'a>(&self, trace: &'a Path) -> Job<'a> {
+        Job {
+            trace,
+            to: self.to,
+            force: self.force,
+            quiet: self.quiet,
+            jobs: ui::jobs(),
         }
     }
-    // Most formats have no place for it.
-    clock::warn(trace, &source.info().clock);
-    Ok(Status::Done)
+
+    /// Says what was written to `name`, and what is wrong with the trace that was read.
+    fn tell(&self, source: &dyn Source, trace: &Path, name: &str, done: &Done, bytes: Option<u64>) {
+        let Tally {
+            diagnostics,
+            more_diagnostics,
+            ..
+        } = &done.tally;
+        trace::warn_of_damage(trace, diagnostics, *more_diagnostics);
+        if !self.quiet {
+            tell(name, self.to, done, bytes);
+            if trace::is_timeless(source.info()) {
+                let what =
+                    "the trace has no times: its calls are in their order, 1 ns for each step";
+                ui::complain(&format!("{name}: {what}"));
+            }
+        }
+        // Most formats have no place for it.
+        clock::warn(trace, &source.info().clock);
+    }
 }
 
 /// Whether a trace is to be that folder, and not to be put into it.
 fn is_folder(output: &Path, target: &Target) -> bool {
     shape(target) == Shape::Folder && !output.as_os_str().as_encoded_bytes().ends_with(b"/")
-}
-
-pub(super) fn check_stdout(target: &Target) -> anyhow::Result<()> {
-    if target.kind == Kind::Folder {
-        bail!("-o -: {} is a folder; give it a name", target.title);
-    }
-    if io::stdout().is_terminal() {
-        bail!("-o -: a trace is not for a terminal; give a file, or send it to a pipe");
-    }
-    Ok(())
 }
 
 /// What a target makes.
@@ -186,17 +191,16 @@ pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
     Ok(done)
 }
 
-/// Writes to standard output. A format whose writer goes back in its file is written to a file without a name first.
-pub(super) fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> {
-    let mut stdout = StandardOutput::new()?;
+/// Sends to an address. A format whose writer goes back in its file is written to a file without a name first.
+pub(super) fn send(source: &dyn Source, job: &Job<'_>, address: &Address) -> anyhow::Result<Done> {
     let file = match job.to.kind {
         Kind::Stream => None,
         Kind::File | Kind::Folder => Some(place::unnamed()?),
     };
     let (out, place) = match &file {
         None => (
-            Output::Stream(Box::new(StandardOutput::new()?)),
-            "standard output".to_owned(),
+            Output::Stream(destination::open(address)?),
+            destination::name(address),
         ),
         Some(file) => (Output::File(file.try_clone()?), place::in_temporary()),
     };
@@ -206,7 +210,11 @@ pub(super) fn print(source: &dyn Source, job: &Job<'_>) -> anyhow::Result<Done> 
         Failure::Output(error) => anyhow::Error::new(error).context(place),
     })?;
     if let Some(mut file) = file {
-        stdout.print(&mut file)?;
+        let named = || destination::name(address);
+        let mut out = destination::open(address)?;
+        file.rewind().with_context(place::in_temporary)?;
+        io::copy(&mut file, &mut out).with_context(named)?;
+        out.flush().with_context(named)?;
     }
     Ok(done)
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::bail;
 use clap::builder::{PossibleValue, TypedValueParser};
 use fdr_formats::filter::near;
-use fdr_formats::registry::targets;
+use fdr_formats::registry::{is_converted, targets};
 use fdr_formats::writer::{Kind, Target};
 
 use super::export::EXPORTS;
@@ -17,16 +17,14 @@ use crate::input::{self, packed};
 use crate::ui;
 
 /// Reads a format's name, in capital letters or not.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::commands) struct Parser {
-    exports: bool,
-}
-
-impl Parser {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::commands) enum Parser {
+    /// Formats that a recorder writes.
+    Recorded,
     /// Formats that fdr reads, too.
-    pub(in crate::commands) const TRACES: Parser = Parser { exports: false };
+    Traces,
     /// All that it writes.
-    pub(in crate::commands) const WITH_EXPORTS: Parser = Parser { exports: true };
+    WithExports,
 }
 
 impl TypedValueParser for Parser {
@@ -38,21 +36,23 @@ impl TypedValueParser for Parser {
         option: Option<&clap::Arg>,
         value: &OsStr,
     ) -> Result<&'static Target, clap::Error> {
-        let exports = self.exports;
-        let parser = move |text: &str| parse(text, exports);
+        let own = *self;
+        let parser = move |text: &str| parse(text, own);
         parser.parse_ref(command, option, value)
     }
 
     /// For completions; the help has a list with titles.
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let value = |target: &Target| PossibleValue::new(target.name).help(target.title);
-        Some(Box::new(known(self.exports).map(value)))
+        Some(Box::new(known(*self).map(value)))
     }
 }
 
 /// The formats that an option takes.
-fn known(exports: bool) -> impl Iterator<Item = &'static Target> {
-    targets().chain(written_only().filter(move |_| exports))
+fn known(parser: Parser) -> impl Iterator<Item = &'static Target> {
+    let of_recorder = parser == Parser::Recorded;
+    let traces = targets().filter(move |target| !(of_recorder && is_converted(target.name)));
+    traces.chain(written_only().filter(move |_| parser == Parser::WithExports))
 }
 
 /// The formats that fdr does not read.
@@ -65,19 +65,19 @@ fn written_only() -> impl Iterator<Item = &'static Target> {
 ///
 /// # Errors
 /// The nearest name, where one is near, and all there are.
-fn parse(name: &str, exports: bool) -> Result<&'static Target, String> {
+fn parse(name: &str, parser: Parser) -> Result<&'static Target, String> {
     let lower = name.to_lowercase();
-    let mut all = known(exports);
+    let mut all = known(parser);
     all.find(|target| target.name == lower).ok_or_else(|| {
-        let near = near(known(exports).map(|target| target.name), name);
+        let near = near(known(parser).map(|target| target.name), name);
         let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
-        let list = match exports {
-            true => list(),
-            false => format!("Formats:\n{}", lines(targets())),
+        let list = match parser {
+            Parser::WithExports => list(),
+            _ => format!("Formats:\n{}", lines(known(parser))),
         };
-        let is_export = known(true).any(|target| target.name == lower);
-        let what = match is_export {
-            true => "this is an export of `fdr convert`, which makes it of a trace",
+        let is_other = known(Parser::WithExports).any(|target| target.name == lower);
+        let what = match is_other {
+            true => "only `fdr convert` writes this, of a trace",
             false => "there is no such format",
         };
         format!("{what}{near}\n\n{}", list.trim_end())
@@ -94,7 +94,9 @@ fn list() -> String {
 }
 
 fn lines(targets: impl Iterator<Item = &'static Target>) -> String {
-    let width = known(true).map(|target| target.name.len()).max();
+    let width = known(Parser::WithExports)
+        .map(|target| target.name.len())
+        .max();
     let width = width.unwrap_or_default();
     let line = |target: &Target| {
         let shape = match target.kind {
@@ -135,6 +137,8 @@ Examples:
       a folder, for babeltrace2 and Trace Compass
   fdr convert app.fdr --to htdump -o - | gzip > app.htdump.gz
   fdr convert app.htdump --to xray  and back, with names, counts and times
+  fdr convert 1234 --to iet-prefix2 -o tcp://127.0.0.1:8000
+      the ring of process 1234, to ENTRACE's viewer, which listens there
   fdr convert app.fdr --to perfetto --last 2s
       app.perfetto-trace, for ui.perfetto.dev
   fdr convert app.fdr --to map      app.map, and then, with XRay's traces:
@@ -144,7 +148,7 @@ Examples:
 pub(super) fn default_name(trace: &Path, target: &Target) -> OsString {
     let plain = packed::plain_name(trace);
     let trace = plain.as_deref().unwrap_or(trace);
-    let known = |end: &str| known(true).any(|target| target.extension == end);
+    let known = |end: &str| known(Parser::WithExports).any(|target| target.extension == end);
     let end = trace.extension().and_then(|end| end.to_str());
     let whole = if input::is_standard(trace) {
         "stdin".as_ref()
@@ -184,26 +188,38 @@ mod tests {
 
     #[test]
     fn names_are_known_or_explained() {
-        for target in known(true) {
-            assert_eq!(parse(target.name, true).unwrap().title, target.title);
+        for target in known(Parser::WithExports) {
+            assert_eq!(
+                parse(target.name, Parser::WithExports).unwrap().title,
+                target.title
+            );
             let loud = target.name.to_uppercase();
-            assert_eq!(parse(&loud, true).unwrap().title, target.title);
+            assert_eq!(
+                parse(&loud, Parser::WithExports).unwrap().title,
+                target.title
+            );
         }
         let first = targets().next().unwrap();
-        let error = parse(&format!("{}x", first.name), false).unwrap_err();
+        let error = parse(&format!("{}x", first.name), Parser::Traces).unwrap_err();
         let near = format!("there is no such format; the nearest is {}\n", first.name);
         assert!(error.contains(&near), "{error}");
-        let error = parse("", true).unwrap_err();
+        let error = parse("", Parser::WithExports).unwrap_err();
         assert!(error.starts_with("there is no such format\n"), "{error}");
-        for target in known(true) {
+        for target in known(Parser::WithExports) {
             assert!(error.contains(target.title), "{error}");
         }
-        let error = parse("chrome", false).unwrap_err();
+        let error = parse("chrome", Parser::Traces).unwrap_err();
         assert!(
-            error.starts_with("this is an export of `fdr convert`"),
+            error.starts_with("only `fdr convert` writes this"),
             "{error}"
         );
         assert!(!error.contains("firefox"), "{error}");
+        let error = parse("ctf", Parser::Recorded).unwrap_err();
+        assert!(
+            error.starts_with("only `fdr convert` writes this"),
+            "{error}"
+        );
+        assert!(error.contains("Heph") && !error.contains("CTF"), "{error}");
     }
 
     #[test]

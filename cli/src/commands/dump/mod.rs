@@ -58,7 +58,7 @@ pub(crate) struct Options {
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// The format to write; fdr convert --help lists them
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::TRACES, hide_possible_values = true, default_value = "xray")]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::Traces, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
     /// Write another one every TIME, as 10 (seconds) or 500ms, until the process ends
     #[arg(long, value_name = "TIME", value_parser = pause)]

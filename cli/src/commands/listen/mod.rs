@@ -18,6 +18,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 use fdr_formats::address::{Address, SHAPES, Side};
 
+pub(super) use self::peers::is_trusted;
 use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;

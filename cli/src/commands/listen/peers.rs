@@ -187,7 +187,7 @@ impl Listener {
 }
 
 /// Whether this user or root is at the other end of a socket.
-fn is_trusted(stream: &UnixStream) -> bool {
+pub(in crate::commands) fn is_trusted(stream: &UnixStream) -> bool {
     let peer = sockopt::socket_peercred(stream);
     peer.is_ok_and(|peer| peer.uid.is_root() || peer.uid.as_raw() == geteuid().as_raw())
 }

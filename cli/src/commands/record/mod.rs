@@ -69,8 +69,8 @@ pub(crate) struct Options {
     /// tcp-listen://host:port, unix:/path, - (FDR_OUT)
     #[arg(short, long, value_name = "PATH")]
     output: Option<OsString>,
-    /// Format of the traces; fdr convert --help lists all (FDR_FORMAT)
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::TRACES, hide_possible_values = true)]
+    /// Format of the traces: xray, xray1, heph, htdump or htdump-be (FDR_FORMAT)
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::Recorded, hide_possible_values = true)]
     to: Option<&'static Target>,
     /// Signal that makes the command write a trace: a name, a number or none (FDR_SIGNAL)
     #[arg(long, value_name = "SIGNAL")]
@@ -224,7 +224,8 @@ impl Options {
             return self.to;
         }
         let asked = variable("FDR_FORMAT")?;
-        registry::target(&asked.to_str()?.trim().to_lowercase())
+        let asked = asked.to_str()?.trim().to_lowercase();
+        registry::recorded().find(|target| target.name == asked)
     }
 
     /// What switches recording off, if anything does.

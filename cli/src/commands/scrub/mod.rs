@@ -14,7 +14,7 @@ use fdr_formats::writer::Target;
 use self::rule::{Keep, Rule};
 use self::scrubbed::Scrubbed;
 use super::Status;
-use super::convert::{self, Job, target};
+use super::convert::{self, Job, destination, target};
 use crate::place::{self, Pending};
 use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
@@ -69,7 +69,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE")]
     names: Option<PathBuf>,
     /// The format to write; fdr convert --help lists all
-    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::TRACES, hide_possible_values = true, default_value = "xray")]
+    #[arg(long, alias = "format", value_name = "FORMAT", value_parser = target::Parser::Traces, hide_possible_values = true, default_value = "xray")]
     to: &'static Target,
     #[command(flatten)]
     selection: Selection,
@@ -84,10 +84,8 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let (trace, output, target) = (&options.trace, &options.output, options.to);
-    let to_stdout = output.as_os_str() == "-";
-    if to_stdout {
-        convert::check_stdout(target)?;
-    } else {
+    let address = destination::of(Some(output), target)?;
+    if address.is_none() {
         place::check_is_not(output, trace)?;
         place::check(output, convert::shape(target), options.force)?;
     }
@@ -110,9 +108,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         quiet: options.quiet,
         jobs: ui::jobs(),
     };
-    let (done, bytes) = match to_stdout {
-        true => (convert::print(&scrubbed, &job)?, None),
-        false => {
+    let (done, bytes) = match &address {
+        Some(address) => (convert::send(&scrubbed, &job, address)?, None),
+        None => {
             let done = convert::write(&scrubbed, &job, output)?;
             (done, Some(place::size(output)))
         }
@@ -123,9 +121,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let tally = &done.tally;
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
     if !options.quiet {
-        let name = match to_stdout {
-            true => "standard output".to_owned(),
-            false => ui::path(output),
+        let name = match &address {
+            Some(address) => destination::name(address),
+            None => ui::path(output),
         };
         convert::tell(&name, target, &done, bytes);
         ui::complain(&format!("{name}: scrubbed: {}", scrubbed.words()));

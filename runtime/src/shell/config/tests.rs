@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStringExt;
 
+#[cfg(feature = "stream")]
+use fdr_formats::writer::Kind;
+
 use super::*;
 use crate::dump::output::Names;
 
@@ -58,7 +61,7 @@ fn calls_are_left_out_by_default_only_where_the_trace_tells_of_them() {
     let all = [("FDR_MODE", "full"), ("FDR_KEEP", "5s")];
     assert!(!read(&all).unwrap().keeps());
     assert!(!read(&all[..1]).unwrap().keeps());
-    for target in registry::targets().filter(|target| target.name != "xray") {
+    for target in registry::recorded().filter(|target| target.name != "xray") {
         let set = [("FDR_FORMAT", target.name), ("FDR_KEEP", "5s")];
         assert!(!read(&set[..1]).unwrap().keeps(), "{}", target.name);
         assert!(read(&set).unwrap().keeps(), "{}", target.name);
@@ -203,13 +206,30 @@ fn every_documented_variable_is_in_the_list_in_order() {
 }
 
 #[test]
-fn every_target_of_the_registry_is_a_format_with_its_own_extension() {
-    for target in registry::targets() {
+fn every_target_of_the_recorder_is_a_format_with_its_own_extension() {
+    for target in registry::recorded() {
         let config = read(&[("FDR_FORMAT", &target.name.to_uppercase())]).unwrap();
         assert_eq!(config.format, Format(target));
         let name = format!("/start/prog.7.1.{}", target.extension);
         assert_eq!(path(&config), Path::new(&name));
     }
+}
+
+#[test]
+fn a_format_of_the_tool_gives_the_default_and_a_note() {
+    for name in ["ctf", " ET2 ", "tcstate"] {
+        let config = read(&[("FDR_FORMAT", name)]).unwrap();
+        assert_eq!(config.format.0.name, "xray");
+        assert!(config.keeps(), "{name}");
+        let note = config.format_note.unwrap();
+        let command = format!("`fdr convert --to {}` ", name.trim().to_lowercase());
+        assert!(
+            note.starts_with(&format!("FDR_FORMAT={name:?}: ")),
+            "{note}"
+        );
+        assert!(note.contains(&command), "{note}");
+    }
+    assert_eq!(read(&[]).unwrap().format_note, None);
 }
 
 #[cfg(not(feature = "stream"))]
@@ -233,11 +253,11 @@ fn what_needs_the_feature_stream_is_refused_in_one_line() {
 fn addresses_take_streams_only() {
     for address in ["tcp://h:1", "tcp-listen://h:0", "unix:/s", "-"] {
         let config = read(&[("FDR_OUT", address)]).unwrap();
-        assert_eq!(config.format.0.name, DEFAULT_STREAM);
+        assert_eq!(config.format.0.name, "htdump");
         // The ring's file is where it is without an address.
         assert_eq!(config.output.folder("prog", 7), Path::new("/start"));
         assert!(config.address.is_some());
-        for target in registry::targets() {
+        for target in registry::recorded() {
             let set = [("FDR_OUT", address), ("FDR_FORMAT", target.name)];
             match read(&set) {
                 Ok(config) => assert_eq!(config.format, Format(target)),
@@ -245,8 +265,7 @@ fn addresses_take_streams_only() {
                     assert_ne!(target.kind, Kind::Stream);
                     assert_eq!(errors.len(), 1, "{errors:?}");
                     assert!(
-                        errors[0].contains(&format!("accepted are {DEFAULT_STREAM}"))
-                            || errors[0].contains(&format!(", {DEFAULT_STREAM}")),
+                        errors[0].contains("accepted are heph, htdump"),
                         "{errors:?}"
                     );
                 }
@@ -254,6 +273,12 @@ fn addresses_take_streams_only() {
         }
     }
     // One mistake is one line.
+    let errors = read(&[("FDR_OUT", "tcp://h:1"), ("FDR_FORMAT", "iet2")]).unwrap_err();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    assert!(
+        errors[0].contains("`fdr convert` writes this format"),
+        "{errors:?}"
+    );
     let errors = read(&[("FDR_OUT", "tcp://h")]).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
 }
@@ -331,7 +356,7 @@ fn the_environment_wins_variable_by_variable() {
         .crash(true)
         .dir("/elsewhere")
         .keep(Duration::from_secs(1))
-        .format("ctf")
+        .format("heph")
         .log(Log::Quiet)
         .memory(1 << 20)
         .mode(Mode::Stream)

@@ -50,24 +50,20 @@ pub(super) fn escaped(value: &OsStr) -> String {
 /// The format of that name, which fits if it is to be sent.
 pub(super) fn format_of(name: &str, is_sent: bool) -> Result<Format, String> {
     let fits = |target: &Target| !is_sent || target.kind == Kind::Stream;
-    let (why, only_fitting) = match registry::targets().find(|t| text::same_word(t.name, name)) {
+    let (why, only_fitting) = match registry::recorded().find(|t| text::same_word(t.name, name)) {
         Some(target) if fits(target) => return Ok(Format(target)),
         Some(_) => {
             let why = "can't be sent as a stream, which FDR_OUT asks for; ";
-            (owned(why), true)
+            (why, true)
         }
-        None => match registry::missing_feature(name) {
-            Some(feature) => {
-                let why = format!(
-                    "this program has no such format: build it with the feature `{feature}` of fdr; "
-                );
-                (why, true)
-            }
-            None => (String::new(), false),
-        },
+        None if registry::is_converted(name) => {
+            let why = "`fdr convert` writes this format and sends it; record in another one; ";
+            (why, true)
+        }
+        None => ("", false),
     };
     let mut accepted = String::new();
-    for target in registry::targets().filter(|target| !only_fitting || fits(target)) {
+    for target in registry::recorded().filter(|target| !only_fitting || fits(target)) {
         text::append(&mut accepted, ", ", target.name);
     }
     Err(format!("{why}accepted are {accepted}"))

@@ -1,5 +1,5 @@
 //! The ways to get receivers. The recorder connects to one, and tries again with growing pauses. Or clients
-//! connect to the recorder. Or the receiver is a file or folder that the recorder makes. Each kind of failure
+//! connect to the recorder. Or the receiver is a file that the recorder makes. Each kind of failure
 //! is a warning once. The stream's thread must never wait here for longer than one try to connect.
 
 use core::time::Duration;
@@ -89,7 +89,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether the trace is a file or a folder.
+    /// Whether the trace is a file.
     pub(super) fn is_path(&self) -> bool {
         matches!(self.place, Place::Path { .. })
     }
@@ -126,14 +126,14 @@ impl Endpoint {
             } => {
                 self.next = None;
                 let nonce = process::random();
-                let (file, output) = Staged::begin(path, *make_folders, self.target, nonce)?;
+                let (trace, file) = Staged::begin(path, *make_folders, nonce)?;
                 if self.target.kind == Kind::Stream {
-                    let receiver = Receiver::growing(output, self.target, &info())?;
-                    file.place()?;
+                    let receiver = Receiver::growing(file, self.target, &info())?;
+                    trace.place()?;
                     receivers.push(receiver);
                 } else {
-                    receivers.push(Receiver::path(output, self.target, &info())?);
-                    *staged = Some(file);
+                    receivers.push(Receiver::path(file, self.target, &info())?);
+                    *staged = Some(trace);
                 }
                 Ok(())
             }

@@ -80,7 +80,7 @@ enum Delivery {
         pending: Vec<u8>,
         sent: usize,
     },
-    /// The writer writes to a file or folder. `Growing` is a file that others may read meanwhile.
+    /// The writer writes to a file. `Growing` is a file that others may read meanwhile.
     Itself(Option<Growing>),
 }
 
@@ -175,9 +175,9 @@ impl Receiver {
         Ok(Receiver::new(detached.writer, delivery, detached.functions))
     }
 
-    /// A file or folder that is a trace only when it is complete.
-    pub(super) fn path(output: Output, target: &Target, info: &TraceInfo) -> io::Result<Receiver> {
-        let writer = (target.create)(output, info).map_err(as_io)?;
+    /// A file that is a trace only when it is complete.
+    pub(super) fn path(file: File, target: &Target, info: &TraceInfo) -> io::Result<Receiver> {
+        let writer = (target.create)(Output::File(file), info).map_err(as_io)?;
         Ok(Receiver::new(
             writer,
             Delivery::Itself(None),
@@ -186,14 +186,7 @@ impl Receiver {
     }
 
     /// A file that is a trace at any time after its head is written.
-    pub(super) fn growing(
-        output: Output,
-        target: &Target,
-        info: &TraceInfo,
-    ) -> io::Result<Receiver> {
-        let Output::File(file) = output else {
-            return Receiver::path(output, target, info);
-        };
+    pub(super) fn growing(file: File, target: &Target, info: &TraceInfo) -> io::Result<Receiver> {
         let mut growing = Growing {
             file: file.try_clone()?,
             length: 0,

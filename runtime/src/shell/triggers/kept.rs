@@ -5,12 +5,11 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fdr_formats::registry::HAS_FOLDERS;
 use fdr_formats::trigger::OutMost;
 
 use crate::messages;
 
-/// One of them: a file, or a folder of files.
+/// One of them.
 struct Trace {
     path: PathBuf,
     /// Device and inode.
@@ -31,7 +30,7 @@ impl Kept {
         let Ok(known) = fs::symlink_metadata(path) else {
             return;
         };
-        if !known.is_file() && !is_folder(&known) {
+        if !known.is_file() {
             return;
         }
         // A name without a number belongs to the newest trace alone.
@@ -42,7 +41,7 @@ impl Kept {
         self.0.push(Trace {
             path: path.to_owned(),
             identity: identity(&known),
-            bytes: bytes(path, &known),
+            bytes: known.len(),
         });
         while self.is_too_much(most) {
             self.0.remove(0).remove();
@@ -63,16 +62,7 @@ impl Trace {
         if !known.is_ok_and(|known| identity(&known) == self.identity) {
             return;
         }
-        let removed = match HAS_FOLDERS && path.is_dir() {
-            false => fs::remove_file(path),
-            true => {
-                for name in names(path) {
-                    let _ = fs::remove_file(name);
-                }
-                fs::remove_dir(path)
-            }
-        };
-        match removed {
+        match fs::remove_file(path) {
             Ok(()) => messages::info(format_args!("removed {} (FDR_OUT_MOST)", path.display())),
             Err(error) => messages::info(format_args!("{}: {error}", path.display())),
         }
@@ -81,27 +71,6 @@ impl Trace {
 
 fn identity(known: &Metadata) -> (u64, u64) {
     (known.dev(), known.ino())
-}
-
-/// The compiler knows that no trace is a folder, if no format of the program has any.
-fn is_folder(known: &Metadata) -> bool {
-    HAS_FOLDERS && known.is_dir()
-}
-
-fn bytes(path: &Path, known: &Metadata) -> u64 {
-    match is_folder(known) {
-        false => known.len(),
-        true => {
-            let files = names(path).filter_map(|name| fs::symlink_metadata(name).ok());
-            files.map(|file| file.len()).sum()
-        }
-    }
-}
-
-/// The files of a folder.
-fn names(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    entries.filter_map(|entry| Some(entry.ok()?.path()))
 }
 
 #[cfg(test)]
@@ -117,8 +86,10 @@ mod tests {
     }
 
     fn left(folder: &Path) -> Vec<String> {
-        let mut left: Vec<String> = names(folder)
-            .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
+        let entries = fs::read_dir(folder).expect("a folder");
+        let name = |entry: fs::DirEntry| entry.file_name().to_string_lossy().into_owned();
+        let mut left: Vec<String> = entries
+            .map(|entry| name(entry.expect("an entry")))
             .collect();
         left.sort();
         left
@@ -158,12 +129,7 @@ mod tests {
         };
         for (number, bytes) in [(0, 4), (1, 4), (2, 4), (3, 100), (4, 3), (5, 7)] {
             let path = folder.join(number.to_string());
-            if number == 1 {
-                fs::create_dir(&path).expect("made");
-                fs::write(path.join("part"), vec![0; bytes]).expect("written");
-            } else {
-                fs::write(&path, vec![0; bytes]).expect("written");
-            }
+            fs::write(&path, vec![0; bytes]).expect("written");
             kept.add(&path, most);
             let left = left(&folder);
             let wanted: &[&str] = match number {

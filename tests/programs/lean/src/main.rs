@@ -1,8 +1,8 @@
-//! A traced function and `main`: what the recorder adds to a program is seen beside nothing else. Must stay that small.
+//! A traced function with an event, and `main`: what the recorder adds to a program is seen beside nothing else. Must
+//! stay that small.
 
 #[fdr::traced]
 fn work(number: usize) -> usize {
-    #[cfg(feature = "notes")]
     fdr::event!("lean", number);
     number + 1
 }
