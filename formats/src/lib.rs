@@ -8,7 +8,7 @@
 //!
 //! The same file name does the same job in each format's folder. `record` is the pure layout, and `scan` walks
 //! over a file's units. `index` is the first pass, `names` has the functions, and `list` is the listing. `reader`
-//! is the [`Source`], and `writer` the [`Writer`].
+//! is the [`Source`], `writer` the [`Writer`], and `fast_path` takes the common case.
 //!
 //! | room | what it holds |
 //! | --- | --- |

@@ -22,7 +22,7 @@ use crate::calls::{Exit, Rule};
 pub(super) struct Stack<M = Vec<u32>> {
     pub(super) open: Ids<M>,
     before: Ids<M>,
-    rule: Rule,
+    pub(super) rule: Rule,
 }
 
 impl<M: Memory> Stack<M> {
@@ -195,5 +195,11 @@ impl<M: Memory> Ids<M> {
     #[inline]
     pub(super) fn truncate(&mut self, length: usize) {
         self.used = self.used.min(length);
+    }
+
+    /// The list's memory and the number of places in use, for a caller that changes both.
+    #[inline]
+    pub(super) fn places(&mut self) -> (&mut [u32], &mut usize) {
+        (&mut self.memory, &mut self.used)
     }
 }

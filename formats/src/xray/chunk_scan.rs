@@ -112,7 +112,14 @@ impl<M: Memory> Walk<M> {
         }
         let words = Groups::<FUNCTION_SIZE>::new(chunk);
         let (mut place, mut time) = (PREAMBLE / FUNCTION_SIZE, self.last);
-        while let Some(bytes) = words.get(place) {
+        loop {
+            let followed = self.stack.take_ordinary(words.behind(place));
+            place += followed.words;
+            self.records += followed.words as u64;
+            time = time.wrapping_add(followed.ticks);
+            let Some(bytes) = words.get(place) else {
+                break;
+            };
             let word = u64::from_le_bytes(bytes);
             if word & 1 == 0 {
                 let (id, action) = (word as u32 >> 4, (word >> 1) & 7);

@@ -9,9 +9,9 @@
 //! | `decode` | records to events |
 //! | `time` | the running time, also of a clock that begins anew or jumps |
 //! | `list` | records to lines, for people |
-//! | `reader` | [`XraySource`] |
+//! | `reader` | [`XraySource`], and parts of a thread |
 //! | `balance` | the records that a block lacks, so that each exit has its entry |
-//! | `chunk_scan` | the same for ring chunks; jumps of the clock |
+//! | `chunk_scan`, `fast_path` | the same for ring chunks; jumps of the clock |
 //! | `chunk_decoder` | [`ChunkDecoder`]: ring chunks to events; [`push_thread`]: to any sink |
 //! | `frame` | header, blocks and their ends, written |
 //! | `dump` | [`DumpWriter`]: ring chunks to a file, by copying |
@@ -42,6 +42,7 @@ mod dump;
 mod encode;
 #[cfg(feature = "stream")]
 mod entry_spool;
+mod fast_path;
 mod frame;
 #[cfg(feature = "read")]
 mod index;
