@@ -68,7 +68,7 @@ fn an_export_is_beside_its_trace_or_where_it_is_told_to_be() {
     let output = fdr(&["dump", "1", "--to", "chrome"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     assert!(
-        stderr(&output).contains("this is an export of `fdr convert`"),
+        stderr(&output).contains("only `fdr convert` writes this"),
         "{output:?}"
     );
 }

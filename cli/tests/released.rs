@@ -157,18 +157,6 @@ const VERSION_0_1_0: &[Trace] = &[
             ("leaves::work", 28, 2, 0, Some(4488)),
         ],
     ),
-    trace(
-        "stream.iet",
-        "ENTRACE IET, version 1",
-        "stream",
-        LEAVES,
-        &[
-            ("leaves::inner", 16, 2, 0, Some(1523)),
-            ("leaves::leaf", 10, 200, 0, None),
-            ("leaves::through", 22, 2, 0, None),
-            ("leaves::work", 28, 2, 0, Some(3647)),
-        ],
-    ),
 ];
 
 const RELEASED: &[(&str, &[Trace])] = &[("0.1.0", VERSION_0_1_0)];

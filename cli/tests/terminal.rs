@@ -410,7 +410,7 @@ fn wrong_values_are_explained_in_words_of_the_option() {
         (&["record", "--to", "json"], "there is no such format"),
         (
             &["record", "--to", "perfetto"],
-            "this is an export of `fdr convert`",
+            "only `fdr convert` writes this",
         ),
     ] {
         let named = if words[0] == "top" {

@@ -15,15 +15,20 @@ use crate::sink::{Losses, Sink};
 ///
 /// The writer keeps an error of the output and drops everything after it. [`Writer::finish`] returns the
 /// error.
+///
+/// The methods with a default are for traces that are written while they are recorded. The writers of the recorder's
+/// formats have them.
 pub trait Writer: Sink + Send {
     /// Functions that the trace's info did not have. They come before their first call.
-    fn functions(&mut self, more: &[Function]);
+    fn functions(&mut self, _more: &[Function]) {}
 
     /// Hands over to the output everything that a reader can take already.
     ///
     /// # Errors
     /// The first error, of now or before.
-    fn flush(&mut self) -> Result<(), Error>;
+    fn flush(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
 
     /// The bytes that a new reader needs first if it joins in the middle. `None`: the format can't be
     /// joined in the middle.
@@ -36,7 +41,7 @@ pub trait Writer: Sink + Send {
 
     /// The moment of the trace's end, if it is known only now. Open calls last until then. Only
     /// [`Writer::finish`] may follow.
-    fn end(&mut self, end: Ticks);
+    fn end(&mut self, _end: Ticks) {}
 
     /// Completes the trace; returns the losses.
     ///

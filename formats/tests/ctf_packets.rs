@@ -8,7 +8,7 @@ use crate::common::{Event, Random, enter, exit, push, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::writer::Output;
-use fdr_formats::{Edge, Sink, Thread, TraceInfo, Writer, registry};
+use fdr_formats::{Edge, Sink, Thread, TraceInfo, registry};
 
 /// An event off its bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -250,9 +250,6 @@ fn no_packet_is_empty_whatever_comes_between_and_at_the_end() {
         let part = 1 + random.below(5000) as usize;
         for part in events.chunks(part) {
             tell_in_batches(&mut writer, &nameless(1), part, 512);
-            if random.below(2) == 0 {
-                writer.flush().expect("space");
-            }
         }
         let lost = counts(random.below(2) * 50_000);
         writer.thread(&Thread {

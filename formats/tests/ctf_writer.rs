@@ -7,7 +7,7 @@ use crate::common::ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, 
 use crate::common::{Event, Kept, Random, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
-use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, Writer, registry};
+use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, registry};
 
 fn function(id: u32, name: &str) -> Function {
     Function {
@@ -97,9 +97,6 @@ fn threads_in_turns_and_counts_at_the_end() {
         for (id, events) in all.iter().enumerate() {
             let piece = events.iter().skip(from).take(10).cloned().collect();
             tell(&mut writer, &[(thread(id as u64), piece)]);
-        }
-        if from % 50 == 0 {
-            writer.flush().expect("space");
         }
     }
     for id in 0..5 {
@@ -319,60 +316,4 @@ fn nothing_is_a_trace_too() {
     writer.calls(&[enter(1, 1)]);
     writer.finish().expect("space");
     assert_eq!(read_whole(made.path()).kept.count(), 0);
-}
-
-#[test]
-fn functions_may_come_in_the_middle() {
-    let folder = Folder::new();
-    let info = TraceInfo {
-        functions: vec![function(5, "five")],
-        ..TraceInfo::default()
-    };
-    let mut writer = writer(&folder, &info);
-    let calls = |id| {
-        vec![
-            Event::Call(enter(id, id as u32)),
-            Event::Call(exit(id, id as u32)),
-        ]
-    };
-    tell(&mut writer, &[(thread(1), calls(5))]);
-    writer.flush().expect("space");
-    // What a reader can take already.
-    let read = read_whole(folder.path());
-    assert_eq!(
-        (read.info.functions.len(), read.kept.calls(1).len()),
-        (1, 2)
-    );
-    writer.functions(&[function(9, "nine"), function(6, "six")]);
-    tell(
-        &mut writer,
-        &[
-            (thread(1), calls(6)),
-            (thread(2), calls(7)),
-            (thread(1), calls(9)),
-        ],
-    );
-    let losses = Box::new(writer).finish().expect("space");
-    assert_eq!(losses.to_string(), "");
-    let read = read_whole(folder.path());
-    let names: Vec<(u32, &str)> = read
-        .info
-        .functions
-        .iter()
-        .map(|function| (function.id.0, &*function.name))
-        .collect();
-    assert_eq!(names, [(5, "five"), (6, "six"), (9, "nine")]);
-    let functions = |id| -> Vec<u32> {
-        read.kept
-            .calls(id)
-            .iter()
-            .map(|call| call.function.0)
-            .collect()
-    };
-    assert_eq!(
-        (functions(1), functions(2)),
-        (vec![5, 5, 6, 6, 9, 9], vec![7, 7])
-    );
-    let map = String::from_utf8(folder.bytes(".fdr-functions.txt")).expect("UTF-8");
-    assert_eq!(map.lines().count(), 3);
 }

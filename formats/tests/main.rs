@@ -15,7 +15,6 @@ mod ctf_writer;
 mod entrace_damage;
 mod entrace_facts;
 mod entrace_golden;
-mod entrace_live;
 mod entrace_records;
 mod entrace_roundtrip;
 mod golden;

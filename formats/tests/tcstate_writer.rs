@@ -325,28 +325,6 @@ fn nothing_at_all() {
 }
 
 #[test]
-fn functions_may_come_late() {
-    let folder = Folder::new();
-    let target = registry::target("tcstate").expect("the target");
-    let output = Output::Folder(folder.path().to_owned());
-    let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");
-    writer.thread(&thread(1));
-    let all = functions(3);
-    for (function, time) in all.iter().rev().zip([10, 20, 30]) {
-        writer.functions(std::slice::from_ref(function));
-        push(&mut writer, &Event::Call(enter(time, function.id.0)));
-        writer.flush().expect("nothing to do");
-    }
-    writer.finish().expect("space");
-    let read = read_folder(folder.path()).expect("readable");
-    assert_eq!(read.info.functions, all);
-    assert_eq!(
-        read.kept.calls(1),
-        [enter(10, 3), enter(20, 2), enter(30, 1)]
-    );
-}
-
-#[test]
 fn many_calls_come_back_in_order() {
     // Several runs of the reader; outer calls last across them.
     let mut threads: Vec<(Thread, Vec<Event>)> = Vec::new();

@@ -41,8 +41,6 @@ enum Untimed {
 #[derive(Debug)]
 pub(super) struct ThreadEncoder {
     pub(super) thread: Thread,
-    /// The facts do not have it, or have an older state of it.
-    pub(super) untold: bool,
     /// Name of its stream file.
     pub(super) file: String,
     pub(super) packets: Packets,
@@ -84,7 +82,6 @@ impl ThreadEncoder {
         let comm = plain(name, COMM_SIZE);
         let ids = (low_bits(process), number as i32);
         let mut encoder = ThreadEncoder {
-            untold: true,
             file: format!("thread-{}", thread.id.0),
             packets: Packets::new(uuid, THREADS, thread.id.0),
             first: None,
@@ -109,7 +106,6 @@ impl ThreadEncoder {
 
     /// The thread as it is known now.
     pub(super) fn know(&mut self, thread: Thread) {
-        self.untold |= self.thread != thread;
         let counts = thread.counts.unwrap_or_default();
         self.missing = self
             .missing

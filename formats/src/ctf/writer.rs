@@ -49,9 +49,6 @@ pub struct CtfWriter {
     numbers: ThreadNumbers,
     now: Option<usize>,
     facts: Packets,
-    /// The number of `info.functions` that are among the facts.
-    functions_told: usize,
-    trace_told: bool,
     cut: CutShort,
     notes: NoteClasses,
     losses: Losses,
@@ -97,8 +94,6 @@ impl CtfWriter {
             numbers: ThreadNumbers::default(),
             now: None,
             facts: Packets::new(uuid, FACTS, 0),
-            functions_told: 0,
-            trace_told: false,
             cut: CutShort::default(),
             notes,
             losses,
@@ -118,7 +113,7 @@ impl CtfWriter {
             }
             encoder.finish(start);
         }
-        Writer::flush(&mut self)?;
+        self.write_rest()?;
         self.info.functions.sort_by_key(|function| function.id);
         let map = map(&self.info.functions);
         if !map.is_empty() {
@@ -143,6 +138,23 @@ impl CtfWriter {
         }
         self.count_losses();
         Ok(self.losses)
+    }
+
+    /// Writes the packets that are left, and the facts.
+    fn write_rest(&mut self) -> Result<(), Error> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        self.describe()?;
+        for encoder in &mut self.encoders {
+            encoder.settle();
+            let bytes = encoder.packets.ready();
+            if !bytes.is_empty() {
+                self.folder.append(&encoder.file, bytes)?;
+                encoder.packets.clear();
+            }
+        }
+        self.write_facts()
     }
 
     fn count_losses(&mut self) {
@@ -213,33 +225,27 @@ impl CtfWriter {
     fn write_facts(&mut self) -> Result<(), Error> {
         let start = self.start();
         let time = self.facts.last().map_or(start, |last| last.max(start));
-        if !self.trace_told {
-            let end = self.info.end.map(|end| self.times.nanos(end));
-            record::trace(
-                time,
-                &self.info,
-                self.times.anchor,
-                end,
-                room(&mut self.facts, time),
-            );
-            self.trace_told = true;
-        }
-        for at in self.functions_told..self.info.functions.len() {
+        let end = self.info.end.map(|end| self.times.nanos(end));
+        record::trace(
+            time,
+            &self.info,
+            self.times.anchor,
+            end,
+            room(&mut self.facts, time),
+        );
+        for at in 0..self.info.functions.len() {
             let function = &self.info.functions[at];
             record::function(time, function, room(&mut self.facts, time));
             self.write_full_facts()?;
         }
-        self.functions_told = self.info.functions.len();
         for (id, class) in std::mem::take(&mut self.notes.untold) {
             record::class(time, id, &class, room(&mut self.facts, time));
             self.write_full_facts()?;
         }
         for at in 0..self.encoders.len() {
-            let encoder = &mut self.encoders[at];
-            if std::mem::take(&mut encoder.untold) {
-                record::thread(time, &encoder.thread, room(&mut self.facts, time));
-                self.write_full_facts()?;
-            }
+            let thread = &self.encoders[at].thread;
+            record::thread(time, thread, room(&mut self.facts, time));
+            self.write_full_facts()?;
         }
         self.folder.append(FACTS_FILE, self.facts.ready())?;
         self.facts.clear();
@@ -327,41 +333,6 @@ impl Sink for CtfWriter {
 }
 
 impl Writer for CtfWriter {
-    fn functions(&mut self, more: &[Function]) {
-        self.losses.add_untimed(more);
-        if !more.iter().all(Function::is_called) {
-            self.notes.begin();
-        }
-        for function in more {
-            let mut function = function.clone();
-            self.shorten(&mut function.name);
-            self.shorten(&mut function.file);
-            self.info.functions.push(function);
-        }
-    }
-
-    /// Closes all packets, and writes them and the facts so far. Short packets cost space, so callers
-    /// should call it rarely.
-    fn flush(&mut self) -> Result<(), Error> {
-        if let Some(error) = self.failed.take() {
-            return Err(error);
-        }
-        self.describe()?;
-        for encoder in &mut self.encoders {
-            encoder.settle();
-            let bytes = encoder.packets.ready();
-            if !bytes.is_empty() {
-                self.folder.append(&encoder.file, bytes)?;
-                encoder.packets.clear();
-            }
-        }
-        self.write_facts()
-    }
-
-    fn end(&mut self, end: Ticks) {
-        (self.info.end, self.trace_told) = (Some(end), false);
-    }
-
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
         CtfWriter::finish(*self)
     }

@@ -55,7 +55,7 @@ struct Open {
     index: u64,
     function: FunctionId,
     flags: u8,
-    /// `None`: not known, or an entry `fdr:exit` states it.
+    /// `None`: not known.
     end: Option<Ticks>,
     exit_cpu: Option<CpuId>,
 }
@@ -106,7 +106,6 @@ impl Decoder<'_> {
                 facts::CUSTOM | facts::TYPED | facts::LOST | facts::WALL => {
                     return self.mark(frame, entry);
                 }
-                facts::EXIT => return self.exit(frame, entry),
                 _ => {}
             }
         }
@@ -248,27 +247,6 @@ impl Decoder<'_> {
         if let Some(cpu) = cpu.filter(|&cpu| *known != Some(cpu)) {
             *known = Some(cpu);
             self.batches.mark(place, &Mark::Cpu { time, cpu });
-        }
-    }
-
-    /// The end of a call that was written before it ended.
-    fn exit(&mut self, frame: &Frame<'_>, entry: &Entry<'_>) {
-        let place =
-            when(entry).and_then(|(thread, time)| Some((self.batches.place(thread)?, time)));
-        let Some((place, time)) = place else {
-            let what = "the end of a call without `start_ns` or `tid`: left out";
-            self.told.tell(frame.offset, what);
-            return;
-        };
-        self.leave(frame, place, entry.parent, time);
-        let said = self.said(entry, time);
-        let stack = &mut self.stacks[place].open;
-        let parent = u64::from(entry.parent);
-        if let Some(open) = stack.last_mut().filter(|open| open.index == parent) {
-            open.end = Some(time);
-            open.exit_cpu = said.exit_cpu;
-            open.flags |= said.flags & (flags::SYNTHETIC_EXIT | flags::TAIL_EXIT);
-            self.close(place);
         }
     }
 

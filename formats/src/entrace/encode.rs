@@ -199,11 +199,6 @@ fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: At, extra: &[u
             let seconds = Some(number("seconds", item.end));
             (facts::WALL, [micros, seconds, start, thread])
         }
-        Kind::Exit => {
-            let cpu = optional(has::EXIT_CPU, "exit_cpu", item.exit_cpu.into());
-            let flags = (item.flags != 0).then(|| number("flags", item.flags.into()));
-            (facts::EXIT, [cpu, flags, start, thread])
-        }
     };
     let entry = Entry {
         parent: at.parent,

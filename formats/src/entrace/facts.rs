@@ -22,9 +22,6 @@ pub(super) const TYPED: &str = "fdr:typed";
 pub(super) const LOST: &str = "fdr:lost";
 /// Name of a wall-clock time.
 pub(super) const WALL: &str = "fdr:wall";
-/// Name of an end that has an entry of its own.
-pub(super) const EXIT: &str = "fdr:exit";
-
 /// The bits of `flags`.
 pub(super) mod flags {
     /// The entry was not measured.

@@ -196,7 +196,7 @@ impl Pass {
                     self.info.threads[place] = thread;
                 }
             }
-            facts::CUSTOM | facts::TYPED | facts::LOST | facts::WALL | facts::EXIT => {
+            facts::CUSTOM | facts::TYPED | facts::LOST | facts::WALL => {
                 self.timed(entry);
             }
             _ => return false,

@@ -14,7 +14,6 @@
 //! | `thread_encoder`, `encode` | events to items, items to entries |
 //! | `notes` | notes as entries, and back |
 //! | `writer` | [`EntraceWriter`]: all threads into a file |
-//! | `stream_writer` | [`EntraceStream`]: entries as soon as calls end |
 //!
 //! ENTRACE has spans and events in a tree, each with named values. It has no times and no threads.
 //!
@@ -60,12 +59,10 @@
 //! | `fdr:typed` | the call | an event with a type: `data`, `start_ns`, `tid`, `type` |
 //! | `fdr:lost` | the call | `records` function records are missing here; `start_ns`, `tid` |
 //! | `fdr:wall` | the call | the wall-clock time here: `micros`, `seconds`, `start_ns`, `tid` |
-//! | `fdr:exit` | the call | it ended at `start_ns`; of a call that was sent before its end. `exit_cpu`, `flags`, `tid` |
 //!
 //! A note is an entry with a message and the attribute `fdr.note`; its parent is the call.
 //!
-//! [`EntraceWriter`] writes the entries in order of time over all threads. [`EntraceStream`] sends an
-//! entry as soon as its call has ended, or when it can hold the entry no longer.
+//! [`EntraceWriter`] writes the entries in order of time over all threads.
 
 use self::record::{Container, Kind, Version};
 use crate::format::{Format, Opener};
@@ -83,13 +80,11 @@ mod notes;
 mod reader;
 pub mod record;
 mod scan;
-mod stream_writer;
 mod tables;
 mod thread_encoder;
 mod writer;
 
 pub use reader::EntraceSource;
-pub use stream_writer::EntraceStream;
 pub use writer::EntraceWriter;
 
 /// The format.
@@ -113,7 +108,7 @@ pub const FORMAT: Format = Format {
             name: "iet",
             title: "ENTRACE IET, version 1",
             extension: "iet",
-            kind: Needs::Stream,
+            kind: Needs::File,
             file_as_stream: false,
             create: |output, info| create(output, Version::V1, Container::Iet, info),
         },
@@ -121,7 +116,7 @@ pub const FORMAT: Format = Format {
             name: "iet-prefix",
             title: "ENTRACE IETPrefix, version 1",
             extension: "iet",
-            kind: Needs::Stream,
+            kind: Needs::File,
             file_as_stream: false,
             create: |output, info| create(output, Version::V1, Container::IetPrefix, info),
         },
@@ -137,7 +132,7 @@ pub const FORMAT: Format = Format {
             name: "iet2",
             title: "ENTRACE IET, version 2",
             extension: "iet",
-            kind: Needs::Stream,
+            kind: Needs::File,
             file_as_stream: false,
             create: |output, info| create(output, Version::V2, Container::Iet, info),
         },
@@ -145,24 +140,15 @@ pub const FORMAT: Format = Format {
             name: "iet-prefix2",
             title: "ENTRACE IETPrefix, version 2",
             extension: "iet",
-            kind: Needs::Stream,
+            kind: Needs::File,
             file_as_stream: false,
             create: |output, info| create(output, Version::V2, Container::IetPrefix, info),
         },
     ],
 };
 
-/// A file is written in order of time. A stream gets entries as things happen.
 fn create(output: Output, version: Version, container: Container, info: &TraceInfo) -> Begun {
     let kind = Kind { version, container };
-    match output {
-        Output::Stream(stream) if container != Container::Et => {
-            Ok(Box::new(EntraceStream::new(stream, kind, info)))
-        }
-        output => Ok(Box::new(EntraceWriter::new(
-            output.into_file()?,
-            kind,
-            info,
-        ))),
-    }
+    let file = output.into_file()?;
+    Ok(Box::new(EntraceWriter::new(file, kind, info)))
 }

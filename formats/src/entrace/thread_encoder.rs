@@ -1,5 +1,5 @@
 //! A thread's calls and marks become items, and the ends of items. [`ThreadEncoder`] is a state machine: it
-//! decides, and an [`ItemStore`] keeps the items. It must never invent a record. An exit without an entry
+//! decides, and a [`Store`] keeps the items. It must never invent a record. An exit without an entry
 //! stays alone. An entry without an exit has no duration, or lasts until the moment of the dump.
 //!
 //! An item is what is kept of an event until its entry can be written. It has 40 bytes, so that the end of
@@ -20,6 +20,7 @@
 //! | 39 | 1 | 0 |
 
 use std::collections::HashMap;
+use std::io;
 
 use super::encode::{self, Functions, MAX_ARGUMENTS, MAX_PAYLOAD};
 use super::facts::flags;
@@ -28,21 +29,55 @@ use crate::model::{Call, CpuId, Edge, Function, Mark, Nanos, Thread, ThreadId, T
 use crate::note_values::in_nanos;
 use crate::scale::Scale;
 use crate::sink::Losses;
+use crate::spool::Spool;
 
-/// The store that keeps items until they are written.
-pub(super) trait ItemStore {
+/// A thread's part of the spool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Strands {
+    pub(super) items: usize,
+    /// Arguments and payloads, one after the other.
+    pub(super) extra: usize,
+}
+
+/// Keeps the items of a thread until they are written.
+pub(super) struct Store<'a> {
+    pub(super) spool: &'a mut Spool,
+    pub(super) strands: Strands,
+    pub(super) failed: &'a mut Option<io::Error>,
+}
+
+impl Store<'_> {
+    /// Changes the spool, unless an error has damaged it.
+    fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
+        if self.failed.is_none() {
+            *self.failed = step(self.spool, self.strands).err();
+        }
+    }
+
     /// Keeps an item; returns its place. `payload` belongs to it.
-    fn put(&mut self, item: &Item, payload: &[u8]) -> u64;
+    fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
+        let place = self.spool.size(self.strands.items);
+        self.with(|spool, strands| {
+            spool.push(strands.items, &item.encode())?;
+            spool.push(strands.extra, payload)
+        });
+        place
+    }
 
     /// The call at this place has ended: `item` is its new value.
-    fn end(&mut self, place: u64, item: &Item);
+    fn end(&mut self, place: u64, item: &Item) {
+        let at = place + END as u64;
+        self.with(|spool, strands| spool.patch(strands.items, at, &item.encode()[END..]));
+    }
 
-    /// The exit of the call at this place is missing: another call around it has ended.
-    fn lose(&mut self, place: u64);
-
-    /// One more argument of the call at this place, which was kept last. `item` is its new value. False:
-    /// the store can't take the argument any more.
-    fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool;
+    /// One more argument of the call at this place, which was kept last. `item` is its new value.
+    fn argument(&mut self, place: u64, item: &Item, value: u64) {
+        let at = place + EXTRA as u64;
+        self.with(|spool, strands| {
+            spool.patch(strands.items, at, &item.encode()[EXTRA..])?;
+            spool.push(strands.extra, &value.to_le_bytes())
+        });
+    }
 }
 
 /// A trace on its way to entries: the state of all threads.
@@ -98,7 +133,7 @@ impl Encoders {
     }
 
     /// Without a thread, nothing happens.
-    pub(super) fn calls(&mut self, calls: &[Call], store: &mut impl ItemStore) {
+    pub(super) fn calls(&mut self, calls: &[Call], store: &mut Store<'_>) {
         let Some(thread) = self.threads.get_mut(self.now) else {
             return;
         };
@@ -108,14 +143,14 @@ impl Encoders {
         }
     }
 
-    pub(super) fn mark(&mut self, mark: &Mark<'_>, store: &mut impl ItemStore) {
+    pub(super) fn mark(&mut self, mark: &Mark<'_>, store: &mut Store<'_>) {
         if let Some(thread) = self.threads.get_mut(self.now) {
             thread.mark(mark, &mut self.scale, &mut self.losses, store);
         }
     }
 
     /// The end of a thread.
-    pub(super) fn finish(&mut self, place: usize, store: &mut impl ItemStore) {
+    pub(super) fn finish(&mut self, place: usize, store: &mut Store<'_>) {
         let Some(thread) = self.threads.get_mut(place) else {
             return;
         };
@@ -158,7 +193,7 @@ impl ThreadEncoder {
     }
 
     /// An edge of a call of the function at this place of the list.
-    fn call(&mut self, call: &Call, function: u32, scale: &mut Scale, store: &mut impl ItemStore) {
+    fn call(&mut self, call: &Call, function: u32, scale: &mut Scale, store: &mut Store<'_>) {
         let Nanos(time) = scale.nanos(call.time);
         self.last = Some(time);
         let moved = std::mem::take(&mut self.moved);
@@ -169,7 +204,7 @@ impl ThreadEncoder {
         }
     }
 
-    fn enter(&mut self, call: &Call, function: u32, time: u64, store: &mut impl ItemStore) {
+    fn enter(&mut self, call: &Call, function: u32, time: u64, store: &mut Store<'_>) {
         let mut item = self.item(Kind::Call, Some(time));
         item.number = function;
         self.on_cpu(&mut item, self.cpu);
@@ -185,14 +220,7 @@ impl ThreadEncoder {
         self.rule.entered(1);
     }
 
-    fn exit(
-        &mut self,
-        call: &Call,
-        function: u32,
-        time: u64,
-        moved: bool,
-        store: &mut impl ItemStore,
-    ) {
+    fn exit(&mut self, call: &Call, function: u32, time: u64, moved: bool, store: &mut Store<'_>) {
         self.arguments = false;
         let mut said = 0;
         if call.synthetic {
@@ -205,8 +233,7 @@ impl ThreadEncoder {
         let known = match self.rule.exit(&self.open, is) {
             Exit::Innermost => true,
             Exit::Outer(inside) => {
-                let lost = self.open.drain(self.open.len() - inside..).rev();
-                lost.for_each(|open| store.lose(open.place));
+                self.open.truncate(self.open.len() - inside);
                 true
             }
             Exit::Before | Exit::Lone => false,
@@ -215,9 +242,6 @@ impl ThreadEncoder {
         let fits = |open: &Open| open.item.time.saturating_sub(time) <= i64::MAX as u64;
         let open = if known { self.open.pop() } else { None };
         let Some(mut open) = open.filter(fits) else {
-            if let Some(open) = open {
-                store.lose(open.place);
-            }
             return self.lone_exit(function, time, moved, said, store);
         };
         open.item.end = time;
@@ -237,7 +261,7 @@ impl ThreadEncoder {
         time: u64,
         moved: bool,
         said: u8,
-        store: &mut impl ItemStore,
+        store: &mut Store<'_>,
     ) {
         let mut item = self.item(Kind::Call, Some(time));
         item.number = function;
@@ -252,7 +276,7 @@ impl ThreadEncoder {
         mark: &Mark<'_>,
         scale: &mut Scale,
         losses: &mut Losses,
-        store: &mut impl ItemStore,
+        store: &mut Store<'_>,
     ) {
         let after_call = std::mem::take(&mut self.arguments);
         let (mut item, payload): (Item, &[u8]) = match *mark {
@@ -324,7 +348,7 @@ impl ThreadEncoder {
         }
     }
 
-    fn argument(&mut self, value: u64, store: &mut impl ItemStore) -> bool {
+    fn argument(&mut self, value: u64, store: &mut Store<'_>) -> bool {
         let Some(open) = self.open.last_mut() else {
             return false;
         };
@@ -334,11 +358,12 @@ impl ThreadEncoder {
         }
         open.item.extra = more;
         open.item.has |= has::ARGUMENTS;
-        store.argument(open.place, &open.item, value)
+        store.argument(open.place, &open.item, value);
+        true
     }
 
     /// The trace ends then, and open calls last until then. Their exits were not measured.
-    fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut impl ItemStore) {
+    fn end(&mut self, end: Ticks, scale: &mut Scale, store: &mut Store<'_>) {
         let Nanos(end) = scale.nanos(end);
         if self.last > Some(end) {
             return;
@@ -349,12 +374,6 @@ impl ThreadEncoder {
             open.item.has |= has::END;
             store.end(open.place, &open.item);
         }
-    }
-
-    /// Whether arguments of the innermost open call may still come.
-    pub(super) fn awaits_arguments(&self) -> bool {
-        let innermost = self.open.last();
-        self.arguments && innermost.is_some_and(|open| open.item.has(has::ARGUMENTS))
     }
 
     fn item(&self, kind: Kind, time: Option<u64>) -> Item {
@@ -412,8 +431,6 @@ pub(super) enum Kind {
     Lost,
     /// A wall-clock time.
     Wall,
-    /// The end of a call whose entry was written before.
-    Exit,
     /// A note.
     Note,
 }
@@ -425,8 +442,7 @@ impl Kind {
             2 => Kind::Typed,
             3 => Kind::Lost,
             4 => Kind::Wall,
-            5 => Kind::Exit,
-            6 => Kind::Note,
+            5 => Kind::Note,
             _ => Kind::Call,
         }
     }

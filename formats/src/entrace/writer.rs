@@ -14,12 +14,12 @@ use super::bincode::put_u64;
 use super::encode::{self, At};
 use super::facts;
 use super::record::{Container, Entry, Kind, ROOT, encode_entry, encode_head};
-use super::thread_encoder::{self, Encoders, Item, ItemStore, has};
+use super::thread_encoder::{self, Encoders, Item, Store, Strands, has};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Call, Function, Mark, Thread, Ticks, TraceInfo};
+use crate::model::{Call, Mark, Thread, TraceInfo};
 use crate::sink::{Losses, Sink};
 use crate::spool::{Cursor, Spool};
-use crate::writer::{Writer, tell_kept};
+use crate::writer::Writer;
 
 /// Bytes that are collected before they are written.
 const BUFFER: usize = 128 * 1024;
@@ -37,58 +37,6 @@ pub struct EntraceWriter {
     failed: Option<io::Error>,
 }
 
-/// A thread's part of the spool.
-#[derive(Clone, Copy, Debug)]
-struct Strands {
-    items: usize,
-    /// Arguments and payloads, one after the other.
-    extra: usize,
-}
-
-struct SpoolStore<'a> {
-    spool: &'a mut Spool,
-    strands: Strands,
-    failed: &'a mut Option<io::Error>,
-}
-
-impl SpoolStore<'_> {
-    /// Changes the spool, unless an error has damaged it.
-    fn with(&mut self, step: impl FnOnce(&mut Spool, Strands) -> io::Result<()>) {
-        if self.failed.is_none() {
-            *self.failed = step(self.spool, self.strands).err();
-        }
-    }
-}
-
-impl ItemStore for SpoolStore<'_> {
-    fn put(&mut self, item: &Item, payload: &[u8]) -> u64 {
-        let place = self.spool.size(self.strands.items);
-        self.with(|spool, strands| {
-            spool.push(strands.items, &item.encode())?;
-            spool.push(strands.extra, payload)
-        });
-        place
-    }
-
-    fn end(&mut self, place: u64, item: &Item) {
-        let at = place + thread_encoder::END as u64;
-        self.with(|spool, strands| {
-            spool.patch(strands.items, at, &item.encode()[thread_encoder::END..])
-        });
-    }
-
-    fn lose(&mut self, _: u64) {}
-
-    fn argument(&mut self, place: u64, item: &Item, value: u64) -> bool {
-        let at = place + thread_encoder::EXTRA as u64;
-        self.with(|spool, strands| {
-            spool.patch(strands.items, at, &item.encode()[thread_encoder::EXTRA..])?;
-            spool.push(strands.extra, &value.to_le_bytes())
-        });
-        true
-    }
-}
-
 impl EntraceWriter {
     /// Begins a file, which is empty. `info` gives clock, functions and program.
     #[must_use]
@@ -104,9 +52,9 @@ impl EntraceWriter {
     }
 
     /// Runs `step` with the store of a thread. Without the thread, nothing happens.
-    fn with_store(&mut self, place: usize, step: impl FnOnce(&mut Encoders, &mut SpoolStore<'_>)) {
+    fn with_store(&mut self, place: usize, step: impl FnOnce(&mut Encoders, &mut Store<'_>)) {
         if let Some(&strands) = self.strands.get(place) {
-            let mut store = SpoolStore {
+            let mut store = Store {
                 spool: &mut self.spool,
                 strands,
                 failed: &mut self.failed,
@@ -346,19 +294,6 @@ impl Sink for EntraceWriter {
 }
 
 impl Writer for EntraceWriter {
-    fn functions(&mut self, more: &[Function]) {
-        self.encoders.learn(more);
-    }
-
-    /// Writes nothing, because the beginning of the file is known only at the end.
-    fn flush(&mut self) -> Result<(), Error> {
-        Ok(tell_kept(&mut self.failed)?)
-    }
-
-    fn end(&mut self, end: Ticks) {
-        self.encoders.info.end = Some(end);
-    }
-
     fn finish(self: Box<Self>) -> Result<Losses, Error> {
         EntraceWriter::finish(*self)
     }
@@ -371,7 +306,7 @@ mod tests {
     use crate::bytes::FileBytes;
     use crate::entrace::EntraceSource;
     use crate::entrace::record::Version;
-    use crate::model::{Edge, FunctionId, ThreadId};
+    use crate::model::{Edge, FunctionId, ThreadId, Ticks};
     use crate::source::{Source, drive};
     use crate::temporary::unlinked;
 

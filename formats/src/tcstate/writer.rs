@@ -25,11 +25,11 @@ use super::state_system::{Attribute, Builder, Name};
 use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
-use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Call, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
 use crate::sink::{Losses, Sink};
 use crate::states::States;
-use crate::writer::{Writer, tell_kept};
+use crate::writer::Writer;
 
 /// Bytes of intervals that are collected before they are written.
 const CHUNK: usize = 256 * 1024;
@@ -326,19 +326,6 @@ impl Sink for TcstateWriter {
 }
 
 impl Writer for TcstateWriter {
-    fn functions(&mut self, more: &[Function]) {
-        self.info.functions.extend_from_slice(more);
-    }
-
-    /// Does nothing, because a state can't be written before the last event is known.
-    fn flush(&mut self) -> Result<(), Error> {
-        Ok(tell_kept(&mut self.failed)?)
-    }
-
-    fn end(&mut self, end: Ticks) {
-        self.info.end = Some(end);
-    }
-
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {
         if let Some(error) = self.failed.take() {
             return Err(error.into());

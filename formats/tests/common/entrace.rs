@@ -1,9 +1,8 @@
 //! ENTRACE bytes put together without the library's encoder, and events written into memory.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{Read, Seek, SeekFrom};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
 use fdr_formats::registry::target;
 use fdr_formats::sink::Losses;
@@ -14,8 +13,6 @@ use crate::common::{Event, Read as Trace, list, push, read, thread};
 
 /// Every target.
 pub const TARGETS: [&str; 6] = ["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"];
-/// Those that may go to a stream.
-pub const STREAMS: [&str; 4] = ["iet", "iet-prefix", "iet2", "iet-prefix2"];
 
 pub fn golden(name: &str) -> Vec<u8> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden");
@@ -39,36 +36,6 @@ pub fn write(
     file.seek(SeekFrom::Start(0)).expect("a file");
     file.read_to_end(&mut bytes).expect("a file");
     (bytes, losses)
-}
-
-/// Memory that a writer writes to, which can be looked at.
-#[derive(Clone, Debug, Default)]
-pub struct Memory(pub Arc<Mutex<Vec<u8>>>);
-
-impl Memory {
-    pub fn bytes(&self) -> Vec<u8> {
-        self.0.lock().expect("no panic").clone()
-    }
-}
-
-impl Write for Memory {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no panic").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// A stream of that target into memory.
-pub fn stream(name: &str, info: &TraceInfo) -> (Box<dyn Writer>, Memory) {
-    let memory = Memory::default();
-    let output = Output::Stream(Box::new(memory.clone()));
-    let target = target(name).unwrap_or_else(|| panic!("no target {name}"));
-    let writer = (target.create)(output, info).expect("a writer");
-    (writer, memory)
 }
 
 /// Gives a thread's events to a writer.
@@ -119,19 +86,11 @@ pub fn read_own(bytes: &[u8]) -> Trace {
     read
 }
 
-/// Writes one thread's events to a file and to a stream of that target, and reads them.
-pub fn each_way(name: &str, info: &TraceInfo, events: &[Event]) -> Vec<Trace> {
+/// Writes one thread's events to a file of that target, and reads them.
+pub fn round(name: &str, info: &TraceInfo, events: &[Event]) -> Trace {
     let (bytes, losses) = write(name, info, |writer| feed(writer, 7, events));
     assert_eq!(losses.to_string(), "", "{name}");
-    let mut ways = vec![read_own(&bytes)];
-    if STREAMS.contains(&name) {
-        let (mut writer, memory) = stream(name, info);
-        feed(&mut writer, 7, events);
-        let losses = writer.finish().expect("memory");
-        assert_eq!(losses.to_string(), "", "{name}");
-        ways.push(read_own(&memory.bytes()));
-    }
-    ways
+    read_own(&bytes)
 }
 
 /// What of a program's CPUs is not told is a loss; those have none.

@@ -166,14 +166,6 @@ impl Sink for Count {
 }
 
 impl Writer for Count {
-    fn functions(&mut self, _: &[fdr_formats::Function]) {}
-
-    fn end(&mut self, _: fdr_formats::Ticks) {}
-
-    fn flush(&mut self) -> Result<(), fdr_formats::Error> {
-        Ok(())
-    }
-
     fn finish(self: Box<Self>) -> Result<Losses, fdr_formats::Error> {
         Ok(Losses::default())
     }

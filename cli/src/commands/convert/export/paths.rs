@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use fdr_formats::calls::untimed;
 use fdr_formats::packed::Packed;
-use fdr_formats::{
-    Call, Diagnostic, Error, Function, Losses, Mark, Sink, Source, Thread, Ticks, Writer,
-};
+use fdr_formats::{Call, Diagnostic, Error, Losses, Mark, Sink, Source, Thread, Writer};
 
 use super::facts::Facts;
 use super::left_out::LeftOut;
@@ -87,14 +85,6 @@ impl Sink for Paths {
 }
 
 impl Writer for Paths {
-    fn functions(&mut self, _: &[Function]) {}
-
-    fn flush(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: Ticks) {}
-
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {
         let folded = gather(vec![self.folder]);
         let written = (self.write)(&mut self.out, &self.facts, &folded);

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, untimed};
 use fdr_formats::scale::Scale;
 use fdr_formats::{
-    Call, CpuId, Diagnostic, Edge, Error, Function, FunctionId, Losses, Mark, Sink, Thread,
-    ThreadId, Ticks, Writer,
+    Call, CpuId, Diagnostic, Edge, Error, FunctionId, Losses, Mark, Sink, Thread, ThreadId, Ticks,
+    Writer,
 };
 
 use super::Holds;
@@ -451,14 +451,6 @@ impl Sink for Walker {
 }
 
 impl Writer for Walker {
-    fn functions(&mut self, _: &[Function]) {}
-
-    fn flush(&mut self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn end(&mut self, _: Ticks) {}
-
     fn finish(mut self: Box<Self>) -> Result<Losses, Error> {
         let end = self.facts.info.end;
         for at in 0..self.lines.len() {
