@@ -3,11 +3,13 @@
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::Duration;
 
 use fdr_formats::model::{State, Switch};
 use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::{Outcome, Program, fdr, verify};
 use fdr_tests::support::trace::Trace;
+use fdr_tests::support::wait::within;
 use serde_json::Value;
 
 const VARIABLES: &str = "FDR_SCHED=1 FDR_OUT=out/";
@@ -52,17 +54,18 @@ fn only(folder: &Folder, end: &str) -> std::path::PathBuf {
     found.unwrap_or_else(|| panic!("no {end} in {folder:?}"))
 }
 
+/// How many changes of states the trace has.
+fn switches(trace: &Path) -> u64 {
+    let words = ["info".as_ref(), "--json".as_ref(), trace.as_os_str()];
+    let info: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
+    info["states"]["switches"].as_u64().unwrap_or(0)
+}
+
 /// Whether the trace has states; where the machine tells none, a line said so.
 fn has_states(trace: &Path, stderr: &str) -> bool {
     verify(trace);
-    let info: Value = serde_json::from_str(&fdr(&[
-        "info".as_ref(),
-        "--json".as_ref(),
-        trace.as_os_str(),
-    ]))
-    .expect("JSON");
-    let has = info["states"]["switches"].as_u64().unwrap_or(0) > 0;
-    assert_eq!(has, !stderr.contains(REFUSED), "{stderr}\n{info}");
+    let has = switches(trace) > 0;
+    assert_eq!(has, !stderr.contains(REFUSED), "{stderr}");
     has
 }
 
@@ -180,13 +183,12 @@ fn killed_crashed_and_seen_from_outside_they_are_there() {
     while running.line() != "half" {}
     let snapshot = folder.join("snapshot.fdr");
     let process = running.id().to_string();
-    let words = [
-        "dump".as_ref(),
-        process.as_ref(),
-        "-o".as_ref(),
-        snapshot.as_os_str(),
-    ];
-    let _ = fdr(&words);
+    let words = ["dump", "-q", "--force", &process, "-o"].map(OsStr::new);
+    // The recorder's thread takes what the kernel has told every 50 ms, if a busy machine lets it run.
+    let _ = within(Duration::from_secs(5), || {
+        let _ = fdr(&[&words[..], &[snapshot.as_os_str()]].concat());
+        (switches(&snapshot) > 0).then_some(())
+    });
     running.tell("go on");
     let outcome = running.end().ok();
     let _ = has_states(&snapshot, &outcome.stderr);
@@ -201,9 +203,7 @@ fn a_child_of_a_fork_has_none_and_its_parent_has_its_own() {
         .map(|entry| {
             let trace = entry.expect("an entry").path();
             verify(&trace);
-            let words = ["info".as_ref(), "--json".as_ref(), trace.as_os_str()];
-            let info: Value = serde_json::from_str(&fdr(&words)).expect("JSON");
-            info["states"]["switches"].as_u64().unwrap_or(0) > 0
+            switches(&trace) > 0
         })
         .collect();
     counts.sort_unstable();
