@@ -8,7 +8,6 @@ use xtask::process::{command, on_path, output, work_folder};
 
 use crate::Result;
 use crate::figures::{Cell, LEAST_ROUNDS, Spread, Words, in_rounds};
-use crate::history;
 use crate::program::{Program, machine, remove};
 use crate::table::{NONE, Table, last_line, middle, number, shown};
 
@@ -23,9 +22,6 @@ pub(crate) struct Options {
     /// What another revision's calls cost, in the same rounds
     #[arg(long, value_name = "REVISION")]
     beside: Option<String>,
-    /// How the ratios moved: every run adds a line to bench/history.jsonl
-    #[arg(long)]
-    history: bool,
 }
 
 /// What is measured: label, body, threads.
@@ -90,15 +86,12 @@ pub(crate) fn over(words: &Words) -> Option<f64> {
     words.over("measured", "untraced")
 }
 
-/// Measures, prints the table, and adds a line to the history.
+/// Measures, and prints the table.
 ///
 /// # Errors
 /// If the bench program can't be built or does not run at all. A configuration that can't be measured is told in
 /// the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if options.history {
-        return history::show();
-    }
     let rounds = match options.quick {
         true => LEAST_ROUNDS,
         false => options.rounds.max(LEAST_ROUNDS),
@@ -137,8 +130,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         let instructions = twins(leaf_instructions(path));
         println!("{name}instructions of a call that is off: {instructions}");
     }
-    let ratio = |body: usize, variant: usize| here.ratio(body * VARIANTS.len() + variant);
-    history::add(&machine, rounds, ratio)
+    Ok(())
 }
 
 fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {

@@ -7,7 +7,6 @@ mod compile;
 mod figures;
 mod formats;
 mod guard;
-mod history;
 mod lean;
 mod peers;
 mod program;
