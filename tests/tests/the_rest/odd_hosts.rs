@@ -307,7 +307,7 @@ fn damage(setting: Setting, trace: &Path) -> Option<String> {
 /// All ways, by the file that they are in.
 fn ways() -> Vec<(String, String)> {
     let folder = Folder::new("odd-host-list");
-    let program = Program::new(HOST, &folder).args(&["rings"]);
+    let program = Program::new(HOST, &folder).args(&["list"]);
     let list = program.run().ok().stdout;
     let words = list.lines().filter_map(|line| line.split_once(' '));
     words.map(|(file, way)| (file.into(), way.into())).collect()
