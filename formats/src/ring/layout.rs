@@ -318,7 +318,7 @@ pub struct Control<W: Words = Plain> {
     pub taken: W::U32,
     /// 1 = the process has a dumper.
     pub listens: W::U32,
-    /// Bytes from here to the [`Moments`].
+    /// Bytes from here to the named moments ([`super::moments`]).
     pub moments: W::U32,
     /// Zero.
     pub also_unused: W::U32,
