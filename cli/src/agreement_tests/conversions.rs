@@ -19,8 +19,10 @@ pub(super) struct Converted {
     _folder: Option<Pending>,
 }
 
-/// The trace in another format. `late`: the writer learns last when the trace ends, as that of a stream does.
+/// The trace in another format. `late`: the writer learns last when the trace ends, as that of a stream does, if the
+/// recorder writes the format.
 pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Converted {
+    let late = late && registry::recorded().any(|recorded| recorded.name == target.name);
     let end = source.info().end;
     let info = TraceInfo {
         end: end.filter(|_| !late),
