@@ -44,7 +44,7 @@ use std::process::ExitCode;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser};
 
 use commands::list::{self, Command, GROUPS};
-use commands::{Status, here};
+use commands::{Status, overview};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -178,7 +178,7 @@ pub fn run() -> ExitCode {
             }
             command.run()
         }
-        None => match here::show() {
+        None => match overview::show() {
             Ok(true) => Ok(Status::Done),
             Ok(false) => Err(anyhow::anyhow!(NOTHING_HERE)),
             Err(error) => Err(error),

@@ -14,53 +14,51 @@ use super::Status;
 
 const PROGRAM: &str = "fdr-fleet";
 
+/// What the program gets.
+#[derive(clap::Args)]
+struct Passed {
+    /// As `fdr-fleet COMMAND --help` says
+    #[arg(
+        value_name = "ARGUMENT",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    arguments: Vec<OsString>,
+}
+
 /// `fdr export`.
 pub(crate) mod export {
-    use std::ffi::OsString;
-
-    use super::{Status, become_it};
+    use super::{Passed, Status, become_it};
 
     /// Write traces as Parquet files (by fdr-fleet)
     #[derive(clap::Args)]
     #[command(disable_help_flag = true)]
     pub(crate) struct Options {
-        /// As `fdr-fleet export --help` says
-        #[arg(
-            value_name = "ARGUMENT",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        arguments: Vec<OsString>,
+        #[command(flatten)]
+        passed: Passed,
     }
 
     /// Runs the command.
     pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-        become_it("export", &options.arguments)
+        become_it("export", &options.passed.arguments)
     }
 }
 
 /// `fdr query`.
 pub(crate) mod query {
-    use std::ffi::OsString;
-
-    use super::{Status, become_it};
+    use super::{Passed, Status, become_it};
 
     /// Ask questions over many exported traces, in SQL (by fdr-fleet)
     #[derive(clap::Args)]
     #[command(disable_help_flag = true)]
     pub(crate) struct Options {
-        /// As `fdr-fleet query --help` says
-        #[arg(
-            value_name = "ARGUMENT",
-            trailing_var_arg = true,
-            allow_hyphen_values = true
-        )]
-        arguments: Vec<OsString>,
+        #[command(flatten)]
+        passed: Passed,
     }
 
     /// Runs the command.
     pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-        become_it("query", &options.arguments)
+        become_it("query", &options.passed.arguments)
     }
 }
 

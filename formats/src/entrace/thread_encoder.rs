@@ -270,7 +270,7 @@ impl ThreadEncoder {
         store.put(&item, &[]);
     }
 
-    /// An event that is no call. `most`: the most arguments.
+    /// An event that is no call.
     fn mark(
         &mut self,
         mark: &Mark<'_>,

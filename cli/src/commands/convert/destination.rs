@@ -17,7 +17,7 @@ use crate::ui::{self, StandardOutput};
 ///
 /// # Errors
 /// Where it can't take such a trace.
-pub(in crate::commands) fn of(
+pub(in crate::commands) fn parse(
     output: Option<&Path>,
     target: &Target,
 ) -> anyhow::Result<Option<Address>> {

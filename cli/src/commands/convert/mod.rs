@@ -74,7 +74,7 @@ pub(super) struct Done {
 
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
-    let address = destination::of(options.output.as_deref(), options.to)?;
+    let address = destination::parse(options.output.as_deref(), options.to)?;
     let alone = address.as_ref().map(|address| format!("-o {address}"));
     let run = |trace: &Path, several| match &address {
         Some(address) => to_address(options, trace, address),

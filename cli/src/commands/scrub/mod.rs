@@ -84,7 +84,7 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let (trace, output, target) = (&options.trace, &options.output, options.to);
-    let address = destination::of(Some(output), target)?;
+    let address = destination::parse(Some(output), target)?;
     if address.is_none() {
         place::check_is_not(output, trace)?;
         place::check(output, convert::shape(target), options.force)?;
