@@ -35,12 +35,13 @@ struct Sanitizer {
     suites: &'static [&'static str],
 }
 
-/// The assembly is not seen by ThreadSanitizer: it gets the writer that other architectures use.
+/// The assembly is not seen by ThreadSanitizer: it gets the writer that other architectures use. The thread that stands
+/// in for another one is the same assembly as in every build: the two are one thread to the sanitizer.
 const THREAD: Sanitizer = Sanitizer {
     name: "thread",
     fault: "race",
     says: "ThreadSanitizer: data race",
-    flags: "--cfg miri",
+    flags: "--cfg miri --cfg tsan",
     // The standard library is built without the sanitizer, which takes what waits for its conditions for a race.
     suites: &["test --package fdr --lib -- --skip ::conditions"],
 };
@@ -147,6 +148,8 @@ impl Sanitizer {
         fs::write(&path, SUPPRESSED)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
         command.env("TSAN_OPTIONS", format!("suppressions={}", path.display()));
+        // Std keeps what it has read for backtraces behind a lock of its own, which the sanitizer does not see.
+        command.env("RUST_BACKTRACE", "0");
         // Memory that a program still holds at its end is no fault of this kind.
         command.env("ASAN_OPTIONS", "detect_leaks=0");
         Ok(())

@@ -220,7 +220,7 @@ pub(crate) fn open_null() -> Result<i32> {
 
 /// What makes a thread of this process that shares all but its registers with its maker. The kernel stores 0 and wakes
 /// who waits for that when the thread has ended.
-#[cfg(not(miri))]
+#[cfg(any(not(miri), tsan))]
 const STANDS_IN: i32 = libc::CLONE_VM
     | libc::CLONE_FS
     | libc::CLONE_FILES
@@ -237,7 +237,10 @@ const STANDS_IN: i32 = libc::CLONE_VM
 ///
 /// # Safety
 /// `body` may be called with `argument`. No handler of the program may run meanwhile.
-#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(miri)))]
+#[cfg(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    any(not(miri), tsan)
+))]
 pub(crate) unsafe fn call_in_thread(
     body: extern "C" fn(*mut libc::c_void),
     argument: *mut libc::c_void,
@@ -330,7 +333,10 @@ pub(crate) unsafe fn call_in_thread(
 ///
 /// # Safety
 /// As above.
-#[cfg(all(not(any(target_arch = "x86_64", target_arch = "aarch64")), not(miri)))]
+#[cfg(all(
+    not(any(target_arch = "x86_64", target_arch = "aarch64")),
+    any(not(miri), tsan)
+))]
 pub(crate) unsafe fn call_in_thread(
     body: extern "C" fn(*mut libc::c_void),
     argument: *mut libc::c_void,
@@ -361,11 +367,11 @@ pub(crate) unsafe fn call_in_thread(
     }
 }
 
-/// Miri knows no such threads.
+/// Miri knows no such threads. ThreadSanitizer does.
 ///
 /// # Safety
 /// None is needed.
-#[cfg(miri)]
+#[cfg(all(miri, not(tsan)))]
 pub(crate) unsafe fn call_in_thread(
     _: extern "C" fn(*mut libc::c_void),
     _: *mut libc::c_void,
