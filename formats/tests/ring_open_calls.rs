@@ -1,10 +1,36 @@
 //! Rings of threads whose short calls leave no records, put together by hand: their open calls are in the trace, and
 //! damaged ones harm nothing else.
 
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::common::ring::{Ring, SLOTS, STRIDE, chunk, counts};
-use crate::common::{Event, assert_nested, call, read};
+use crate::common::{Event, Kept, assert_nested, call, read};
+use fdr_formats::bytes::ReadAt;
 use fdr_formats::model::FunctionTotals;
+use fdr_formats::registry;
+use fdr_formats::source::drive;
 use fdr_formats::{Edge, FunctionId, Ticks};
+
+/// A ring whose thread goes on between two readings.
+struct GoesOn {
+    /// Its bytes until so many readings were made, and afterwards.
+    moments: [Vec<u8>; 2],
+    readings: usize,
+    made: Arc<AtomicUsize>,
+}
+
+impl ReadAt for GoesOn {
+    fn size(&self) -> u64 {
+        self.moments[0].size()
+    }
+
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let is_later = self.made.fetch_add(1, Ordering::Relaxed) >= self.readings;
+        self.moments[usize::from(is_later)].read_at(offset, buffer)
+    }
+}
 
 #[test]
 fn open_calls_without_records_are_in_the_trace() {
@@ -102,6 +128,57 @@ fn a_record_that_was_published_before_its_frame_says_so_is_there_once() {
         };
         assert_eq!(events.iter().map(calls).sum::<u64>(), short);
     }
+}
+
+/// A thread leaves a call, opens a chunk for that, and enters another one, whose entry waits. Whenever it does so, no
+/// record is missing before the entry.
+#[test]
+fn an_open_call_of_a_later_chunk_is_not_behind_an_earlier_one() {
+    let chunks = || [chunk(2000).enter(1, 5), chunk(2010).exit(1, 5)];
+    let [first, second] = chunks();
+    let mut before = Ring::with_open_calls();
+    before.thread(0, &[(1, 0, first)], 0);
+    before.open_calls(1, &[(0, 0, 0, 0, 0), (0x10, 3, 2005, 0, 0)]);
+    let mut after = Ring::with_open_calls();
+    let [first, _] = chunks();
+    after.thread(0, &[(1, 0, first), (2, 1, second)], 0);
+    after.open_calls(0, &[(0, 0, 0, 2, 1), (0x20, 3, 2020, 0, 0)]);
+    after.u32(SLOTS + STRIDE + 2, 2);
+    let course = [
+        (2005, 1, Edge::Entry),
+        (2015, 1, Edge::Exit),
+        (2020, 2, Edge::Entry),
+    ];
+    let (mut readings, mut lengths) = (0, Vec::new());
+    loop {
+        let made = Arc::new(AtomicUsize::new(0));
+        let moments = [before.0.clone(), after.0.clone()];
+        let ring = GoesOn {
+            moments,
+            readings,
+            made: Arc::clone(&made),
+        };
+        let source = registry::open(Box::new(ring)).expect("a ring");
+        let mut kept = Kept::default();
+        drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
+        assert_eq!(source.diagnostics(), [], "after {readings} readings");
+        let calls = kept.calls(100);
+        let calls = calls.iter().filter(|call| !call.synthetic);
+        let found: Vec<_> = calls
+            .map(|call| (call.time.0, call.function.0, call.edge))
+            .collect();
+        assert!(
+            course.starts_with(&found),
+            "after {readings} readings: {found:?}"
+        );
+        lengths.push(found.len());
+        if made.load(Ordering::Relaxed) <= readings {
+            break;
+        }
+        readings += 1;
+    }
+    lengths.dedup();
+    assert_eq!((lengths[0], lengths.last()), (3, Some(&1)), "{lengths:?}");
 }
 
 fn totals(function: u32, calls: u64, longest: u64, lengths: &[(u8, u64)]) -> FunctionTotals {

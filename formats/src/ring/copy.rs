@@ -77,6 +77,9 @@ pub(super) struct Copy {
     cursors: [u64; 2],
     /// The thread published nothing meanwhile.
     is_exact: bool,
+    /// The thread had opened a later chunk when its open calls were copied. Those without an entry come after records of
+    /// that chunk, which are not in the copy.
+    is_later: bool,
     /// Whose they are.
     pub(super) slot: Slot,
     /// What was recorded, kept and lost.
@@ -264,6 +267,9 @@ impl Copy {
             return;
         };
         let open = before.lasting(&after);
+        if self.is_later {
+            return self.count_short(open.summarised);
+        }
         let (start, from) = (self.bytes.len(), newest.start);
         self.bytes.extend_from_within(from..from + newest.length);
         let last = xray::latest(&self.bytes[start..]).map_or(0, |last| last.0);
@@ -271,18 +277,23 @@ impl Copy {
         open.records(last, self.is_exact, |record| {
             bytes.extend_from_slice(record)
         });
-        let (entries, summarised) = (open.unpublished() as u64, open.summarised.saturating_mul(2));
+        let entries = open.unpublished() as u64;
         self.parts[0] = Part {
             start,
             length: self.bytes.len() - start,
             records: newest.records.saturating_add(entries),
             ..newest
         };
-        let counts = &mut self.counts;
-        counts.readable = counts.readable.saturating_add(entries);
-        counts.summarised = summarised;
-        let more = entries.saturating_add(summarised);
-        counts.recorded = counts.recorded.saturating_add(more);
+        self.counts.readable = self.counts.readable.saturating_add(entries);
+        self.counts.recorded = self.counts.recorded.saturating_add(entries);
+        self.count_short(open.summarised);
+    }
+
+    /// Counts the records that short calls did not leave.
+    fn count_short(&mut self, calls: u64) {
+        let summarised = calls.saturating_mul(2);
+        self.counts.summarised = summarised;
+        self.counts.recorded = self.counts.recorded.saturating_add(summarised);
     }
 
     /// The counts if the thread overwrites its chunks faster than they are copied. All records but the
@@ -352,8 +363,9 @@ impl Copy {
             let now = place.slot()?;
             self.cursors[1] = now.cursor;
             self.is_exact = now.cursor == self.cursors[0];
+            self.is_later = now.chunk != self.slot.chunk;
             tries += 1;
-            let is_last = tries == PATIENCE || now.chunk != self.slot.chunk;
+            let is_last = tries == PATIENCE || self.is_later;
             if self.is_exact || part.is_none() || self.open[0].is_empty() || is_last {
                 return Ok(part);
             }
