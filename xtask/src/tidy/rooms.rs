@@ -64,6 +64,33 @@ const FORMATS: [&str; 7] = [
 /// A ring's chunks are XRay buffers.
 const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 
+/// The crates whose rooms have no circles inside.
+const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
+
+/// Rooms that still have some.
+const KNOTS: [&str; 20] = [
+    "cli/src/commands",
+    "cli/src/commands/listen",
+    "cli/src/commands/slow",
+    "cli/src/commands/view",
+    "cli/src/input/packed",
+    "cli/src/report",
+    "cli/src/report/tasks",
+    "formats/src/ctf",
+    "formats/src/ctf/tsdl",
+    "formats/src/entrace",
+    "formats/src/heph",
+    "formats/src/htdump",
+    "formats/src/ring",
+    "formats/src/tcstate",
+    "formats/src/xray",
+    "runtime/src/recorder",
+    "runtime/src/shell",
+    "runtime/src/shell/stream",
+    "runtime/src/shell/triggers",
+    "runtime/src/sync",
+];
+
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.
 const MACRO: &str = "__fdr_";
 
@@ -102,6 +129,9 @@ pub(super) fn check(root: &Path) -> Result<Vec<Finding>> {
     let arrows = arrows("formats/src", &formats)?;
     findings.extend(circles(&arrows));
     findings.extend(formats_apart(&arrows));
+    for folder in INSIDE {
+        findings.extend(circles_inside(folder, &sources(&root.join(folder))?)?);
+    }
     Ok(findings)
 }
 
@@ -268,10 +298,34 @@ fn is_test(path: &str) -> bool {
     })
 }
 
-/// How many modules a file is in, itself included.
-fn depth(path: &str) -> usize {
-    let parts = path.split('/').count();
-    parts - usize::from(path.ends_with("/mod.rs"))
+/// The module of a file, as the names from the crate's root to it.
+fn module(path: &str) -> Vec<String> {
+    let path = path.strip_suffix(".rs").unwrap_or(path);
+    let path = path.strip_suffix("/mod").unwrap_or(path);
+    path.split('/').map(str::to_owned).collect()
+}
+
+/// A path that a file names, from the crate's root, and its line.
+type Named = (Vec<String>, usize);
+
+/// The paths that each file names, outside of tests.
+///
+/// # Errors
+///
+/// If a file is no Rust.
+fn named<'a>(folder: &str, sources: &'a [Source]) -> Result<Vec<(&'a str, Vec<Named>)>> {
+    let mut files = Vec::new();
+    for (path, text) in sources {
+        if is_root(room(path)) || is_test(path) {
+            continue;
+        }
+        let bad = |error| format!("{folder}/{path}: {error}");
+        let code = text.parse().map_err(|error: LexError| bad(error))?;
+        let mut found = Vec::new();
+        names(code, &module(path), &mut found);
+        files.push((path.as_str(), found));
+    }
+    Ok(files)
 }
 
 /// Every use of another room, but for those of the crate's root.
@@ -281,16 +335,12 @@ fn depth(path: &str) -> usize {
 /// If a file is no Rust.
 fn arrows(folder: &str, sources: &[Source]) -> Result<Vec<Arrow>> {
     let mut arrows = Vec::new();
-    for (path, text) in sources {
+    for (path, found) in named(folder, sources)? {
         let from = room(path);
-        if is_root(from) || is_test(path) {
-            continue;
-        }
-        let bad = |error| format!("{folder}/{path}: {error}");
-        let code = text.parse().map_err(|error: LexError| bad(error))?;
-        let mut found = Vec::new();
-        names(code, depth(path), &mut found);
-        for (to, line) in found {
+        for (names, line) in found {
+            let Some(to) = names.into_iter().next() else {
+                continue;
+            };
             if to != from && !to.starts_with(MACRO) && to != SPAN {
                 arrows.push(Arrow {
                     from: from.to_owned(),
@@ -301,13 +351,61 @@ fn arrows(folder: &str, sources: &[Source]) -> Result<Vec<Arrow>> {
             }
         }
     }
+    arrows.dedup();
     Ok(arrows)
 }
 
-/// The names that follow a crate's root in the paths of a file, and their lines. `depth`: how many modules the
-/// code is in. These are tokens and not a tree of `syn`, because `syn` leaves the arguments of macros as tokens, and paths
-/// stand in them, too.
-fn names(code: TokenStream, depth: usize, found: &mut Vec<(String, usize)>) {
+/// Finds the parts of a room that use each other in a circle, in each room of a crate and in each room of a room. What
+/// a room's `mod.rs` holds is for all of its parts.
+///
+/// # Errors
+///
+/// If a file is no Rust.
+fn circles_inside(folder: &str, sources: &[Source]) -> Result<Vec<Finding>> {
+    let files = named(folder, sources)?;
+    let modules: BTreeSet<Vec<String>> = files.iter().map(|(path, _)| module(path)).collect();
+    let rooms: BTreeSet<&[String]> = modules
+        .iter()
+        .flat_map(|module| (1..module.len()).map(|length| &module[..length]))
+        .collect();
+    let mut findings = Vec::new();
+    let is_free =
+        |room: &&[String]| !KNOTS.contains(&format!("{folder}/{}", room.join("/")).as_str());
+    for room in rooms.into_iter().filter(is_free) {
+        let part = |names: &[String]| {
+            let inside = names.strip_prefix(room)?;
+            let is_part = modules.iter().any(|module| {
+                module.strip_prefix(room).and_then(|inside| inside.first()) == inside.first()
+            });
+            inside.first().filter(|_| is_part).cloned()
+        };
+        let mut arrows = Vec::new();
+        for (path, found) in &files {
+            let Some(from) = part(&module(path)) else {
+                continue;
+            };
+            let others = found
+                .iter()
+                .filter_map(|(names, line)| Some((part(names)?, *line)));
+            arrows.extend(
+                others
+                    .filter(|(to, _)| *to != from)
+                    .map(|(to, line)| Arrow {
+                        from: from.clone(),
+                        to,
+                        path: format!("{folder}/{path}"),
+                        line,
+                    }),
+            );
+        }
+        findings.extend(circles(&arrows));
+    }
+    Ok(findings)
+}
+
+/// The paths from a crate's root that stand in code of that module. These are tokens and not a tree of `syn`, because
+/// `syn` leaves the arguments of macros as tokens, and paths stand in them, too.
+fn names(code: TokenStream, module: &[String], found: &mut Vec<Named>) {
     let tokens: Vec<TokenTree> = code.into_iter().collect();
     let mut rest = tokens.as_slice();
     while let [first, behind @ ..] = rest {
@@ -317,47 +415,71 @@ fn names(code: TokenStream, depth: usize, found: &mut Vec<(String, usize)>) {
         }
         rest = behind;
         match first {
-            TokenTree::Ident(word) if word == "crate" => found.extend(first_names(rest)),
+            TokenTree::Ident(word) if word == "crate" => found.extend(paths(&[], rest)),
+            TokenTree::Ident(word) if word == "self" => found.extend(paths(module, rest)),
             TokenTree::Ident(word) if word == "super" => {
-                let mut ups = 1;
+                let mut around = module.split_last();
                 while let [_, _, TokenTree::Ident(word), behind @ ..] = rest
                     && word == "super"
                 {
-                    ups += 1;
+                    around = around.and_then(|(_, around)| around.split_last());
                     rest = behind;
                 }
-                if ups == depth {
-                    found.extend(first_names(rest));
+                if let Some((_, around)) = around {
+                    found.extend(paths(around, rest));
                 }
             }
             TokenTree::Ident(word) if word == "mod" => {
-                if let [_, TokenTree::Group(body), behind @ ..] = rest {
-                    names(body.stream(), depth + 1, found);
+                if let [TokenTree::Ident(name), TokenTree::Group(body), behind @ ..] = rest {
+                    let inner = [module, &[name.to_string()]].concat();
+                    names(body.stream(), &inner, found);
                     rest = behind;
                 }
             }
-            TokenTree::Group(group) => names(group.stream(), depth, found),
+            TokenTree::Group(group) => names(group.stream(), module, found),
             _ => {}
         }
     }
 }
 
-/// The first name of the path behind a crate's root, or of each path of a group.
-fn first_names(behind_root: &[TokenTree]) -> Vec<(String, usize)> {
-    let [colon, second, first, ..] = behind_root else {
+/// The path that goes on behind `around`, or each path of a group.
+fn paths(around: &[String], behind: &[TokenTree]) -> Vec<Named> {
+    let [colon, second, first, rest @ ..] = behind else {
         return Vec::new();
     };
     if !is_sign(colon, ':') || !is_sign(second, ':') {
         return Vec::new();
     }
-    let named = |tree: &TokenTree| (tree.to_string(), tree.span().start().line);
+    let line = first.span().start().line;
     match first {
         TokenTree::Group(group) => {
             let tokens: Vec<TokenTree> = group.stream().into_iter().collect();
-            let paths = tokens.split(|tree| is_sign(tree, ','));
-            paths.filter_map(|path| path.first()).map(named).collect()
+            let mut found = Vec::new();
+            for path in tokens.split(|tree| is_sign(tree, ',')) {
+                found.extend(
+                    path.split_first()
+                        .into_iter()
+                        .flat_map(|(name, rest)| behind_name(around, name, rest)),
+                );
+            }
+            found
         }
-        name => vec![named(name)],
+        TokenTree::Ident(_) => behind_name(around, first, rest),
+        _ => vec![(around.to_vec(), line)],
+    }
+}
+
+/// The paths that begin with `name`.
+fn behind_name(around: &[String], name: &TokenTree, rest: &[TokenTree]) -> Vec<Named> {
+    let line = name.span().start().line;
+    let around = match name.to_string().as_str() {
+        "self" => around.to_vec(),
+        name => [around, &[name.to_owned()]].concat(),
+    };
+    let further = paths(&around, rest);
+    match further.is_empty() {
+        true => vec![(around, line)],
+        false => further,
     }
 }
 

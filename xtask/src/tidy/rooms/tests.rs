@@ -160,3 +160,36 @@ fn a_circle_of_formats_is_refused() {
         ["src/heph/mod.rs:1: heph must not name the format xray"]
     );
 }
+
+#[test]
+fn a_circle_inside_a_room_is_refused() {
+    let good = [
+        ("room/mod.rs", "mod a;\nmod b;\npub use a::f;\n"),
+        ("room/a.rs", "use super::b;\n"),
+        ("room/b/mod.rs", "use super::Item;\nuse self::deep::x;\n"),
+        ("room/b/deep.rs", "use crate::room::b::y;\n"),
+        ("other.rs", "use crate::room::{a, b};\n"),
+    ];
+    let found = |more: (&'static str, &'static str)| {
+        let files: Vec<_> = good.into_iter().chain([more]).collect();
+        whats(&circles_inside("src", &sources(&files)).expect("Rust"))
+    };
+    assert_eq!(found(("room/c.rs", "use super::{a::g, b};\n")), [""; 0]);
+    for planted in [
+        "use super::super::{a::x, Item};\n",
+        "use crate::{other, room::{a, b::deep}};\n",
+        "fn f() { crate::room::a::g() }\n",
+    ] {
+        let circle = found(("room/b/more.rs", planted));
+        assert_eq!(
+            circle,
+            [
+                "src/room/a.rs:1: a uses b, and b uses a or what leads to it: cut the circle",
+                "src/room/b/more.rs:1: b uses a, and a uses b or what leads to it: cut the circle",
+            ],
+            "{planted}"
+        );
+    }
+    let deeper = found(("room/b/more.rs", "use super::deep;\n"));
+    assert_eq!(deeper, [""; 0]);
+}
