@@ -3,7 +3,7 @@
 //! program stands for it.
 
 pub use crate::events::{EventNote, Form, Level, Value, write_words};
-pub use crate::shell::made::{is_up, register, when_up};
+pub use crate::shell::units::{is_up, register, when_up};
 pub use crate::site::CallSite;
 
 use fdr_formats::notes::task_state;

@@ -1,15 +1,15 @@
 //! The recorder's entrance for the loader. The loader calls it before `main`, and `dlopen` calls it for a
-//! library. So a program calls nothing itself. This file must never do more than call `shell::install`.
+//! library. So a program calls nothing itself. This file must never do more than call `shell::start`.
 #![allow(unsafe_code)]
 
-use crate::shell::install;
+use crate::shell::start;
 
 #[used]
 #[unsafe(link_section = ".init_array")]
 static AT_LOAD: extern "C" fn() = at_load;
 
 extern "C" fn at_load() {
-    install::at_load();
+    start::at_load();
 }
 
 // A linker takes from an archive only the objects that others name. Nothing names the entry above where the

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use super::config::Settings;
-use super::install;
 use super::sites::table;
+use super::state::state;
 use crate::clock::{self, Kind};
 use crate::recorder;
 use crate::ring::Ring;
@@ -293,7 +293,7 @@ fn read_ns(kind: Kind) -> u64 {
 
 /// A budget for this process, if the recorder is up.
 pub(crate) fn of_process(now_ns: u64) -> Option<Budget> {
-    let state = install::state()?;
+    let state = state()?;
     Budget::new(&state.config, state.chosen.kind, now_ns)
 }
 

@@ -11,9 +11,9 @@ use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
 use fdr_formats::text::owned;
 use fdr_formats::{duration, moments, text, trigger};
 
-use super::install::{State, state};
 use super::sites::table;
-use super::{budget, connection, control as calls, dumping, triggers};
+use super::state::{State, state};
+use super::{budget, connection, dumping, statistics, trace_paths, triggers};
 use crate::api::Statistics;
 use crate::clock;
 use crate::config::{Mode, word};
@@ -204,7 +204,7 @@ fn status(ring: &Ring, state: &State) -> String {
     );
     let Statistics {
         threads, missing, ..
-    } = calls::statistics();
+    } = statistics::of_process();
     let mut sums = [
         0,
         missing.overwritten + missing.dropped,
@@ -244,7 +244,7 @@ fn status(ring: &Ring, state: &State) -> String {
     lines.add("format", &config.format.0.name);
     let next = match state.address() {
         Some(address) => connection::name(address).into(),
-        None => dumping::next_dump_path(state),
+        None => trace_paths::next(state),
     };
     lines.add("next_dump", &next.display());
     lines.0

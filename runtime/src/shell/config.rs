@@ -19,7 +19,7 @@ use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, OutMost, Trigger};
 use fdr_formats::writer::Target;
 
-use super::stream::{self, Address};
+use super::address::{self, Address};
 use crate::config::{Clock, Config, Log, Mode, VARIABLES};
 use crate::dump::output::Output;
 use value::{choice, escaped, format_of, ring_size, size_text};
@@ -130,7 +130,7 @@ impl Settings {
             Some(_) => default_format(false),
             None => from.format(is_sent),
         };
-        let mode = |text: &str| stream::check_mode(choice(text, &Mode::WORDS)?);
+        let mode = |text: &str| address::check_mode(choice(text, &Mode::WORDS)?);
         let mode = from.text("FDR_MODE", mode).unwrap_or(Mode::Ring);
         let mut settings = Settings::defaults(start, format, mode);
         settings.address = address.flatten();
@@ -407,7 +407,7 @@ impl Reader<'_> {
     /// `None` if `FDR_OUT` is no address. After an error it is an address and not a file's name: `Some(None)`.
     fn address(&mut self, start: &Path) -> Option<Option<Address>> {
         let value = self.raw("FDR_OUT")?;
-        let parsed = stream::parse(&value.text, start)?;
+        let parsed = address::parse(&value.text, start)?;
         let noted = parsed.map_err(|problem| self.refuse("FDR_OUT", &value, &problem));
         Some(noted.ok())
     }

@@ -4,28 +4,19 @@
 //! for new threads, and space for threads that record much. It measures the clock's rate from time to time, and compares
 //! the CPUs' clocks once. It must never stop a thread of the program.
 
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::calibrate::Refinement;
 use super::last_thread::{self, Looks};
 use super::sites::table;
-use super::{budget, commands, dumping, handover, install, skew, triggers};
+use super::state::{State, state};
+use super::{budget, commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
 use crate::api::Failure;
 use crate::dump::schedule;
-use crate::ring::{Ring, Shortage};
+use crate::ring::Ring;
 use crate::sys::own_table::{self, DescriptorTable};
 use crate::{clock, crash, messages, recorder, sys};
-
-/// Dumps that the signal asked for and that have not begun. Signals that come before a dump begins count as
-/// one. Signals during a dump make another one.
-static ASKED: AtomicU32 = AtomicU32::new(0);
-
-/// Whether there is such a thread.
-static RUNS: AtomicU32 = AtomicU32::new(0);
-
-/// The kernel's id of the thread, once it runs.
-static TID: AtomicU32 = AtomicU32::new(0);
 
 /// The pause between a wish for slots and making them, ns. Without the pause the dumper might take the CPU from
 /// the thread that woke it, in the midst of that thread's first call.
@@ -45,26 +36,25 @@ const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
 /// # Errors
 /// There is no thread.
 pub(crate) fn start() -> Result<(), Failure> {
-    if RUNS.swap(1, Ordering::AcqRel) != 0 {
+    if !handover::begin() {
         return Ok(());
     }
-    TID.store(0, Ordering::Relaxed);
     let table = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|programs| {
         let body = move || {
             let _life = Life;
-            TID.store(sys::thread::tid(), Ordering::Relaxed);
+            handover::is_me();
             if table.share() {
                 let looks = run();
                 // With a dump as at any exit.
-                dumping::at_exit();
+                exit::at_exit();
                 last_thread::end_process(programs, &looks);
             }
         };
-        sys::thread::spawn(last_thread::DUMPER, 512 * 1024, Box::new(body))
+        sys::thread::spawn(handover::DUMPER, 512 * 1024, Box::new(body))
     });
     if let Err(error) = spawned {
-        RUNS.store(0, Ordering::Release);
+        handover::end();
         return Err(no_thread(error));
     }
     Ok(())
@@ -82,23 +72,8 @@ struct Life;
 impl Drop for Life {
     fn drop(&mut self) {
         own_table::forget_own_table(sys::thread::tid());
-        RUNS.store(0, Ordering::Release);
+        handover::end();
     }
-}
-
-/// Whether the thread does what is handed over.
-pub(crate) fn is_running() -> bool {
-    RUNS.load(Ordering::Acquire) != 0
-}
-
-/// The same, and whether the kernel still has it. A filter of system calls may have ended it.
-pub(crate) fn is_alive() -> bool {
-    is_running() && (TID.load(Ordering::Relaxed) == 0 || exists())
-}
-
-/// Whether the kernel has the thread.
-pub(crate) fn exists() -> bool {
-    sys::thread::exists(TID.load(Ordering::Relaxed))
 }
 
 /// Does the work of the dumper until the program's last thread is gone.
@@ -107,11 +82,11 @@ fn run() -> Looks {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(&mut brought_in, &mut due_ns);
-    let compare = |state: &'static install::State| {
+    let compare = |state: &'static State| {
         let skew = skew::measure(state.chosen.kind, &state.frequency())?;
         Some((state, skew))
     };
-    let compared = install::state().filter(|_| compare_clocks);
+    let compared = state().filter(|_| compare_clocks);
     if let Some((state, skew)) = compared.and_then(compare) {
         state.note_skew(&skew);
         if let Some(warning) = skew.warning() {
@@ -125,7 +100,7 @@ fn run() -> Looks {
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
         handover::carry_out();
-        if take_asked() && !triggers::take_signal() {
+        if dump_signal::take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");
         }
         let command = commands::carry_out();
@@ -172,7 +147,7 @@ fn states(due_ns: &mut u64, now_ns: u64) -> Option<Duration> {
 
 /// Stores the clock's rate in the head of the ring, for a reader after the process is dead.
 fn refine() {
-    if let (Some(ring), Some(state)) = (recorder::ring(), install::state()) {
+    if let (Some(ring), Some(state)) = (recorder::ring(), state()) {
         let hz = state.frequency().hz;
         ring.header().frequency.store(hz, Ordering::Relaxed);
     }
@@ -193,7 +168,7 @@ fn prepare(brought_in: &mut Vec<u32>, due_ns: &mut Option<u64>) -> Option<Durati
     }
     ring.look_ahead(brought_in, is_due);
     ring.reap();
-    say_out_of_space(ring);
+    failures::say_out_of_space(ring);
     end_where_lost(ring);
     due_ns.map(|due_ns| Duration::from_nanos(due_ns.saturating_sub(now_ns)))
 }
@@ -204,55 +179,4 @@ fn end_where_lost(ring: &Ring) {
         crash::tell_loss(ring);
         table().enable(false);
     }
-}
-
-/// Says once that a part of the ring has no space on the disk.
-pub(crate) fn say_out_of_space(ring: &Ring) {
-    if let Some(Shortage { error, is_partial }) = ring.shortage_to_say() {
-        // The kernel reports this errno if it allows no more mappings.
-        let place = match error {
-            libc::ENOMEM => "in memory",
-            _ => "on the disk",
-        };
-        let error = std::io::Error::from_raw_os_error(error);
-        let so = match is_partial {
-            true => "it keeps fewer records than FDR_BUFFER has room for",
-            false => "it is in memory only, and lost with the process",
-        };
-        messages::ring_error(format_args!(
-            "no space for a thread's ring {place}: {error}; {so}; set FDR_DIR or a smaller FDR_BUFFER"
-        ));
-    }
-}
-
-/// Whether the signal has asked for a dump that nobody has begun. It counts as begun from now on.
-pub(crate) fn take_asked() -> bool {
-    ASKED.swap(0, Ordering::AcqRel) > 0
-}
-
-/// The handler of the dump signal. It wakes the dumper and calls the former handler. Async-signal-safe. Keeps
-/// errno.
-pub(crate) extern "C" fn on_signal(
-    signal: i32,
-    info: *mut libc::siginfo_t,
-    context: *mut libc::c_void,
-) {
-    let errno = sys::errno();
-    // A child that no fork hook ran in must first find out that it has no dumper.
-    sys::process::notice_child();
-    if !is_running() {
-        // In the child of a fork no dumper exists, so the handler writes the trace.
-        crash::write_now("signal");
-    } else {
-        ASKED.fetch_add(1, Ordering::AcqRel);
-        sys::thread::wake_dumper();
-    }
-    sys::signal::chain(signal, info, context);
-    sys::set_errno(errno);
-}
-
-/// Called in the child of a fork, which has no dumper. Requests for dumps are the parent's. Async-signal-safe.
-pub(crate) fn forget() {
-    ASKED.store(0, Ordering::Relaxed);
-    RUNS.store(0, Ordering::Release);
 }

@@ -10,7 +10,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{dumper, dumping, handover, install, last_thread, sites, stream, triggers};
+use super::{dump_signal, dumping, handover, last_thread, sites, state, stream, triggers};
 use crate::dump::schedule;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
@@ -127,12 +127,12 @@ fn forget() {
     process::set_fork_child();
     process_ring::in_child();
     sites::TABLE.in_child(forker);
-    install::in_child(forker);
+    state::in_child(forker);
     dumping::in_child(forker);
     sys::own_table::in_child();
     handover::in_child(forker);
     messages::in_child(forker);
-    dumper::forget();
+    dump_signal::in_child();
     triggers::in_child(forker);
     last_thread::forget();
     stream::forget();

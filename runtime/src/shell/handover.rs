@@ -2,17 +2,62 @@
 //! to a thread that lives for that work. So the program can neither close the recorder's files nor put its own in their
 //! place. The calling thread waits until the work is done. It must not hold a lock that the work needs.
 
+use core::ffi::CStr;
+use core::sync::atomic::{AtomicU32, Ordering};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::dumper;
 use crate::api::Failure;
 use crate::messages;
+use crate::sys;
 use crate::sys::handover::{Handover, NotDone};
 use crate::sys::own_table::{has_own_table, with_own_table};
 use crate::sys::thread::{wake_dumper, without_float_traps};
 
 static HANDOVER: Handover = Handover::new();
+
+/// The name of the dumper.
+pub(super) const DUMPER: &CStr = c"fdr-dumper";
+
+/// Whether there is a dumper.
+static RUNS: AtomicU32 = AtomicU32::new(0);
+
+/// The kernel's id of the dumper, once it runs.
+static TID: AtomicU32 = AtomicU32::new(0);
+
+/// A dumper is about to be made. False: there is one.
+pub(super) fn begin() -> bool {
+    let begins = RUNS.swap(1, Ordering::AcqRel) == 0;
+    if begins {
+        TID.store(0, Ordering::Relaxed);
+    }
+    begins
+}
+
+/// The calling thread is the dumper.
+pub(super) fn is_me() {
+    TID.store(sys::thread::tid(), Ordering::Relaxed);
+}
+
+/// There is no dumper any more.
+pub(super) fn end() {
+    RUNS.store(0, Ordering::Release);
+}
+
+/// Whether the dumper does what is handed over.
+pub(crate) fn is_running() -> bool {
+    RUNS.load(Ordering::Acquire) != 0
+}
+
+/// The same, and whether the kernel still has it. A filter of system calls may have ended it.
+pub(crate) fn is_alive() -> bool {
+    is_running() && (TID.load(Ordering::Relaxed) == 0 || exists())
+}
+
+/// Whether the kernel has the thread.
+pub(crate) fn exists() -> bool {
+    sys::thread::exists(TID.load(Ordering::Relaxed))
+}
 
 /// Has `body` run in a thread whose files the program can't touch. Not async-signal-safe.
 ///
@@ -25,10 +70,8 @@ pub(crate) fn hand_over<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
     let mut body = Some(body);
     let mut result = None;
     let mut call = || result = body.take().map(|body| body());
-    let handed = HANDOVER.in_turn(|| match dumper::is_running() {
-        true => HANDOVER
-            .ask(&mut call, wake_dumper, dumper::is_alive)
-            .map_err(why),
+    let handed = HANDOVER.in_turn(|| match is_running() {
+        true => HANDOVER.ask(&mut call, wake_dumper, is_alive).map_err(why),
         // The thread that stands in has the program's state of floating-point numbers.
         false => with_own_table(|| {
             let call = || without_float_traps(call);
@@ -60,7 +103,8 @@ pub(super) fn carry_out() {
     HANDOVER.carry_out();
 }
 
-/// Called in the child of a fork. Async-signal-safe.
+/// Called in the child of a fork, which has no dumper. Async-signal-safe.
 pub(super) fn in_child(forker: u64) {
+    end();
     HANDOVER.in_child(forker);
 }

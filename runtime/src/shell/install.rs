@@ -1,130 +1,38 @@
 //! Brings the recorder up: everything that happens once per process. It must never end the program. If
 //! recording stays off, it must leave nothing behind.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 use std::ffi::{CStr, CString, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
 
-use fdr_formats::filter::Filter;
-use fdr_formats::model::{Identity, Trouble};
 use fdr_formats::ring::schedule::MODULES_BYTES;
 use fdr_formats::text;
 use fdr_formats::xray::crash_dump::states_bytes;
 
-use super::calibrate::{Anchor, Calibration, Frequency};
-use super::clock_faults::BestFrequency;
+use super::calibrate::Calibration;
 use super::config::{self, Settings};
 use super::sites::table;
-use super::skew::Skew;
-use super::stream::Address;
+use super::state::{self, INSTALLING, State, state};
 use super::{
-    connection, dumper, dumping, fork, guest, identity, last_thread, memory_limits, panics, stream,
-    triggers, waits,
+    address, connection, dump_signal, dumper, exit, fork, guest, identity, last_thread,
+    memory_limits, panics, stream, trace_info, triggers, units, waits,
 };
 use crate::api::Failure;
-use crate::clock::{self, Chosen};
+use crate::clock;
 use crate::config::{Config, Log, Mode};
 use crate::crash;
-use crate::dump::output::{self, Output};
+use crate::dump::output::Output;
 use crate::dump::schedule;
 use crate::messages;
 use crate::recorder::{self, CLOCK, process_ring, ring};
 use crate::ring::fork_ring::{LONGEST_PATH, write_path};
 use crate::ring::schedule::PLACES;
 use crate::ring::{Options, Ring};
-use crate::site::unit;
+use crate::site::unit::{self, Host};
 use crate::sys;
-use crate::sys::lock::{Lasting, Lock};
 use crate::sys::thread::without_float_traps;
-
-/// The state that does not change once the recorder is up.
-pub(crate) struct State {
-    pub(crate) config: Settings,
-    /// `config.output` for children of a fork.
-    childrens_output: Output,
-    pub(crate) chosen: Chosen,
-    calibration: Calibration,
-    best_frequency: BestFrequency,
-    /// The certain difference between the counters of the CPUs, ns. 0 until they are compared.
-    skew_ns: AtomicU64,
-    /// The program's name, for file names.
-    pub(crate) program: String,
-    /// Whom every trace is of.
-    pub(crate) identity: Identity,
-}
-
-static STATE: Lasting<State> = Lasting::new();
-
-/// The shortest time over which the clock's frequency is measured before a dump.
-const BASELINE: Duration = Duration::from_millis(2);
-
-/// Held while the recorder is brought up.
-static INSTALLING: Lock<()> = Lock::new(());
-
-/// Whether all of it was done in this process and not in a parent.
-static UP: AtomicBool = AtomicBool::new(false);
-
-/// Called in the child of a fork. Async-signal-safe.
-pub(crate) fn in_child(forker: u64) {
-    INSTALLING.in_child(forker);
-    UP.store(false, Ordering::Relaxed);
-}
-
-/// Whether the recorder came up in this process.
-pub(crate) fn is_up() -> bool {
-    UP.load(Ordering::Relaxed)
-}
-
-/// The state of the recorder. `None` while it is not up.
-pub(crate) fn state() -> Option<&'static State> {
-    STATE.get()
-}
-
-/// The loader calls this. It does nothing if `FDR` is not in the environment and no other copy records.
-pub(crate) fn at_load() {
-    unit::UNIT.set_ready(guest::adopt);
-    if let Some(host) = unit::host() {
-        guest::join(host);
-        return;
-    }
-    if sys::process::variable(c"FDR").is_none() {
-        return;
-    }
-    if let Err(why) = record_from_start() {
-        messages::error(format_args!("{}; recording is off", why.in_full()));
-        // A user who mistyped a variable may still send the dump signal. It must not kill the program.
-        sys::signal::ignore_if_default(libc::SIGUSR2);
-    }
-}
-
-/// Does what `FDR` says.
-fn record_from_start() -> Result<(), Failure> {
-    if variable("FDR").is_some_and(|text| text.to_str().is_some_and(Filter::means_off)) {
-        return Ok(());
-    }
-    let config = settings(&Config::new())?;
-    let filter = config.filter.clone().unwrap_or_default();
-    if filter.is_off() {
-        return Ok(());
-    }
-    if let Err(why) = install(&mut Some(config)) {
-        // Another copy came up meanwhile and has made this copy its guest. That copy does what `FDR` says.
-        return recorder::host().map(|_| ()).ok_or(why);
-    }
-    let (on, all) = {
-        let mut table = table();
-        table.set_filter(filter);
-        (table.enable(true), table.switched())
-    };
-    messages::info(format_args!("{on} of {all} traced functions are recorded"));
-    for problem in triggers::problems() {
-        messages::warn(format_args!("{problem}"));
-    }
-    Ok(())
-}
 
 /// The settings of the environment, otherwise those of the code. A setuid program ignores the environment.
 pub(crate) fn settings(code: &Config) -> Result<Settings, String> {
@@ -143,29 +51,29 @@ pub(crate) fn has_filter() -> bool {
     variable("FDR").is_some_and(|filter| !filter.is_empty())
 }
 
-fn variable(name: &str) -> Option<OsString> {
+pub(super) fn variable(name: &str) -> Option<OsString> {
     sys::process::variable(&CString::new(name).ok()?)
 }
 
 /// Brings the recorder up: clock, ring, table of sites, handlers, dumper. No function is on yet. Does nothing
 /// if the recorder is up. `None`: it was up in a parent of this process, and has its settings.
-pub(crate) fn install(config: &mut Option<Settings>) -> Result<(), Failure> {
+pub(crate) fn install(config: &mut Option<Settings>, host: &'static Host) -> Result<(), Failure> {
     // This comes before the lock, because it frees a lock of the parent.
     sys::process::notice_child();
     if INSTALLING.is_mine() {
         return Err("it is being brought up by this very thread".into());
     }
     let _guard = INSTALLING.lock();
-    if UP.load(Ordering::Relaxed) && ring().is_some() {
+    if state::is_up() && ring().is_some() {
         return Ok(());
     }
-    let known = STATE.get().map(|state| &state.config);
+    let known = state().map(|state| &state.config);
     let address = known.or(config.as_ref()).and_then(|of| of.address.as_ref());
-    let keeps_stdout = address.is_some_and(stream::is_stdout) && !sys::process::is_fork_child();
+    let keeps_stdout = address.is_some_and(address::is_stdout) && !sys::process::is_fork_child();
     let thread = sys::thread::tid();
     sys::own_table::look_for_valgrind();
     // The settings are passed by reference, because copies of them would be on the program's stack.
-    let bring_up = || without_float_traps(|| bring_up(config, thread));
+    let bring_up = || without_float_traps(|| bring_up(config, host, thread));
     let bring_up = || catch_unwind(AssertUnwindSafe(bring_up));
     // The ring and the threads come up beside the program's files. This thread waits, and only the descriptors of the two
     // differ: a new thread could wait for the loader's lock, which this one may have.
@@ -177,7 +85,7 @@ pub(crate) fn install(config: &mut Option<Settings>) -> Result<(), Failure> {
     let up = up.map_err(|errno| dumper::no_thread(io::Error::from_raw_os_error(errno)))?;
     up.unwrap_or_else(|_| Err("the recorder did not come up".into()))?;
     last_thread::watch_main();
-    UP.store(true, Ordering::Relaxed);
+    state::note_up();
     Ok(())
 }
 
@@ -226,34 +134,29 @@ fn make_state(config: Settings) -> Result<(), Failure> {
              there is no other room"
         ));
     }
-    if !sys::process::at_exit(dumping::at_exit) {
+    if !sys::process::at_exit(exit::at_exit) {
         messages::warn(format_args!(
             "atexit is full: there will be no dump at exit"
         ));
     }
     waits::begin();
     // This comes last, so a child that is forked meanwhile does all of it again.
-    STATE.set(State {
-        childrens_output: config.output.clone().of_children(),
-        config,
-        chosen,
-        calibration,
-        best_frequency: BestFrequency::default(),
-        skew_ns: AtomicU64::new(0),
-        program: output::program_name(),
-        identity,
-    });
+    state::set(State::new(config, chosen, calibration, identity));
     Ok(())
 }
 
 /// `thread` is the one for which this is done: the calling thread stands in for it.
-fn bring_up(config: &mut Option<Settings>, thread: u32) -> Result<(), Failure> {
+fn bring_up(
+    config: &mut Option<Settings>,
+    host: &'static Host,
+    thread: u32,
+) -> Result<(), Failure> {
     // This comes first, because a fork must not divide the steps below.
     fork::watch();
-    if STATE.get().is_none() {
+    if state().is_none() {
         config.take().map_or(Ok(()), make_state)?;
     }
-    let Some(state) = STATE.get() else {
+    let Some(state) = state() else {
         return Err("the recorder is not up".into());
     };
     if let Some(address) = state.address().filter(|_| !sys::process::is_fork_child()) {
@@ -266,7 +169,7 @@ fn bring_up(config: &mut Option<Settings>, thread: u32) -> Result<(), Failure> {
     let found = {
         // The loader's lock is taken inside ours. A fork would leave the loader's lock locked in the child.
         let _table = table();
-        match unit::UNIT.become_host(&guest::HOST) {
+        match unit::UNIT.become_host(host) {
             true => Ok(unit::units()),
             false => Err(unit::host()),
         }
@@ -277,13 +180,13 @@ fn bring_up(config: &mut Option<Settings>, thread: u32) -> Result<(), Failure> {
         TOO_LATE
     })?;
     for unit in units {
-        if core::ptr::eq(unit, &raw const unit::UNIT) || unit.adopt(&guest::HOST) {
-            guest::attach(unit);
+        if core::ptr::eq(unit, &raw const unit::UNIT) || unit.adopt(host) {
+            units::attach(unit);
         }
     }
     triggers::begin(state);
     prepare_for_crashes(state);
-    let fails = |&signal: &i32| !sys::signal::install(signal, dumper::on_signal);
+    let fails = |&signal: &i32| !sys::signal::install(signal, dump_signal::on_signal);
     if let Some(signal) = state.config.signal.filter(fails) {
         messages::warn(format_args!("FDR_SIGNAL: signal {signal} can't be handled"));
     }
@@ -327,7 +230,7 @@ fn prepare_for_crashes(state: &State) {
         states: ring.schedule().map_or(0, states),
         output,
         // What is prepared for a crash is never freed.
-        info: Box::leak(dumping::lasting_info(state)),
+        info: Box::leak(trace_info::lasting(state)),
         region_size: ring.region_size(),
         handle: config.crash,
         quiet: config.log == Log::Quiet,
@@ -389,7 +292,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
         ));
     }
     let header = ring.header();
-    let start = state.calibration.start;
+    let start = state.start();
     header.start_ticks.store(start.ticks, Ordering::Relaxed);
     header
         .start_monotonic
@@ -452,79 +355,4 @@ fn ring_template(state: &State) -> &'static [u8] {
     template.extend_from_slice(state.program.as_bytes());
     template.extend_from_slice(b".\0");
     template.leak()
-}
-
-impl State {
-    /// The names of this process's files. Async-signal-safe.
-    pub(crate) fn output(&self) -> &Output {
-        if sys::process::is_fork_child() {
-            &self.childrens_output
-        } else {
-            &self.config.output
-        }
-    }
-
-    /// The address that traces are sent to, if any. A child of a fork shares the clients and the standard
-    /// output of its parent, so its traces are files.
-    pub(crate) fn address(&self) -> Option<&Address> {
-        let address = self.config.address.as_ref();
-        address.filter(|address| !sys::process::is_fork_child() || stream::is_of_children(address))
-    }
-
-    /// The frequency as known now, without waiting.
-    #[inline(never)]
-    pub(crate) fn frequency(&self) -> Frequency {
-        self.choose(&Anchor::take(self.chosen.kind))
-    }
-
-    /// A moment at least [`BASELINE`] after the start, and the frequency until then.
-    pub(crate) fn settled_frequency(&self) -> (Anchor, Frequency) {
-        let now = self.calibration.at_least(BASELINE);
-        (now, self.choose(&now))
-    }
-
-    #[inline(never)]
-    fn choose(&self, now: &Anchor) -> Frequency {
-        let measured = self.calibration.frequency(now);
-        // If the rate may change, its average is the best value.
-        match self.chosen.constant {
-            true => self.best_frequency.choose(measured),
-            false => measured,
-        }
-    }
-
-    /// The faults of the clocks until that moment. `steps_back` comes from the threads.
-    pub(crate) fn trouble(&self, now: &Anchor, frequency: &Frequency, steps_back: u64) -> Trouble {
-        let ahead_ns = match self.chosen.constant {
-            true => self.calibration.ahead_ns(now, frequency),
-            false => 0,
-        };
-        Trouble {
-            skew_ns: self.skew_ns.load(Ordering::Relaxed),
-            steps_back,
-            ahead_ns,
-            wall_step_ns: self.calibration.wall_step_ns(now),
-        }
-    }
-
-    /// Notes the comparison of the CPUs' counters.
-    pub(crate) fn note_skew(&self, skew: &Skew) {
-        self.skew_ns.store(skew.certain_ns(), Ordering::Relaxed);
-        if let Some(ring) = ring() {
-            let flags = &ring.header().clock_flags;
-            flags.store(self.clock_flags(), Ordering::Relaxed);
-        }
-    }
-
-    /// The clock's flags in the head of the ring: bits 0 and 1, and from bit 8 on the skew in microseconds.
-    fn clock_flags(&self) -> u32 {
-        let skew_us = self.skew_ns.load(Ordering::Relaxed).div_ceil(1000);
-        let skew_us = u32::try_from(skew_us).unwrap_or(u32::MAX).min(0xff_ffff);
-        u32::from(self.chosen.constant) | u32::from(self.chosen.nonstop) << 1 | skew_us << 8
-    }
-
-    /// The moment at which the recorder came up.
-    pub(crate) fn start(&self) -> Anchor {
-        self.calibration.start
-    }
 }

@@ -16,13 +16,12 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use core::time::Duration;
 use std::fs;
 
-use super::{dumper, stream};
+use super::handover::{self, DUMPER};
+use super::stream;
 use crate::sys::signal::Mask;
 use crate::{crash, messages, recorder, sys};
 
-/// The names of the recorder's threads. Another copy of the recorder may have such threads too.
-pub(crate) const DUMPER: &CStr = c"fdr-dumper";
-pub(crate) const STREAM: &CStr = c"fdr-stream";
+/// The name of the last thread.
 const LAST: &CStr = c"fdr-last";
 
 /// The state of the last thread.
@@ -85,7 +84,7 @@ pub(crate) fn forget() {
 
 /// Makes the last thread.
 fn start() {
-    if !dumper::is_running() {
+    if !handover::is_running() {
         return;
     }
     LAST_STATE.store(WAITS, Ordering::Release);
@@ -108,7 +107,7 @@ fn wait_for_end(programs: Mask) {
         }
     };
     // The C library must know no other thread by now.
-    while dumper::exists() {
+    while handover::exists() {
         sys::thread::give_way();
     }
     messages::print_left();
@@ -222,10 +221,11 @@ fn main_field(field: usize) -> Option<String> {
     rest.split_ascii_whitespace().nth(field).map(str::to_owned)
 }
 
-/// Whether a thread with this name, as the kernel gives it, is a recorder's.
+/// Whether a thread with this name, as the kernel gives it, is a recorder's. Another copy of the recorder may have such
+/// threads, too.
 fn is_recorders(name: &str) -> bool {
     let name = name.trim_ascii_end().as_bytes();
-    [DUMPER, STREAM, LAST]
+    [DUMPER, stream::NAME, LAST]
         .iter()
         .any(|of| name == of.to_bytes())
 }

@@ -1,6 +1,7 @@
-//! The twin of `stream` and `connection` in a build without the feature `stream`: there are no addresses, so nothing
+//! The twin of `stream`, `address` and `connection` in a build without the feature `stream`: there are no addresses, so nothing
 //! can be sent to one. It must never take an address for the name of a file.
 
+use core::ffi::CStr;
 use std::convert::Infallible;
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -49,6 +50,9 @@ pub(crate) fn prepare(address: &Address) -> Result<(), Failure> {
 pub(crate) fn open(address: &Address) -> io::Result<Box<dyn Write>> {
     match *address {}
 }
+
+/// The name of the thread, in another copy of the recorder that can stream.
+pub(crate) const NAME: &CStr = c"fdr-stream";
 
 pub(crate) fn start() {}
 

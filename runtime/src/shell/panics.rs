@@ -5,8 +5,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::PanicHookInfo;
 use std::sync::OnceLock;
 
-use super::triggers::{self, Occasion};
-use super::{dumping, install, made};
+use super::dumping::{self, Occasion};
+use super::state::state;
+use super::{triggers, units};
 use crate::events::{self, Form, Level, Value};
 use crate::site::CallSite;
 use crate::site::wait::WAITS;
@@ -55,7 +56,7 @@ impl Hook {
         }
         record(panic);
         (self.previous)(panic);
-        let always = install::state().is_some_and(|state| state.config.panic);
+        let always = state().is_some_and(|state| state.config.panic);
         match always {
             true => dump(&in_words(panic)),
             false => triggers::take_panic(|| in_words(panic)),
@@ -81,7 +82,7 @@ fn record(panic: &PanicHookInfo<'_>) {
     }
     let site = |name: &'static &'static str| CallSite::new::<()>(file!(), line!()).named(name);
     let make = || {
-        made::register(vec![
+        units::register(vec![
             site(&"panic").event(),
             site(&"message").only_name(),
             site(&"at").only_name(),

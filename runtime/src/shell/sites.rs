@@ -9,8 +9,8 @@ use fdr_formats::filter::Filter;
 use fdr_formats::tasks;
 use fdr_formats::text::owned;
 
-use super::install;
 use super::names::{nearest_in_words, person_name};
+use super::state::state;
 use crate::crash::names;
 use crate::recorder::watch::{self, Watched};
 use crate::recorder::{self, Bits};
@@ -423,7 +423,7 @@ impl Table {
             what: function.site.what() as u8,
         }));
         self.in_ring = self.functions.len();
-        if let Some(state) = install::state() {
+        if let Some(state) = state() {
             let start = Ticks(state.start().ticks);
             names::add(&self.for_trace_from(names::count()), start);
         }

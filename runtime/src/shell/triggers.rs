@@ -15,10 +15,11 @@ use std::time::Duration;
 use fdr_formats::text::{self, owned};
 use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
+use super::dump_signal;
+use super::dumping::{self, Occasion};
 use super::handover::hand_over;
-use super::install::{self, State};
 use super::sites::{self, table};
-use super::{dumper, dumping};
+use super::state::{State, state};
 use crate::api::Error;
 use crate::recorder::{self, watch};
 use crate::sys::lock::{Guard, Lasting, Lock};
@@ -71,26 +72,6 @@ struct Armed {
     period_ns: u64,
     /// Of `rss`: whether it was above when it was looked at.
     is_above: bool,
-}
-
-/// Why there is a dump.
-pub(crate) struct Occasion<'a> {
-    pub(crate) reason: &'a str,
-    /// Ticks that this one trace names, in addition to the named moments of the ring.
-    pub(crate) marks: Vec<(u64, String)>,
-    /// The thread that comes first: one that panicked, or had a slow call.
-    pub(crate) thread: Option<u32>,
-}
-
-impl Occasion<'_> {
-    /// Nothing but a reason.
-    pub(crate) fn of(reason: &str) -> Occasion<'_> {
-        Occasion {
-            reason,
-            marks: Vec::new(),
-            thread: None,
-        }
-    }
 }
 
 /// A dump that is to be made.
@@ -366,7 +347,7 @@ pub(crate) fn at_exit() -> Result<(), Error> {
     };
     progress.is_over = true;
     let now_ns = clock::monotonic_raw_ns();
-    let mut is_asked = dumper::take_asked();
+    let mut is_asked = dump_signal::take_asked();
     for (number, trigger) in triggers().iter().enumerate() {
         if let Some(armed) = progress.armed.get_mut(number) {
             match trigger.event {
@@ -412,7 +393,7 @@ impl Progress {
         let result = dumping::dump_with(&occasion);
         match &result {
             Ok(dump) => {
-                let most = install::state().map(|state| state.config.out_most);
+                let most = state().map(|state| state.config.out_most);
                 self.kept.add(&dump.path, most.unwrap_or_default());
             }
             Err(Error::Failed(failure)) if self.is_told => {

@@ -68,7 +68,7 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
 /// Rooms that still have some.
-const KNOTS: [&str; 20] = [
+const KNOTS: [&str; 17] = [
     "cli/src/commands",
     "cli/src/commands/listen",
     "cli/src/commands/slow",
@@ -85,9 +85,6 @@ const KNOTS: [&str; 20] = [
     "formats/src/tcstate",
     "formats/src/xray",
     "runtime/src/recorder",
-    "runtime/src/shell",
-    "runtime/src/shell/stream",
-    "runtime/src/shell/triggers",
     "runtime/src/sync",
 ];
 

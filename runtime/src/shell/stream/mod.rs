@@ -14,21 +14,17 @@ mod endpoint;
 mod receiver;
 mod stream_thread;
 
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use core::ffi::CStr;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-
-pub(crate) use fdr_formats::address::Address;
-use fdr_formats::address::Side;
 
 use control::{CONTROL, Life, Totals};
 use stream_thread::StreamThread;
 
-use super::install::state;
 use super::sites::table;
-use super::{connection, dumping, last_thread};
+use super::state::state;
+use super::{connection, failures, trace_info, trace_paths};
 use crate::api::{Dump, Error};
-use crate::config::Mode;
 use crate::messages;
 use crate::recorder::ring;
 use crate::ring::Ring;
@@ -36,28 +32,11 @@ use crate::ring::counts;
 use crate::sys::own_table::DescriptorTable;
 use crate::sys::{self, socket};
 
+/// The name of the thread.
+pub(crate) const NAME: &CStr = c"fdr-stream";
+
 /// The path of the trace, or its address.
 static PLACE: Mutex<Option<PathBuf>> = Mutex::new(None);
-
-/// The address in the text of `FDR_OUT`. `None`: it is the name of a file.
-pub(crate) fn parse(text: &OsStr, start: &Path) -> Option<Result<Address, String>> {
-    Address::parse(text, start, Side::Program)
-}
-
-/// Any mode will do, because this build can stream.
-pub(crate) fn check_mode(mode: Mode) -> Result<Mode, String> {
-    Ok(mode)
-}
-
-/// Whether the child of a fork sends traces there: over a connection of its own.
-pub(crate) fn is_of_children(address: &Address) -> bool {
-    matches!(address, Address::Connect(_) | Address::Unix(_))
-}
-
-/// Whether a trace goes to the program's standard output.
-pub(crate) fn is_stdout(address: &Address) -> bool {
-    matches!(address, Address::Stdout)
-}
 
 /// Starts the thread, which shares the descriptor table of its maker. All signals are blocked in it. So the program's
 /// handlers never run there, and a reader that goes away is an error and does not end the program.
@@ -67,13 +46,13 @@ pub(crate) fn start() {
     };
     let place = match &state.config.address {
         Some(address) => connection::name(address).into(),
-        None => dumping::next_path(state),
+        None => trace_paths::take(state),
     };
     *PLACE.lock().unwrap_or_else(PoisonError::into_inner) = Some(place.clone());
     let table = DescriptorTable::mine();
     let spawned = sys::signal::with_all_blocked(|_| {
         let body = Box::new(move || run(place, table));
-        sys::thread::spawn(last_thread::STREAM, 1024 * 1024, body)
+        sys::thread::spawn(NAME, 1024 * 1024, body)
     });
     if let Err(error) = spawned {
         CONTROL.forget();
@@ -110,11 +89,11 @@ fn run(place: PathBuf, table: DescriptorTable) {
     };
     let mut stream_thread = StreamThread::new(ring, state, place.clone());
     stream_thread.run();
-    dumping::say_losses(state.config.format.0, &stream_thread.losses);
+    failures::say_losses(state.config.format.0, &stream_thread.losses);
     if let Some(error) = stream_thread.failed.take() {
         CONTROL.fail();
-        dumping::say_failed(&dumping::why_not(&place, error));
-    } else if dumping::has_any(ring) || ring.is_lost() {
+        failures::say_failed(&failures::why_not(&place, error));
+    } else if trace_info::has_any(ring) || ring.is_lost() {
         say_totals(CONTROL.totals(), &format!("to {}", place.display()));
     }
 }
@@ -133,7 +112,7 @@ pub(crate) fn flush(ring: &Ring) -> Result<Dump, Error> {
         lost,
         threads,
     } = CONTROL.totals();
-    if streamed + lost == 0 && !dumping::has_any(ring) {
+    if streamed + lost == 0 && !trace_info::has_any(ring) {
         return Err(Error::NothingRecorded(table().why_nothing()));
     }
     if CONTROL.receivers() == 0 {
@@ -158,14 +137,14 @@ pub(crate) fn finish() -> Result<(), Error> {
         return Ok(());
     };
     let in_time = CONTROL.finish();
-    if !dumping::has_any(ring) && !ring.is_lost() {
+    if !trace_info::has_any(ring) && !ring.is_lost() {
         let why = table().why_nothing();
         messages::warn(format_args!("nothing was recorded: {why}"));
         return Err(Error::NothingRecorded(why));
     }
     if !in_time {
         let mut totals = CONTROL.totals();
-        totals.lost = dumping::asked_for(ring).saturating_sub(totals.streamed);
+        totals.lost = trace_info::asked_for(ring).saturating_sub(totals.streamed);
         say_totals(totals, "before the stream stood still");
     }
     if CONTROL.has_failed() {

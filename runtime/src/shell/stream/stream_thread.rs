@@ -25,9 +25,9 @@ use crate::dump::tail::{Next, Tail};
 use crate::ring::Ring;
 use crate::ring::counts;
 use crate::ring::layout::{CHUNK, Slot, state};
-use crate::shell::dumping;
-use crate::shell::install::State;
 use crate::shell::sites::table;
+use crate::shell::state::State;
+use crate::shell::trace_info;
 use crate::sys;
 
 /// A batch is handed over when it has this many function records, or after each round.
@@ -152,7 +152,7 @@ impl StreamThread {
         }
         let (ring, state, is_path) = (self.ring, self.state, self.endpoint.is_path());
         let info = || {
-            let mut info = dumping::trace_info(ring, state, "stream");
+            let mut info = trace_info::gather(ring, state, "stream");
             // The number of this trace's path, because `next_path` has moved on to the next number.
             info.dump = info.dump.map(|next| next.saturating_sub(is_path.into()));
             // A stream has no end yet.

@@ -11,8 +11,8 @@ use fdr_formats::{moments, text};
 use super::{Due, Progress, as_ns, triggers};
 use crate::clock;
 use crate::recorder::{self, watch};
-use crate::shell::install;
 use crate::shell::sites::table;
+use crate::shell::state::state;
 
 /// How long after its threshold a call that has not returned fires.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -74,7 +74,7 @@ pub(super) fn is_of(trigger: &Trigger, call: &watch::SlowCall) -> bool {
 
 /// The dump of a slow call: its reason, and the call's beginning and end as named moments.
 pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
-    let Some(state) = install::state() else {
+    let Some(state) = state() else {
         return Due::of(trigger, "");
     };
     let name = owned(table().name_of(call.function));
@@ -125,7 +125,7 @@ impl Progress {
         }
         // A call that begins now is not due before that.
         let mut pause_ns = as_ns(least.saturating_add(PATIENCE));
-        if let (Some(ring), Some(state)) = (recorder::ring(), install::state()) {
+        if let (Some(ring), Some(state)) = (recorder::ring(), state()) {
             let hz = state.frequency().hz;
             let now = clock::read(state.chosen.kind).ticks;
             let next = watch::look_at_open(ring, now, ticks(PATIENCE, hz));

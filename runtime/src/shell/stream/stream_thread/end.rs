@@ -4,7 +4,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use super::{CONTROL, Receiver, StreamThread, dumping};
+use super::{CONTROL, Receiver, StreamThread, trace_info};
 
 /// How long a peer may take nothing at the end, and how long a peer may take in total.
 const GRACE: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ impl StreamThread {
         if self.endpoint.is_path() {
             CONTROL.writes();
         }
-        let end = dumping::now(self.state);
+        let end = trace_info::now(self.state);
         for mut receiver in std::mem::take(&mut self.receivers) {
             match receiver.finish(end) {
                 Ok(losses) => {
@@ -66,7 +66,7 @@ impl StreamThread {
         if self.failed.is_some() && self.endpoint.is_path() {
             self.totals.streamed = 0;
         }
-        let all = dumping::asked_for(self.ring);
+        let all = trace_info::asked_for(self.ring);
         self.totals.lost = all.saturating_sub(self.totals.streamed);
         CONTROL.publish(self.totals, 0);
     }

@@ -1,0 +1,72 @@
+//! The end of the process: its last dump. Then the ring file goes, unless it holds the only copy of the records.
+
+use super::dumping::{self, CHANGING};
+use super::state::{self, state};
+use super::{dump_signal, failures, sites, stream, triggers};
+use crate::api::Error;
+use crate::recorder::{self, ring};
+use crate::ring::Ring;
+use crate::{crash, messages, sys};
+
+pub(crate) extern "C" fn at_exit() {
+    sys::process::notice_child();
+    crash::wait_for_crash();
+    // A child of a fork that never recorded has no ring of its own.
+    let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
+        return;
+    };
+    if dumping::is_over() {
+        return;
+    }
+    if recorder::host().is_some() {
+        // This copy became a guest while it came up, so nobody uses its ring.
+        if let Some(path) = ring.path() {
+            sys::file::unlink(path);
+        }
+        return;
+    }
+    if !state::is_up() && !sys::process::is_fork_child() {
+        return;
+    }
+    let ended = match sites::is_mine() {
+        true => Err(CHANGING.into()),
+        false => dumping::by_dumper(|| end(ring)),
+    };
+    if let Err(why) = ended {
+        failures::say_failed(&why);
+    }
+}
+
+/// The last dump of the process.
+fn end(ring: &Ring) {
+    say_replaced();
+    failures::say_out_of_space(ring);
+    let result = if stream::is_begun() {
+        stream::finish()
+    } else {
+        triggers::at_exit()
+    };
+    dumping::end();
+    crash::tell_loss_at_exit(ring);
+    // Without a trace, the ring file holds the only copy of the records, or the part that somebody left of it.
+    let needed = match ring.is_lost() {
+        false => matches!(result, Err(Error::Failed(_))),
+        true => !ring.is_file_headless(),
+    };
+    if let Some(path) = ring.path().filter(|_| !needed) {
+        sys::file::unlink(path);
+    }
+}
+
+/// Says that the program took the dump signal. It is no warning. The program may need the signal, and its
+/// handler may call ours.
+fn say_replaced() {
+    let signal = state().and_then(|state| state.config.signal);
+    if let Some(signal) = signal.filter(|&s| !sys::signal::is_installed(s, dump_signal::on_signal))
+    {
+        messages::info(format_args!(
+            "FDR_SIGNAL: the program has a handler of its own for signal {signal} by now: dumps come \
+             only if it calls the one it found; another signal may be free"
+        ));
+    }
+}

@@ -1,0 +1,87 @@
+//! Units and their sites: how they come into the table and into the ring's table. Sites that are made at run time are
+//! like those of a library that is loaded later. This file must never take the table's lock twice.
+
+use std::sync::OnceLock;
+
+use super::sites::{self, Table, table};
+use super::state::state;
+use crate::recorder::{self, process_ring};
+use crate::site::CallSite;
+use crate::site::unit::{self, Unit};
+use crate::sys;
+
+/// Whoever makes sites, and waits for the recorder.
+static TELL: OnceLock<fn()> = OnceLock::new();
+
+/// Takes the sites of a unit into the table and into the ring's table.
+pub(crate) fn attach(unit: &'static Unit) {
+    unit.pin();
+    // This comes before the lock, because it frees a lock of the parent.
+    sys::process::notice_child();
+    // Only where an allocator makes sites while the table grows. Such sites stay off.
+    if sites::is_mine() {
+        return;
+    }
+    attach_to(&mut table(), unit);
+}
+
+/// The same, with the table at hand.
+fn attach_to(table: &mut Table, unit: &'static Unit) {
+    table.attach(unit);
+    let is_on = |site: &CallSite| site.state() != 0;
+    // The ring that a child of a fork makes at its next record would lack the names.
+    let ring = match unit.sites().iter().any(is_on) {
+        true => process_ring::ring_or_make(),
+        false => recorder::ring(),
+    };
+    if let Some(ring) = ring {
+        table.publish(ring);
+        if ring.is_lost() {
+            unit.switch_off();
+        }
+    }
+}
+
+/// Takes sites into the table. They are on at once if the filter names them. They are never freed. If the calling
+/// thread has the table, because its allocator makes sites, they stay off.
+#[must_use]
+pub fn register(sites: Vec<CallSite>) -> &'static [CallSite] {
+    let sites: &'static [CallSite] = sites.leak();
+    // A guest that this copy becomes later finds them there.
+    let unit = unit::make(sites);
+    // As in `attach`.
+    sys::process::notice_child();
+    if sites::is_mine() {
+        return sites;
+    }
+    let host = {
+        let mut table = table();
+        let host = recorder::host();
+        if host.is_none() {
+            attach_to(&mut table, unit);
+        }
+        host
+    };
+    if let Some(host) = host {
+        (host.attach)(unit);
+    }
+    sites
+}
+
+/// Whether sites can be on: the recorder is up, in this copy or in its host. Once it is, it stays so.
+#[must_use]
+pub fn is_up() -> bool {
+    state().is_some() || recorder::host().is_some()
+}
+
+/// Has `tell` called when the recorder comes up later. Only the first call counts.
+pub fn when_up(tell: fn()) {
+    let _ = TELL.set(tell);
+}
+
+/// The recorder has come up. No lock of the recorder is held, except that of bringing it up.
+pub(crate) fn recorder_is_up() {
+    if let Some(tell) = TELL.get() {
+        tell();
+    }
+}
