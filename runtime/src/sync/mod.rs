@@ -28,6 +28,7 @@
 //! | --- | --- |
 //! | `mutex`, `rwlock`, `condvar`, [`mpsc`] | the types |
 //! | `raw` | what the locks of another library need of these: the crate `fdr-parking-lot` |
+//! | `type_name` | the name of a type |
 //! | `watch` | who holds a lock, and the notes of a wait |
 //! | `no_watch` | the same without the recorder: nothing |
 
@@ -39,6 +40,7 @@ mod no_watch;
 #[doc(hidden)]
 pub mod raw;
 mod rwlock;
+mod type_name;
 #[cfg(feature = "record")]
 mod watch;
 
@@ -65,7 +67,7 @@ fn map<G, H>(result: LockResult<G>, make: impl FnOnce(G) -> H) -> LockResult<H> 
 /// Whether the lock is poisoned, and its guard. A result of a call that is not inlined would be in memory, and then the
 /// compiler puts that of the usual way there, too.
 #[inline(always)]
-fn apart<G>(result: LockResult<G>) -> (bool, G) {
+fn without_poison<G>(result: LockResult<G>) -> (bool, G) {
     match result {
         Ok(guard) => (false, guard),
         Err(poisoned) => (true, poisoned.into_inner()),
@@ -73,7 +75,7 @@ fn apart<G>(result: LockResult<G>) -> (bool, G) {
 }
 
 #[inline(always)]
-fn together<G>(is_poisoned: bool, guard: G) -> LockResult<G> {
+fn with_poison<G>(is_poisoned: bool, guard: G) -> LockResult<G> {
     match is_poisoned {
         false => Ok(guard),
         true => Err(PoisonError::new(guard)),
@@ -81,7 +83,7 @@ fn together<G>(is_poisoned: bool, guard: G) -> LockResult<G> {
 }
 
 /// The same, of an attempt. `None`: the lock is held.
-fn got<G>(result: TryLockResult<G>) -> Option<LockResult<G>> {
+fn attempt_result<G>(result: TryLockResult<G>) -> Option<LockResult<G>> {
     match result {
         Ok(guard) => Some(Ok(guard)),
         Err(TryLockError::Poisoned(poisoned)) => Some(Err(poisoned)),

@@ -6,7 +6,7 @@ use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockResult};
 
 use super::watch::{Held, Origin, Watch, is_on};
-use super::{apart, as_attempt, got, map, together};
+use super::{as_attempt, attempt_result, map, with_poison, without_poison};
 
 /// [`std::sync::Mutex`], whose waits are recorded with the thread that held the lock, and the function that this thread
 /// was in.
@@ -82,10 +82,10 @@ impl<T: ?Sized> Mutex<T> {
     pub fn lock(&self) -> LockResult<MutexGuard<'_, T>> {
         let (is_poisoned, inner) = match is_on() {
             true => self.lock_watched(),
-            false => apart(self.inner.lock()),
+            false => without_poison(self.inner.lock()),
         };
         let held = self.watch.held_so();
-        together(is_poisoned, MutexGuard { held, inner })
+        with_poison(is_poisoned, MutexGuard { held, inner })
     }
 
     /// Takes the lock if no thread holds it, as [`std::sync::Mutex::try_lock`].
@@ -94,7 +94,7 @@ impl<T: ?Sized> Mutex<T> {
     /// If a thread holds the lock, or it is poisoned.
     #[inline]
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
-        let inner = got(self.inner.try_lock());
+        let inner = attempt_result(self.inner.try_lock());
         let guard = |inner| MutexGuard {
             held: self.watch.held(),
             inner,
@@ -126,16 +126,16 @@ impl<T: ?Sized> Mutex<T> {
     #[cold]
     #[inline(never)]
     fn lock_watched(&self) -> (bool, sync::MutexGuard<'_, T>) {
-        let attempt = || got(self.inner.try_lock());
+        let attempt = || attempt_result(self.inner.try_lock());
         let block = || self.inner.lock();
         let hold = |_: &_| self.watch.hold();
         let of = type_name::<Mutex<T>>;
-        let got = match attempt() {
-            Some(got) => got,
+        let result = match attempt() {
+            Some(result) => result,
             None => self.watch.wait(of, None, attempt, block, hold),
         };
         self.watch.hold();
-        apart(got)
+        without_poison(result)
     }
 }
 

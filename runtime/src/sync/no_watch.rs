@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 use std::time::Instant;
 
-use super::raw::TypeName;
+use super::type_name::TypeName;
 
 /// Nothing is recorded.
 #[inline(always)]

@@ -7,7 +7,7 @@ use core::ops::{Deref, DerefMut};
 use std::sync::{self, LockResult, TryLockResult};
 
 use super::watch::{Held, Origin, Shared, SharedWatch, is_on};
-use super::{apart, as_attempt, got, map, together};
+use super::{as_attempt, attempt_result, map, with_poison, without_poison};
 
 /// [`std::sync::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader if it
 /// was the only one. Its name is that of a [`Mutex`](super::Mutex).
@@ -83,11 +83,11 @@ impl<T: ?Sized> RwLock<T> {
         let (is_poisoned, inner, _held) = match is_on() {
             true => self.read_watched(),
             false => {
-                let (is_poisoned, inner) = apart(self.inner.read());
+                let (is_poisoned, inner) = without_poison(self.inner.read());
                 (is_poisoned, inner, self.watch.shared_unseen())
             }
         };
-        together(is_poisoned, RwLockReadGuard { _held, inner })
+        with_poison(is_poisoned, RwLockReadGuard { _held, inner })
     }
 
     /// Takes the lock for reading if that is possible at once, as [`std::sync::RwLock::try_read`].
@@ -96,7 +96,7 @@ impl<T: ?Sized> RwLock<T> {
     /// If that is not possible, or the lock is poisoned.
     #[inline]
     pub fn try_read(&self) -> TryLockResult<RwLockReadGuard<'_, T>> {
-        let inner = got(self.inner.try_read());
+        let inner = attempt_result(self.inner.try_read());
         let guard = |inner| RwLockReadGuard {
             _held: self.watch.shared(),
             inner,
@@ -115,10 +115,10 @@ impl<T: ?Sized> RwLock<T> {
     pub fn write(&self) -> LockResult<RwLockWriteGuard<'_, T>> {
         let (is_poisoned, inner) = match is_on() {
             true => self.write_watched(),
-            false => apart(self.inner.write()),
+            false => without_poison(self.inner.write()),
         };
         let _held = self.watch.held_so();
-        together(is_poisoned, RwLockWriteGuard { _held, inner })
+        with_poison(is_poisoned, RwLockWriteGuard { _held, inner })
     }
 
     /// Takes the lock for writing if no thread holds it, as [`std::sync::RwLock::try_write`].
@@ -127,7 +127,7 @@ impl<T: ?Sized> RwLock<T> {
     /// If a thread holds the lock, or it is poisoned.
     #[inline]
     pub fn try_write(&self) -> TryLockResult<RwLockWriteGuard<'_, T>> {
-        let inner = got(self.inner.try_write());
+        let inner = attempt_result(self.inner.try_write());
         let guard = |inner| RwLockWriteGuard {
             _held: self.watch.held(),
             inner,
@@ -159,30 +159,30 @@ impl<T: ?Sized> RwLock<T> {
     #[cold]
     #[inline(never)]
     fn read_watched(&self) -> (bool, sync::RwLockReadGuard<'_, T>, Shared<'_>) {
-        let attempt = || got(self.inner.try_read());
+        let attempt = || attempt_result(self.inner.try_read());
         let block = || self.inner.read();
         let of = type_name::<RwLock<T>>;
-        let got = match attempt() {
-            Some(got) => got,
+        let result = match attempt() {
+            Some(result) => result,
             None => self.watch.wait_to_read(of, None, attempt, block),
         };
-        let (is_poisoned, inner) = apart(got);
+        let (is_poisoned, inner) = without_poison(result);
         (is_poisoned, inner, self.watch.shared())
     }
 
     #[cold]
     #[inline(never)]
     fn write_watched(&self) -> (bool, sync::RwLockWriteGuard<'_, T>) {
-        let attempt = || got(self.inner.try_write());
+        let attempt = || attempt_result(self.inner.try_write());
         let block = || self.inner.write();
         let hold = |_: &_| self.watch.hold();
         let of = type_name::<RwLock<T>>;
-        let got = match attempt() {
-            Some(got) => got,
+        let result = match attempt() {
+            Some(result) => result,
             None => self.watch.wait(of, None, attempt, block, hold),
         };
         self.watch.hold();
-        apart(got)
+        without_poison(result)
     }
 }
 

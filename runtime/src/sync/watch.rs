@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use fdr_formats::notes::{reason, thread_state};
 
-use super::raw::TypeName;
+use super::type_name::TypeName;
 use crate::primitive::AtomicU64;
 use crate::recorder::wait;
 use crate::site::CallSite;
@@ -411,9 +411,9 @@ impl<'a> Waiting<'a> {
         let attempt = || if is_free() { attempt() } else { None };
         core::hint::spin_loop();
         while self.since.elapsed() < THRESHOLD && !is_over() {
-            if let Some(got) = attempt() {
-                hold(&got);
-                return got;
+            if let Some(result) = attempt() {
+                hold(&result);
+                return result;
             }
             core::hint::spin_loop();
         }
