@@ -1,6 +1,6 @@
 //! Copies one thread's records out of the ring while the thread goes on recording.
 //!
-//! The copy follows the reader's part of the protocol at the head of `recorder::writer`. It copies the chunks
+//! The copy follows the reader's part of the protocol at the head of `recorder::chunk_writer`. It copies the chunks
 //! from the newest to the oldest. It stops at the first chunk that was overwritten meanwhile, or that holds
 //! zeros. So the copy must always be an unbroken run of records that ends when the copy began.
 //!

@@ -5,8 +5,8 @@
 //! be short, and must leave no records then. So the note waits beside the call's frame (`ring::arguments`). When the
 //! call is published, its notes are published with its entry, in one step. Readers of a ring find the notes that wait.
 
-use super::note::{Asked, MOST, Note};
-use super::{claim, open_calls, writer};
+use super::note::{MOST, Note};
+use super::{chunk_writer, claim, open_calls};
 use crate::clock::Stamp;
 use crate::primitive::{Ordering, compiler_fence};
 use crate::ring::counts::last_ticks;
@@ -16,13 +16,13 @@ use crate::ring::layout::{BUSY, OpenCalls, Slot};
 /// `now` reads the clock.
 #[cold]
 #[inline(never)]
-pub(super) fn write(slot: &Slot, note: &Note<'_>, now: impl Fn() -> Stamp) {
+pub(super) fn write(slot: &Slot, note: &Note<'_>, now: fn() -> Stamp) {
     if claim::is_unnoticed_child() {
-        return claim::record_in_unnoticed_child(Asked::Note(note), now().cpu);
+        return again(claim::slot_of_unnoticed_child(now().cpu), note, now);
     }
     let before = slot.cpu.load(Ordering::Relaxed);
     if before == BUSY {
-        return claim::busy(Asked::Note(note), now().cpu);
+        return again(claim::busy(now().cpu), note, now);
     }
     if note.length() > MOST {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
@@ -39,13 +39,20 @@ pub(super) fn write(slot: &Slot, note: &Note<'_>, now: impl Fn() -> Stamp) {
         },
     };
     if after.is_none() {
-        writer::add_dropped(slot);
+        chunk_writer::add_dropped(slot);
     }
-    let cursor = match writer::has_stopped(slot) {
+    let cursor = match chunk_writer::has_stopped(slot) {
         true => 0,
         false => after.unwrap_or(0),
     };
-    writer::release(slot, cursor, before);
+    chunk_writer::release(slot, cursor, before);
+}
+
+/// Writes it in the slot that was found for it, if one was.
+fn again(slot: Option<&Slot>, note: &Note<'_>, now: fn() -> Stamp) {
+    if let Some(slot) = slot {
+        write(slot, note, now);
+    }
 }
 
 /// Writes it at the time and on the CPU of the last record. `before` is that CPU.
@@ -58,7 +65,7 @@ fn write_now(slot: &Slot, note: &Note<'_>, before: u32, now: &dyn Fn() -> Stamp)
             cpu: before,
         },
     };
-    writer::make_note(slot, note, stamp, before)
+    chunk_writer::make_note(slot, note, stamp, before)
 }
 
 /// Where a note goes.

@@ -2,9 +2,7 @@
 //! slot back after its last one. All functions are async-signal-safe, because a thread's first record may be
 //! made in a signal handler. They must never give a slot to two threads.
 
-use super::note::Asked;
 use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED, process_ring, tls};
-use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, Ordering, compiler_fence};
 use crate::ring::Ring;
 use crate::ring::layout::{Slot, Totals};
@@ -17,31 +15,36 @@ use crate::sys;
 const ROUNDS: usize = 3;
 
 /// A record that finds the slot busy. The thread has no slot yet, or it found no room, or this is a record of a
-/// handler that interrupted another record. `cpu` is the CPU as the clock gave it.
+/// handler that interrupted another record. `cpu` is the CPU as the clock gave it. Returns the slot in which the caller
+/// makes the record, with a new stamp. `None`: the record is counted, and not made.
 #[cold]
 #[inline(never)]
-pub(super) fn busy(asked: Asked<'_>, cpu: u32) {
+pub(super) fn busy(cpu: u32) -> Option<&'static Slot> {
     let slot = tls::get();
     if core::ptr::eq(slot, &raw const NO_ROOM) {
-        without_room(asked, cpu);
+        return without_room(cpu);
     } else if core::ptr::eq(slot, &raw const UNCLAIMED) {
-        first(&UNCLAIMED, asked, cpu);
-    } else if is_real(slot) {
+        return first(&UNCLAIMED, cpu);
+    } else if tls::is_real(slot) {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
     } else if core::ptr::eq(slot, &raw const FORKING) {
         sys::process::count_in_fork();
     } else {
         process_ring::count_dropped(cpu);
     }
+    None
 }
 
 /// A record of a thread that found no room. The thread first reads a word that changes only when threads begin
 /// and end. Then it counts the record in a cache line that threads of other CPUs do not write. From time to
 /// time it asks for a slot nevertheless.
-fn without_room(asked: Asked<'_>, cpu: u32) {
+fn without_room(cpu: u32) -> Option<&'static Slot> {
     match process_ring::ring() {
-        Some(ring) if !ring.is_worth_asking(cpu) => ring.count_dropped_on(cpu),
-        _ => first(&NO_ROOM, asked, cpu),
+        Some(ring) if !ring.is_worth_asking(cpu) => {
+            ring.count_dropped_on(cpu);
+            None
+        }
+        _ => first(&NO_ROOM, cpu),
     }
 }
 
@@ -52,33 +55,33 @@ pub(super) fn is_unnoticed_child() -> bool {
     sys::process::is_unnoticed_child()
 }
 
-/// Makes the first record of such a child in a slot of its own.
+/// For the first record of such a child: a slot of its own, as [`busy`] gives one.
 #[cold]
-pub(super) fn record_in_unnoticed_child(asked: Asked<'_>, cpu: u32) {
+pub(super) fn slot_of_unnoticed_child(cpu: u32) -> Option<&'static Slot> {
     // A fork hook runs before ours, in a child whose own hook will still be called.
     if process_ring::is_forking() {
-        return sys::process::count_in_fork();
+        sys::process::count_in_fork();
+        return None;
     }
     sys::process::notice_child();
-    busy(asked, cpu);
+    busy(cpu)
 }
 
-/// Claims a slot for the calling thread and makes its first record. Until now the thread has the slot
-/// `without`.
-fn first(without: &'static Slot, asked: Asked<'_>, cpu: u32) {
+/// Claims a slot for the calling thread, for its first record. Until now the thread has the slot `without`.
+fn first(without: &'static Slot, cpu: u32) -> Option<&'static Slot> {
     // The caller of the traced function may read errno afterwards.
     let errno = sys::errno();
     // A handler that interrupts this thread must not claim a second slot.
-    if tls::replace(without, &CLAIMING) {
-        take_slot(asked, cpu);
-    } else {
+    let slot = match tls::replace(without, &CLAIMING) {
+        true => take_slot(cpu),
         // A handler came first. It has claimed the slot or found no room.
-        write_now(tls::get(), asked);
-    }
+        false => Some(tls::get()),
+    };
     sys::set_errno(errno);
+    slot
 }
 
-fn take_slot(asked: Asked<'_>, cpu: u32) {
+fn take_slot(cpu: u32) -> Option<&'static Slot> {
     let claimed = claim();
     let (Ok(becomes) | Err(becomes)) = claimed;
     if claimed.is_ok() {
@@ -91,11 +94,12 @@ fn take_slot(asked: Asked<'_>, cpu: u32) {
         if let (Some(ring), Ok(slot)) = (process_ring::ring(), claimed) {
             ring.give_back(slot);
         }
-    } else if let Ok(slot) = claimed {
-        write_now(slot, asked);
-    } else {
+        return None;
+    }
+    if claimed.is_err() {
         process_ring::count_dropped(cpu);
     }
+    claimed.ok()
 }
 
 /// The function that is called at the first record of a thread. Null if there is none.
@@ -115,15 +119,6 @@ fn tell_begin(end_is_told: bool) {
         // SAFETY: `set_on_thread_begin` stored it, a function of this type.
         let call = unsafe { core::mem::transmute::<*mut (), fn(bool)>(call) };
         call(end_is_told);
-    }
-}
-
-fn write_now(slot: &'static Slot, asked: Asked<'_>) {
-    let kind = Kind::from_raw(super::CLOCK.load(Ordering::Relaxed));
-    let stamp = clock::read(kind);
-    match asked {
-        Asked::Edge(word) => super::write(slot, word, stamp),
-        Asked::Note(note) => note.write(slot, || stamp),
     }
 }
 
@@ -185,20 +180,8 @@ pub(crate) fn on_thread_end(round: usize) -> bool {
     }
     let slot = tls::get();
     tls::set(&GONE);
-    if let Some(ring) = process_ring::ring().filter(|_| is_real(slot)) {
+    if let Some(ring) = process_ring::ring().filter(|_| tls::is_real(slot)) {
         ring.end(slot);
     }
     true
-}
-
-/// Whether the slot belongs to a ring.
-pub(super) fn is_real(slot: &'static Slot) -> bool {
-    let others = [
-        &raw const UNCLAIMED,
-        &raw const CLAIMING,
-        &raw const NO_ROOM,
-        &raw const FORKING,
-        &raw const GONE,
-    ];
-    !others.contains(&core::ptr::from_ref(slot))
 }

@@ -9,11 +9,11 @@
 
 use core::cell::Cell;
 
-use super::{CLAIMING, UNCLAIMED, claim, open_calls, process_ring, tls, writer};
+use super::{CLAIMING, UNCLAIMED, chunk_writer, claim, process_ring, tls};
 use crate::primitive::Ordering;
-use crate::ring::chunk;
 use crate::ring::layout::{BUSY, CHUNK, NO_CPU, Slot};
 use crate::ring::record::{PREAMBLE, SINGLE};
+use crate::ring::{chunk, open_calls};
 use crate::sys;
 
 /// A handler that makes many records looks for its own frame at each one of so many records at the least.
@@ -98,10 +98,10 @@ pub(super) fn repair(slot: &Slot) {
     } else if cursor == start(next) + PREAMBLE {
         // The next chunk has its mark and its preamble, but for its number.
         slot.metadata.store(PREAMBLE, Ordering::Relaxed);
-        // Release, both: as in `writer::open_chunk`.
+        // Release, both: as in `chunk_writer::open_chunk`.
         let mark = chunk::place(slot, next).mark;
         mark.number.store(next, Ordering::Release);
         slot.chunk.store(next, Ordering::Release);
     }
-    writer::release(slot, cursor, NO_CPU);
+    chunk_writer::release(slot, cursor, NO_CPU);
 }

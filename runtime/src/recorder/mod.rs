@@ -6,15 +6,18 @@
 #![allow(unsafe_code)]
 
 mod arguments;
+mod chunk_writer;
 mod claim;
 mod left;
 mod left_rings;
 mod note;
+mod notes;
 pub(crate) mod open_calls;
 pub(crate) mod process_ring;
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod stub;
 pub(crate) mod task;
+mod threshold;
 mod tls;
 pub(crate) mod wait;
 pub(crate) mod watch;
@@ -45,9 +48,9 @@ pub(crate) use plain::{
 };
 
 pub(crate) use claim::{on_thread_end, set_on_thread_begin};
-pub(crate) use note::{note, note_of_guest};
-pub(crate) use open_calls::{keep, keep_no_more};
+pub(crate) use notes::{note, note_of_guest};
 pub(crate) use process_ring::ring;
+pub(crate) use threshold::{keep, keep_no_more};
 
 /// Action bits of an exit record.
 pub(crate) const EXIT: u32 = 1 << 1;
@@ -166,8 +169,7 @@ extern "C" fn record_slowly(_slot: usize, word: u32, _ticks: u64, _cpu: u32, exi
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 #[cold]
 extern "C" fn record_interrupted(slot: &Slot, word: u32) {
-    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    writer::write(slot, word & !stub::OTHER_WAY, clock::read(kind));
+    writer::write(slot, word & !stub::OTHER_WAY, now());
 }
 
 /// Makes an untimed record that `stub` does not make itself.
@@ -192,8 +194,12 @@ fn untimed(word: u32) {
 /// Makes a whole record: reads the clock, finds the slot, writes. Async-signal-safe.
 fn record(word: u32) {
     let slot = tls::get();
-    let kind = Kind::from_raw(CLOCK.load(Ordering::Relaxed));
-    write(slot, word, clock::read(kind));
+    write(slot, word, now());
+}
+
+/// Reads the clock. Async-signal-safe.
+fn now() -> clock::Stamp {
+    clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)))
 }
 
 /// Writes the record, or counts the call if that is all that its function wants. Async-signal-safe.

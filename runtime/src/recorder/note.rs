@@ -1,16 +1,13 @@
-//! Notes: what a program says beside its calls, written into the ring of the calling thread. Async-signal-safe. This
-//! file must never look into a body: whoever makes a note puts its fields there (`fdr_formats::notes`).
+//! A note: what a program says beside its calls, as the words of a custom event. This file must never look into a body:
+//! whoever makes a note puts its fields there (`fdr_formats::notes`).
 //!
 //! A note is no record of a call. No count has it, as no count has a summary of short calls. So `recorded = readable +
 //! overwritten + dropped + summarised` counts edges of calls. A note that can't be written counts as one dropped
 //! record, because then something that was asked for is missing.
 
-use fdr_formats::notes::{MOST_BYTES, NoteKind};
+use fdr_formats::notes::MOST_BYTES;
 
-use super::{CLOCK, arguments, host, tls, writer};
-use crate::clock::{self, Kind, Stamp};
-use crate::primitive::Ordering;
-use crate::ring::layout::{CHUNK, Slot};
+use crate::ring::layout::CHUNK;
 use crate::ring::record::{self, EVENT, EVENT_HEAD, PREAMBLE, SINGLE};
 
 /// The largest note. Behind a chunk's preamble there may be an event of the recorder.
@@ -22,19 +19,10 @@ pub(super) const MOST: u64 = {
     if most < room { most } else { room }
 };
 
-/// What is to be recorded.
-#[derive(Clone, Copy)]
-pub(crate) enum Asked<'a> {
-    /// The edge of a call: its word.
-    Edge(u32),
-    /// A note.
-    Note(&'a Note<'a>),
-}
-
 /// A note, ready to be written.
 #[derive(Clone, Copy)]
 pub(crate) struct Note<'a> {
-    kind: u8,
+    pub(super) kind: u8,
     body: &'a [u64],
 }
 
@@ -51,14 +39,6 @@ impl<'a> Note<'a> {
 
     pub(super) fn body(&self) -> &'a [u64] {
         self.body
-    }
-
-    /// Writes it now, or where its call is. `now` reads the clock.
-    pub(super) fn write(&self, slot: &Slot, now: impl Fn() -> Stamp) {
-        match self.kind == NoteKind::Arguments as u8 {
-            true => arguments::write(slot, self, now),
-            false => writer::note(slot, self, now()),
-        }
     }
 
     /// Bytes of the custom event, with everything that belongs to it.
@@ -82,33 +62,4 @@ impl<'a> Note<'a> {
             _ => &[],
         }
     }
-}
-
-/// Writes a note of the calling thread. The body has the fields of `fdr_formats::notes`, as little-endian words. A body
-/// that is too large is not written, and counts as dropped. Keeps errno. Async-signal-safe.
-#[cold]
-#[inline(never)]
-pub(crate) fn note(kind: NoteKind, body: &[u64]) {
-    match host() {
-        // SAFETY: the slice has so many words.
-        Some(host) => unsafe { (host.note)(kind as u32, body.as_ptr(), body.len()) },
-        None => write(kind as u8, body),
-    }
-}
-
-/// [`note`] for a guest, called in its host.
-///
-/// # Safety
-/// `body` has so many words.
-pub(crate) unsafe extern "C" fn note_of_guest(kind: u32, body: *const u64, words: usize) {
-    // SAFETY: the caller promises it.
-    write(kind as u8, unsafe {
-        core::slice::from_raw_parts(body, words)
-    });
-}
-
-fn write(kind: u8, body: &[u64]) {
-    let slot = tls::get();
-    let now = || clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
-    Note::new(kind, body).write(slot, now);
 }

@@ -19,89 +19,23 @@
 //! Each call that ends is counted in the row of its function (`ring::totals`), however long it was. So the totals
 //! are exact for all of the thread's life.
 
-use core::time::Duration;
-
-use super::note::{Asked, Note};
-use super::{CLOCK, EXIT, claim, writer};
-use crate::clock::{self, Kind, Stamp};
+use super::note::Note;
+use super::{EXIT, chunk_writer, claim, now, tls};
+use crate::clock::Stamp;
 use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
-use crate::ring::chunk;
 use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Row, Slot};
-use crate::ring::open_calls::BESIDE;
 pub(super) use crate::ring::open_calls::of;
 use crate::ring::totals;
 use fdr_formats::notes::NoteKind;
 use fdr_formats::xray::payload::{MOST_CALLS, MOST_TICKS};
 
-/// How many ticks a ring should hold. 0 = each call leaves its records, and no thread has a threshold.
-static KEEP_TICKS: AtomicU64 = AtomicU64::new(0);
-
-/// The value of [`KEEP_TICKS`] if each call leaves its records from now on.
-const NO_MORE: u64 = u64::MAX;
-
-/// The first threshold above 0, in ticks. Calls of small functions are shorter.
-const FIRST_THRESHOLD: u64 = 128;
-
-/// One part in so many of the time that a ring should hold may be missing, and the threshold does not rise. Otherwise a
-/// few steps for little more time would leave out far longer calls.
-const SLACK: u64 = 8;
-
-/// The threshold falls only if the last chunk took so many times its share of the time. Otherwise more and more records
-/// would overwrite what the ring holds, until it holds too little.
-const SLOW: u64 = 4;
-
-/// A threshold is at most one part in so many of the time that a ring should hold. At one depth, no more than so many
-/// longer calls fit into that time, and their records take 16 KiB. So if the ring still holds too little time, it is full
-/// of notes. A higher threshold would then lose long calls, and gain no time.
-const SHARE_OF_KEEP: u64 = 1024;
-
-/// The largest threshold of all. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
-const LARGEST_THRESHOLD: u64 = 1 << 37;
-
-const _: () = assert!(LARGEST_THRESHOLD < fdr_formats::lengths::LONGEST);
-
-/// Offset of the tick in a chunk: in its NewCPUId.
-const CHUNK_TICK: u64 = 35;
-
-/// What a short call adds to the self time of its caller with rdtscp, beyond what a recorded call adds with `FDR_KEEP=0`:
-/// tenths of a ns. It is about 35 instructions, which the next clock read waits for. Between two calls that do nothing it
-/// is 24 tenths, and beside other work 11 (AMD Zen 5). rdtsc does not wait, and the difference is anything from 0 to 50.
-const BESIDE_TENTHS: u64 = 18;
-
 /// Making the records of a call takes fewer ticks than this. If it took longer, the thread was preempted meanwhile. The
 /// time of a preemption counts for the caller, as it does everywhere else.
 pub(super) const PREEMPTED: u64 = 1 << 20;
 
-/// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records. A thread
-/// notices it at its next chunk.
-pub(crate) fn keep(time: Option<Duration>, kind: Kind, frequency: u64) {
-    let beside = match kind {
-        Kind::Tscp => (frequency.saturating_mul(BESIDE_TENTHS) + 5_000_000_000) / 10_000_000_000,
-        _ => 0,
-    };
-    BESIDE.store(beside, Ordering::Relaxed);
-    let ticks = time.map_or(0, |time| {
-        time.as_nanos() * u128::from(frequency) / 1_000_000_000
-    });
-    let ticks = u64::try_from(ticks).unwrap_or(NO_MORE);
-    KEEP_TICKS.store(ticks.min(NO_MORE - 1), Ordering::Relaxed);
-}
-
-/// Ends the effect of [`keep`]: each call leaves its records. A thread notices it at its next chunk.
-pub(crate) fn keep_no_more() {
-    KEEP_TICKS.store(NO_MORE, Ordering::Relaxed);
-}
-
-/// Notes the edge of a call. `stub` does the same for a call that is shorter than the threshold.
-#[cold]
-#[inline(never)]
+/// Notes the edge of a call. The slot is free. `stub` does the same for a call that is shorter than the threshold.
+#[inline(always)]
 pub(super) fn edge(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
-    if claim::is_unnoticed_child() {
-        return claim::record_in_unnoticed_child(Asked::Edge(word), stamp.cpu);
-    }
-    if slot.cpu.load(Ordering::Relaxed) == BUSY {
-        return claim::busy(Asked::Edge(word), stamp.cpu);
-    }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     if word & EXIT == 0 {
@@ -110,11 +44,11 @@ pub(super) fn edge(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
         exit(slot, calls, word, stamp);
     }
     // `stub` relies on the change of the slot that `release` makes at the end of a chunk.
-    let cursor = match writer::has_stopped(slot) {
+    let cursor = match chunk_writer::has_stopped(slot) {
         true => 0,
         false => slot.cursor.load(Ordering::Relaxed),
     };
-    writer::release(slot, cursor, stamp.cpu);
+    chunk_writer::release(slot, cursor, stamp.cpu);
 }
 
 fn enter(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
@@ -203,8 +137,7 @@ fn leave_out(calls: &OpenCalls, around: &Frame, stamp: Stamp) {
     if calls.threshold.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let now = clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)));
-    let taken = now.ticks.saturating_sub(stamp.ticks);
+    let taken = now().ticks.saturating_sub(stamp.ticks);
     if taken < PREEMPTED {
         add(&around.inside, taken);
     }
@@ -228,13 +161,13 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
         return;
     }
     if claim::is_unnoticed_child() {
-        return claim::record_in_unnoticed_child(Asked::Edge(word), cpu);
+        return count_in(claim::slot_of_unnoticed_child(cpu), word);
     }
     let Some(calls) = of(slot) else {
         // A thread without totals has neither the entry nor the exit.
-        match claim::is_real(slot) {
+        match tls::is_real(slot) {
             true => slot.dropped.fetch_add(2, Ordering::Relaxed),
-            false => return claim::busy(Asked::Edge(word), cpu),
+            false => return count_in(claim::busy(cpu), word),
         };
         return;
     };
@@ -252,6 +185,13 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
     totals::count_untimed(totals::row_of(totals, word >> 4, 0, more));
     compiler_fence(Ordering::SeqCst);
     slot.cpu.store(before, Ordering::Relaxed);
+}
+
+/// Counts the call in the slot that was found for it, if one was.
+fn count_in(slot: Option<&'static Slot>, word: u32) {
+    if let Some(slot) = slot {
+        count(slot, word, now().cpu);
+    }
 }
 
 /// The row of the function that `word` leaves.
@@ -307,12 +247,12 @@ pub(super) fn publish_open(slot: &Slot, calls: &OpenCalls) {
         let word = frame.word.load(Ordering::Relaxed);
         let before = calls.cpu.load(Ordering::Relaxed);
         match has_arguments {
-            false => writer::publish(slot, word, stamp, before, Some(&calls.publishing)),
+            false => chunk_writer::publish(slot, word, stamp, before, Some(&calls.publishing)),
             true => {
                 let notes = calls.arguments_of(at, frame);
                 let note = |body| Note::new(NoteKind::Arguments as u8, body);
                 let notes = notes.into_iter().flatten().map(note);
-                writer::publish_with(slot, word, stamp, before, &calls.publishing, notes);
+                chunk_writer::publish_with(slot, word, stamp, before, &calls.publishing, notes);
             }
         }
         calls.cpu.store(stamp.cpu, Ordering::Relaxed);
@@ -340,7 +280,7 @@ fn summarise(slot: &Slot, calls: &OpenCalls, at: usize, stamp: Stamp) {
         let some = (count.min(MOST_CALLS), ticks.min(MOST_TICKS));
         (count, ticks) = (count - some.0, ticks - some.1);
         calls.will_be(published, at, count, ticks);
-        match writer::summarise(slot, some, stamp, &calls.publishing) {
+        match chunk_writer::summarise(slot, some, stamp, &calls.publishing) {
             None => (count, ticks) = (0, 0),
             Some(false) => {}
             Some(true) => calls.cpu.store(stamp.cpu, Ordering::Relaxed),
@@ -354,7 +294,7 @@ fn summarise(slot: &Slot, calls: &OpenCalls, at: usize, stamp: Stamp) {
 
 fn publish(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     let before = calls.cpu.load(Ordering::Relaxed);
-    writer::publish(slot, word, stamp, before, None);
+    chunk_writer::publish(slot, word, stamp, before, None);
     calls.cpu.store(stamp.cpu, Ordering::Relaxed);
 }
 
@@ -362,73 +302,4 @@ fn publish(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
 fn add(count: &AtomicU64, more: u64) {
     let sum = count.load(Ordering::Relaxed).wrapping_add(more);
     count.store(sum, Ordering::Relaxed);
-}
-
-/// Called when the chunk `next` has been opened. Raises the threshold if the full ring holds less time than it
-/// should and the last chunk was filled too fast. Lowers the threshold if the ring holds enough and the last chunk was
-/// filled slowly. Returns the threshold, in ticks, if the new chunk must state it.
-pub(super) fn adjust(slot: &Slot, next: u64, chunks: u64, stamp: Stamp) -> Option<u64> {
-    let keep = KEEP_TICKS.load(Ordering::Relaxed);
-    if keep == NO_MORE {
-        return end_threshold(of(slot)?);
-    }
-    if keep == 0 || next <= chunks {
-        return None;
-    }
-    let calls = of(slot)?;
-    let before = calls.threshold.load(Ordering::Relaxed);
-    let threshold = adjust_for(slot, Some(calls), keep, next, chunks, stamp);
-    (threshold > 0 || before > 0).then_some(threshold)
-}
-
-/// From now on each call leaves its records again. The calls that are open stay in their frames, so that their exits
-/// find them, and so do later calls.
-pub(super) fn end_threshold(calls: &OpenCalls) -> Option<u64> {
-    let before = calls.threshold.load(Ordering::Relaxed);
-    calls.threshold.store(0, Ordering::Relaxed);
-    (before > 0).then_some(0)
-}
-
-/// The same with the slot's open calls, and for a ring that should hold `keep` ticks.
-pub(super) fn adjust_for(
-    slot: &Slot,
-    calls: Option<&OpenCalls>,
-    keep: u64,
-    next: u64,
-    chunks: u64,
-    stamp: Stamp,
-) -> u64 {
-    let Some(calls) = calls.filter(|_| next > chunks) else {
-        return 0;
-    };
-    let since = |number: u64| stamp.ticks.saturating_sub(opened_at(slot, number));
-    let before = calls.threshold.load(Ordering::Relaxed);
-    let (last, share) = (since(next - 1), keep / (chunks - 1).max(1));
-    // The oldest chunk is gone by now, so all others must hold enough.
-    let holds_enough = since(next + 1 - chunks) >= keep;
-    let most = (keep / SHARE_OF_KEEP).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD);
-    let threshold = if !holds_enough && last < share - share / SLACK {
-        // A smaller step where little is missing.
-        let step = if last < share / 2 { before } else { before / 2 };
-        (before + step).clamp(FIRST_THRESHOLD, most)
-    } else if holds_enough && last >= share.saturating_mul(SLOW) {
-        match before / 2 {
-            half if half >= FIRST_THRESHOLD => half,
-            _ => 0,
-        }
-    } else {
-        before
-    };
-    calls.threshold.store(threshold, Ordering::Relaxed);
-    threshold
-}
-
-/// The tick of an opened chunk's first record.
-fn opened_at(slot: &Slot, number: u64) -> u64 {
-    let mut head = [0; 48];
-    chunk::copy(chunk::place(slot, number), 0, &mut head);
-    let tick = head
-        .get(CHUNK_TICK as usize..)
-        .and_then(<[u8]>::first_chunk);
-    tick.copied().map_or(0, u64::from_le_bytes)
 }

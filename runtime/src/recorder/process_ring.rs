@@ -9,7 +9,7 @@ use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 
-use super::{FORKING, RING, UNCLAIMED, claim, left_rings, tls};
+use super::{FORKING, RING, UNCLAIMED, left_rings, tls};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
 use crate::ring::fork_ring::{LONGEST_PATH, write_path_of};
@@ -218,7 +218,7 @@ pub(crate) fn in_child() {
     };
     if let Some(ring) = ring() {
         // The ring is still this process's ring during `leave`, because a SIGBUS may have to be mended there.
-        ring.leave(slot.filter(|slot| claim::is_real(slot)));
+        ring.leave(slot.filter(|slot| tls::is_real(slot)));
         // A lost ring has nothing that a child could take over.
         if !ring.is_lost() {
             PARENT.store(core::ptr::from_ref(ring).cast_mut(), Ordering::Release);

@@ -222,7 +222,7 @@ macro_rules! place {
             "mov dword ptr [r10 + {last_low}], eax\n",
             $($store_word, "\n",)+
             "mov dword ptr [rdx + 4], r9d\n",
-            // This does the work of `writer::commit`, because a store is a Release on x86. The 16-bit sum is
+            // This does the work of `chunk_writer::commit`, because a store is a Release on x86. The 16-bit sum is
             // zero at the chunk's end.
             "add dx, 8\n",
             "je 4f\n",

@@ -9,11 +9,11 @@
 use fdr_formats::notes::{NoteKind, task_state};
 
 use super::note::Note;
-use super::{CLOCK, claim, host, open_calls, tls, writer};
-use crate::clock::{self, Kind, Stamp};
+use super::{claim, host, notes, now, tls};
+use crate::clock::Stamp;
 use crate::primitive::{AtomicU64, Ordering, compiler_fence};
 use crate::ring::layout::{BUSY, OpenCalls, Row, Slot};
-use crate::ring::totals;
+use crate::ring::{open_calls, totals};
 use crate::site::task::{Begun, End, Task};
 
 /// How many ids a thread takes at once. The first one of a block is none.
@@ -217,15 +217,11 @@ fn note(task: &Task, ids: [u32; 4], state: u8, counted: u8, stamp: Stamp) {
         u64::from(task.polls),
     ];
     let note = Note::new(NoteKind::Task as u8, &body);
-    writer::note(tls::get(), &note, stamp);
+    notes::write_at(&note, stamp);
 }
 
 fn elapsed(task: &Task, stamp: Stamp) -> u64 {
     stamp.ticks.saturating_sub(task.first)
-}
-
-fn now() -> Stamp {
-    clock::read(Kind::from_raw(CLOCK.load(Ordering::Relaxed)))
 }
 
 /// An id that no other task of the process has.

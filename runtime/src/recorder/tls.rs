@@ -14,6 +14,9 @@
 pub(crate) use model::fixed_offset;
 pub(super) use model::{get, replace, replace_ids, set, set_task, task};
 
+use super::{CLAIMING, FORKING, GONE, NO_ROOM, UNCLAIMED};
+use crate::ring::layout::Slot;
+
 /// Bytes from the pointer to the id of the task that the thread polls, and to the next id that it gives.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 const TASK_AT: usize = 8;
@@ -281,4 +284,16 @@ mod model {
         let slot = core::ptr::from_ref(slot).cast_mut();
         SLOT.with(|place| place.store(slot, Ordering::Relaxed));
     }
+}
+
+/// Whether the slot belongs to a ring.
+pub(super) fn is_real(slot: &'static Slot) -> bool {
+    let others = [
+        &raw const UNCLAIMED,
+        &raw const CLAIMING,
+        &raw const NO_ROOM,
+        &raw const FORKING,
+        &raw const GONE,
+    ];
+    !others.contains(&core::ptr::from_ref(slot))
 }

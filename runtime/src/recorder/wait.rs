@@ -10,7 +10,7 @@
 
 use fdr_formats::notes::NoteKind;
 
-use super::{CLOCK, host, note, process_ring, tls};
+use super::{CLOCK, host, notes, process_ring, tls};
 use crate::clock::{self, Kind};
 use crate::primitive::{AtomicPtr, AtomicU64, Ordering};
 use crate::ring::layout::{Slot, state};
@@ -116,7 +116,7 @@ pub(crate) extern "C" fn tell_of_guest(wait: &Wait, state: u32) {
         wait.function.into(),
         now().saturating_sub(wait.begin),
     ];
-    note::note(NoteKind::ThreadState, &body);
+    notes::note(NoteKind::ThreadState, &body);
 }
 
 /// The function that gives an id to a name. Null until the shell is up.

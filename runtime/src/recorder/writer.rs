@@ -3,43 +3,26 @@
 //! Time and CPU are arguments. Only the caller (`super::record`) reads the clock. Every function in this file
 //! is async-signal-safe. It allocates nothing, takes no lock and calls nothing that could panic.
 //!
-//! The protocol with readers. Readers are threads of this process or another process. They never stop a writer.
-//! - `commit` is the one place that publishes. It stores the bytes first, then the cursor with Release. A
-//!   reader loads the cursor with Acquire, so it sees every byte before the cursor.
-//! - Before a chunk is overwritten, the writer stores 0 as the number in its mark. A Release fence stands
-//!   between this store and the first new byte.
-//! - A reader copies the chunk, executes an Acquire fence, and reads the number again. If the reader had copied
-//!   a new byte, it would see 0 or a later number.
-//!
 //! The protocol with signal handlers of the same thread. The slot's `cpu` is BUSY while a record is made. If a
 //! handler finds BUSY, it drops its record and counts the drop. Otherwise it makes whole records before the
 //! interrupted code goes on. The stamp of the interrupted code may then be older than the last record. In that
 //! case the record gets the time of the last record. The test for BUSY costs nothing, because it is also the
 //! test for "still on the same CPU".
 
-use crate::clock::{self, CPU_MASK, Stamp};
-use crate::primitive::{AtomicU64, Ordering, compiler_fence, fence};
-use crate::ring::chunk::{self, at_address};
-use crate::ring::counts::last_ticks;
-use crate::ring::layout::{BUSY, CHUNK, NO_CPU, NO_HIGH, STOPPED, Slot};
-use crate::ring::record::{self, EVENT, PAIR, PREAMBLE, SINGLE};
-use crate::sys;
+use crate::clock::Stamp;
+use crate::primitive::{Ordering, compiler_fence};
+use crate::ring::layout::{BUSY, NO_CPU, NO_HIGH, OpenCalls, Slot};
+use crate::ring::record;
 
-use super::note::{Asked, MOST, Note};
-use super::open_calls;
-
-/// Mask of the cursor's offset in its chunk.
-const WITHIN: u64 = CHUNK as u64 - 1;
-
-/// If the clock is behind by more than this many ticks, it was reset, for example because a virtual machine
-/// moved. The writer then uses the new time. With the old time every later record would get the same time.
-const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
+use super::chunk_writer::{add_dropped, commit, halves, make, make_note, release};
+use super::note::{MOST, Note};
+use super::{claim, now, open_calls};
 
 /// Makes a function record of `word` (id << 4 | action << 1) at `stamp`.
 #[inline(always)]
 pub(crate) fn write(slot: &Slot, word: u32, stamp: Stamp) {
     if let Some(calls) = open_calls::of(slot) {
-        return open_calls::edge(slot, calls, word, stamp);
+        return edge(slot, calls, word, stamp);
     }
     let cpu = slot.cpu.load(Ordering::Relaxed);
     if cpu != stamp.cpu {
@@ -98,34 +81,24 @@ pub(crate) fn write_untimed(slot: &Slot, word: u32) -> bool {
     true
 }
 
-/// Ends a record, so the slot is no longer busy. At the end of a chunk it stores NO_HIGH. Then the next record
-/// is uncommon, because `stub` does not test for the end of a chunk itself.
-#[inline(always)]
-pub(super) fn release(slot: &Slot, cursor: u64, cpu: u32) {
-    if cursor & WITHIN == 0 {
-        slot.last_high.store(NO_HIGH, Ordering::Relaxed);
+/// The edge of a call in a slot that has open calls.
+#[cold]
+#[inline(never)]
+fn edge(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
+    if claim::is_unnoticed_child() {
+        write_in(claim::slot_of_unnoticed_child(stamp.cpu), word);
+    } else if slot.cpu.load(Ordering::Relaxed) == BUSY {
+        write_in(claim::busy(stamp.cpu), word);
+    } else {
+        open_calls::edge(slot, calls, word, stamp);
     }
-    compiler_fence(Ordering::SeqCst);
-    slot.cpu.store(cpu, Ordering::Relaxed);
 }
 
-/// Publishes words at the cursor. No other function does. Async-signal-safe.
-///
-/// # Safety
-/// `slot` is owned by the calling thread and busy. `cursor` is an address in its region, aligned to 8.
-/// The chunk has room for the words.
-#[inline(always)]
-unsafe fn commit(slot: &Slot, cursor: u64, words: impl IntoIterator<Item = u64>) -> u64 {
-    let mut after = cursor;
-    for word in words {
-        // SAFETY: the caller promises a valid place. Readers use atomic loads as well.
-        let place = unsafe { AtomicU64::from_ptr(at_address::<u64>(after)) };
-        place.store(word, Ordering::Relaxed);
-        after += 8;
+/// Makes the record in the slot that was found for it, if one was.
+fn write_in(slot: Option<&Slot>, word: u32) {
+    if let Some(slot) = slot {
+        write(slot, word, now());
     }
-    // Release: pairs with the Acquire of the readers' load of the cursor in `ring::counts`.
-    slot.cursor.store(after, Ordering::Release);
-    after
 }
 
 /// A record on another CPU than the last one, the first record of a slot, or a record that finds the slot busy.
@@ -133,10 +106,10 @@ unsafe fn commit(slot: &Slot, cursor: u64, words: impl IntoIterator<Item = u64>)
 #[inline(never)]
 fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
     let before = slot.cpu.load(Ordering::Relaxed);
-    if super::claim::is_unnoticed_child() {
-        super::claim::record_in_unnoticed_child(Asked::Edge(word), cpu);
+    if claim::is_unnoticed_child() {
+        write_in(claim::slot_of_unnoticed_child(cpu), word);
     } else if before == BUSY {
-        super::claim::busy(Asked::Edge(word), cpu);
+        write_in(claim::busy(cpu), word);
     } else {
         slot.cpu.store(BUSY, Ordering::Relaxed);
         compiler_fence(Ordering::SeqCst);
@@ -149,10 +122,10 @@ fn moved(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
 #[cold]
 #[inline(never)]
 fn turn(slot: &Slot, word: u32, ticks: u64, cpu: u32) {
-    if super::claim::is_unnoticed_child() {
+    if claim::is_unnoticed_child() {
         // The slot belongs to the parent, which must find it free.
         slot.cpu.store(cpu, Ordering::Relaxed);
-        return super::claim::record_in_unnoticed_child(Asked::Edge(word), cpu);
+        return write_in(claim::slot_of_unnoticed_child(cpu), word);
     }
     finish(slot, word, Stamp { ticks, cpu }, cpu);
 }
@@ -167,162 +140,29 @@ fn finish(slot: &Slot, word: u32, stamp: Stamp, before: u32) {
     release(slot, after.unwrap_or(0), stamp.cpu);
 }
 
-/// Makes an uncommon record and returns the cursor behind it. `None` if there is no room for the record. Stores that
-/// cursor in `publishing` before the record is published.
-fn make(
-    slot: &Slot,
-    word: u32,
-    stamp: Stamp,
-    before: u32,
-    publishing: Option<&AtomicU64>,
-) -> Option<u64> {
-    make_with(slot, word, stamp, before, publishing, core::iter::empty())
-}
-
-/// The same with notes behind the record, which are published in the same step.
-#[inline(always)]
-fn make_with<'a>(
-    slot: &Slot,
-    word: u32,
-    mut stamp: Stamp,
-    before: u32,
-    publishing: Option<&AtomicU64>,
-    notes: impl Iterator<Item = Note<'a>> + Clone,
-) -> Option<u64> {
-    if has_stopped(slot) {
-        return None;
-    }
-    let last = last_ticks(slot);
-    let behind = last.saturating_sub(stamp.ticks);
-    // If a handler recorded after the stamp was taken, it may have run on another CPU.
-    let moved = before != stamp.cpu || behind > 0;
-    let reset = behind > LARGEST_STEP_BACK;
-    if behind > 0 && !reset {
-        stamp.ticks = last;
-    }
-    let delta = stamp.ticks.wrapping_sub(last);
-    let wrapped = delta > u64::from(u32::MAX);
-    let metadata = if moved || wrapped { PAIR } else { 0 };
-    let length: u64 = notes.clone().map(|note| note.length()).sum();
-
-    let mut cursor = slot.cursor.load(Ordering::Relaxed);
-    let delta = if left(cursor) < metadata + SINGLE + length {
-        cursor = open_chunk(slot, cursor, stamp)?;
-        0
-    } else if metadata > 0 {
-        let pair = if moved {
-            record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks)
-        } else {
-            record::tsc_wrap(stamp.ticks)
-        };
-        slot.metadata.fetch_add(PAIR, Ordering::Relaxed);
-        // SAFETY: `left` says that both records fit.
-        cursor = unsafe { commit(slot, cursor, pair) };
-        0
-    } else {
-        delta
-    };
-    if reset || (behind > 0 && before != stamp.cpu && before != NO_CPU) {
-        slot.clock_steps.fetch_add(1, Ordering::Relaxed);
-    }
-    set_last(slot, stamp.ticks);
-    if let Some(publishing) = publishing {
-        // Relaxed: `commit` publishes it.
-        publishing.store(cursor + SINGLE + length, Ordering::Relaxed);
-    }
-    let word = record::function(word, delta as u32);
-    if length == 0 {
-        // SAFETY: there is room for one record, because of the test above or because the chunk is new.
-        return Some(unsafe { commit(slot, cursor, [word]) });
-    }
-    slot.metadata.fetch_add(length, Ordering::Relaxed);
-    let notes = notes.flat_map(|note| note.words(stamp.ticks));
-    // SAFETY: as above, and all notes of a call fit a new chunk.
-    Some(unsafe { commit(slot, cursor, [word].into_iter().chain(notes)) })
-}
-
-/// Makes a function record later than its edge. The slot is busy. `before` is the CPU of the last record. `publishing`
-/// gets the new cursor before the record is published.
-pub(super) fn publish(
-    slot: &Slot,
-    word: u32,
-    stamp: Stamp,
-    before: u32,
-    publishing: Option<&AtomicU64>,
-) {
-    if make(slot, word, stamp, before, publishing).is_none() {
-        add_dropped(slot);
-    }
-}
-
-/// The same with notes behind the record. They fit a chunk together.
-#[cold]
-#[inline(never)]
-pub(super) fn publish_with<'a>(
-    slot: &Slot,
-    word: u32,
-    stamp: Stamp,
-    before: u32,
-    publishing: &AtomicU64,
-    notes: impl Iterator<Item = Note<'a>> + Clone,
-) {
-    if make_with(slot, word, stamp, before, Some(publishing), notes).is_none() {
-        add_dropped(slot);
-    }
-}
-
-/// Makes a summary: so many calls left no records since the last record, and took so many ticks. The caller passes
-/// numbers that fit one record. The slot is busy. `publishing` gets the new cursor before the record is published.
-/// Returns whether the record is the first of a chunk, which names the CPU. `None` if there is no room for it.
-pub(super) fn summarise(
-    slot: &Slot,
-    (calls, ticks): (u64, u64),
-    mut stamp: Stamp,
-    publishing: &AtomicU64,
-) -> Option<bool> {
-    if has_stopped(slot) {
-        return None;
-    }
-    stamp.ticks = stamp.ticks.max(last_ticks(slot));
-    let mut cursor = slot.cursor.load(Ordering::Relaxed);
-    let names_cpu = left(cursor) < EVENT;
-    if names_cpu {
-        cursor = open_chunk(slot, cursor, stamp)?;
-        set_last(slot, stamp.ticks);
-    }
-    slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
-    // Relaxed: `commit` publishes it.
-    publishing.store(cursor + EVENT, Ordering::Relaxed);
-    let event = record::summary(calls, ticks, stamp.ticks);
-    // SAFETY: `left` says that the record fits, or the chunk is new.
-    unsafe { commit(slot, cursor, event) };
-    Some(names_cpu)
-}
-
 /// Writes a note at `stamp`. The note stands behind a record with its tick, so the next record counts from there. The
 /// entries of all open calls come before it.
 #[cold]
 #[inline(never)]
-pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
-    if super::claim::is_unnoticed_child() {
-        return super::claim::record_in_unnoticed_child(Asked::Note(note), stamp.cpu);
+pub(crate) fn note(slot: &Slot, said: &Note<'_>, stamp: Stamp) {
+    if claim::is_unnoticed_child() {
+        return note_in(claim::slot_of_unnoticed_child(stamp.cpu), said);
     }
-    super::left::free(slot, core::ptr::from_ref(&stamp).addr());
     let before = slot.cpu.load(Ordering::Relaxed);
     if before == BUSY {
-        return super::claim::busy(Asked::Note(note), stamp.cpu);
+        return note_in(claim::busy(stamp.cpu), said);
     }
-    if note.length() > MOST {
+    if said.length() > MOST {
         slot.dropped.fetch_add(1, Ordering::Relaxed);
         return;
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let after = match open_calls::of(slot) {
-        None => make_note(slot, note, stamp, before),
+        None => make_note(slot, said, stamp, before),
         Some(calls) => {
             let before = open_calls::before_note(slot, calls, stamp);
-            make_note(slot, note, stamp, before)
+            make_note(slot, said, stamp, before)
         }
     };
     if after.is_none() {
@@ -332,133 +172,9 @@ pub(crate) fn note(slot: &Slot, note: &Note<'_>, stamp: Stamp) {
     release(slot, after.unwrap_or(0), stamp.cpu);
 }
 
-/// Makes a note and returns the cursor behind it. `None` if there is no room for it. `before` is the CPU of the last
-/// record.
-pub(super) fn make_note(
-    slot: &Slot,
-    note: &Note<'_>,
-    mut stamp: Stamp,
-    before: u32,
-) -> Option<u64> {
-    let length = note.length();
-    if has_stopped(slot) {
-        return None;
+/// Writes the note in the slot that was found for it, if one was.
+fn note_in(slot: Option<&Slot>, said: &Note<'_>) {
+    if let Some(slot) = slot {
+        note(slot, said, now());
     }
-    let last = last_ticks(slot);
-    let behind = last.saturating_sub(stamp.ticks);
-    let moved = before != stamp.cpu || behind > 0;
-    let reset = behind > LARGEST_STEP_BACK;
-    if behind > 0 && !reset {
-        stamp.ticks = last;
-    }
-    let mut cursor = slot.cursor.load(Ordering::Relaxed);
-    if left(cursor) < PAIR + length {
-        cursor = open_chunk(slot, cursor, stamp)?;
-    } else if moved || stamp.ticks != last {
-        let pair = match moved {
-            true => record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks),
-            false => record::tsc_wrap(stamp.ticks),
-        };
-        slot.metadata.fetch_add(PAIR, Ordering::Relaxed);
-        // SAFETY: `left` says that it fits.
-        cursor = unsafe { commit(slot, cursor, pair) };
-    }
-    if reset || (behind > 0 && before != stamp.cpu && before != NO_CPU) {
-        slot.clock_steps.fetch_add(1, Ordering::Relaxed);
-    }
-    set_last(slot, stamp.ticks);
-    slot.metadata.fetch_add(length, Ordering::Relaxed);
-    // SAFETY: `left` says that the note fits, or the chunk is new and the note no larger than `MOST`.
-    Some(unsafe { commit(slot, cursor, note.words(stamp.ticks)) })
-}
-
-/// Whether no record can be made any more. A child of a fork has let its parent's ring go. The slot that it may
-/// still use has no chunks.
-pub(super) fn has_stopped(slot: &Slot) -> bool {
-    slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0
-}
-
-/// Counts a record that can't be made, and stops.
-pub(super) fn add_dropped(slot: &Slot) {
-    slot.dropped.fetch_add(1, Ordering::Relaxed);
-    slot.full.store(STOPPED, Ordering::Relaxed);
-}
-
-/// Keeps the time of the last record.
-fn set_last(slot: &Slot, ticks: u64) {
-    let [low, high] = halves(ticks);
-    slot.last_low.store(low, Ordering::Relaxed);
-    slot.last_high.store(high, Ordering::Relaxed);
-    slot.high.store(high, Ordering::Relaxed);
-}
-
-/// Lower and upper half.
-#[inline(always)]
-fn halves(ticks: u64) -> [u32; 2] {
-    [ticks as u32, (ticks >> 32) as u32]
-}
-
-/// Bytes left in the cursor's chunk.
-fn left(cursor: u64) -> u64 {
-    match cursor & WITHIN {
-        0 => 0,
-        within => CHUNK as u64 - within,
-    }
-}
-
-/// Closes the current chunk and opens the next one. If all chunks are in use, it overwrites the oldest one.
-/// Returns the cursor behind the preamble. `None` if the mode keeps the oldest records and there is no room.
-///
-/// Every opened chunk has space. Chunks get their space in order. If the next chunk gets none, the thread
-/// begins again at its first chunk and goes round in fewer chunks. A reader need not know this number before it
-/// sees a later chunk. Until then every number of chunks puts each chunk in the same place.
-fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
-    let current = slot.chunk.load(Ordering::Relaxed);
-    let mut chunks = slot.chunks.load(Ordering::Relaxed);
-    if current < chunks && current >= u64::from(slot.given.load(Ordering::Acquire)) {
-        super::claim::extend(slot, current);
-        chunks = slot.chunks.load(Ordering::Relaxed);
-    }
-    // If somebody cut the ring's file short meanwhile, the rest of the last page is zeros, and no SIGBUS comes.
-    if chunks == 0 || slot.base.load(Ordering::Relaxed) == 0 {
-        return None;
-    }
-    if current >= chunks && slot.full.load(Ordering::Relaxed) != 0 {
-        return None;
-    }
-    let mut first = 0;
-    if current > 0 {
-        let old = chunk::place(slot, current);
-        // A child that no hook told us of may have written into the same slot.
-        let used = cursor.saturating_sub(old.start).min(CHUNK as u64);
-        let records = used.saturating_sub(slot.metadata.load(Ordering::Relaxed)) / SINGLE;
-        first = old.mark.first.load(Ordering::Relaxed) + records;
-        old.mark.end.store(used, Ordering::Relaxed);
-    }
-    let next = current + 1;
-    let chunk::Place { start, mark: new } = chunk::place(slot, next);
-    new.number.store(0, Ordering::Relaxed);
-    // Release: pairs with the Acquire fences of the readers, see the head of this file.
-    fence(Ordering::Release);
-    new.first.store(first, Ordering::Relaxed);
-    new.end.store(0, Ordering::Relaxed);
-    slot.metadata.store(PREAMBLE, Ordering::Relaxed);
-    let [a, b] = record::new_buffer(slot.tid.load(Ordering::Relaxed));
-    let [c, d] = record::wall_time(clock::realtime_ns());
-    let [e, f] = record::new_cpu(stamp.cpu & CPU_MASK, stamp.ticks);
-    // SAFETY: a chunk's start has room for the preamble.
-    let mut cursor = unsafe { commit(slot, start, [a, b, c, d, e, f]) };
-    // Release, both: a reader that sees the number sees the mark and the preamble.
-    new.number.store(next, Ordering::Release);
-    slot.chunk.store(next, Ordering::Release);
-    if chunk::wants_more(next, chunks) && cfg!(not(loom)) {
-        sys::thread::wake_dumper();
-    }
-    if let Some(threshold) = open_calls::adjust(slot, next, chunks, stamp) {
-        slot.metadata.fetch_add(EVENT, Ordering::Relaxed);
-        let event = record::threshold(threshold, stamp.ticks);
-        // SAFETY: the chunk has room for it behind the preamble.
-        cursor = unsafe { commit(slot, cursor, event) };
-    }
-    Some(cursor)
 }

@@ -1,7 +1,7 @@
 //! The owner of a slot, and the number of records that the owner has made. The records are counted beside the
 //! writer, without a copy.
 //!
-//! These functions are readers by the protocol at the head of `recorder::writer`. They read the newest chunk
+//! These functions are readers by the protocol at the head of `recorder::chunk_writer`. They read the newest chunk
 //! and the mark of the oldest one. A count must never mix two owners or two chunks. If it would, the function
 //! tries again.
 //!

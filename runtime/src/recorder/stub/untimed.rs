@@ -105,7 +105,7 @@ macro_rules! place {
             "cmp dword ptr [r10 + {last_high}], {no_high}\n",
             "je 5f\n",
             $word,
-            // This does the work of `writer::commit`, because a store is a Release on x86. The 16-bit sum is
+            // This does the work of `chunk_writer::commit`, because a store is a Release on x86. The 16-bit sum is
             // zero at the chunk's end.
             "add dx, 8\n",
             "je 3f\n",

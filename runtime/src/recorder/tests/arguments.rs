@@ -10,6 +10,7 @@ use super::found::found_in;
 use super::{FN_1, FN_2, Rig};
 use crate::clock::Stamp;
 use crate::recorder::EXIT;
+use crate::recorder::arguments;
 use crate::recorder::note::Note;
 use crate::ring::layout::{ARGUMENTS, BUSY};
 use crate::ring::open_calls;
@@ -30,7 +31,8 @@ fn put(rig: &Rig, body: &[u64]) {
         ticks: 1 << 40,
         cpu: 9,
     };
-    Note::new(NoteKind::Arguments as u8, body).write(rig.slot(), now);
+    let note = Note::new(NoteKind::Arguments as u8, body);
+    arguments::write(rig.slot(), &note, now);
 }
 
 fn argument(rig: &Rig, word: u32) {

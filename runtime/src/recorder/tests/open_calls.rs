@@ -2,7 +2,8 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use super::super::open_calls::{self, PREEMPTED};
+use super::super::open_calls::PREEMPTED;
+use super::super::threshold;
 use super::found::{Found, found_in};
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
@@ -369,8 +370,8 @@ fn without_a_threshold_every_call_leaves_its_records_also_one_that_was_open() {
     for (word, ticks) in [(FN_1, 10), (FN_2, 11), (FN_2 | EXIT, 12), (FN_2, 13)] {
         rig.write(word, ticks, 0);
     }
-    assert_eq!(open_calls::end_threshold(rig.open_calls()), Some(0));
-    assert_eq!(open_calls::end_threshold(rig.open_calls()), None, "once");
+    assert_eq!(threshold::end_threshold(rig.open_calls()), Some(0));
+    assert_eq!(threshold::end_threshold(rig.open_calls()), None, "once");
     for (word, ticks) in [
         (FN_2 | EXIT, 14),
         (FN_3, 15),
@@ -413,7 +414,7 @@ fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards
             rig.write(FN_1, now, 0);
         }
         assert_eq!(slot.chunk.load(Relaxed), next);
-        open_calls::adjust_for(slot, Some(calls), keep, next, 4, stamp)
+        threshold::adjust_for(slot, Some(calls), keep, next, 4, stamp)
     };
     assert_eq!(
         [open(10), open(10), open(10)],
