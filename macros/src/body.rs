@@ -47,8 +47,8 @@ impl Body {
             .collect()
     }
 
-    /// False only where it is certain that the body never awaits: it neither says `await` nor calls a
-    /// macro, which could say it.
+    /// False only where it is certain that the body never awaits: `syn` reads it, and it neither awaits nor calls a
+    /// macro, which could await.
     pub(crate) fn may_await(&self) -> bool {
         let Ok(statements) = Block::parse_within.parse2(self.rest.clone()) else {
             return true;
@@ -345,6 +345,9 @@ mod tests {
             "if a { b!(); }",
             "m! n {}",
             "p::m![]",
+            "async { x.await }; y",
+            "super let x = 1;",
+            "let x = y.match { _ => 1 };",
         ] {
             assert!(may_await(text), "{text}");
         }
@@ -355,6 +358,7 @@ mod tests {
             "if a != (b) {}",
             "\"await\"",
             "awaits()",
+            "async fn g() { x.await } g()",
         ] {
             assert!(!may_await(text), "{text}");
         }
