@@ -2,22 +2,22 @@
 //! never record what nobody asked for, and `args` alone records no text. The code names nothing but `fdr::private`, its
 //! own variables, and what a person wrote.
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, Punct, Spacing, Span, TokenStream};
 use quote::quote_spanned;
 use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Result, ReturnType, Token, parenthesized, token};
 
-use crate::params::bound;
+use crate::params::{Binding, bound};
 use crate::parse::{Function, diverges};
 
 /// What the options say.
 #[derive(Default)]
 pub(crate) struct Said {
     arguments: Option<Arguments>,
-    result: Option<(Ident, How)>,
-    error: Option<(Ident, How)>,
+    result: Option<(Ident, Option<Punct>)>,
+    error: Option<(Ident, Option<Punct>)>,
 }
 
 enum Arguments {
@@ -29,17 +29,8 @@ enum Arguments {
 /// A value that a person chose.
 struct Chosen {
     name: Ident,
-    how: How,
+    sign: Option<Punct>,
     value: Expr,
-}
-
-/// How a value becomes a field.
-#[derive(Clone, Copy)]
-enum How {
-    /// By its type.
-    Value,
-    Display,
-    Debug,
 }
 
 /// The code of an expansion. `__fdr_site` is the function's site there, and `__fdr_result` the result.
@@ -53,18 +44,17 @@ pub(crate) struct Code {
 }
 
 impl Said {
-    /// Parses the option `args`, `ret` or `err`, behind its word. False: it is given twice.
-    pub(crate) fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<bool> {
+    /// Parses the option `args`, `ret` or `err`, behind its word.
+    pub(crate) fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         if key == "args" {
-            let arguments = parse_arguments(key, input)?;
-            return Ok(self.arguments.replace(arguments).is_none());
+            self.arguments = Some(parse_arguments(key, input)?);
+        } else if key == "ret" {
+            self.result = Some((key.clone(), parse_sign_of_result(key, None, input)?));
+        } else {
+            let display = Some(Punct::new('%', Spacing::Alone));
+            self.error = Some((key.clone(), parse_sign_of_result(key, display, input)?));
         }
-        let (slot, otherwise) = match key == "ret" {
-            true => (&mut self.result, How::Value),
-            false => (&mut self.error, How::Display),
-        };
-        let how = parse_how_of_result(key, otherwise, input)?;
-        Ok(slot.replace((key.clone(), how)).is_none())
+        Ok(())
     }
 
     /// Refuses to record the result of a function that has none.
@@ -103,10 +93,9 @@ impl Said {
     }
 
     fn result_code(&self, private: &TokenStream) -> Option<TokenStream> {
-        let record = |(key, how): &(Ident, How), place: &str, variable: &str| {
+        let record = |(key, sign): &(Ident, Option<Punct>), place: &str, variable: &str| {
             let span = Span::mixed_site().located_at(key.span());
             let (place, variable) = (Ident::new(place, span), Ident::new(variable, span));
-            let sign = how.sign(span);
             let value = quote_spanned!(span=> #private::value!(#sign #variable));
             quote_spanned!(span=> #private::result(__fdr_site, #private::#place, #value);)
         };
@@ -135,16 +124,14 @@ impl Said {
 /// Each parameter that has a name. Its type says whether it has a value. A name that begins with `_` says that the
 /// parameter is not used.
 fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
-    let names = bound(function.signature().as_ref());
-    let is_taken = |name: &Ident| name != "self" && !name.to_string().starts_with('_');
-    let names = names.iter().filter(|binding| is_taken(&binding.name));
-    let field = |nth: usize, name: &Ident| {
-        let value = quote_spanned!(Span::mixed_site()=> #private::ValueOf(&#name).value());
-        field(nth, name, &value, private)
-    };
-    names
-        .map(|binding| field(binding.nth, &binding.name))
-        .collect()
+    let mut fields = Vec::new();
+    for Binding { name, nth, .. } in bound(function.signature().as_ref()) {
+        if name != "self" && !name.to_string().starts_with('_') {
+            let value = quote_spanned!(Span::mixed_site()=> #private::ValueOf(&#name).value());
+            fields.push(field(nth, &name, &value, private));
+        }
+    }
+    fields
 }
 
 impl Parse for Chosen {
@@ -155,7 +142,7 @@ impl Parse for Chosen {
             input.peek(Ident::peek_any) && input.peek2(Token![=]) && !input.peek2(Token![==]);
         let name = has_name.then(|| input.call(Ident::parse_any)).transpose()?;
         input.parse::<Option<Token![=]>>()?;
-        let how = How::parse(input)?;
+        let sign = parse_sign(input)?;
         if input.is_empty() || input.peek(Token![,]) {
             let text = "an argument needs a value: write `name` or `key = expression`";
             return Err(Error::new(at, text));
@@ -165,7 +152,7 @@ impl Parse for Chosen {
             Expr::Path(path) => path.path.get_ident(),
             _ => None,
         };
-        if let (Some(word), How::Value) = (only_name.filter(|name| *name == "self"), how) {
+        if let (Some(word), None) = (only_name.filter(|name| *name == "self"), &sign) {
             let text = "`self` is no value of a field: name a part of it, as in `id = self.id`, or write `?self`";
             return Err(Error::new(word.span(), text));
         }
@@ -174,17 +161,17 @@ impl Parse for Chosen {
             let text = "an expression needs a name: write `key = expression`";
             return Err(Error::new(at, text));
         };
-        Ok(Chosen { name, how, value })
+        Ok(Chosen { name, sign, value })
     }
 }
 
 impl Chosen {
     fn field(&self, nth: usize, private: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
-        let (sign, value) = (self.how.sign(span), &self.value);
+        let Chosen { name, sign, value } = self;
         let value = quote_spanned!(span=> #private::value!(#sign #value));
         let value = quote_spanned!(span=> #private::core::option::Option::Some(#value));
-        field(nth, &self.name, &value, private)
+        field(nth, name, &value, private)
     }
 }
 
@@ -194,24 +181,10 @@ fn field(nth: usize, name: &Ident, value: &TokenStream, private: &TokenStream) -
     quote_spanned!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
 }
 
-impl How {
-    fn parse(input: ParseStream<'_>) -> Result<How> {
-        if input.parse::<Option<Token![%]>>()?.is_some() {
-            Ok(How::Display)
-        } else if input.parse::<Option<Token![?]>>()?.is_some() {
-            Ok(How::Debug)
-        } else {
-            Ok(How::Value)
-        }
-    }
-
-    fn sign(self, span: Span) -> Option<TokenStream> {
-        match self {
-            How::Value => None,
-            How::Display => Some(quote_spanned!(span=> %)),
-            How::Debug => Some(quote_spanned!(span=> ?)),
-        }
-    }
+/// What stands before a value: `%` for its text by `Display`, `?` for that by `Debug`, nothing for the value itself.
+fn parse_sign(input: ParseStream<'_>) -> Result<Option<Punct>> {
+    let is_sign = input.peek(Token![%]) || input.peek(Token![?]);
+    is_sign.then(|| input.parse()).transpose()
 }
 
 fn parse_arguments(key: &Ident, input: ParseStream<'_>) -> Result<Arguments> {
@@ -235,18 +208,21 @@ fn parse_arguments(key: &Ident, input: ParseStream<'_>) -> Result<Arguments> {
     }
 }
 
-fn parse_how_of_result(key: &Ident, otherwise: How, input: ParseStream<'_>) -> Result<How> {
-    let has_list = input.peek(token::Paren);
-    if !has_list && input.parse::<Option<Token![=]>>()?.is_none() {
+/// What stands behind the `=` of `ret` and `err`.
+fn parse_sign_of_result(
+    key: &Ident,
+    otherwise: Option<Punct>,
+    input: ParseStream<'_>,
+) -> Result<Option<Punct>> {
+    if !input.peek(token::Paren) && input.parse::<Option<Token![=]>>()?.is_none() {
         return Ok(otherwise);
     }
-    match How::parse(input)? {
-        How::Value => {
-            let text = format!("write `{key}`, `{key} = %` for Display, or `{key} = ?` for Debug");
-            Err(Error::new(key.span(), text))
-        }
-        how => Ok(how),
+    let sign = parse_sign(input)?;
+    if sign.is_none() {
+        let text = format!("write `{key}`, `{key} = %` for Display, or `{key} = ?` for Debug");
+        return Err(Error::new(key.span(), text));
     }
+    Ok(sign)
 }
 
 #[cfg(test)]

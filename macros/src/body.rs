@@ -1,9 +1,11 @@
 //! A function body, split where a statement can be put in front of it without a trace: behind inner
 //! attributes and leading items. It must never change or reorder a token.
 
-use fdr_marks::items::{begins_inner_attribute, braces, is_word, length};
+use fdr_marks::items::{begins_inner_attribute, braces, is_in, is_word, length};
 use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};
-use syn::Item;
+use syn::parse::Parser;
+use syn::visit::{self, Visit};
+use syn::{Block, Expr, Item, Macro};
 
 /// What stands between a body's braces, in this order.
 pub(crate) struct Body {
@@ -45,15 +47,32 @@ impl Body {
             .collect()
     }
 
-    /// False only where it is certain that the body never awaits: it neither says `await` nor calls a
-    /// macro, which could say it.
+    /// False only where it is certain that the body never awaits: `syn` reads it, and it neither awaits nor calls a
+    /// macro, which could await.
     pub(crate) fn may_await(&self) -> bool {
-        may_await(self.items.clone()) || may_await(self.rest.clone())
+        let Ok(statements) = Block::parse_within.parse2(self.rest.clone()) else {
+            return true;
+        };
+        let mut awaits = Awaits(false);
+        for statement in &statements {
+            awaits.visit_stmt(statement);
+        }
+        awaits.0
+    }
+}
+
+/// Whether something was found that may await.
+struct Awaits(bool);
+
+impl Visit<'_> for Awaits {
+    fn visit_expr(&mut self, expr: &Expr) {
+        // What `syn` keeps as tokens is newer than `syn`.
+        self.0 |= matches!(expr, Expr::Await(_) | Expr::Verbatim(_));
+        visit::visit_expr(self, expr);
     }
 
-    /// Whether the body says `name` where that can be a variable.
-    pub(crate) fn mentions(&self, name: &Ident) -> bool {
-        mentions(self.rest.clone(), name)
+    fn visit_macro(&mut self, _: &Macro) {
+        self.0 = true;
     }
 }
 
@@ -73,36 +92,39 @@ impl Future {
     /// The future with which the tokens of a body end.
     pub(crate) fn at_end_of(rest: &TokenStream) -> Option<Future> {
         let mut before: Vec<TokenTree> = rest.clone().into_iter().collect();
-        let boxed = match before.pop()? {
+        let future = match before.pop()? {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
                 let path = before.split_off(start_of_box(&before)?);
-                Some((path.into_iter().collect(), group))
+                let inside = Future::at_end_of(&group.stream())?;
+                // The box holds the future and nothing else.
+                if inside.boxed.is_some() || !inside.before.is_empty() {
+                    return None;
+                }
+                Future {
+                    boxed: Some((path.into_iter().collect(), group)),
+                    ..inside
+                }
             }
             block => {
-                before.push(block);
-                None
+                let block = braces(&block)?;
+                let is_move = is_word(before.last(), "move");
+                let start = before.len().checked_sub(1 + usize::from(is_move))?;
+                let words = before.split_off(start);
+                if !is_word(words.first(), "async") {
+                    return None;
+                }
+                Future {
+                    before: TokenStream::new(),
+                    boxed: None,
+                    words: words.into_iter().collect(),
+                    is_move,
+                    block,
+                }
             }
         };
-        let mut future: Vec<TokenTree> = match &boxed {
-            Some((_, group)) => group.stream().into_iter().collect(),
-            None => std::mem::take(&mut before),
-        };
-        let block = braces(&future.pop()?)?;
-        let is_move = is_word(future.last(), "move");
-        let words = future.split_off(future.len().checked_sub(1 + usize::from(is_move))?);
-        match boxed {
-            None => before = future,
-            // The box holds the future and nothing else.
-            Some(_) if !future.is_empty() => return None,
-            Some(_) => {}
-        }
-        let is_future = is_word(words.first(), "async") && ends_statement(before.last());
-        is_future.then(|| Future {
+        ends_statement(before.last()).then(|| Future {
             before: before.into_iter().collect(),
-            boxed,
-            words: words.into_iter().collect(),
-            is_move,
-            block,
+            ..future
         })
     }
 }
@@ -129,33 +151,18 @@ fn ends_statement(token: Option<&TokenTree>) -> bool {
     }
 }
 
+/// The words with which items begin.
+const ITEM_WORDS: &str =
+    "async const enum extern fn impl macro_rules mod pub static struct trait type union unsafe use";
+
 /// False only where it is certain that no item begins with the token.
 fn begins_item(token: &TokenTree) -> bool {
     match token {
         TokenTree::Punct(punct) => punct.as_char() == '#',
-        TokenTree::Ident(word) => ITEM_WORDS.contains(&word.to_string().as_str()),
+        TokenTree::Ident(word) => is_in(ITEM_WORDS, &word.to_string()),
         TokenTree::Group(_) | TokenTree::Literal(_) => false,
     }
 }
-
-const ITEM_WORDS: [&str; 16] = [
-    "async",
-    "const",
-    "enum",
-    "extern",
-    "fn",
-    "impl",
-    "macro_rules",
-    "mod",
-    "pub",
-    "static",
-    "struct",
-    "trait",
-    "type",
-    "union",
-    "unsafe",
-    "use",
-];
 
 /// How many tokens the leading items have.
 fn end_of_items(tokens: &[TokenTree]) -> usize {
@@ -170,38 +177,6 @@ fn end_of_items(tokens: &[TokenTree]) -> usize {
         }
     }
     end
-}
-
-fn may_await(tokens: TokenStream) -> bool {
-    let mut tokens = tokens.into_iter().peekable();
-    let mut after_name = false;
-    while let Some(token) = tokens.next() {
-        // A path that a macro was given comes as a group without delimiters.
-        let is_name = match &token {
-            TokenTree::Ident(_) => true,
-            TokenTree::Group(group) => group.delimiter() == Delimiter::None,
-            _ => false,
-        };
-        let found = match token {
-            TokenTree::Ident(word) => word == "await",
-            TokenTree::Group(group) => may_await(group.stream()),
-            TokenTree::Punct(punct) => {
-                // `name!(…)`, `name! {…}`, `name! name {…}`
-                after_name
-                    && punct.as_char() == '!'
-                    && matches!(
-                        tokens.peek(),
-                        Some(TokenTree::Group(_) | TokenTree::Ident(_))
-                    )
-            }
-            TokenTree::Literal(_) => false,
-        };
-        if found {
-            return true;
-        }
-        after_name = is_name;
-    }
-    false
 }
 
 /// Whether the tokens say `name` where that can be a variable.
@@ -370,6 +345,9 @@ mod tests {
             "if a { b!(); }",
             "m! n {}",
             "p::m![]",
+            "async { x.await }; y",
+            "super let x = 1;",
+            "let x = y.match { _ => 1 };",
         ] {
             assert!(may_await(text), "{text}");
         }
@@ -380,6 +358,7 @@ mod tests {
             "if a != (b) {}",
             "\"await\"",
             "awaits()",
+            "async fn g() { x.await } g()",
         ] {
             assert!(!may_await(text), "{text}");
         }
@@ -388,7 +367,8 @@ mod tests {
     #[test]
     fn mentions_variables_but_not_fields() {
         let body = Body::split("x.a.b(); 0..c; S { d, e: f } ; g".parse().expect("tokens"));
-        let mentions = |name: &str| body.mentions(&Ident::new(name, Span::call_site()));
+        let mentions =
+            |name: &str| mentions(body.rest.clone(), &Ident::new(name, Span::call_site()));
         for name in ["x", "c", "d", "f", "g"] {
             assert!(mentions(name), "{name}");
         }

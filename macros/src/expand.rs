@@ -6,7 +6,7 @@
 
 use std::sync::OnceLock;
 
-use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, Group, Span, TokenStream};
 use quote::quote_spanned;
 
 use crate::arguments::Code;
@@ -49,10 +49,8 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
         around_polls(&function, body, &recorder)
     } else if let Some(future) = value_that_is_polled(&function, &body, &recorder) {
         around_future(body, future, &recorder)
-    } else if recorder.said.result.is_some() {
-        around_result(&function, body, &recorder)
-    } else if frame::is_own(&function, &body) {
-        around_frame(&function, body, &recorder)
+    } else if recorder.said.result.is_some() || frame::is_own(&function, &body) {
+        around_closure(&function, body, &recorder)
     } else {
         around_body(body, &recorder)
     };
@@ -128,45 +126,37 @@ fn guard(recorder: &Recorder) -> TokenStream {
     }
 }
 
-/// The body behind the guard is a closure, so that its frame knows nothing of the guard. As in
-/// [`around_polls`], `__fdr_output` ties what the closure gives back to the function's return type.
-fn around_frame(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
+/// The body behind the guard is a closure. So its frame knows nothing of the guard, and its value can be looked at
+/// before the guard ends. As in [`around_polls`], `__fdr_output` ties what the closure gives back to the function's
+/// return type. Where there is a result to record, parameters that the body names are captured whole, as there.
+fn around_closure(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
-    let (front, guard) = (body.front(), guard(recorder));
-    let block = in_braces_of(&function.body, body.rest);
-    let closure = quote_spanned!(function.body.span()=> move || #block);
-    quote_spanned! {span=>
-        #front
-        #guard
-        let __fdr_output = #private::Output::NEW;
-        if false { return #private::never(__fdr_output); }
-        #private::own_frame(__fdr_output, #closure)
-    }
-}
-
-/// The body is a closure, whose value is looked at before the guard ends. Parameters that the body names are captured
-/// whole, as in [`around_polls`].
-fn around_result(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
-    let span = Span::mixed_site();
-    let Recorder { private, said, .. } = recorder;
-    let guard = guard(recorder);
-    let result = &said.result;
-    let bindings = bound_by_value(function.signature().as_ref());
-    let captures = captures(&bindings, &body, None);
+    let (front, guard, rest) = (body.front(), guard(recorder), body.rest);
+    let bindings = match recorder.said.result {
+        None => Vec::new(),
+        Some(_) => bound_by_value(function.signature().as_ref()),
+    };
+    let captures = captures(&bindings, &rest);
     let lints = lints(&bindings);
-    let (front, rest) = (body.front(), body.rest);
-    let block = in_braces_of(&function.body, quote_spanned!(span=> #captures #rest));
+    let block = with_tokens(&function.body, quote_spanned!(span=> #captures #rest));
     let closure = quote_spanned!(function.body.span()=> move || #block);
+    let value = quote_spanned!(span=> #private::own_frame(__fdr_output, #closure));
+    let value = match &recorder.said.result {
+        None => value,
+        Some(result) => quote_spanned! {span=>
+            #lints
+            let __fdr_result = #value;
+            if __fdr_guard.is_recorded() { #result }
+            __fdr_result
+        },
+    };
     quote_spanned! {span=>
         #front
         #guard
         let __fdr_output = #private::Output::NEW;
         if false { return #private::never(__fdr_output); }
-        #lints
-        let __fdr_result = #private::own_frame(__fdr_output, #closure);
-        if __fdr_guard.is_recorded() { #result }
-        __fdr_result
+        #value
     }
 }
 
@@ -256,7 +246,7 @@ impl OfPolls {
 ///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
-    let Recorder { private, said, .. } = recorder;
+    let private = &recorder.private;
     let OfPolls {
         polled,
         before,
@@ -267,17 +257,14 @@ fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenSt
     let signature = function.signature();
     let diverges = signature.as_ref().is_some_and(diverges);
     let bindings = bound_by_value(signature.as_ref());
-    let captures = captures(&bindings, &body, said.arguments.as_ref());
     let lints = lints(&bindings);
-    let Body {
-        attributes,
-        items,
-        rest,
-    } = body;
+    let (attributes, items, rest) = (body.attributes, body.items, body.rest);
+    let rest = quote_spanned!(span=> #arguments #rest);
+    let captures = captures(&bindings, &rest);
     let tie = (!diverges)
         .then(|| quote_spanned!(span=> if false { return #private::never(__fdr_output); }));
-    let inside = quote_spanned!(span=> #items #tie #captures #arguments #rest);
-    let block = in_braces_of(&function.body, inside);
+    let inside = quote_spanned!(span=> #items #tie #captures #rest);
+    let block = with_tokens(&function.body, inside);
     // At the body's place, as the compiler's own: it is what messages about the future point to.
     let future = quote_spanned!(function.body.span()=> async move #block);
     let polled = quote_spanned!(span=> #private::#polled(#sites, __fdr_output, __fdr_body).await);
@@ -318,7 +305,7 @@ fn value_that_is_polled(function: &Function, body: &Body, recorder: &Recorder) -
 /// leaves no record.
 fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
-    let Recorder { private, said, .. } = recorder;
+    let private = &recorder.private;
     let OfPolls {
         polled,
         before: first,
@@ -335,49 +322,43 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
         ..
     } = future;
     let inside = block.stream();
-    let block = in_braces_of(&block, quote_spanned!(span=> #arguments #inside));
-    let value = match said.is_any {
-        false => quote_spanned!(span=> #words #block),
-        true => quote_spanned!(span=> __fdr_body),
-    };
-    let polled = quote_spanned!(span=> #private::#polled(#sites, #private::Output::NEW, #value));
+    let block = with_tokens(&block, quote_spanned!(span=> #arguments #inside));
+    let future = quote_spanned!(span=> #words #block);
+    let polled =
+        |value| quote_spanned!(span=> #private::#polled(#sites, #private::Output::NEW, #value));
     let polled = match first {
-        None => polled,
+        None => polled(future),
         Some(first) => {
-            quote_spanned!(span=> { #first let __fdr_body = #words #block; #result #polled })
+            let polled = polled(quote_spanned!(span=> __fdr_body));
+            quote_spanned!(span=> { #first let __fdr_body = #future; #result #polled })
         }
     };
     let value = match boxed {
         None => polled,
         Some((path, parentheses)) => {
-            let mut held = Group::new(Delimiter::Parenthesis, polled);
-            held.set_span(parentheses.span());
-            path.into_iter().chain([TokenTree::Group(held)]).collect()
+            let held = with_tokens(&parentheses, polled);
+            quote_spanned!(span=> #path #held)
         }
     };
     quote_spanned!(span=> #front #before #value)
 }
 
 /// Statements that capture parameters by value, the last one first: captures drop in their order.
-fn captures(bindings: &[Binding], body: &Body, also: Option<&TokenStream>) -> TokenStream {
-    bindings
-        .iter()
-        .rev()
-        .map(|binding| &binding.name)
+fn captures(bindings: &[Binding], code: &TokenStream) -> TokenStream {
+    let mut captures = TokenStream::new();
+    for Binding { name, .. } in bindings.iter().rev() {
         // One that is not named stays behind, and is reported as unused as ever; one that begins
         // with `_` must not seem used.
-        .filter(|name| {
-            let is_used =
-                body.mentions(name) || also.is_some_and(|code| mentions(code.clone(), name));
-            is_used && !name.to_string().starts_with('_')
-        })
-        .map(|name| quote_spanned!(Span::mixed_site()=> let _ = &#name;))
-        .collect()
+        if mentions(code.clone(), name) && !name.to_string().starts_with('_') {
+            captures.extend(quote_spanned!(Span::mixed_site()=> let _ = &#name;));
+        }
+    }
+    captures
 }
 
-/// With the person's braces as its span, a block is in messages what it was before.
-fn in_braces_of(body: &Group, tokens: TokenStream) -> TokenTree {
-    let mut braces = Group::new(body.delimiter(), tokens);
-    braces.set_span(body.span());
-    TokenTree::Group(braces)
+/// The same group around other tokens. With the person's braces as its span, a block is in messages what it was before.
+pub(crate) fn with_tokens(group: &Group, tokens: TokenStream) -> Group {
+    let mut same = Group::new(group.delimiter(), tokens);
+    same.set_span(group.span());
+    same
 }

@@ -31,14 +31,15 @@ mod scope;
 #[cfg(test)]
 mod tokens_tests;
 
-use fdr_marks::items::{Item, Kind};
+use fdr_marks::items::Kind;
 use proc_macro2::TokenStream;
+use quote::quote;
 use syn::{Error, Result};
 
 use crate::expand::expand;
 use crate::options::Options;
 use crate::parse::{Function, sole_item};
-use crate::scope::Scope;
+use crate::scope::{expand_scope, is_scope};
 
 /// Records when a function is entered and when it is left.
 ///
@@ -210,12 +211,10 @@ pub fn traced(
     match checked(options.into(), item.clone()) {
         Ok(expanded) => expanded.into(),
         // With the item beside the error, its users do not fail for the lack of it.
-        Err(error) => error
-            .into_compile_error()
-            .into_iter()
-            .chain(item)
-            .collect::<TokenStream>()
-            .into(),
+        Err(error) => {
+            let error = error.into_compile_error();
+            quote!(#error #item).into()
+        }
     }
 }
 
@@ -223,26 +222,17 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
     let options = syn::parse2::<Options>(options);
     let is_skipped = matches!(&options, Ok(options) if options.skip);
     let is_off = is_skipped || cfg!(not(feature = "record"));
-    let item = match Scope::of(sole_item(tokens.clone())) {
-        Ok(scope) => {
-            let options = options?;
-            scope.check(&options)?;
-            return Ok(if is_off {
-                tokens
-            } else {
-                scope.expand(options)
-            });
-        }
-        Err(item) => item,
-    };
+    let item = sole_item(tokens.clone());
+    if is_scope(&item) {
+        let options = options?;
+        scope::check(&item, &options)?;
+        return Ok(match is_off {
+            true => tokens,
+            false => expand_scope(item, options),
+        });
+    }
     // A scope leaves out what cannot be traced, and so can a person.
-    let is_function = matches!(
-        &item,
-        Some(Item {
-            kind: Kind::Function,
-            ..
-        })
-    );
+    let is_function = item.kind == Kind::Function;
     let (function, options) = match (Function::of(item), options) {
         (Err(_), Ok(_)) if is_skipped && is_function => return Ok(tokens),
         (Err(mut first), Err(second)) => {
@@ -261,9 +251,8 @@ fn checked(options: TokenStream, tokens: TokenStream) -> Result<TokenStream> {
         ));
     }
     options.said.check(&function)?;
-    Ok(if is_off {
-        tokens
-    } else {
-        expand(function, &options)
+    Ok(match is_off {
+        true => tokens,
+        false => expand(function, &options),
     })
 }

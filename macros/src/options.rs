@@ -37,24 +37,26 @@ pub(crate) struct Options {
 impl Parse for Options {
     fn parse(input: ParseStream<'_>) -> Result<Options> {
         let mut options = Options::default();
-        let mut skip = None;
-        let mut count = 0;
+        let mut keys: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             let key = input.call(Ident::parse_any).map_err(|error| {
                 Error::new(error.span(), format!("expected an option: {ACCEPTED}"))
             })?;
-            options.parse_option(&key, input)?;
-            if key == "skip" {
-                skip = Some(key);
+            if keys.contains(&key) {
+                return Err(Error::new(
+                    key.span(),
+                    format!("option `{key}` is given twice: remove one"),
+                ));
             }
-            count += 1;
+            options.parse_option(&key, input)?;
+            keys.push(key);
             if !input.is_empty() {
                 input.parse::<Token![,]>().map_err(|error| {
                     Error::new(error.span(), "expected `,` before the next option")
                 })?;
             }
         }
-        options.check(skip.filter(|_| count > 1))?;
+        options.check(&keys)?;
         Ok(options)
     }
 }
@@ -62,39 +64,40 @@ impl Parse for Options {
 impl Options {
     fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         match key.to_string().as_str() {
-            "name" => set(&mut self.name, key, input, parse_name),
-            "args" | "ret" | "err" => match self.said.parse_option(key, input)? {
-                true => Ok(()),
-                false => Err(twice(key)),
-            },
-            "crate" => set(&mut self.krate, key, input, parse_path),
-            "untimed" => set_word(&mut self.untimed, key, input),
-            "always" => set_word(&mut self.rules.always, key, input),
-            "auto" => set_word(&mut self.auto, key, input),
-            "skip" => set_word(&mut self.skip, key, input),
-            "skip_inline" => set_word(&mut self.rules.skip_inline, key, input),
-            "min_statements" => set(&mut self.rules.min_statements, key, input, parse_count),
-            _ => Err(Error::new(
-                key.span(),
-                format!("unknown option `{key}`: {ACCEPTED}"),
-            )),
-        }?;
-        match key.to_string().as_str() {
-            "name" | "args" | "ret" | "err" => self.of_functions.get_or_insert(key.clone()),
-            "skip_inline" | "min_statements" => self.of_scopes.get_or_insert(key.clone()),
-            _ => return Ok(()),
-        };
+            "name" => self.name = Some(value(key, input, parse_name)?),
+            "args" | "ret" | "err" => self.said.parse_option(key, input)?,
+            "crate" => self.krate = Some(value(key, input, parse_path)?),
+            "untimed" => self.untimed = word(key, input)?,
+            "always" => self.rules.always = word(key, input)?,
+            "auto" => self.auto = word(key, input)?,
+            "skip" => self.skip = word(key, input)?,
+            "skip_inline" => self.rules.skip_inline = word(key, input)?,
+            "min_statements" => self.rules.min_statements = Some(value(key, input, parse_count)?),
+            _ => {
+                return Err(Error::new(
+                    key.span(),
+                    format!("unknown option `{key}`: {ACCEPTED}"),
+                ));
+            }
+        }
         Ok(())
     }
 
-    /// Refuses options that contradict each other. `skip` is the option of that name, if it does not stand alone.
-    fn check(&self, skip: Option<Ident>) -> Result<()> {
-        if let Some(skip) = skip {
+    /// Refuses options that contradict each other.
+    fn check(&mut self, keys: &[Ident]) -> Result<()> {
+        let first_of = |names: &[&str]| {
+            let mut keys = keys.iter();
+            keys.find(|key| names.iter().any(|name| key == name))
+                .cloned()
+        };
+        if let Some(skip) = first_of(&["skip"]).filter(|_| keys.len() > 1) {
             return Err(Error::new(
                 skip.span(),
                 "`skip` stands alone: nothing is traced, so no other option has a meaning",
             ));
         }
+        self.of_functions = first_of(&["name", "args", "ret", "err"]);
+        self.of_scopes = first_of(&["skip_inline", "min_statements"]);
         if let (true, Some(rule)) = (self.rules.always, &self.of_scopes) {
             return Err(Error::new(
                 rule.span(),
@@ -105,17 +108,8 @@ impl Options {
     }
 }
 
-fn twice(key: &Ident) -> Error {
-    Error::new(
-        key.span(),
-        format!("option `{key}` is given twice: remove one"),
-    )
-}
-
-fn set_word(word: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> {
-    if *word {
-        return Err(twice(key));
-    }
+/// An option without a value.
+fn word(key: &Ident, input: ParseStream<'_>) -> Result<bool> {
     if input.peek(Token![=]) || input.peek(token::Paren) {
         let otherwise = if key == "untimed" {
             " to have times"
@@ -127,19 +121,15 @@ fn set_word(word: &mut bool, key: &Ident, input: ParseStream<'_>) -> Result<()> 
             format!("`{key}` takes no value: write `{key}`, or leave it out{otherwise}"),
         ));
     }
-    *word = true;
-    Ok(())
+    Ok(true)
 }
 
-fn set<T>(
-    slot: &mut Option<T>,
+/// What stands behind an option's `=`.
+fn value<T>(
     key: &Ident,
     input: ParseStream<'_>,
-    parse_value: fn(Span, ParseStream<'_>) -> Result<T>,
-) -> Result<()> {
-    if slot.is_some() {
-        return Err(twice(key));
-    }
+    parse: fn(Span, ParseStream<'_>) -> Result<T>,
+) -> Result<T> {
     if input.parse::<Option<Token![=]>>()?.is_none() {
         let form = match key.to_string().as_str() {
             "name" => "name = \"…\"",
@@ -157,8 +147,7 @@ fn set<T>(
     } else {
         input.span()
     };
-    *slot = Some(parse_value(at, input)?);
-    Ok(())
+    parse(at, input)
 }
 
 fn parse_name(at: Span, input: ParseStream<'_>) -> Result<String> {

@@ -19,12 +19,11 @@ pub(crate) struct Function {
 impl Function {
     /// # Errors
     /// What the item is instead, or what it must not have.
-    pub(crate) fn of(item: Option<Item>) -> Result<Function> {
-        let mut item = item.ok_or_else(|| not_a_function(&[]))?;
+    pub(crate) fn of(mut item: Item) -> Result<Function> {
         item.attributes.iter().try_for_each(check_attribute)?;
         let name = item.name().filter(|_| item.kind == Kind::Function);
         let Some(name) = name.cloned() else {
-            return Err(not_a_function(&item.head));
+            return Err(not_a_function(&item));
         };
         if let Some(constness) = item.qualifier("const") {
             return Err(Error::new(
@@ -94,72 +93,48 @@ const NAKED: &str = "`#[traced]` cannot be on a naked function: its body is asse
 pub(crate) const TWICE: &str = "`#[traced]` is here twice: each call would be recorded twice\n\
     remove one of the two";
 
-/// The item, if the tokens are one. A macro's `$item` arrives in a group without delimiters.
-pub(crate) fn sole_item(tokens: TokenStream) -> Option<Item> {
-    let mut items = split(tokens);
-    let item = items.next()?;
+/// The item that the tokens are. A macro's `$item` arrives in a group without delimiters.
+pub(crate) fn sole_item(tokens: TokenStream) -> Item {
+    let item = split(tokens).next().unwrap_or_default();
     match &item.head[..] {
         [TokenTree::Group(given)] if item.kind == Kind::Given && item.attributes.is_empty() => {
             sole_item(given.stream())
         }
-        _ => Some(item),
+        _ => item,
     }
 }
 
 /// Says what the item is instead, at the word that says so in the source.
-fn not_a_function(tokens: &[TokenTree]) -> Error {
+fn not_a_function(item: &Item) -> Error {
     const CALLER: &str = "put `#[traced]` on the functions that use it";
-    let start = tokens.first().map_or_else(Span::call_site, TokenTree::span);
-    let error = |what: &str, instead: &str, span: Span| {
-        let text = format!(
-            "`#[traced]` goes on functions, `impl` blocks, traits and modules, and this is {what}\n{instead}"
-        );
-        Error::new(span, text)
-    };
-    let mut is_const = false;
-    let mut is_extern = false;
-    for token in tokens {
-        let TokenTree::Ident(word) = token else {
-            continue;
-        };
-        let (what, instead) = match word.to_string().as_str() {
-            "mod" => (
-                "a module in a file of its own",
-                "put it on the items in that file, or run `cargo fdr instrument`",
-            ),
-            "trait" => ("an alias of traits", "put it on the traits themselves"),
-            "struct" => ("a struct", CALLER),
-            "enum" => ("an enum", CALLER),
-            "union" => ("a union", CALLER),
-            "static" => ("a static", CALLER),
-            "type" => ("a type", CALLER),
-            "use" | "crate" if !is_const => ("an import", "put it where the function is defined"),
-            "macro_rules" => (
-                "a macro",
-                "put it on the functions that the macro expands to",
-            ),
-            "const" => {
-                is_const = true;
-                continue;
-            }
-            "extern" => {
-                is_extern = true;
-                continue;
-            }
-            "pub" | "unsafe" | "auto" => continue,
-            _ => break,
-        };
-        return error(what, instead, word.span());
-    }
-    match (is_const, is_extern) {
-        (true, _) => error("a constant", CALLER, start),
-        (_, true) => error("an `extern` block", CALLER, start),
-        _ => error(
-            "none",
-            "put it on the functions that are called here",
-            start,
+    let word = item.head.get(item.word_at);
+    let word = word.filter(|word| matches!(word, TokenTree::Ident(_)));
+    let (what, instead) = match word.map(ToString::to_string).unwrap_or_default().as_str() {
+        "mod" => (
+            "a module in a file of its own",
+            "put it on the items in that file, or run `cargo fdr instrument`",
         ),
-    }
+        "trait" => ("an alias of traits", "put it on the traits themselves"),
+        "struct" => ("a struct", CALLER),
+        "enum" => ("an enum", CALLER),
+        "union" => ("a union", CALLER),
+        "static" => ("a static", CALLER),
+        "const" => ("a constant", CALLER),
+        "type" => ("a type", CALLER),
+        "use" | "crate" => ("an import", "put it where the function is defined"),
+        "macro_rules" => (
+            "a macro",
+            "put it on the functions that the macro expands to",
+        ),
+        _ if item.qualifier("extern").is_some() => ("an `extern` block", CALLER),
+        _ => ("none", "put it on the functions that are called here"),
+    };
+    let token = word.or(item.head.first());
+    let span = token.map_or_else(Span::call_site, TokenTree::span);
+    let text = format!(
+        "`#[traced]` goes on functions, `impl` blocks, traits and modules, and this is {what}\n{instead}"
+    );
+    Error::new(span, text)
 }
 
 #[cfg(test)]

@@ -8,63 +8,52 @@ use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::{Error, Meta, Result};
 
-use crate::expand::expand;
+use crate::expand::{expand, with_tokens};
 use crate::options::Options;
 use crate::parse::{Function, TWICE};
 
-/// An item that holds functions.
-pub(crate) struct Scope(Item);
+/// Whether the item holds functions: it is an `impl`, a trait or a module with a body.
+pub(crate) fn is_scope(item: &Item) -> bool {
+    matches!(item.kind, Kind::Impl | Kind::Trait | Kind::Module) && item.body.is_some()
+}
 
-impl Scope {
-    /// The item itself where it is no `impl`, no trait and no module with a body.
-    pub(crate) fn of(item: Option<Item>) -> std::result::Result<Scope, Option<Item>> {
-        match item {
-            Some(item) if is_scope(&item) => Ok(Scope(item)),
-            item => Err(item),
-        }
-    }
-
-    /// Refuses options that one function alone can have, and a second attribute.
-    pub(crate) fn check(&self, options: &Options) -> Result<()> {
-        if let Some(key) = &options.of_functions {
-            let (option, why) = match key == "name" {
-                true => ("name = \"…\"".to_owned(), ""),
-                false => (key.to_string(), ", because values may be secrets"),
-            };
-            return Err(Error::new(
-                key.span(),
-                format!(
-                    "`{key}` is for one function, and this is a scope of many{why}\n\
-                     put `#[traced({option})]` on that function; it keeps its own options"
-                ),
-            ));
-        }
-        let second = self
-            .0
-            .attributes
-            .iter()
-            .find(|attribute| is_own(attribute, options));
-        match second {
-            Some(attribute) => Err(Error::new(attribute.brackets.span(), TWICE)),
-            None => Ok(()),
-        }
-    }
-
-    pub(crate) fn expand(self, mut options: Options) -> TokenStream {
-        let rules = std::mem::take(&mut options.rules);
-        options.auto = true;
-        let mut tracer = Tracer {
-            options,
-            rules,
-            some_marked: false,
-            some_left_out: false,
+/// Refuses options that one function alone can have, and a second attribute.
+pub(crate) fn check(scope: &Item, options: &Options) -> Result<()> {
+    if let Some(key) = &options.of_functions {
+        let (option, why) = match key == "name" {
+            true => ("name = \"…\"".to_owned(), ""),
+            false => (key.to_string(), ", because values may be secrets"),
         };
-        let mut tokens = tracer.traced(self.0);
-        if tracer.some_left_out && !tracer.some_marked {
-            tokens.extend(warning());
-        }
-        tokens
+        return Err(Error::new(
+            key.span(),
+            format!(
+                "`{key}` is for one function, and this is a scope of many{why}\n\
+                 put `#[traced({option})]` on that function; it keeps its own options"
+            ),
+        ));
     }
+    let mut attributes = scope.attributes.iter();
+    match attributes.find(|attribute| is_own(attribute, options)) {
+        Some(second) => Err(Error::new(second.brackets.span(), TWICE)),
+        None => Ok(()),
+    }
+}
+
+/// The scope with its functions traced.
+pub(crate) fn expand_scope(scope: Item, mut options: Options) -> TokenStream {
+    let rules = std::mem::take(&mut options.rules);
+    options.auto = true;
+    let mut tracer = Tracer {
+        options,
+        rules,
+        some_marked: false,
+        some_left_out: false,
+    };
+    let mut tokens = tracer.traced(scope);
+    if tracer.some_left_out && !tracer.some_marked {
+        tokens.extend(warning());
+    }
+    tokens
 }
 
 /// A warning of the compiler at the attribute. A macro of stable Rust can only warn by the use of a deprecated item.
@@ -78,10 +67,6 @@ fn warning() -> TokenStream {
             NOTHING_IS_TRACED
         };
     )
-}
-
-fn is_scope(item: &Item) -> bool {
-    matches!(item.kind, Kind::Impl | Kind::Trait | Kind::Module) && item.body.is_some()
 }
 
 /// What a scope hands down, and what was found in it so far.
@@ -103,9 +88,7 @@ impl Tracer {
 
     fn traced_inside(&mut self, group: &Group) -> Group {
         let items = split(group.stream()).flat_map(|item| self.traced_item(item));
-        let mut traced = Group::new(group.delimiter(), items.collect());
-        traced.set_span(group.span());
-        traced
+        with_tokens(group, items.collect())
     }
 
     fn traced_item(&mut self, mut item: Item) -> TokenStream {
@@ -123,7 +106,7 @@ impl Tracer {
         } else {
             match left_out(&item, &self.rules) {
                 None => {
-                    if let Ok(function) = Function::of(Some(item.clone())) {
+                    if let Ok(function) = Function::of(item.clone()) {
                         self.some_marked = true;
                         return expand(function, &self.options);
                     }
@@ -154,9 +137,7 @@ impl Tracer {
             };
             let path = meta.path();
             let with_crate = quote_spanned!(Span::call_site()=> #path(crate = #krate, #options));
-            let mut with_crate = Group::new(brackets.delimiter(), with_crate);
-            with_crate.set_span(brackets.span());
-            attribute.brackets = with_crate;
+            attribute.brackets = with_tokens(brackets, with_crate);
         }
     }
 }

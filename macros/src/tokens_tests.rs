@@ -6,7 +6,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use crate::expand::expand;
 use crate::options::Options;
 use crate::parse::{Function, sole_item};
-use crate::scope::Scope;
+use crate::scope::{expand_scope, is_scope};
 
 /// Each token's text and place. Groups are told by their delimiters.
 fn places(tokens: TokenStream, places: &mut Vec<String>) {
@@ -23,22 +23,23 @@ fn places(tokens: TokenStream, places: &mut Vec<String>) {
 }
 
 /// Asserts that the expansion holds the item's tokens.
-fn assert_comes_back(options: &str, item: &str) {
-    let tokens: TokenStream = item.parse().expect("tokens");
+fn assert_comes_back(options: &str, text: &str) {
+    let tokens: TokenStream = text.parse().expect("tokens");
     let options: Options = syn::parse_str(options).expect("options");
-    let expanded = match Scope::of(sole_item(tokens.clone())) {
-        Ok(scope) => scope.expand(options),
-        Err(item) => expand(Function::of(item).expect("a function"), &options),
+    let item = sole_item(tokens.clone());
+    let expanded = match is_scope(&item) {
+        true => expand_scope(item, options),
+        false => expand(Function::of(item).expect("a function"), &options),
     };
     let (mut wanted, mut found) = (Vec::new(), Vec::new());
     places(tokens, &mut wanted);
     places(expanded, &mut found);
-    assert!(wanted.len() + 10 < found.len(), "{item}: nothing is added");
+    assert!(wanted.len() + 10 < found.len(), "{text}: nothing is added");
     let mut found = found.iter();
     for token in &wanted {
         assert!(
             found.any(|other| other == token),
-            "{item}: {token} is missing"
+            "{text}: {token} is missing"
         );
     }
 }

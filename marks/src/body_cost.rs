@@ -8,7 +8,7 @@ use syn::punctuated::Punctuated;
 use syn::visit::{self, Visit};
 use syn::{Attribute, Block, Expr, Ident, Macro, Pat, Path, Stmt, Token};
 
-use crate::items::is_word;
+use crate::items::{is_in, is_punct, is_word};
 
 /// Methods and functions that compile to a few instructions, beside those of a closure that they are given.
 const LIGHT: &str = "and_then as_bytes as_deref as_mut as_mut_ptr as_ptr as_ref as_slice as_str borrow borrow_mut cast \
@@ -355,12 +355,8 @@ fn call(name: &str, arguments: usize) -> u32 {
     if is_light { BRANCH } else { CALL }
 }
 
-fn is_in(list: &str, name: &str) -> bool {
-    list.split_ascii_whitespace().any(|word| word == name)
-}
-
 fn commas(tokens: TokenStream) -> u32 {
-    let is_comma = |token: &TokenTree| crate::items::is_punct(Some(token), ',');
+    let is_comma = |token: &TokenTree| is_punct(Some(token), ',');
     let count = tokens.into_iter().filter(is_comma).count();
     u32::try_from(count).unwrap_or(u32::MAX / CALL)
 }

@@ -8,7 +8,7 @@ use std::vec::IntoIter;
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
 /// What an item is, as far as functions can be found in it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Kind {
     /// A function. A declaration has no body.
     Function,
@@ -21,11 +21,12 @@ pub enum Kind {
     /// Items that a macro was given, in a group without delimiters.
     Given,
     /// All that holds no functions of the scope.
+    #[default]
     Other,
 }
 
 /// An item as its tokens, in this order: attributes, head, body.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Item {
     /// What the item is.
     pub kind: Kind,
@@ -240,10 +241,8 @@ fn behind_visibility(tokens: &[TokenTree], mut at: usize) -> (usize, usize, Kind
 
 /// Whether `const` before the word is the qualifier of a function, an `impl` or a trait.
 fn leads_to_item(token: Option<&TokenTree>) -> bool {
-    let words = [
-        "fn", "async", "unsafe", "safe", "extern", "impl", "trait", "auto",
-    ];
-    words.iter().any(|word| is_word(token, word))
+    let words = "fn async unsafe safe extern impl trait auto";
+    matches!(token, Some(TokenTree::Ident(word)) if is_in(words, &word.to_string()))
 }
 
 /// Behind the item's braces or its `;`. Braces in `<…>` are arguments.
@@ -321,6 +320,12 @@ fn is_ident(token: Option<&TokenTree>) -> bool {
 #[must_use]
 pub fn is_word(token: Option<&TokenTree>, word: &str) -> bool {
     matches!(token, Some(TokenTree::Ident(ident)) if ident == word)
+}
+
+/// Whether the word stands in a list of words with spaces between them.
+#[must_use]
+pub fn is_in(list: &str, word: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == word)
 }
 
 /// Whether there is a token, and it is this sign.

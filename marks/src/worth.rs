@@ -56,16 +56,8 @@ const WORTH: u32 = 65;
 const WORTH_INLINE: u32 = 125;
 
 /// Attributes of functions that run where no recorder can, or hold nothing but assembly.
-const UNTRACEABLE: [&str; 8] = [
-    "naked",
-    "panic_handler",
-    "alloc_error_handler",
-    "lang",
-    "start",
-    "proc_macro",
-    "proc_macro_attribute",
-    "proc_macro_derive",
-];
+const UNTRACEABLE: &str = "naked panic_handler alloc_error_handler lang start proc_macro proc_macro_attribute \
+    proc_macro_derive";
 
 /// Why the function is left out of its scope, if it is. Another kind of item is not worth anything.
 #[must_use]
@@ -76,11 +68,11 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
     if item.qualifier("const").is_some() {
         return Some(Reason::Const);
     }
-    let has = |name: &&&str| {
+    let has = |name: &&str| {
         let mut attributes = item.attributes.iter();
-        attributes.any(|other| other.path == **name || (other.path == "unsafe" && other.says(name)))
+        attributes.any(|other| other.path == *name || (other.path == "unsafe" && other.says(name)))
     };
-    if let Some(name) = UNTRACEABLE.iter().find(has) {
+    if let Some(name) = UNTRACEABLE.split(' ').find(has) {
         return Some(Reason::Attribute(name));
     }
     if rules.always {

@@ -44,6 +44,9 @@ pub(crate) struct Options {
     /// Leaves out clippy's warnings
     #[arg(long)]
     no_clippy: bool,
+    /// Only clippy's warnings: no tests, which take most of the time
+    #[arg(long, conflicts_with_all = ["no_clippy", "release"])]
+    clippy: bool,
     /// Marks each function, also those that are not worth it: more forms of code meet the attribute
     #[arg(long)]
     all: bool,
@@ -150,10 +153,10 @@ fn one(
         program,
         profile,
     };
-    let profiles: &[&str] = if options.release {
-        &["", "--release"]
-    } else {
-        &[""]
+    let profiles: &[&str] = match (options.clippy, options.release) {
+        (true, _) => &[],
+        (_, true) => &["", "--release"],
+        (_, false) => &[""],
     };
     for profile in profiles {
         println!("{}", trial(profile).tests(marked, differences)?);
