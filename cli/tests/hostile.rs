@@ -50,13 +50,14 @@ const HOSTILE: [&str; 24] = [
 const EVENTS: u32 = 1001;
 const FIELDS: u32 = 2001;
 
-/// A name that is long as well.
-const LONG: usize = 1 << 20;
+/// The length of a name that is long as well, and of one that is longer than any table of names holds.
+const LONG: usize = 8 << 10;
+const TOO_LONG: usize = 1 << 20;
 
 /// Everything in the trace that can be named is named so; the files too.
-fn trace(path: &str, file: &str) {
+fn trace(path: &str, file: &str, long: usize) {
     let mut names: Vec<String> = HOSTILE.iter().map(|&name| name.to_owned()).collect();
-    names.push(format!("long{}", "\u{1b}[1mx".repeat(LONG / 5)));
+    names.push(format!("long{}", "\u{1b}[1mx".repeat(long / 5)));
     let function = |(nth, name): (usize, &String)| Function {
         id: FunctionId(nth as u32 + 1),
         name: name.clone(),
@@ -185,9 +186,9 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
 }
 
 /// Every trace that the tool can make of the hostile one, and the commands for each.
-fn traces(folder: &Folder) -> Vec<String> {
+fn traces(folder: &Folder, long: usize) -> Vec<String> {
     let first = folder.file("first.fdr");
-    trace(&first, "src/main.rs");
+    trace(&first, "src/main.rs", long);
     let mut all = vec![first.clone()];
     for target in registry::targets() {
         let to = folder.file(&format!("of-{}.{}", target.name, target.extension));
@@ -217,10 +218,35 @@ const TEXTS: [&[&str]; 12] = [
     &["state", "--thread", "100"],
 ];
 
-#[test]
-fn no_output_acts_on_a_terminal() {
-    let folder = Folder::new("hostile-texts");
-    for trace in traces(&folder) {
+/// Each of these is run with a long name, and in the rest with one that is too long.
+macro_rules! with_long_names {
+    ($($test:ident)+) => {$(
+        mod $test {
+            #[test]
+            fn long() {
+                super::$test(super::LONG);
+            }
+
+            mod the_rest {
+                #[test]
+                fn too_long() {
+                    super::super::$test(super::super::TOO_LONG);
+                }
+            }
+        }
+    )+};
+}
+
+with_long_names! {
+    no_output_acts_on_a_terminal
+    json_is_exact_and_harmless
+    no_cell_is_a_formula
+    names_make_no_files
+}
+
+fn no_output_acts_on_a_terminal(long: usize) {
+    let folder = Folder::new(&format!("hostile-texts-{long}"));
+    for trace in traces(&folder, long) {
         for arguments in TEXTS {
             let arguments = [arguments, &[trace.as_str()]].concat();
             let output = run(folder.path(), &arguments);
@@ -234,10 +260,9 @@ fn no_output_acts_on_a_terminal() {
     assert!(!folder.path().join("owned").exists());
 }
 
-#[test]
-fn json_is_exact_and_harmless() {
-    let folder = Folder::new("hostile-json");
-    for trace in traces(&folder) {
+fn json_is_exact_and_harmless(long: usize) {
+    let folder = Folder::new(&format!("hostile-json-{long}"));
+    for trace in traces(&folder, long) {
         for arguments in [
             &["report", "--json", "--per-thread"][..],
             &["info", "--json"],
@@ -278,10 +303,9 @@ fn json_is_exact_and_harmless() {
     }
 }
 
-#[test]
-fn no_cell_is_a_formula() {
-    let folder = Folder::new("hostile-csv");
-    for trace in traces(&folder) {
+fn no_cell_is_a_formula(long: usize) {
+    let folder = Folder::new(&format!("hostile-csv-{long}"));
+    for trace in traces(&folder, long) {
         for arguments in [
             &["report", "--csv"][..],
             &["report", "--csv", "--per-thread"],
@@ -304,11 +328,10 @@ fn no_cell_is_a_formula() {
     }
 }
 
-#[test]
-fn names_make_no_files() {
-    let folder = Folder::new("hostile-files");
-    let made = Folder::new("hostile-files-made");
-    let all = traces(&folder);
+fn names_make_no_files(long: usize) {
+    let folder = Folder::new(&format!("hostile-files-{long}"));
+    let made = Folder::new(&format!("hostile-files-made-{long}"));
+    let all = traces(&folder, long);
     for (nth, trace) in all.iter().enumerate() {
         for target in registry::targets() {
             let name = format!("{nth}-{}", target.name);
@@ -356,7 +379,7 @@ fn files_with_hostile_names_are_named_harmlessly() {
         b"$(touch owned)'`touch owned`.fdr",
     ];
     let good = folder.file("good.fdr");
-    trace(&good, "x");
+    trace(&good, "x", LONG);
     for name in raw {
         let path = folder.path().join(OsStr::from_bytes(name));
         let out = folder
@@ -437,7 +460,7 @@ fn no_path_of_a_trace_is_followed() {
     let made = Command::new("mkfifo").arg(&pipe).status();
     assert!(made.expect("mkfifo runs").success());
     let first = folder.file("first.fdr");
-    trace(&first, &pipe);
+    trace(&first, &pipe, LONG);
     for arguments in TEXTS.into_iter().chain([
         &["report", "--json"][..],
         &["state", "--json"],

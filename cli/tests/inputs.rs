@@ -70,6 +70,18 @@ fn a_trace_comes_from_standard_input_packed_or_not() {
 
 #[test]
 fn gzip_and_xz_are_read_as_zstd_is() {
+    packed_files_are_read(7);
+}
+
+mod the_rest {
+    #[test]
+    fn gzip_and_xz_are_read_as_zstd_is_wherever_they_are_cut() {
+        super::packed_files_are_read(1);
+    }
+}
+
+/// Cuts the packed files before each so many bytes.
+fn packed_files_are_read(step: usize) {
     let folder = Folder::new("codecs");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
@@ -108,7 +120,7 @@ fn gzip_and_xz_are_read_as_zstd_is() {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
         let said = "the compressed data are damaged in what begins at byte 0: ";
         assert!(stderr(&output).contains(said), "{output:?}");
-        for cut in 0..whole.len() {
+        for cut in (0..whole.len()).step_by(step) {
             fs::write(&packed, &whole[..cut]).unwrap();
             let code = fdr(&["report", &packed]).status.code();
             assert!(matches!(code, Some(0 | 2)), "{end} cut at {cut}: {code:?}");

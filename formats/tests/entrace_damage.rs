@@ -93,8 +93,9 @@ fn the_files_are_good_before_they_are_damaged() {
     }
 }
 
-#[test]
-fn our_own_files_cut_and_flipped() {
+sampled! { our_own_files_cut_and_flipped }
+
+fn our_own_files_cut_and_flipped(step: usize) {
     let info = TraceInfo {
         functions: vec![function(1, "a::b", "f.rs", 3)],
         program: "p".into(),
@@ -107,8 +108,8 @@ fn our_own_files_cut_and_flipped() {
             feed(writer, 7, &events);
             feed(writer, 8, &events[..4]);
         });
-        cut_everywhere(&bytes, 10);
-        flip_everywhere(&bytes);
+        cut_everywhere(&bytes, 10, step);
+        flip_everywhere(&bytes, step);
     }
 }
 

@@ -92,9 +92,10 @@ fn every_format_has_golden_files_and_knows_them() {
     }
 }
 
+sampled! { every_format_survives_cuts_and_flips_of_its_golden_files }
+
 /// Formats whose traces are folders have suites of their own, for each of their files.
-#[test]
-fn every_format_survives_cuts_and_flips_of_its_golden_files() {
+fn every_format_survives_cuts_and_flips_of_its_golden_files(step: usize) {
     let of_files = |format: &&Format| matches!(format.opener, Opener::File { .. });
     for format in FORMATS.iter().filter(of_files) {
         // Long files say nothing that short ones do not.
@@ -102,8 +103,8 @@ fn every_format_survives_cuts_and_flips_of_its_golden_files() {
             .into_iter()
             .filter(|(_, bytes)| bytes.len() < 1000);
         for (_, bytes) in short {
-            cut_everywhere(&bytes, 32);
-            flip_everywhere(&bytes);
+            cut_everywhere(&bytes, 32, step);
+            flip_everywhere(&bytes, step);
         }
     }
 }

@@ -249,12 +249,13 @@ fn the_listing_covers_every_byte_once() {
     );
 }
 
-#[test]
-fn cut_at_every_byte_and_every_byte_flipped() {
+sampled! { cut_at_every_byte_and_every_byte_flipped }
+
+fn cut_at_every_byte_and_every_byte_flipped(step: usize) {
     for name in NAMES {
         let bytes = golden(name);
         // A cut head is no trace: magic and size.
-        cut_everywhere(&bytes[..bytes.len().min(2000)], 8);
-        flip_everywhere(&bytes[..bytes.len().min(700)]);
+        cut_everywhere(&bytes[..bytes.len().min(2000)], 8, step);
+        flip_everywhere(&bytes[..bytes.len().min(700)], step);
     }
 }

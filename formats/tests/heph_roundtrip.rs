@@ -236,8 +236,9 @@ fn streams_and_substreams_go_back_to_where_they_were() {
     assert_eq!(sorted(&first), sorted(&second));
 }
 
-#[test]
-fn written_files_survive_cuts_and_flips() {
+sampled! { written_files_survive_cuts_and_flips }
+
+fn written_files_survive_cuts_and_flips(step: usize) {
     let told = [
         Event::Wall(1, 2),
         Event::Cpu(10, 1),
@@ -249,12 +250,12 @@ fn written_files_survive_cuts_and_flips() {
         Event::Call(exit(50, 3)),
     ];
     let (bytes, _) = write_threads(&told_info(), &[(named(1 << 40, "main"), told.to_vec())]);
-    flip_everywhere(&bytes);
+    flip_everywhere(&bytes, step);
     // The thread's number is known once its description is whole.
     let described = list(&bytes)
         .iter()
         .position(|line| line.3.contains("fdr:thread"));
     let calls = list(&bytes)[described.expect("a thread") + 1].0 as usize;
-    cut_everywhere(&bytes, 8);
+    cut_everywhere(&bytes, 8, step);
     assert!(read(&bytes[..calls]).expect("readable").kept.count() == 0);
 }

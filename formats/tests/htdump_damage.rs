@@ -258,8 +258,9 @@ fn is_read_cheaply(what: &str, bytes: Vec<u8>, times: u64) {
     );
 }
 
-#[test]
-fn cuts_and_flips_of_what_we_write() {
+sampled! { cuts_and_flips_of_what_we_write }
+
+fn cuts_and_flips_of_what_we_write(step: usize) {
     let info = TraceInfo {
         functions: vec![htdump::function(1, "\"one\""), htdump::function(2, "two")],
         process: Some(5),
@@ -286,9 +287,9 @@ fn cuts_and_flips_of_what_we_write() {
     let mut lines = list(&bytes).into_iter();
     let from = lines.find(|line| line.2 == "HT_SystemInfoEvent");
     let from = from.expect("it is behind the klasses").0 as usize;
-    htdump::cut_everywhere(&bytes, from);
+    htdump::cut_everywhere(&bytes, from, step);
     let mut bytes = bytes;
-    for place in from..bytes.len() {
+    for place in (from..bytes.len()).step_by(step) {
         for mask in [0x01, 0xff] {
             bytes[place] ^= mask;
             let read = read(&bytes).expect("the byte order is as it was");

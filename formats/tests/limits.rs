@@ -134,8 +134,8 @@ fn held_to_limit(open: impl FnOnce() -> Opened, place: &Path, at: usize) {
 
 #[test]
 fn claims_at_some_places() {
-    claims_in_files(60);
-    claims_in_folders(60);
+    claims_in_files(20);
+    claims_in_folders(20);
 }
 
 mod the_rest {

@@ -1,6 +1,7 @@
 //! The tests of the formats, in one program, because each further program is compiled and linked with all formats.
 //! A file of this folder that is no module here would never run; `cargo xtask tidy` refuses such a file.
 
+#[macro_use]
 mod common;
 mod fuzz;
 

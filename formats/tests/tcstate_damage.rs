@@ -77,15 +77,16 @@ fn is_part(part: &[Event], whole: &[Event]) -> bool {
     part.iter().all(|event| whole.any(|other| other == event))
 }
 
-#[test]
-fn cut_at_every_byte() {
+sampled! { cut_at_every_byte }
+
+fn cut_at_every_byte(step: usize) {
     let folder = trace();
     let (whole, told) = events(&folder).expect("readable");
     assert_eq!(told, 0);
     for file in FILES {
         let bytes = folder.bytes(file);
         let cut = open(&folder, file);
-        for end in (0..bytes.len()).rev() {
+        for end in (0..bytes.len()).rev().step_by(step) {
             cut.set_len(end as u64).expect("a file");
             let Some((part, told)) = events(&folder) else {
                 assert!(
@@ -144,8 +145,9 @@ fn intervals(folder: &Folder) -> Vec<(usize, usize)> {
     list
 }
 
-#[test]
-fn flipped_at_every_byte() {
+sampled! { flipped_at_every_byte }
+
+fn flipped_at_every_byte(step: usize) {
     let folder = trace();
     let (whole, _) = events(&folder).expect("readable");
     let all: usize = whole.iter().map(|(_, events)| events.len()).sum();
@@ -153,7 +155,7 @@ fn flipped_at_every_byte() {
     assert!(intervals.len() > 40);
     for file in FILES {
         let flipped = open(&folder, file);
-        for (at, byte) in folder.bytes(file).into_iter().enumerate() {
+        for (at, byte) in folder.bytes(file).into_iter().enumerate().step_by(step) {
             for mask in [0x01, 0x08, 0xff] {
                 flipped.write_at(&[byte ^ mask], at as u64).expect("a file");
                 if let Some((found, told)) = events(&folder) {

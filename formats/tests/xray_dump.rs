@@ -407,8 +407,9 @@ fn deep_and_crossing_stacks_end_soon_and_balanced() {
     );
 }
 
-#[test]
-fn dumps_survive_cuts_and_flips() {
+sampled! { dumps_survive_cuts_and_flips }
+
+fn dumps_survive_cuts_and_flips(step: usize) {
     for version in [Version::V1, Version::V3] {
         let chunk = Chunk::new(7, 0, 1000)
             .exit(3, 0)
@@ -422,8 +423,8 @@ fn dumps_survive_cuts_and_flips() {
             .wrap(1 << 40);
         let threads = [(thread(7, "a"), vec![chunk]), (thread(8, "b"), vec![other])];
         let (bytes, _, _) = write(version, &threads);
-        cut_everywhere(&bytes, 32);
-        flip_everywhere(&bytes);
+        cut_everywhere(&bytes, 32, step);
+        flip_everywhere(&bytes, step);
     }
 }
 

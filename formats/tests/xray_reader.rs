@@ -86,8 +86,8 @@ fn big_endian_files_hold_the_same() {
         assert_eq!(one.info.clock, other.info.clock);
         assert!(other.info.format.ends_with("big-endian"));
     }
-    cut_everywhere(&big_endian(&golden("v3-std")), 32);
-    flip_everywhere(&big_endian(&golden("v1-min")));
+    cut_everywhere(&big_endian(&golden("v3-std")), 32, 1);
+    flip_everywhere(&big_endian(&golden("v1-min")), 1);
 }
 
 fn one_call_each(read: &Read, threads: &[u64]) {

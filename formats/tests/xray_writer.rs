@@ -69,15 +69,16 @@ fn random_programs_come_back_as_they_were() {
     }
 }
 
-#[test]
-fn written_files_survive_cuts_and_flips() {
+sampled! { written_files_survive_cuts_and_flips }
+
+fn written_files_survive_cuts_and_flips(step: usize) {
     let mut random = Random(0xf11b);
     let threads = [(1, program(&mut random)), (2, program(&mut random))];
     let threads = threads.map(|(id, events)| (id, events.into_iter().take(20).collect()));
     for version in VERSIONS {
         let (bytes, _) = write(version, &TraceInfo::default(), &threads, 5);
-        cut_everywhere(&bytes, 32);
-        flip_everywhere(&bytes);
+        cut_everywhere(&bytes, 32, step);
+        flip_everywhere(&bytes, step);
     }
 }
 

@@ -8,7 +8,7 @@ use fdr_tests::support::folder::Folder;
 use fdr_tests::support::program::Program;
 
 /// Rounds, of 25 in each process.
-const ROUNDS: &str = "250";
+const ROUNDS: &str = "100";
 
 #[test]
 fn a_program_that_takes_every_descriptor_keeps_its_files() {

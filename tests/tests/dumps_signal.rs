@@ -54,12 +54,16 @@ fn all_whole(folder: &Folder, outcome: &Outcome) {
 }
 
 #[test]
-fn forty_times_at_random_moments() {
-    let folder = Folder::new("signal-forty");
+fn ten_times_at_random_moments() {
+    at_random_moments(10);
+}
+
+fn at_random_moments(count: usize) {
+    let folder = Folder::new("signal-random");
     let output = undisturbed(&folder);
     let program = steady(&folder, "FDR=1 FDR_BUFFER=256K");
     let (mut random, mut known) = (Random::new(40), BTreeSet::new());
-    for number in 1..=40 {
+    for number in 1..=count {
         thread::sleep(Duration::from_micros(random.below(5_000)));
         program.signal("USR2");
         for path in traces(&folder, number) {
@@ -75,7 +79,7 @@ fn forty_times_at_random_moments() {
     }
     let outcome = program.end().ok();
     assert_eq!(outcome.stdout, output);
-    assert_eq!(folder.names().len(), 41);
+    assert_eq!(folder.names().len(), count + 1);
     all_whole(&folder, &outcome);
 }
 
@@ -85,6 +89,11 @@ fn a_storm_of_signals_to_the_very_end() {
 }
 
 mod the_rest {
+    #[test]
+    fn forty_times_at_random_moments() {
+        super::at_random_moments(40);
+    }
+
     #[test]
     fn more_storms_of_signals_to_the_very_end() {
         super::storms(4);

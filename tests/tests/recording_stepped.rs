@@ -29,6 +29,11 @@ mod the_rest {
     fn handlers_that_record_other_calls_on_every_instruction() {
         super::handlers_that_record(2);
     }
+
+    #[test]
+    fn handlers_on_another_cpu_leave_many_records_on_theirs() {
+        (4..7).for_each(super::handlers_on_another_cpu);
+    }
 }
 
 fn handlers_that_record(seed: u64) {
@@ -231,6 +236,10 @@ impl Sink for Places {
 /// the thread must not seem to be made on that CPU.
 #[test]
 fn handlers_on_another_cpu_leave_records_on_theirs() {
+    handlers_on_another_cpu(3);
+}
+
+fn handlers_on_another_cpu(seed: u32) {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
     if cpus < 2 {
         return fdr_tests::skip("a handler that records on another CPU: there is one CPU");
@@ -241,7 +250,7 @@ fn handlers_on_another_cpu_leave_records_on_theirs() {
             // By default each record reads the clock.
             .set("FDR=1 FDR_KEEP=0 FDR_BUFFER=4M")
             .set(variables)
-            .args(&["3", "100", "apart"])
+            .args(&[&seed.to_string(), "25", "apart"])
             .run()
             .ok();
         let path = folder.only_trace();

@@ -83,6 +83,17 @@ fn an_exit_in_a_handler_waits_for_the_dump() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn an_exit_in_a_handler_in_the_midst_of_a_call_still_dumps() {
+    exits_in_the_midst_of_a_call(10);
+}
+
+mod the_rest {
+    #[test]
+    fn an_exit_in_a_handler_at_many_steps_of_a_call_still_dumps() {
+        super::exits_in_the_midst_of_a_call(40);
+    }
+}
+
+fn exits_in_the_midst_of_a_call(times: u64) {
     let run = |step: u64| {
         let folder = Folder::new("signals-exit-in-call");
         let ways = ["exit-in-call", &step.to_string()];
@@ -93,7 +104,7 @@ fn an_exit_in_a_handler_in_the_midst_of_a_call_still_dumps() {
     let all = run(i64::MAX as u64).ok();
     let steps: u64 = facts::number(&facts::one(&all.stdout, "traps")[0]);
     assert!(steps > 100, "{steps}");
-    for step in (0..steps).step_by(steps.div_ceil(40) as usize) {
+    for step in (0..steps).step_by(steps.div_ceil(times) as usize) {
         let outcome = run(step);
         assert_eq!(outcome.status.code(), Some(3), "{step}: {outcome:?}");
         assert_eq!(outcome.said().len(), 1, "{step}: {outcome:?}");

@@ -205,6 +205,9 @@ pub(crate) fn run(options: Options) -> Result<Tally> {
     Ok(tally)
 }
 
+/// How many tests run at once on each core: many of them wait for processes that they started.
+const TESTS_PER_CORE: usize = 2;
+
 /// Runs every test but the rest. A suite that does not compile or dies without a result counts as one failure.
 ///
 /// # Errors
@@ -218,6 +221,8 @@ pub(crate) fn usual(install: bool) -> Result<Tally> {
     let (installed, _) = beside(install, || run_command(&mut build));
     installed?;
     let skips = skip_list()?;
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    tests.env("RUST_TEST_THREADS", (cores * TESTS_PER_CORE).to_string());
     tests.env("FDR_SKIPS", &skips).args(["--", "--skip", REST]);
     let mut tally = suites(&mut tests, &mut std::io::stdout())?;
     tally.say_skips(&listed(&skips)?, None);

@@ -27,7 +27,7 @@ struct Case {
     share: u32,
 }
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 9] = [
     case("kill", "kill -9 at random moments", 10_000, 300, 4),
     case("crash", "crashes of every kind", 10_000, 200, 5),
     case(
@@ -46,7 +46,6 @@ const CASES: [Case; 10] = [
     ),
     case("forks", "forks beside 8 recording threads", 10_000, 200, 2),
     case("snapshots", "snapshots at full speed", 1_000, 50, 2),
-    case("threads", "short threads", 100_000, 10_000, 1),
     case("faults", "combinations of faults", 2_000, 60, 2),
     case("cut", "rings that are cut short", 2_000, 60, 2),
     case(

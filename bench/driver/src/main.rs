@@ -5,7 +5,6 @@
 mod calls;
 mod compile;
 mod figures;
-mod formats;
 mod guard;
 mod lean;
 mod peers;
@@ -43,7 +42,6 @@ enum Bench {
     Read(read::Options),
     Peers(peers::Options),
     Whole(whole::Options),
-    Formats(formats::Options),
     #[command(hide = true)]
     Guard(guard::Options),
 }
@@ -56,7 +54,6 @@ fn run(arguments: &Arguments) -> Result<()> {
         Some(Bench::Read(options)) => read::run(options),
         Some(Bench::Peers(options)) => peers::run(options),
         Some(Bench::Whole(options)) => whole::run(options),
-        Some(Bench::Formats(options)) => formats::run(options),
         Some(Bench::Guard(options)) => guard::run(options),
     }
 }

@@ -209,6 +209,14 @@ pub(crate) fn remove(path: &Path) {
     let _ = fs::remove_file(path).or_else(|_| fs::remove_dir_all(path));
 }
 
+/// Bytes of a file, or of all files of a folder.
+pub(crate) fn size(path: &Path) -> u64 {
+    match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| size(&entry.path())).sum(),
+        Err(_) => fs::metadata(path).map_or(0, |file| file.len()),
+    }
+}
+
 /// What a command prints, or nothing.
 pub(crate) fn line_of(words: &str) -> String {
     let mut words = words.split(' ');

@@ -1,13 +1,13 @@
 //! `cargo xtask bench read`: how fast the tool reads a large trace, and in how much memory: figures, verdict,
-//! folded stacks, other formats; of one thread and of several, on all cores and on one. Beside it other people's
-//! readers, where they are installed, on the same calls, fewer of them.
+//! folded stacks, other formats there and back; of one thread and of several, on all cores and on one. Beside it other
+//! people's readers, where they are installed, on the same calls, fewer of them.
 
 use std::path::Path;
 
 use xtask::process::{cargo, command, on_path, run as run_command, target};
 
 use crate::Result;
-use crate::program::{Program, Trace, machine, remove};
+use crate::program::{Program, Trace, machine, remove, size};
 use crate::table::{Table, last_line};
 
 const ROUNDS: usize = 3;
@@ -46,8 +46,8 @@ const TARGETS: [&str; 7] = [
     "tcstate",
 ];
 
-/// A reader of other people's: its programs, the best first; where it comes from; how its trace is made, by
-/// `fdr` or an example; and what it is asked.
+/// A reader of other people's: its programs, the best first; where it comes from; the format of its trace, if `fdr`
+/// makes that, or the example that does; and what it is asked.
 type Peer = (
     &'static [&'static str],
     &'static str,
@@ -55,7 +55,7 @@ type Peer = (
     &'static [&'static str],
 );
 
-const PEERS: [Peer; 3] = [
+const PEERS: [Peer; 4] = [
     (
         &["llvm-xray-19", "llvm-xray"],
         "Debian's llvm-19",
@@ -78,8 +78,14 @@ const PEERS: [Peer; 3] = [
     (
         &["hawktracer-converter", "hawktracer-converter-rs"],
         "HawkTracer, or the crate hawktracer-converter",
-        "fdr",
+        "htdump",
         &["--format chrome-tracing --source IN --output-file OUT"],
+    ),
+    (
+        &["babeltrace2"],
+        "Debian's babeltrace2",
+        "ctf",
+        &["IN -o dummy"],
     ),
 ];
 
@@ -94,8 +100,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         "build --release --package fdr-cli --bin fdr --example generate_trace --example uftrace_folder",
     ))?;
     let tool = target()?.join("release/fdr");
-    let heads =
-        "reader | M records | threads | s | M records/s | CPU s | M records/CPU s | peak MiB";
+    let heads = "reader | M records | threads | bytes/record | s | M records/s | CPU s | M records/CPU s | peak MiB";
     let mut table = Table::new(heads);
     let mut ask =
         |trace: &Trace, name: &str, program: &Path, words: &str, input: &Path| -> Result<()> {
@@ -109,6 +114,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
                 label,
                 format!("{millions:.0}"),
                 trace.threads.to_string(),
+                format!("{:.1}", size(input) as f64 / trace.records as f64),
                 format!("{:.2}", took.seconds),
                 format!("{:.2}", millions / took.seconds),
                 format!("{:.2}", took.cpu_seconds),
@@ -138,6 +144,19 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         for target in targets {
             ask(&trace, "fdr", &tool, &to(target), &trace.path)?;
         }
+        let formats = targets.iter().filter(|target| !target.contains("-j"));
+        for target in formats {
+            let made = trace.beside("made");
+            bench.took(1, &tool, &to(target), [&trace.path, &made])?;
+            ask(
+                &trace,
+                &format!("fdr, of {target},"),
+                &tool,
+                "verify IN",
+                &made,
+            )?;
+            remove(&made);
+        }
     }
     let trace = generate(PEERS_MILLIONS, 4)?;
     let own = READS
@@ -157,22 +176,16 @@ pub(crate) fn run(options: &Options) -> Result<()> {
             continue;
         };
         let theirs = trace.beside("theirs");
-        let mut make = command(target()?.join("release").join(maker));
-        match maker {
-            "fdr" => make
-                .args(["convert", "--quiet", "--to", "htdump", "-o"])
-                .arg(&theirs)
-                .arg(&trace.path),
-            _ => make.arg(&trace.path).arg(&theirs),
-        };
-        let input = if maker.is_empty() {
-            &trace.path
-        } else {
-            &theirs
-        };
-        if !maker.is_empty() {
-            run_command(&mut make)?;
+        if maker.starts_with("examples/") {
+            let maker = target()?.join("release").join(maker);
+            run_command(command(maker).args([&trace.path, &theirs]))?;
+        } else if !maker.is_empty() {
+            bench.took(1, &tool, &to(maker), [&trace.path, &theirs])?;
         }
+        let input = match maker {
+            "" => &trace.path,
+            _ => &theirs,
+        };
         for words in questions {
             if let Err(error) = ask(&trace, name, &path, words, input) {
                 notes.push(format!("{name} {words}: {}", last_line(&error.to_string())));

@@ -103,9 +103,9 @@ fn bag(read: &Read) -> BTreeMap<(u64, u64, String), u64> {
 
 /// The file cut at every byte after `from`: an error only where not even the byte order is whole, and nothing that
 /// the whole file does not have. (A name may come after its call: then the number stands for it.)
-pub fn cut_everywhere(bytes: &[u8], from: usize) {
+pub fn cut_everywhere(bytes: &[u8], from: usize, step: usize) {
     let whole = bag(&read(bytes).expect("the whole file is readable"));
-    for end in from..bytes.len() {
+    for end in (from..bytes.len()).step_by(step) {
         let Ok(part) = read(&bytes[..end]) else {
             assert!(end < 21, "cut at byte {end}: the byte order was whole");
             continue;

@@ -310,16 +310,37 @@ pub fn program(random: &mut Random) -> Vec<Event> {
     events
 }
 
-/// The file cut at every byte: no panic, and nothing that the whole file does not have. Events of
+/// Tests that damage bytes one after another, as functions of the step between the damaged bytes. The plain run takes
+/// some of the bytes, and `the_rest` all of them.
+macro_rules! sampled {
+    ($($test:ident)+) => {$(
+        mod $test {
+            /// Prime to 2, 4, 5 and 8: every mask and every width of a field has its turn.
+            #[test]
+            fn some() {
+                super::$test(7);
+            }
+
+            mod the_rest {
+                #[test]
+                fn all() {
+                    super::super::$test(1);
+                }
+            }
+        }
+    )+};
+}
+
+/// The file cut at every byte that a step leads to: no panic, and nothing that the whole file does not have. Events of
 /// a thread must be the beginning of the whole file's; where a record is a whole call, some of them
 /// in the same order.
-pub fn cut_everywhere(bytes: &[u8], header: usize) {
+pub fn cut_everywhere(bytes: &[u8], header: usize, step: usize) {
     let whole = read(bytes).expect("the whole file is readable");
     let whole_calls = !whole.info.format.starts_with("XRay");
     // Where the order stands for the time, a call ends earlier if others are cut off.
     let untimed = whole.info.format.ends_with("without times");
     let whole = whole.kept;
-    for end in 0..bytes.len() {
+    for end in (0..bytes.len()).step_by(step) {
         let Ok(part) = read(&bytes[..end]) else {
             assert!(
                 end < header,
@@ -346,10 +367,10 @@ pub fn cut_everywhere(bytes: &[u8], header: usize) {
     }
 }
 
-/// Every byte flipped, in several ways: no panic, no hang, bounded output.
-pub fn flip_everywhere(bytes: &[u8]) {
+/// Every byte that a step leads to flipped, in several ways: no panic, no hang, bounded output.
+pub fn flip_everywhere(bytes: &[u8], step: usize) {
     let mut bytes = bytes.to_vec();
-    for place in 0..bytes.len() {
+    for place in (0..bytes.len()).step_by(step) {
         for mask in [0x01, 0x08, 0x40, 0xff] {
             bytes[place] ^= mask;
             if let Ok(read) = read(&bytes) {

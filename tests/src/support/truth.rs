@@ -67,12 +67,6 @@ pub mod way {
     }
 }
 
-/// Calls of a short thread, by its number.
-#[must_use]
-pub fn calls(number: u64) -> u64 {
-    1 + number % 5
-}
-
 /// Second name of a program's ring, in its folder: what it was at the end, whoever removes it.
 pub const LINK: &str = "link";
 

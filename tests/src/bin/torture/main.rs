@@ -14,8 +14,6 @@ mod kill;
 mod look;
 mod plan;
 mod snapshots;
-mod speed;
-mod threads;
 mod timer;
 mod told;
 mod victim;
@@ -58,7 +56,6 @@ fn main() -> ExitCode {
         "timer" => timer::run(&plan),
         "forks" => forks::run(&plan),
         "snapshots" => snapshots::run(&plan),
-        "threads" => threads::run(&plan),
         "faults" => faults::run(&plan),
         "cut" => cut::run(&plan),
         "descriptors" => descriptors::run(&plan),

@@ -69,7 +69,6 @@ pub(crate) struct Tally {
     pub(crate) wrong: u64,
     /// How often things happened that are worth knowing.
     counted: BTreeMap<String, u64>,
-    said: Vec<String>,
 }
 
 /// One try.
@@ -250,14 +249,11 @@ impl Tally {
         *known = value.max(*known);
     }
 
-    pub(crate) fn say(&mut self, what: String) {
-        self.said.push(what);
-    }
-
     pub(crate) fn notes(&self) -> Vec<String> {
         let counted = self.counted.iter();
-        let counted = counted.map(|(what, times)| format!("{what}: {times}"));
-        counted.chain(self.said.iter().cloned()).collect()
+        counted
+            .map(|(what, times)| format!("{what}: {times}"))
+            .collect()
     }
 
     fn add(&mut self, plan: &Plan, index: u64, weight: u64, result: Result<(), Failure>) {

@@ -10,7 +10,6 @@ use crate::check::{self, Moment};
 use crate::child::Child;
 use crate::look::look;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::speed;
 use crate::victim::{Part, Setting};
 
 const THREADS: usize = 8;
@@ -26,21 +25,13 @@ const FULL: u64 = 100_000;
 
 pub(crate) fn run(plan: &Plan) -> Tally {
     let round = plan.tries.clamp(1, ROUND);
-    let mut tally = plan.each(1, round, |one, tally| {
+    plan.each(1, round, |one, tally| {
         one.within(true, |folder| process(one, round, folder, tally))
-    });
-    match speed::compare(plan) {
-        Ok(said) => tally.say(said),
-        Err(why) => {
-            tally.wrong += 1;
-            println!("WRONG the speed could not be compared: {why}");
-        }
-    }
-    tally
+    })
 }
 
 /// Starts a storm of so many threads without end, and waits until each has filled its ring.
-pub(crate) fn start(
+fn start(
     plan: &Plan,
     folder: &Folder,
     seed: u64,

@@ -20,23 +20,15 @@ pub(crate) struct Setting {
 }
 
 impl Setting {
-    /// Every call leaves its records, and the program says nothing beside its calls.
-    pub(crate) fn plain() -> Setting {
-        Setting {
-            keep: "0",
-            way: way::PLAIN,
-            has_trigger: false,
-        }
-    }
-
     /// Every call leaves its records; in the first try and each second one all is on.
     pub(crate) fn exact(one: &Try<'_>) -> Setting {
         Setting {
+            keep: "0",
             way: match one.index % 2 {
                 0 => way::NOTED,
                 _ => way::PLAIN,
             },
-            ..Setting::plain()
+            has_trigger: false,
         }
     }
 

@@ -9,7 +9,6 @@ mod forks;
 mod noted;
 mod page;
 mod storm;
-mod threads;
 mod timer;
 mod walk;
 
@@ -31,7 +30,6 @@ fn main() {
         "dumps" => dumps::run(page, seed, values[0], values[1]),
         "timer" => timer::run(page, seed, values[0], values[1]),
         "forks" => forks::run(page, seed, values[0], values[1]),
-        "threads" => threads::run(page, values[0], values[1]),
         "crash" => crash::run(page, seed, values[0], values[1]),
         "descriptors" => descriptors::run(page, seed, values[0], values[1]),
         other => panic!("no such mode: {other:?}"),
