@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::note_classes::NoteClass;
 use super::record::{TRACE_BITS, TRACE_NAMES, known};
 use super::schema::{Fact, Schema};
 use super::states::unhex;
@@ -16,6 +15,7 @@ use crate::model::{
     Account, Cause, Counts, CpuId, Function, FunctionId, Module, Sample, State, Switch, Thread,
     ThreadId, Ticks, TraceInfo, What,
 };
+use crate::note_class::NoteClass;
 use crate::notes::MOST_FIELDS;
 
 /// What was learned.

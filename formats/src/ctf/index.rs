@@ -8,13 +8,13 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::facts::Facts;
-use super::note_classes::NoteClass;
 use super::schema::{Kind, Schema, ThreadSlots};
 use super::stream::{Packet, Place, Reader, Step, WINDOW};
 use super::text::{self, Text};
 use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::note_class::NoteClass;
 
 /// The most diagnostics of one place. More help nobody.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;

@@ -5,11 +5,10 @@
 use std::fmt::Write as _;
 
 use super::note_classes::{self, NoteClasses};
-use super::record::{TRACE, TRACE_NAMES};
+use super::record::{TRACE, TRACE_NAMES, plain};
 use super::states;
 use crate::facts::Fact;
 use crate::model::TraceInfo;
-use crate::text::cut;
 
 /// The version of our facts and flags. It is raised when their meaning changes.
 pub(super) const LAYOUT_VERSION: u64 = 1;
@@ -201,17 +200,6 @@ fn push_facts(text: &mut String) {
         }
         push_field(text, &format!("{kind}{name}"));
     }
-}
-
-/// A text without characters that would need an escape, cut to this many bytes.
-pub(super) fn plain(text: &str, most: usize) -> String {
-    let text = cut(text, most);
-    let plain = |char: char| match char {
-        '"' | '\\' => '_',
-        char if char.is_control() => '_',
-        char => char,
-    };
-    text.chars().map(plain).collect()
 }
 
 /// A UUID as people write it.

@@ -20,26 +20,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::metadata::plain;
+use super::record::{CLASS, NAME, NOTE, POLL_EXIT, TASK, THREAD_STATE, plain};
 use crate::model::{FunctionId, TraceInfo};
-pub(super) use crate::note_class::{NoteClass, is_cut, is_string, kind, place};
-use crate::note_class::{describe, field_name};
+use crate::note_class::{NoteClass, describe, field_name, is_cut, is_string, kind, place};
 use crate::notes::{ERROR, Field, FieldValue, Note, NoteKind, RESULT, task_state};
 
-/// Event classes of threads.
-pub(super) const TASK: u8 = 8;
-pub(super) const THREAD_STATE: u8 = 9;
-pub(super) const NOTE: u8 = 10;
-/// The exit of a poll whose task is known.
-pub(super) const POLL_EXIT: u8 = 11;
 /// The first class that has a description.
 const FIRST: u8 = 12;
 
-/// Event classes of facts.
-pub(super) const CLASS: u8 = 3;
-pub(super) const NAME: u8 = 4;
-
-/// The classes above that every trace with notes or names has, as the metadata has its events.
+/// The classes that every trace with notes or names has, as the metadata has its events.
 pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
     (
         "fdr:task",

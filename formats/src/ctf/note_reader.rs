@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::note_classes::{NoteClass, is_cut, is_string, kind, place};
 use super::schema::{Event as Class, Kind};
 use super::stream::Reader;
 use super::types::{Field as Typed, Node, Slot};
+use crate::note_class::{NoteClass, is_cut, is_string, kind, place};
 use crate::notes::{Field, FieldValue, Note, NoteKind};
 
 /// Descriptions, by the numbers of their classes.

@@ -37,10 +37,11 @@
 //!
 //! A text is u32 bytes, then UTF-8. `note_classes` has further classes, which only traces with notes have.
 
-use super::note_classes::{CLASS, NAME, NoteClass, POLL_EXIT};
 use crate::facts::{Fact, Names, Value};
 use crate::identity::Part;
 use crate::model::{Function, Thread, TraceInfo};
+use crate::note_class::NoteClass;
+use crate::text::cut;
 
 /// First four bytes of a packet.
 pub(super) const MAGIC: u32 = 0xC1FC_1FC1;
@@ -62,11 +63,18 @@ pub(super) const TYPED: u8 = 4;
 pub(super) const LOST: u8 = 5;
 pub(super) const WALL: u8 = 6;
 pub(super) const HEAD: u8 = 7;
+pub(super) const TASK: u8 = 8;
+pub(super) const THREAD_STATE: u8 = 9;
+pub(super) const NOTE: u8 = 10;
+/// The exit of a poll whose task is known.
+pub(super) const POLL_EXIT: u8 = 11;
 
 /// Event classes of facts.
 pub(super) const TRACE: u8 = 0;
 pub(super) const FUNCTION: u8 = 1;
 pub(super) const THREAD: u8 = 2;
+pub(super) const CLASS: u8 = 3;
+pub(super) const NAME: u8 = 4;
 
 /// The bits of a call's flags.
 pub(super) mod flags {
@@ -239,6 +247,17 @@ fn length(count: usize) -> [u8; 4] {
 pub(super) fn text(text: &str, out: &mut Vec<u8>) {
     out.extend(length(text.len()));
     out.extend_from_slice(text.as_bytes());
+}
+
+/// A text without characters that would need an escape, cut to this many bytes.
+pub(super) fn plain(text: &str, most: usize) -> String {
+    let text = cut(text, most);
+    let plain = |char: char| match char {
+        '"' | '\\' => '_',
+        char if char.is_control() => '_',
+        char => char,
+    };
+    text.chars().map(plain).collect()
 }
 
 fn fact(class: u8, time: u64, out: &mut Vec<u8>) {

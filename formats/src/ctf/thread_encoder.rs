@@ -2,10 +2,8 @@
 //! boundaries, and arguments are collected. The open calls are known, because a call names its caller. Must
 //! never grow with the events.
 
-use super::metadata::plain;
 use super::packets::{Packets, Times};
-use super::record::{COMM_SIZE, ENTRY, EXIT, NO_CPU, THREADS, Template, flags};
-use super::writer::Inside;
+use super::record::{COMM_SIZE, ENTRY, EXIT, NO_CPU, THREADS, Template, flags, plain};
 use crate::calls::{Exit, Rule};
 use crate::model::{Call, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
 
@@ -17,6 +15,16 @@ const ARGUMENTS_MOST: usize = 512;
 const EARLY_MOST: usize = 1024;
 /// The most calls that were open before the first event and are kept.
 const BEFORE_MOST: usize = 4096;
+
+/// A thread with calls that were open at its first event.
+pub(super) struct Inside {
+    pub(super) process: i32,
+    pub(super) thread: i32,
+    /// The number that the events of the thread carry.
+    pub(super) comm: String,
+    /// Functions, outermost first.
+    pub(super) calls: Vec<u32>,
+}
 
 /// What had to be changed.
 #[derive(Clone, Copy, Debug, Default)]

@@ -23,7 +23,7 @@ use super::note_classes::{NoteClasses, polled};
 use super::packets::{Packets, Times};
 use super::record::{self, FACTS, NO_CPU};
 use super::states;
-use super::thread_encoder::{CutShort, ThreadEncoder};
+use super::thread_encoder::{CutShort, Inside, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::note_values::in_nanos;
@@ -419,16 +419,6 @@ pub(super) fn map(functions: &[Function]) -> String {
         text.push('\n');
     }
     text
-}
-
-/// A thread with calls that were open at its first event.
-pub(super) struct Inside {
-    pub(super) process: i32,
-    pub(super) thread: i32,
-    /// The number that the events of the thread carry.
-    pub(super) comm: String,
-    /// Functions, outermost first.
-    pub(super) calls: Vec<u32>,
 }
 
 /// The first state. `start`: ns since 1970 (or of the clock, without an anchor) of the first event.

@@ -76,8 +76,6 @@ const KNOTS: [&str; 15] = [
     "cli/src/input/packed",
     "cli/src/report",
     "cli/src/report/tasks",
-    "formats/src/ctf",
-    "formats/src/ctf/tsdl",
     "formats/src/entrace",
     "formats/src/heph",
     "formats/src/htdump",

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::lexer::{Bad, Lexer, Token};
-use super::scalars::alignment;
+use super::scalars;
 use super::types::{Count, Field, Label, Type, Value};
 
 /// Types inside types, at most.
@@ -129,6 +129,20 @@ impl<'a> Parser<'a> {
         Ok(list)
     }
 
+    /// The attributes of the type whose word is the current token.
+    fn own_attributes(&mut self) -> Result<Vec<(String, Value)>, Bad> {
+        self.advance()?;
+        self.attributes()
+    }
+
+    fn string(&mut self) -> Result<Type, Bad> {
+        self.advance()?;
+        if self.token == Token::Sign("{") {
+            self.attributes()?;
+        }
+        Ok(Type::Text)
+    }
+
     fn lookup(&self, name: &str) -> Result<Type, Bad> {
         let found = self.scopes.iter().rev().find_map(|scope| scope.get(name));
         let found = found.cloned();
@@ -158,8 +172,8 @@ impl<'a> Parser<'a> {
             return Err(format!("a type is wanted here, not {}", self.shown()));
         };
         let specifier = match first {
-            "integer" => Specifier::Type(self.integer()?),
-            "floating_point" => Specifier::Type(self.float()?),
+            "integer" => Specifier::Type(scalars::integer(&self.own_attributes()?)?),
+            "floating_point" => Specifier::Type(scalars::float(&self.own_attributes()?)?),
             "string" => Specifier::Type(self.string()?),
             "enum" => Specifier::Type(self.enumeration()?),
             "struct" => Specifier::Type(self.structure()?),
@@ -255,7 +269,7 @@ impl<'a> Parser<'a> {
         if matches!(self.token, Token::Word("align")) {
             self.advance()?;
             self.expect("(")?;
-            align = alignment(&self.value()?)?;
+            align = scalars::alignment(&self.value()?)?;
             self.expect(")")?;
         }
         let height = above(&fields)?;

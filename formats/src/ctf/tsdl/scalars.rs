@@ -1,83 +1,72 @@
-//! The types that hold no other type: `integer { … }`, `floating_point { … }`, `string`, and their
-//! attributes. Must never accept a size or an alignment that the reader cannot handle.
+//! Numbers: `integer { … }` and `floating_point { … }`, of their attributes. Must never accept a size or an
+//! alignment that the reader cannot handle.
 
-use super::lexer::{Bad, Token};
-use super::parser::Parser;
+use super::lexer::Bad;
 use super::types::{Float, Integer, Type, Value};
 use crate::bytes::ByteOrder;
 
 /// The largest alignment in use, in bits.
 const ALIGN_MOST: u32 = 4096;
 
-impl Parser<'_> {
-    pub(super) fn integer(&mut self) -> Result<Type, Bad> {
-        self.advance()?;
-        let mut integer = Integer {
-            size: 0,
-            align: 0,
-            signed: false,
-            order: None,
-            base: 10,
-            text: false,
-            clock: None,
-        };
-        for (key, value) in self.attributes()? {
-            match (&*key, &value) {
-                ("size", Value::Number(size @ 1..=64)) => integer.size = *size as u32,
-                ("size", _) => return Err("an integer has a size of 1 to 64 bits".into()),
-                ("align", _) => integer.align = alignment(&value)?,
-                ("signed", _) => integer.signed = truth(&value)?,
-                ("byte_order", _) => integer.order = byte_order(&value)?,
-                ("base", _) => integer.base = base(&value),
-                ("encoding", _) => integer.text = encoded(&value),
-                ("map", Value::Path(path)) => {
-                    let clock = path.strip_prefix("clock.").unwrap_or(path);
-                    let clock = clock.strip_suffix(".value").unwrap_or(clock);
-                    integer.clock = Some(clock.to_owned());
-                }
-                // An unknown attribute does not affect the bytes.
-                _ => {}
+/// `integer { … }` of these attributes.
+pub(super) fn integer(attributes: &[(String, Value)]) -> Result<Type, Bad> {
+    let mut integer = Integer {
+        size: 0,
+        align: 0,
+        signed: false,
+        order: None,
+        base: 10,
+        text: false,
+        clock: None,
+    };
+    for (key, value) in attributes {
+        match (&**key, value) {
+            ("size", Value::Number(size @ 1..=64)) => integer.size = *size as u32,
+            ("size", _) => return Err("an integer has a size of 1 to 64 bits".into()),
+            ("align", _) => integer.align = alignment(value)?,
+            ("signed", _) => integer.signed = truth(value)?,
+            ("byte_order", _) => integer.order = byte_order(value)?,
+            ("base", _) => integer.base = base(value),
+            ("encoding", _) => integer.text = encoded(value),
+            ("map", Value::Path(path)) => {
+                let clock = path.strip_prefix("clock.").unwrap_or(path);
+                let clock = clock.strip_suffix(".value").unwrap_or(clock);
+                integer.clock = Some(clock.to_owned());
             }
+            // An unknown attribute does not affect the bytes.
+            _ => {}
         }
-        if integer.size == 0 {
-            return Err("an integer without a size".into());
-        }
-        if integer.align == 0 {
-            integer.align = if integer.size % 8 == 0 { 8 } else { 1 };
-        }
-        Ok(Type::Integer(integer))
     }
+    if integer.size == 0 {
+        return Err("an integer without a size".into());
+    }
+    if integer.align == 0 {
+        integer.align = if integer.size % 8 == 0 { 8 } else { 1 };
+    }
+    Ok(Type::Integer(integer))
+}
 
-    pub(super) fn float(&mut self) -> Result<Type, Bad> {
-        self.advance()?;
-        let (mut exponent, mut mantissa, mut align, mut order) = (0, 0, 8, None);
-        for (key, value) in self.attributes()? {
-            match (&*key, &value) {
-                ("exp_dig", Value::Number(bits)) => exponent = *bits,
-                ("mant_dig", Value::Number(bits)) => mantissa = *bits,
-                ("align", _) => align = alignment(&value)?,
-                ("byte_order", _) => order = byte_order(&value)?,
-                _ => {}
-            }
+/// `floating_point { … }` of these attributes.
+pub(super) fn float(attributes: &[(String, Value)]) -> Result<Type, Bad> {
+    let (mut exponent, mut mantissa, mut align, mut order) = (0, 0, 8, None);
+    for (key, value) in attributes {
+        match (&**key, value) {
+            ("exp_dig", Value::Number(bits)) => exponent = *bits,
+            ("mant_dig", Value::Number(bits)) => mantissa = *bits,
+            ("align", _) => align = alignment(value)?,
+            ("byte_order", _) => order = byte_order(value)?,
+            _ => {}
         }
-        let size = match (exponent, mantissa) {
-            (8, 24) => 32,
-            (11, 53) => 64,
-            _ => {
-                let what = "floating-point numbers have exp_dig 8 and mant_dig 24, or 11 and 53";
-                return Err(format!("{what}; not {exponent} and {mantissa}"));
-            }
-        };
-        Ok(Type::Float(Float { size, align, order }))
     }
-
-    pub(super) fn string(&mut self) -> Result<Type, Bad> {
-        self.advance()?;
-        if self.token == Token::Sign("{") {
-            self.attributes()?;
+    let size = match (exponent, mantissa) {
+        (8, 24) => 32,
+        (11, 53) => 64,
+        _ => {
+            let what = "floating-point numbers have exp_dig 8 and mant_dig 24, or 11 and 53";
+            return Err(format!("{what}; not {exponent} and {mantissa}"));
         }
-        Ok(Type::Text)
-    }
+    };
+    Ok(Type::Float(Float { size, align, order }))
 }
 
 pub(super) fn alignment(value: &Value) -> Result<u32, Bad> {
