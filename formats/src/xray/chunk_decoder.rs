@@ -7,20 +7,16 @@
 //! give of [`DumpWriter`](super::DumpWriter)'s file of the same chunks. So a dump can be written in any
 //! format.
 
-use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Scan};
+use super::chunk_scan::{self, CHUNK_HEAD, PREAMBLE, RING, Scan};
 use super::dump::{self, BlockSummary};
 use super::payload::{self, Payload};
-use super::record::{self, Action, Bad, FUNCTION_SIZE, Layout, METADATA_SIZE, Record, When};
+use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
 use super::time::{Running, Turn};
-use crate::bytes::{ByteOrder, groups};
+use crate::bytes::groups;
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
 use crate::packed::EDGES;
 use crate::sink::Sink;
 
-const RING: Layout = Layout {
-    order: ByteOrder::Little,
-    version: 3,
-};
 /// Calls handed over at once. They are on the stack of whoever asks for a dump.
 const BATCH: usize = 128;
 
@@ -277,7 +273,7 @@ pub fn push_thread(
         }),
         ..thread.clone()
     });
-    let first = dump::first(dump::valid(chunks, &scan).unwrap_or(&[]), info);
+    let first = chunk_scan::first(dump::valid(chunks, &scan).unwrap_or(&[]), info);
     let (seconds, micros) = first.wall;
     sink.mark(&Mark::Wall { seconds, micros });
     let mut decoder = ChunkDecoder::new();

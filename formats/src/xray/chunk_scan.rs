@@ -10,10 +10,9 @@
 //! and both agreed.
 
 use super::balance::{Ids, Memory, Stack};
-use super::dump::first;
 use super::payload;
-use super::record::{FUNCTION_SIZE, METADATA_SIZE};
-use crate::bytes::Groups;
+use super::record::{self, FUNCTION_SIZE, Layout, METADATA_SIZE, Record};
+use crate::bytes::{ByteOrder, Groups};
 use crate::calls::Exit;
 use crate::model::{Clock, Ticks, TraceInfo};
 use crate::scale;
@@ -71,6 +70,42 @@ fn words_of_event(words: &Groups<'_, FUNCTION_SIZE>, place: usize) -> Option<usi
 pub(super) const PREAMBLE: usize = 2 * METADATA_SIZE;
 /// Bytes up to a chunk's first record.
 pub(super) const CHUNK_HEAD: usize = 3 * METADATA_SIZE;
+
+/// The layout of the records in chunks.
+pub(super) const RING: Layout = Layout {
+    order: ByteOrder::Little,
+    version: 3,
+};
+
+/// The facts of a chunk about its first record.
+pub(super) struct First {
+    /// Unix time in seconds, and microseconds.
+    pub(super) wall: (u64, u32),
+    pub(super) cpu: u16,
+    pub(super) tsc: u64,
+}
+
+/// The first record of `chunk`. If it has no valid head, the start of the trace.
+#[inline(never)]
+pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
+    let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
+    let wall = match record(PREAMBLE / 2) {
+        Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
+        _ => wall_time(&info.clock, info.start.unwrap_or_default().0),
+    };
+    let (cpu, tsc) = match record(PREAMBLE) {
+        Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
+        _ => (0, 0),
+    };
+    First { wall, cpu, tsc }
+}
+
+/// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.
+#[inline(never)]
+pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
+    let micros = clock.unix_nanos(Ticks(tick)).unwrap_or(0) / 1000;
+    (micros / 1_000_000, (micros % 1_000_000) as u32)
+}
 
 impl<M: Memory> Walk<M> {
     pub(super) fn new(open: M, before: M, closed: M) -> Walk<M> {

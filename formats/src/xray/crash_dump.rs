@@ -4,20 +4,12 @@
 //! The second pass writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or
 //! touch a file itself.
 
-use super::chunk_scan::{CHUNK_HEAD, PREAMBLE, Walk, has_head};
-use super::dump::{BlockSummary, First, first};
+use super::chunk_scan::{CHUNK_HEAD, First, PREAMBLE, RING, Walk, first, has_head};
+use super::dump::BlockSummary;
 use super::payload::{self, Place, Short};
-use super::record::{
-    self, Action, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When,
-};
-use crate::bytes::ByteOrder;
+use super::record::{self, Action, Extent, HEADER_SIZE, Header, METADATA_SIZE, Record, When};
 use crate::model::{Counts, EarlyCall, Function, Identity, Ticks, TraceInfo};
 use crate::moments;
-
-pub(super) const LAYOUT: Layout = Layout {
-    order: ByteOrder::Little,
-    version: 3,
-};
 
 pub use super::crash_states::{modules, samples, states_bytes, switches};
 
@@ -28,7 +20,7 @@ pub type Out<'a> = dyn FnMut(&[u8]) -> bool + 'a;
 #[must_use]
 pub fn header(info: &TraceInfo) -> [u8; HEADER_SIZE] {
     record::encode_header(&Header {
-        layout: LAYOUT,
+        layout: RING,
         constant: info.clock.constant,
         nonstop: info.clock.nonstop,
         frequency: info.clock.frequency,
@@ -408,7 +400,7 @@ fn synthetic(
     taken(custom(time, event.bytes(), out))?;
     let action = if entry { Action::Entry } else { Action::Exit };
     for id in ids {
-        taken(out(&record::encode_function(id, action, 0, LAYOUT.order)))?;
+        taken(out(&record::encode_function(id, action, 0, RING.order)))?;
     }
     Some(())
 }
@@ -423,7 +415,7 @@ pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
 }
 
 pub(super) fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
-    taken(out(&record::encode_metadata(record, LAYOUT)))
+    taken(out(&record::encode_metadata(record, RING)))
 }
 
 pub(super) fn taken(yes: bool) -> Option<()> {

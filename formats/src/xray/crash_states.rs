@@ -1,7 +1,7 @@
 //! The states of threads, as [`crash_dump`](super::crash_dump) writes them: in payloads of many rows, in memory that the
 //! caller gives. Nothing is allocated. Async-signal-safe.
 
-use super::crash_dump::LAYOUT;
+use super::chunk_scan::RING;
 use super::payload;
 use super::record::{self, METADATA_SIZE, Record, When};
 use crate::model::{Sample, Switch, Ticks};
@@ -66,7 +66,7 @@ fn put_head(kind: u8, bytes: usize, rows: u32, start: Ticks, place: &mut [u8]) {
         when: When::Absolute(start.0),
         cpu: None,
     };
-    let metadata = record::encode_metadata(&event, LAYOUT);
+    let metadata = record::encode_metadata(&event, RING);
     let words = payload::schedule_head(kind, rows);
     for (to, from) in [(0, &metadata[..]), (METADATA_SIZE, &words[..])] {
         if let Some(to) = place.get_mut(to..to + from.len()) {

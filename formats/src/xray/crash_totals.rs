@@ -1,8 +1,8 @@
 //! The totals of a crashed process's threads, as blocks without records before each thread's own block. Nothing may be
 //! allocated there, so the caller gives the memory for one payload. Async-signal-safe. Must never touch a file itself.
 
-use super::crash_dump::{LAYOUT, Out, custom, metadata, taken};
-use super::dump::{First, first};
+use super::chunk_scan::{First, RING, first};
+use super::crash_dump::{Out, custom, metadata, taken};
 use super::payload::{put_totals_row, totals_head};
 use super::record::{METADATA_SIZE, Record};
 use crate::lengths::CLASSES;
@@ -106,4 +106,4 @@ impl<'a> CrashTotals<'a> {
     }
 }
 
-const _: () = assert!(LAYOUT.version == 3 && CrashTotals::ROOM > 2 * LARGEST_ROW);
+const _: () = assert!(RING.version == 3 && CrashTotals::ROOM > 2 * LARGEST_ROW);

@@ -5,19 +5,14 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use super::chunk_scan::{self, CHUNK_HEAD, PREAMBLE, Scan};
+use super::chunk_scan::{self, CHUNK_HEAD, First, PREAMBLE, RING, Scan, first};
 use super::frame::{Frame, Head, Version};
 use super::payload;
-use super::record::{self, FUNCTION_LIMIT, Layout, Record};
-use crate::bytes::ByteOrder;
+use super::record::{self, FUNCTION_LIMIT, Record};
 use crate::error::Error;
-use crate::model::{Clock, Counts, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{Counts, Thread, ThreadId, Ticks, TraceInfo};
 use crate::sink::Losses;
 
-const RING: Layout = Layout {
-    order: ByteOrder::Little,
-    version: 3,
-};
 /// llvm-xray keeps ticks as doubles in some places. Larger ticks are rounded there.
 pub(super) const EXACT_TICKS: u64 = 1 << 53;
 
@@ -325,29 +320,6 @@ pub(super) fn valid<'a>(chunks: &[&'a [u8]], scan: &Scan) -> Option<&'a [u8]> {
     both.find(|(_, end)| **end > 0).map(|(chunk, _)| *chunk)
 }
 
-/// The facts of a chunk about its first record.
-pub(super) struct First {
-    /// Unix time in seconds, and microseconds.
-    pub(super) wall: (u64, u32),
-    pub(super) cpu: u16,
-    pub(super) tsc: u64,
-}
-
-/// The first record of `chunk`. If it has no valid head, the start of the trace.
-#[inline(never)]
-pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
-    let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
-    let wall = match record(PREAMBLE / 2) {
-        Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
-        _ => wall_time(&info.clock, info.start.unwrap_or_default().0),
-    };
-    let (cpu, tsc) = match record(PREAMBLE) {
-        Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
-        _ => (0, 0),
-    };
-    First { wall, cpu, tsc }
-}
-
 /// The part of the first block that is for the whole file.
 pub(super) fn tables<W: Read + Write + Seek>(
     frame: &mut Frame<W>,
@@ -379,13 +351,6 @@ pub(super) fn tables<W: Read + Write + Seek>(
         beyond.count() as u64,
     );
     Ok(())
-}
-
-/// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.
-#[inline(never)]
-pub(super) fn wall_time(clock: &Clock, tick: u64) -> (u64, u32) {
-    let micros = clock.unix_nanos(Ticks(tick)).unwrap_or(0) / 1000;
-    (micros / 1_000_000, (micros % 1_000_000) as u32)
 }
 
 /// The low 32 bits. Any higher bit counts as a loss.

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 
-use super::blocks::Search;
+use super::payload::{self, Payload};
 use super::record::{self, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record};
+use super::search::Search;
 use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
@@ -19,7 +20,7 @@ pub(super) const MAX_DIAGNOSTICS: usize = 100;
 /// The diagnostic for a custom event with our tag that can't be decoded.
 pub(super) const DAMAGED_OWN: &str = "an event of fdr's own is damaged; it is skipped";
 
-pub(super) const RECORD: u64 = METADATA_SIZE as u64;
+const RECORD: u64 = METADATA_SIZE as u64;
 /// `NewBuffer`, `WallTime`, `NewCPUId`: no buffer is shorter.
 const MIN_BUFFER: u64 = 3 * RECORD;
 const HEAD_WINDOW: usize = 4096;
@@ -85,26 +86,26 @@ pub(super) fn index(bytes: &dyn ReadAt) -> Result<Index, Error> {
     Ok(indexer.finish())
 }
 
-/// An index pass under way; `blocks` is its other half.
-pub(super) struct Indexer<'a> {
-    pub(super) bytes: &'a dyn ReadAt,
+/// An index pass under way.
+struct Indexer<'a> {
+    bytes: &'a dyn ReadAt,
     /// For heads, which are read forward.
-    pub(super) window: Window<'a>,
+    window: Window<'a>,
     /// The window for a look at the end of a block, far ahead.
     peek: Window<'a>,
     search: Search<'a>,
     size: u64,
     head: [u8; HEADER_SIZE],
-    pub(super) header: Header,
+    header: Header,
     /// The file has our process event, so its version 1 buffers are at the promised distance.
-    pub(super) ours: bool,
+    ours: bool,
     lane_of: HashMap<ThreadId, usize>,
-    pub(super) functions: BTreeMap<FunctionId, Function>,
+    functions: BTreeMap<FunctionId, Function>,
     /// The latest tick of the current block's records, as its head states it.
-    pub(super) latest: Option<u64>,
+    latest: Option<u64>,
     /// Problems, told or not.
     complaints: usize,
-    pub(super) index: Index,
+    index: Index,
 }
 
 impl<'a> Indexer<'a> {
@@ -160,14 +161,14 @@ impl<'a> Indexer<'a> {
         indexer
     }
 
-    pub(super) fn complain(&mut self, offset: u64, what: String) {
+    fn complain(&mut self, offset: u64, what: String) {
         self.complaints += 1;
         if self.index.diagnostics.len() < MAX_DIAGNOSTICS {
             self.index.diagnostics.push(Diagnostic { offset, what });
         }
     }
 
-    pub(super) fn record_at(&mut self, at: u64) -> io::Result<Option<Record>> {
+    fn record_at(&mut self, at: u64) -> io::Result<Option<Record>> {
         let bytes = self.window.at(at, METADATA_SIZE, self.size)?;
         Ok(record::decode(bytes, self.header.layout).ok())
     }
@@ -367,6 +368,131 @@ impl<'a> Indexer<'a> {
         );
         self.complain(self.size, what);
         true
+    }
+
+    /// Reads on behind `NewBuffer` while preamble records or our own events come. Returns the first
+    /// time.
+    fn head(&mut self, lane: usize, mut at: u64, end: u64) -> io::Result<Option<u64>> {
+        let mut first = None;
+        let mut balance = None;
+        self.latest = None;
+        while end.saturating_sub(at) >= RECORD {
+            let (start, record) = (at, self.record_at(at)?);
+            at += RECORD;
+            match record {
+                Some(Record::WallTime { .. }) if first.is_none() => {}
+                Some(Record::Pid { process }) => {
+                    let process = Some(u64::from(process));
+                    self.index.info.process = process;
+                    self.thread(lane).process = process;
+                }
+                Some(Record::NewCpu { tsc, .. }) if first.is_none() => first = Some(tsc),
+                Some(Record::Custom { size, .. }) => {
+                    let Some(payload) = self.payload(at, size, end)? else {
+                        break;
+                    };
+                    at += payload.len() as u64;
+                    match payload::decode(&payload, self.header.layout.order) {
+                        Some(Payload::Balance { entries, exits }) => {
+                            balance = Some((entries, exits))
+                        }
+                        Some(payload) => self.learn(lane, payload),
+                        None => self.complain(start, DAMAGED_OWN.into()),
+                    }
+                }
+                _ => break,
+            }
+        }
+        if let (Some(counts), Some(balance)) = (&mut self.thread(lane).counts, balance) {
+            (counts.synthetic_entries, counts.synthetic_exits) = balance;
+        }
+        Ok(first)
+    }
+
+    fn thread(&mut self, lane: usize) -> &mut Thread {
+        // `lane` was just found or made by `block`.
+        &mut self.index.info.threads[lane]
+    }
+
+    /// The payload at `at`, if it is ours and inside the block.
+    fn payload(&mut self, at: u64, size: i32, end: u64) -> io::Result<Option<Vec<u8>>> {
+        let size = usize::try_from(size).unwrap_or(0);
+        let fits = size <= MAX_PAYLOAD && size as u64 <= end.saturating_sub(at);
+        let tag = self.window.at(at, 8, end)?;
+        if size == 0 || !fits || !payload::is_ours(tag) {
+            return Ok(None);
+        }
+        let held = self.window.at(at, size, end)?;
+        if let Some(payload) = held.get(..size) {
+            return Ok(Some(payload.to_vec()));
+        }
+        let mut payload = vec![0; size];
+        let count = self.bytes.read_at(at, &mut payload)?;
+        Ok((count == size).then_some(payload))
+    }
+
+    fn learn(&mut self, lane: usize, payload: Payload) {
+        match payload {
+            Payload::Functions(list) => {
+                for function in list {
+                    self.functions.entry(function.id).or_insert(function);
+                }
+            }
+            Payload::Thread {
+                name,
+                counts,
+                latest,
+            } => {
+                self.latest = latest.map(|latest| latest.0);
+                let thread = self.thread(lane);
+                thread.name = name;
+                thread.counts = counts;
+            }
+            Payload::Clock {
+                name,
+                error_ppm,
+                anchor,
+                until,
+                trouble,
+            } => {
+                let clock = &mut self.index.info.clock;
+                (clock.name, clock.error_ppm, clock.anchor) = (name, error_ppm, anchor);
+                (clock.until, clock.trouble) = (until, trouble);
+            }
+            Payload::Process {
+                program,
+                reason,
+                process,
+                dump,
+                missing,
+                end,
+            } => {
+                self.ours = true;
+                let info = &mut self.index.info;
+                (info.program, info.reason) = (program, reason);
+                (info.dump, info.missing, info.end) = (dump, missing, end);
+                info.process = process.or(info.process);
+            }
+            Payload::Identity(identity) => self.index.info.identity = identity,
+            Payload::Moment(moment) => self.index.info.moments.push(moment),
+            Payload::Schedule(part) => self.index.info.schedule.append(part),
+            Payload::Totals {
+                is_of_missing,
+                rows,
+            } => match is_of_missing {
+                true => self.index.info.missing_totals.extend(rows),
+                false => self.thread(lane).totals.extend(rows),
+            },
+            Payload::EarlyCalls(calls) => self.thread(lane).early_calls.extend(calls),
+            Payload::Balance { .. }
+            | Payload::Synthetic { .. }
+            | Payload::Lost { .. }
+            | Payload::Break { .. }
+            | Payload::ShortCalls { .. }
+            | Payload::Threshold { .. }
+            | Payload::Note(_)
+            | Payload::Unknown => {}
+        }
     }
 
     fn finish(mut self) -> Index {

@@ -3,9 +3,10 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | [`record`], `encode` | layout of every record, pure |
+//! | [`record`] | layout of every record, pure |
 //! | [`payload`] | layout of the custom events that this project adds |
-//! | `index`, `blocks` | where the blocks are, and what the file states about itself |
+//! | `index` | where the blocks are, and what the file states about itself |
+//! | `search` | where the blocks of a damaged file are |
 //! | `decode` | records to events |
 //! | `time` | the running time, also of a clock that begins anew or jumps |
 //! | `list` | records to lines, for people |
@@ -29,8 +30,6 @@ use crate::model::TraceInfo;
 use crate::writer::{Begun, Kind, Output, Target};
 
 mod balance;
-#[cfg(feature = "read")]
-mod blocks;
 mod chunk_decoder;
 mod chunk_scan;
 pub mod crash_dump;
@@ -39,7 +38,6 @@ pub mod crash_totals;
 #[cfg(feature = "read")]
 mod decode;
 mod dump;
-mod encode;
 #[cfg(feature = "stream")]
 mod entry_spool;
 mod fast_path;
@@ -52,6 +50,8 @@ pub mod payload;
 #[cfg(feature = "read")]
 mod reader;
 pub mod record;
+#[cfg(feature = "read")]
+mod search;
 #[cfg(feature = "stream")]
 mod thread_state;
 mod time;

@@ -1,5 +1,5 @@
-//! Record layer of XRay FDR: the layout of each record, and its decoding; `encode` encodes. Pure functions
-//! over bytes. They must never keep state, read files, allocate, or panic on any input.
+//! Record layer of XRay FDR: the layout of each record, decoded and encoded. Pure functions over bytes. They
+//! must never keep state, read files, allocate, or panic on any input. Reserved bytes are written as zero.
 //!
 //! Source: LLVM's document "XRay Flight Data Recorder Trace Format" (version 1), and what `llvm-xray` 14
 //! and 19 read (versions 2 to 5). Numbers are in the byte order of the platform that wrote the file.
@@ -39,8 +39,6 @@
 //! | 9 `Pid` | i32 process; version 3 and up |
 
 use crate::bytes::{ByteOrder, Fields};
-
-pub use super::encode::{encode_function, encode_header, encode_metadata};
 
 /// Bytes of the header.
 pub const HEADER_SIZE: usize = 32;
@@ -405,4 +403,135 @@ pub fn decode_header(bytes: &[u8]) -> Option<Header> {
         frequency: fields.u64()?,
         buffer_size: fields.u64()?,
     })
+}
+
+/// Encodes a function record.
+#[must_use]
+pub fn encode_function(
+    id: u32,
+    action: Action,
+    delta: u32,
+    order: ByteOrder,
+) -> [u8; FUNCTION_SIZE] {
+    let (id, action) = (id & (FUNCTION_LIMIT - 1), action as u32);
+    match order {
+        ByteOrder::Little => {
+            (u64::from(delta) << 32 | u64::from(id << 4 | action << 1)).to_le_bytes()
+        }
+        ByteOrder::Big => (u64::from(action << 28 | id) << 32 | u64::from(delta)).to_be_bytes(),
+    }
+}
+
+/// Encodes a metadata record, without its payload. [`Record::Function`] is no metadata record: see
+/// [`encode_function`].
+#[must_use]
+pub fn encode_metadata(record: &Record, layout: Layout) -> [u8; METADATA_SIZE] {
+    let mut put = Put {
+        bytes: [0; METADATA_SIZE],
+        at: 1,
+        order: layout.order,
+    };
+    put.bytes[0] = match layout.order {
+        ByteOrder::Little => record.kind() << 1 | 1,
+        ByteOrder::Big => 0x80 | record.kind(),
+    };
+    match *record {
+        Record::Function { .. } | Record::EndOfBuffer => {}
+        Record::NewBuffer { thread: number } | Record::Pid { process: number } => put.u32(number),
+        Record::NewCpu { cpu, tsc } => {
+            put.u16(cpu);
+            put.u64(tsc);
+        }
+        Record::TscWrap { tsc: number }
+        | Record::CallArgument { value: number }
+        | Record::BufferExtents { bytes: number } => put.u64(number),
+        Record::WallTime { seconds, micros } => {
+            put.u64(seconds);
+            put.u32(micros);
+        }
+        Record::Custom { size, when, cpu } => {
+            put.u32(size as u32);
+            match when {
+                When::Absolute(tsc) => put.u64(tsc),
+                When::Delta(delta) => put.u32(delta as u32),
+            }
+            if let Some(cpu) = cpu {
+                put.u16(cpu);
+            }
+        }
+        Record::Typed { size, delta, kind } => {
+            put.u32(size as u32);
+            put.u32(delta as u32);
+            put.u16(kind);
+        }
+    }
+    put.bytes
+}
+
+/// Puts fields one behind the other.
+struct Put<const N: usize> {
+    bytes: [u8; N],
+    at: usize,
+    order: ByteOrder,
+}
+
+impl<const N: usize> Put<N> {
+    fn bytes(&mut self, field: &[u8]) {
+        let end = self.at + field.len();
+        // Each layout above fits. One that did not fit would lose the field, without a panic.
+        if let Some(place) = self.bytes.get_mut(self.at..end) {
+            place.copy_from_slice(field);
+        }
+        debug_assert!(end <= N, "a record layout is too long");
+        self.at = end;
+    }
+
+    fn u16(&mut self, value: u16) {
+        let big = self.order == ByteOrder::Big;
+        self.bytes(&if big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+    }
+
+    fn u32(&mut self, value: u32) {
+        let big = self.order == ByteOrder::Big;
+        self.bytes(&if big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+    }
+
+    fn u64(&mut self, value: u64) {
+        let big = self.order == ByteOrder::Big;
+        self.bytes(&if big {
+            value.to_be_bytes()
+        } else {
+            value.to_le_bytes()
+        });
+    }
+}
+
+/// Encodes the header.
+#[must_use]
+pub fn encode_header(header: &Header) -> [u8; HEADER_SIZE] {
+    let order = header.layout.order;
+    let mut put = Put {
+        bytes: [0; HEADER_SIZE],
+        at: 0,
+        order,
+    };
+    let bits = u32::from(header.constant) | u32::from(header.nonstop) << 1;
+    put.u16(header.layout.version);
+    put.u16(1);
+    put.u32(if order == ByteOrder::Big {
+        bits.reverse_bits()
+    } else {
+        bits
+    });
+    put.u64(header.frequency);
+    put.u64(header.buffer_size);
+    put.bytes
 }

@@ -6,7 +6,8 @@
 use std::io::{self, Read, Seek, Write};
 
 use super::balance::Ids;
-use super::dump::{EXACT_TICKS, tables, wall_time};
+use super::chunk_scan::wall_time;
+use super::dump::{EXACT_TICKS, tables};
 use super::entry_spool::EntrySpool;
 use super::frame::{Frame, Head, Version};
 use super::payload::{self, encode_note};

@@ -68,7 +68,7 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
 /// Rooms that still have some.
-const KNOTS: [&str; 15] = [
+const KNOTS: [&str; 12] = [
     "cli/src/commands",
     "cli/src/commands/listen",
     "cli/src/commands/slow",
@@ -81,7 +81,6 @@ const KNOTS: [&str; 15] = [
     "formats/src/htdump",
     "formats/src/ring",
     "formats/src/tcstate",
-    "formats/src/xray",
 ];
 
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.
