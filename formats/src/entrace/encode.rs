@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::bincode::put_u64;
 use super::facts::{self, flags};
+use super::item::{At, Item, Kind, has};
 use super::notes::{self, NoteTable};
 use super::record::{
     Entry, MAX_ATTRIBUTES, MAX_ENTRY, Value, Version, encode_attributes, encode_entry,
     encode_metadata,
 };
-use super::thread_encoder::{Item, Kind, has};
 use crate::bytes::groups;
 use crate::model::{Function, FunctionId};
 use crate::sink::Losses;
@@ -104,13 +104,6 @@ pub(super) fn fitting(function: &Function, losses: &mut Losses) -> Function {
         file: cut(&function.file),
         ..function.clone()
     }
-}
-
-/// The position of an entry in its thread and tree.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct At {
-    pub(super) parent: u32,
-    pub(super) thread: u64,
 }
 
 /// Appends the entry of an item. `extra`: its arguments, 8 bytes each, or its payload.

@@ -11,6 +11,7 @@
 //! | `decode` | entries to events |
 //! | `list` | entries to lines, for people |
 //! | `reader` | [`EntraceSource`]; also entries without times |
+//! | `item` | what is kept of an event until its entry is written, pure |
 //! | `thread_encoder`, `encode` | events to items, items to entries |
 //! | `notes` | notes as entries, and back |
 //! | `writer` | [`EntraceWriter`]: all threads into a file |
@@ -74,6 +75,7 @@ mod decode;
 mod encode;
 mod facts;
 mod index;
+mod item;
 mod list;
 mod names;
 mod notes;

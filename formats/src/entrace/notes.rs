@@ -7,10 +7,9 @@
 
 use std::collections::HashMap;
 
-use super::encode::At;
 use super::facts;
+use super::item::{At, Item};
 use super::record::{Entry, Level, Metadata, Value as Found, Version, encode_entry};
-use super::thread_encoder::Item;
 use crate::model::Function;
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
 use crate::note_values::{NoteNames, Value, join, split};

@@ -11,10 +11,11 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 
 use super::bincode::put_u64;
-use super::encode::{self, At};
+use super::encode;
 use super::facts;
+use super::item::{self, At, Item, has};
 use super::record::{Container, Entry, Kind, ROOT, encode_entry, encode_head};
-use super::thread_encoder::{self, Encoders, Item, Store, Strands, has};
+use super::thread_encoder::{Encoders, Store, Strands};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Mark, Thread, TraceInfo};
 use crate::sink::{Losses, Sink};
@@ -95,8 +96,7 @@ impl EntraceWriter {
     /// The number of entries.
     fn count(&self) -> io::Result<u32> {
         let strands = self.strands.iter();
-        let items =
-            strands.map(|strands| self.spool.size(strands.items) / thread_encoder::SIZE as u64);
+        let items = strands.map(|strands| self.spool.size(strands.items) / item::SIZE as u64);
         let facts = 2 + self.encoders.info.functions.len() as u64 + self.strands.len() as u64;
         let entries = facts.saturating_add(items.sum());
         let fits = u32::try_from(entries).ok().filter(|&count| count < NONE);
@@ -241,7 +241,7 @@ impl<'a> Run<'a> {
             return Ok(None);
         };
         self.item = Item::decode(bytes);
-        self.items.skip(thread_encoder::SIZE);
+        self.items.skip(item::SIZE);
         if self.item.has(has::TIME) {
             self.time = self.time.max(self.item.time);
         }
