@@ -5,12 +5,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::event_parts::{FactPlaces, Parts};
 use super::fact_encoder::{function_fact, thread_fact, trace_fact};
 use super::facts;
 use super::record::{self, EVENT_SIZE, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
 use super::rows;
 use super::tables::{Functions, ThreadState, Threads, Untimed};
-use super::writer::{FactPlaces, Parts};
 use crate::escaped::escape;
 use crate::model::{Function, Nanos, Thread, Ticks, TraceInfo};
 use crate::scale::Scale;

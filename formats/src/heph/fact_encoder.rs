@@ -1,8 +1,8 @@
 //! The events that state the facts of a trace, its functions and its threads; `facts` has their layout and decodes them.
 
+use super::event_parts::{FactPlaces, Parts};
 use super::facts;
 use super::tables::ThreadState;
-use super::writer::{FactPlaces, Parts};
 use crate::escaped::escape;
 use crate::facts::{Value, of_counts};
 use crate::model::{Function, Thread, TraceInfo};

@@ -4,9 +4,9 @@
 use std::fmt::Write as _;
 
 use super::decoder_state::DecoderState;
+use super::details::{Attributes, describe};
 use super::facts::{self, Own};
 use super::index::Index;
-use super::reader::{Attributes, describe};
 use super::record::{Event, Metadata};
 use super::scan::{self, Unit, Walker};
 use crate::bytes::ReadAt;

@@ -10,8 +10,10 @@
 //! | `index` | the first pass over a file |
 //! | `list` | packets to lines, for people |
 //! | `notes` | notes as events with attributes, and back |
+//! | `details` | the attributes of a call or a mark, read |
 //! | `reader` | [`HephSource`], and the second pass |
 //! | `tables`, `encoder_state` | functions, threads and counters, written |
+//! | `event_parts` | an event of any length, written |
 //! | `fact_encoder` | what a trace says of itself, written |
 //! | `rows` | substreams for events that begin in the same microsecond |
 //! | `writer` | [`HephWriter`]: events of any format to a stream |
@@ -24,7 +26,10 @@ use crate::writer::{Begun, Kind, Output, Target};
 
 #[cfg(feature = "read")]
 mod decoder_state;
+#[cfg(feature = "read")]
+mod details;
 mod encoder_state;
+mod event_parts;
 mod fact_encoder;
 mod facts;
 #[cfg(feature = "read")]

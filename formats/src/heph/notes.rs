@@ -1,10 +1,10 @@
 //! Notes as events with attributes, and back; `facts` has their layout. Must never make a packet longer than Heph's own
 //! converter takes, and never keep more of a note than a note may have.
 
+use super::event_parts::Parts;
 use super::facts::{self, NOTE};
 use super::record::{Attribute, Event, Value as Found};
 use super::tables::elide;
-use super::writer::Parts;
 use crate::escaped::{escape, label, plain, unescape};
 use crate::note_class::{NoteClass, Type};
 use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};

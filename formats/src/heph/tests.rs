@@ -1,10 +1,10 @@
 //! One packet of each kind and one attribute of each type, typed by hand from the document's tables,
 //! decoded and encoded. Must never share layout code with the code under test.
 
+use super::event_parts::{FactPlaces, Parts};
 use super::names::{self, Gap, Names, Streams};
 use super::record::{self, Bad, Event, EventPacket, Kind, Metadata, Place, Value, head};
 use super::tables::Functions;
-use super::writer::{FactPlaces, Parts};
 use crate::model::{Function, FunctionId, Thread, ThreadId};
 
 fn hex(text: &str) -> Vec<u8> {
