@@ -3,11 +3,12 @@
 
 use std::fmt::Write as _;
 
+use super::fields::Kind;
 use super::klass::{TRACE_BITS, TRACE_NAMES, known};
 use super::names::Ties;
-use super::notes;
+use super::note_reader;
 use super::scan::{Event, Found, Tables, Walker};
-use super::schema::{Kind, Label, Meaning};
+use super::schema::{Label, Meaning};
 use crate::bytes::ReadAt;
 use crate::edges::{Details, Item, What};
 use crate::error::Error;
@@ -134,7 +135,7 @@ impl Details for Lookup<'_> {
 /// The note in a record, if it is one and is not damaged.
 pub(super) fn note(event: &Event<'_>, ties: &Ties) -> Option<(NoteKind, Vec<u8>)> {
     match &event.layout.meaning {
-        Meaning::Note(class) => notes::note(event, class, |id| {
+        Meaning::Note(class) => note_reader::note(event, class, |id| {
             let function = ties.at(event.offset, id.into());
             function.map_or(id, |function| function.0)
         }),

@@ -5,11 +5,12 @@
 //! | --- | --- |
 //! | [`record`] | layout of the header and of HawkTracer's klasses, and escaped texts, pure |
 //! | `klass` | the klasses that are written: HawkTracer's and ours |
+//! | `fields` | a field of a record, and how it is read |
 //! | `schema` | the klasses that a stream announces: their layouts and meanings |
 //! | `scan` | records one by one |
 //! | `stream_starts` | where streams begin, in a file of several |
 //! | `names` | identifiers and labels to functions |
-//! | `notes` | notes as records of klasses of their own, and back |
+//! | `notes`, `note_reader` | notes as records of klasses of their own, and back |
 //! | `items` | the meaning of a record |
 //! | `index` | the first pass over a file |
 //! | `list` | records to lines, for people |
@@ -18,6 +19,8 @@
 
 mod encoder_state;
 #[cfg(feature = "read")]
+mod fields;
+#[cfg(feature = "read")]
 mod index;
 #[cfg(feature = "read")]
 mod items;
@@ -25,6 +28,8 @@ mod klass;
 #[cfg(feature = "read")]
 mod list;
 mod names;
+#[cfg(feature = "read")]
+mod note_reader;
 #[cfg(feature = "read")]
 mod notes;
 #[cfg(feature = "read")]

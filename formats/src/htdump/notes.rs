@@ -19,17 +19,14 @@
 //! | text | an escaped text, `const char*` |
 //! | bytes | an escaped text, `const uint8_t*` |
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::fields::{Kind, Place};
 use super::klass::{Announcer, INSIDE, THREAD_ID, known_to_viewers};
 use super::record::{Builder, STRUCT, TEXT, UNSIGNED};
-use super::scan::Event;
-use super::schema::{Kind, Place};
-use crate::escaped::{escape, label, unescape};
+use crate::escaped::{escape, label};
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
-use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
-use crate::notes::NoteKind;
+use crate::note_values::{NoteNames, NoteValues, Value};
 use crate::text::cut;
 
 /// The first klass of notes.
@@ -41,7 +38,7 @@ const NAME: usize = 256;
 /// What the name of the type of `inside` begins with.
 const PREFIX: &str = "FDR_Note:";
 /// Fields in front of the values, without the base.
-const FIELDS: usize = 2;
+pub(super) const FIELDS: usize = 2;
 
 /// The klasses of a stream that is written, and the names for them.
 #[derive(Debug, Default)]
@@ -122,17 +119,6 @@ fn float(number: f64) -> String {
     }
 }
 
-fn parse_float(text: &str) -> Option<f64> {
-    let bits = text
-        .strip_prefix("NaN(")
-        .and_then(|rest| rest.strip_suffix(')'));
-    match (bits, text) {
-        (Some(bits), _) => u64::from_str_radix(bits, 16).ok().map(f64::from_bits),
-        (None, "NaN") => Some(f64::NAN),
-        (None, text) => text.parse().ok(),
-    }
-}
-
 /// The class of a klass with these fields, if it is one of notes. `type_of_inside`: the name of that field's type.
 pub(super) fn class(places: &[Place], type_of_inside: &str) -> Option<NoteClass> {
     let class = NoteClass::parse(type_of_inside.strip_prefix(PREFIX)?)?;
@@ -148,28 +134,4 @@ pub(super) fn class(places: &[Place], type_of_inside: &str) -> Option<NoteClass>
         && values.len() == types.len()
         && values.iter().zip(&types).all(fits);
     is_note.then_some(class)
-}
-
-/// The note in a record of that class. `name` gives the number of a name of the file. `None`: it is damaged.
-pub(super) fn note(
-    event: &Event<'_>,
-    class: &NoteClass,
-    name: impl Fn(u32) -> u32,
-) -> Option<(NoteKind, Vec<u8>)> {
-    let mut values = Vec::new();
-    for (nth, of) in class.types()?.into_iter().enumerate() {
-        let at = FIELDS + nth;
-        let text = || std::str::from_utf8(event.bytes(at)).ok();
-        values.push(match of {
-            Type::Unsigned | Type::Truth | Type::Address => Value::Unsigned(event.number(at)),
-            Type::Signed => Value::Signed(text()?.parse().ok()?),
-            Type::Float => Value::Float(parse_float(text()?)?),
-            Type::Text => match unescape(event.bytes(at)) {
-                Cow::Borrowed(text) => Value::Text(std::str::from_utf8(text).ok()?.into()),
-                Cow::Owned(text) => Value::Text(String::from_utf8(text).ok()?.into()),
-            },
-            Type::Bytes => Value::Bytes(unescape(event.bytes(at))),
-        });
-    }
-    join_renamed(class, &values, name)
 }

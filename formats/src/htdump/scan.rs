@@ -5,8 +5,9 @@
 use std::collections::HashMap;
 use std::io;
 
+use super::fields::{Kind, Place};
 use super::record::{HEADER_SIZE, Header, MAX_RECORD};
-use super::schema::{Kind, Layout, Place};
+use super::schema::Layout;
 use crate::bytes::{ByteOrder, Fields, ReadAt, Window};
 
 /// Enough bytes for nearly every record.

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::fields::{Kind, Place};
 use super::klass::{self, KLASSES};
 use super::notes;
 use super::record::{
@@ -30,35 +31,6 @@ const MAX_FIELD_BYTES: u64 = 4096;
 const MAX_NAME: usize = 1024;
 /// The most characters of a foreign name in a message.
 const SHOWN: usize = 60;
-
-/// How a field is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Unsigned,
-    Signed,
-    Float,
-    Double,
-    Pointer,
-    Text,
-    /// Bytes of an unknown kind or size.
-    Opaque,
-}
-
-impl Kind {
-    /// Whether it is a number whose value has a meaning.
-    pub(super) fn is_number(self) -> bool {
-        matches!(self, Kind::Unsigned | Kind::Signed | Kind::Pointer)
-    }
-}
-
-/// A field in a record.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) name: Arc<str>,
-    pub(super) kind: Kind,
-    /// Bytes; 0 for a text.
-    pub(super) size: u32,
-}
 
 /// The layout of a klass's records.
 #[derive(Clone, Debug, PartialEq, Eq)]
