@@ -7,6 +7,7 @@
 //! | [`control`] | what `fdr ctl` and a running recorder write to each other, pure |
 //! | [`moments`] | the named moments, pure |
 //! | [`schedule`] | the states of threads, pure |
+//! | `schedule_reader` | those states, read from a file |
 //! | `clock` | the clock of the records |
 //! | `crash` | a crash in words |
 //! | `end` | the moment of a trace |
@@ -47,6 +48,8 @@ mod place;
 #[cfg(feature = "read")]
 mod reader;
 pub mod schedule;
+#[cfg(feature = "read")]
+mod schedule_reader;
 #[cfg(feature = "read")]
 mod totals;
 #[cfg(feature = "read")]

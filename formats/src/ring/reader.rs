@@ -9,7 +9,7 @@ use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
 };
 use super::place::Place;
-use super::{moments, schedule, totals};
+use super::{moments, schedule_reader, totals};
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
 use crate::format::Opened;
@@ -164,7 +164,7 @@ impl Ring {
             program: self.program(),
             identity: self.identity(),
             moments: moments::read(&*self.bytes, header.control),
-            schedule: schedule::read(&*self.bytes, header),
+            schedule: schedule_reader::schedule(&*self.bytes, header),
             process: Some(header.pid.into()),
             reason: crash.unwrap_or_else(|| reason.to_owned()),
             missing: Missing {

@@ -1,4 +1,4 @@
-//! What a ring file holds of its threads' states ([`Schedule`]): the bytes, and the way to them. It must never believe a
+//! The bytes of what a ring file holds of its threads' states ([`Schedule`]). It must never believe a
 //! number or a length of the file.
 //!
 //! Source: this project. Little-endian. The header says where the part is and how large it is. Entries go round: the
@@ -18,13 +18,7 @@
 //! *watermark* is an entry that says: all that happened before its time has been written. Entries before the first
 //! watermark and behind the last one are not used, because others of the same time may be missing.
 
-#[cfg(feature = "read")]
-use super::layout::Header;
-#[cfg(feature = "read")]
-use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::{Account, Cause, CpuId, Sample, Schedule, State, Switch, ThreadId, Ticks};
-#[cfg(feature = "read")]
-use crate::xray::payload::schedule::modules;
 
 /// Bytes of the head.
 pub const HEAD_SIZE: usize = 64;
@@ -274,33 +268,6 @@ pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
         0 => Schedule::default(),
         _ => collect((oldest..=newest).filter_map(entry)),
     }
-}
-
-/// What the ring holds of states. Empty: nothing, or it can't be read.
-#[cfg(feature = "read")]
-pub(super) fn read(bytes: &dyn ReadAt, header: &Header) -> Schedule {
-    let read = |at: u64, size: u64, fits: &dyn Fn(usize) -> bool| {
-        let size = usize::try_from(size.min(bytes.size().saturating_sub(at))).unwrap_or(0);
-        let mut part = vec![0; if at > 0 && fits(size) { size } else { 0 }];
-        let count = bytes.read_at(at, &mut part).unwrap_or(0);
-        part.truncate(count);
-        part
-    };
-    let log = || {
-        let fits = |size: usize| (HEAD_SIZE..=MOST_BYTES).contains(&size);
-        read(header.schedule, header.schedule_size, &fits)
-    };
-    let once = log();
-    // The second reading comes after the first one.
-    std::sync::atomic::fence(std::sync::atomic::Ordering::Acquire);
-    let mut schedule = decode(&once, &log(), &header.anchor());
-    if !schedule.samples.is_empty() {
-        let loaded = read(header.modules, header.modules_size, &|size| {
-            size <= MODULES_BYTES
-        });
-        (schedule.modules, _) = modules(Fields::new(&loaded, ByteOrder::Little));
-    }
-    schedule
 }
 
 #[cfg(all(test, feature = "read"))]
