@@ -60,19 +60,11 @@ impl TcstateSource {
     /// # Errors
     /// Where history.bin can't be read.
     pub fn state(&self, time: i64) -> Result<State, Error> {
-        state::of_history(self, time)
-    }
-
-    pub(super) fn index(&self) -> &Index {
-        &self.index
-    }
-
-    pub(super) fn bytes(&self) -> &FileBytes {
-        &self.bytes
+        state::of_history(&self.bytes, &self.index, self.scanner(), time)
     }
 
     /// All intervals.
-    pub(super) fn scanner(&self) -> Scanner<'_> {
+    fn scanner(&self) -> Scanner<'_> {
         Scanner::new(&self.bytes, &self.index.tree.kinds, self.index.bounds)
     }
 }

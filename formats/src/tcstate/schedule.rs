@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
 use super::record::{Kind, Value};
-use super::state_system::{Builder, Engine, Name, Thread};
+use super::state_system::{Builder, Name, own};
 use crate::model::{Clock, State, Switch, ThreadId, Ticks, TraceInfo};
 use crate::states::{States, Stay};
 
@@ -266,24 +266,5 @@ fn cpu_status(running: u32) -> Value {
     match running {
         0 => Value::Null,
         _ => Value::Int(CPU_RUNS),
-    }
-}
-
-/// Makes sure that a thread has a key.
-pub(super) fn own(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
-    if *threads == 0 {
-        *threads = engine.create(0, Name::Word("Threads"), Kind::None);
-    }
-    if thread.own == 0 {
-        let (name, kind) = (Name::Number(thread.id.0), kind(thread.has_status));
-        thread.own = engine.create(*threads, name, kind);
-    }
-}
-
-/// The type of the own value of a thread or a CPU.
-pub(super) fn kind(has_status: bool) -> Kind {
-    match has_status {
-        true => Kind::Int,
-        false => Kind::None,
     }
 }

@@ -4,12 +4,14 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use super::index::Index;
 use super::names;
-use super::reader::TcstateSource;
 use super::record;
+use super::scan::Scanner;
 use super::schedule::StatesAt;
 use super::strings::label;
 use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
+use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
 use crate::scale::Scale;
@@ -89,12 +91,15 @@ impl State {
 }
 
 /// Looks a state up. The attributes come in the order of their keys.
-pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Error> {
-    let index = source.index();
+pub(super) fn of_history(
+    bytes: &FileBytes,
+    index: &Index,
+    mut intervals: Scanner<'_>,
+    time: i64,
+) -> Result<State, Error> {
     let mut found: Vec<Option<(i64, record::Value)>> = vec![None; index.tree.keys() as usize];
     let mut texts: HashMap<u32, String> = HashMap::new();
-    let mut scanner = source.scanner();
-    while let Some(piece) = scanner.next()? {
+    while let Some(piece) = intervals.next()? {
         let Some(interval) = piece.interval else {
             continue;
         };
@@ -105,7 +110,7 @@ pub(super) fn of_history(source: &TcstateSource, time: i64) -> Result<State, Err
             }
         }
     }
-    names::each(source.bytes(), index.strings, &mut |string| {
+    names::each(bytes, index.strings, &mut |string| {
         if let Some(text) = texts.get_mut(&string.number) {
             string.text.clone_into(text);
         }

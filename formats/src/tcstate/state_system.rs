@@ -18,7 +18,6 @@
 use std::collections::{HashMap, HashSet};
 
 use super::record::{Interval, Kind, Value, push_interval};
-use super::schedule::{kind, own};
 use super::strings::{Strings, label};
 use super::thread_encoder::{Number, Op};
 use crate::model::{FunctionId, ThreadId, TraceInfo};
@@ -427,6 +426,25 @@ impl Builder {
         let (bytes, intervals, any) = (&mut self.bytes, &mut self.intervals, &self.any);
         let mut out = |interval: &Interval| write(bytes, intervals, any, interval);
         self.engine.finish(end, &mut out);
+    }
+}
+
+/// Makes sure that a thread has a key.
+pub(super) fn own(thread: &mut Thread, engine: &mut Engine, threads: &mut u32) {
+    if *threads == 0 {
+        *threads = engine.create(0, Name::Word("Threads"), Kind::None);
+    }
+    if thread.own == 0 {
+        let (name, kind) = (Name::Number(thread.id.0), kind(thread.has_status));
+        thread.own = engine.create(*threads, name, kind);
+    }
+}
+
+/// The type of the own value of a thread or a CPU.
+fn kind(has_status: bool) -> Kind {
+    match has_status {
+        true => Kind::Int,
+        false => Kind::None,
     }
 }
 

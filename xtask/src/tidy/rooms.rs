@@ -68,7 +68,7 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
 /// Rooms that still have some.
-const KNOTS: [&str; 8] = [
+const KNOTS: [&str; 7] = [
     "cli/src/commands",
     "cli/src/commands/listen",
     "cli/src/commands/slow",
@@ -76,7 +76,6 @@ const KNOTS: [&str; 8] = [
     "cli/src/input/packed",
     "cli/src/report",
     "cli/src/report/tasks",
-    "formats/src/tcstate",
 ];
 
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.
