@@ -18,7 +18,9 @@ use self::conversions::converted;
 use crate::commands::flame::tests::{short_of, sums_of};
 use crate::commands::verify::checker::tests::missing_of;
 use crate::report::engine::{Engine, gather};
-use crate::report::rows::{Key, Report, Row, Selection};
+use crate::report::function_rows::Row;
+use crate::report::query::{Key, Selection};
+use crate::report::rows::Report;
 use crate::tally::Tally;
 use crate::testing::random_trace::RandomTrace;
 

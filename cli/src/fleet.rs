@@ -9,7 +9,9 @@ use fdr_formats::model::{Counts, FunctionTotals};
 use fdr_formats::{Source, Ticks, lengths};
 
 use crate::report::engine::Figures;
-use crate::report::rows::{Key, Report, Row, Selection};
+use crate::report::function_rows::Row;
+use crate::report::query::{Key, Selection};
+use crate::report::rows::Report;
 use crate::{input, memory, trace, ui};
 
 /// One function of a trace, as `fdr report` shows it.

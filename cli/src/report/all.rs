@@ -8,7 +8,8 @@ use fdr_formats::Source;
 use fdr_formats::source::drive_parallel;
 
 use super::engine::{Engine, Figures, gather};
-use super::rows::{Key, Report, Selection};
+use super::query::{Key, Selection};
+use super::rows::Report;
 use crate::ui::{self, Progress};
 use crate::{away, trace};
 

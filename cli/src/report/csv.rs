@@ -7,7 +7,8 @@
 use std::borrow::Cow;
 use std::io::Write;
 
-use super::rows::{Report, Row, ThreadRow};
+use super::function_rows::Row;
+use super::rows::{Report, ThreadRow};
 use super::states::{InStates, RowStates};
 use crate::ui;
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::events::{EventRows, Number};
-use super::table::Look;
+use super::look::Look;
 use crate::columns::{Columns, no_room};
 use crate::ui;
 

@@ -10,7 +10,8 @@ use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::{Serialize, Serializer};
 
-use super::rows::{Selection, name_of};
+use super::names::name_of;
+use super::query::Selection;
 use super::stats::OTHERS;
 use crate::memory;
 

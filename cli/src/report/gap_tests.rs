@@ -3,7 +3,9 @@
 use fdr_formats::{Call, Mark, Sink, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, gather};
-use super::rows::{Key, Report, Row, Selection};
+use super::function_rows::Row;
+use super::query::{Key, Selection};
+use super::rows::Report;
 use super::stack::Flaws;
 use crate::testing::{MemoryTrace, entry, exit};
 

@@ -16,8 +16,9 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::events::{CounterRow, EventRow};
+use super::function_rows::Row;
 use super::moments::Moment;
-use super::rows::{OpenRow, Report, Row, ThreadRow};
+use super::rows::{OpenRow, Report, ThreadRow};
 use super::states::{Coarse, InStates};
 use super::waits::{OpenWait, WaitRow};
 use crate::ui;

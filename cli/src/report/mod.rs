@@ -10,12 +10,15 @@
 //! | [`engine`] | the sink that feeds the stacks, one per worker, and their sum |
 //! | [`events`], [`event_table`] | events and counters: counted, as rows, as tables |
 //! | [`moments`] | the moments that `fdr ctl` named |
-//! | [`rows`] | named, converted to nanoseconds, filtered and sorted |
+//! | [`names`], [`query`] | the names of functions; what is asked for |
+//! | [`function_rows`] | functions: named, converted to nanoseconds, filtered and sorted |
+//! | [`whole`] | the same from the totals of the whole run |
+//! | [`rows`] | the whole report |
 //! | `all` | one pass over a trace; the figures of all functions, for commands that compare with them |
 //! | [`states`] | how long functions and threads ran, were preempted and waited |
-//! | [`tasks`] | figures of tasks, which have a table of their own |
+//! | [`tasks`], `task_totals` | figures of tasks, which have a table of their own |
 //! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
-//! | [`table`], [`csv`], [`json`] | the outputs |
+//! | [`table`], [`look`], [`notes`], [`csv`], [`json`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
@@ -25,16 +28,21 @@ pub(crate) mod csv;
 pub(crate) mod engine;
 mod event_table;
 pub(crate) mod events;
+pub(crate) mod function_rows;
 pub(crate) mod histogram;
 pub(crate) mod json;
+pub(crate) mod look;
 pub(crate) mod moments;
+pub(crate) mod names;
 pub(crate) mod notes;
 pub(crate) mod open;
+pub(crate) mod query;
 pub(crate) mod rows;
 mod stack;
 pub(crate) mod states;
 mod stats;
 pub(crate) mod table;
+mod task_totals;
 pub(crate) mod tasks;
 pub(crate) mod wait_table;
 pub(crate) mod waits;

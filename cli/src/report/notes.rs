@@ -3,6 +3,7 @@
 use fdr_formats::model::Missing;
 
 use super::rows::Report;
+use super::states::{InStates, percent};
 use super::whole::WITHOUT_ROOM;
 use crate::{trace, ui};
 
@@ -49,7 +50,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         }
         _ => {}
     }
-    notes.extend(report.states_in_words());
+    notes.extend(states_in_words(report));
     let counted = report.rows.iter().filter(|row| row.counted > 0).count();
     if counted > 0 {
         notes.push(format!(
@@ -219,4 +220,77 @@ fn standard_error(report: &Report) -> String {
         most if most < 0.5 => String::new(),
         most => format!(" (standard error up to {most:.0} % of a total)"),
     }
+}
+
+/// What is to be said of the states of all threads.
+fn states_in_words(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    let all = |sum: InStates, more: &InStates| {
+        let mut sum = sum;
+        sum.add(more);
+        sum
+    };
+    let spent = report
+        .threads
+        .iter()
+        .filter_map(|thread| thread.states.spent);
+    let spent = spent.fold(InStates::default(), |sum, more| all(sum, &more));
+    if spent.known_ns() > 0 {
+        let words = in_words(&spent);
+        notes.push(format!("states: all threads together {words}"));
+    }
+    let of_records = match report.is_whole {
+        true => ", of the calls whose records are in the trace",
+        false => "",
+    };
+    if report.has_states() {
+        let own = report.rows.iter().filter_map(|row| row.states);
+        let own = own.fold(InStates::default(), |sum, more| all(sum, &more.own));
+        let partly = match (own.known_ns(), own.unknown_ns) {
+            (0, _) => ". They are not known of any time".to_owned(),
+            (_, 0) => String::new(),
+            (known, unknown) => format!(
+                ". They are known of {} of the self times",
+                percent(known as f64 / known.saturating_add(unknown) as f64)
+            ),
+        };
+        notes.push(format!(
+            "running, preempted, waiting: shares of total or self times{of_records}{partly}"
+        ));
+    } else if report
+        .threads
+        .iter()
+        .any(|thread| thread.states.coarse.is_some())
+    {
+        let coarse = report
+            .threads
+            .iter()
+            .filter_map(|thread| thread.states.coarse);
+        let (running, delay) = coarse.fold((0_u64, 0_u64), |(running, delay), more| {
+            let running = running.saturating_add(more.running_ns);
+            (running, delay.saturating_add(more.run_delay_ns))
+        });
+        notes.push(format!(
+            "states, coarse: all threads together ran for {} and waited for a CPU for {} (--per-thread has each)",
+            ui::duration(running),
+            ui::duration(delay)
+        ));
+    }
+    notes
+}
+
+/// `ran 12.0 %, were preempted 0.1 % and waited 87.9 % of 3.2 s`.
+fn in_words(spent: &InStates) -> String {
+    let share = |ns| percent(spent.share(ns).unwrap_or(0.0));
+    let of = match spent.unknown_ns {
+        0 => String::new(),
+        unknown => format!("; nothing is known of {}", ui::duration(unknown)),
+    };
+    format!(
+        "ran {}, were preempted {} and waited {} of {}{of}",
+        share(spent.running_ns),
+        share(spent.preempted_ns),
+        share(spent.waiting_ns),
+        ui::duration(spent.known_ns()),
+    )
 }

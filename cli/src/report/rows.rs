@@ -1,79 +1,27 @@
-//! Figures as rows: ticks become nanoseconds, ids become names, rows are filtered and sorted.
+//! A whole report: the rows of functions, of threads and of open calls, and what is counted beside them.
 //!
 //! Outputs take their figures from here. Must never round twice: every time is converted from ticks once, in this file.
 
-use std::collections::BTreeMap;
 use std::io;
 
-use clap::ValueEnum;
-use fdr_formats::filter::Filter;
 use fdr_formats::model::{Counts, Missing};
-use fdr_formats::{Clock, Diagnostic, FunctionId, Ticks, TraceInfo};
+use fdr_formats::{Clock, Diagnostic, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
 use super::events::EventRows;
+use super::function_rows::{Row, nanos, rows};
 use super::moments::Moments;
+use super::names::name_of;
 use super::open::early_call;
+use super::query::Selection;
 use super::stack::Flaws;
-use super::states::{OfThreads, RowStates, RowsStates, ThreadStates, give, of_functions};
-use super::stats::{OTHERS, Stats};
-use super::tasks::rows::counted;
+use super::states::{OfThreads, RowsStates, ThreadStates, of_functions};
+use super::task_totals::counted;
 use super::waits::WaitRows;
 use super::whole::{OfRecords, Whole, of_records};
 use crate::clock::notes as clock_notes;
-use crate::memory;
 use crate::trace::is_timeless;
 use crate::windows::{Windows, is_cut};
-
-/// What rows are sorted by: numbers from the largest, names from A to Z.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Key {
-    Name,
-    Calls,
-    Total,
-    #[value(name = "self")]
-    Own,
-    Min,
-    Mean,
-    P50,
-    P90,
-    P99,
-    Max,
-    Running,
-    Preempted,
-    Waiting,
-}
-
-/// One function. Times without `Option` include clipped calls, the others measured calls only.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) file: String,
-    pub(crate) line: u32,
-    pub(crate) id: u32,
-    pub(crate) calls: u64,
-    pub(crate) clipped: u64,
-    /// It has no times: those here are zeros, and none.
-    pub(crate) untimed: bool,
-    /// Calls of a timed function that were only counted. The times are estimated from the other calls.
-    pub(crate) counted: u64,
-    /// The total also counts calls inside calls of the same function, so that it is at most that much.
-    pub(crate) nests: bool,
-    /// Of the records, among rows of the whole run: the totals have no row for the function.
-    pub(crate) of_records: bool,
-    /// The standard error of the total, if calls were only counted.
-    pub(crate) error_ns: Option<u64>,
-    pub(crate) total_ns: u64,
-    pub(crate) self_ns: u64,
-    pub(crate) min_ns: Option<u64>,
-    pub(crate) mean_ns: Option<u64>,
-    pub(crate) p50_ns: Option<u64>,
-    pub(crate) p90_ns: Option<u64>,
-    pub(crate) p99_ns: Option<u64>,
-    pub(crate) max_ns: Option<u64>,
-    /// How long it ran, was preempted and waited, in the calls with records, if that is known.
-    pub(crate) states: Option<RowStates>,
-}
 
 /// One thread.
 #[derive(Clone, Debug)]
@@ -121,17 +69,6 @@ pub(crate) struct OpenRow {
     pub(crate) entered: bool,
     /// Open calls of the thread, this innermost one among them.
     pub(crate) depth: u64,
-}
-
-/// What was asked for.
-#[derive(Clone, Debug)]
-pub(crate) struct Selection {
-    pub(crate) filter: Option<Filter>,
-    pub(crate) sort: Key,
-    /// The other way round.
-    pub(crate) reverse: bool,
-    pub(crate) limit: Option<usize>,
-    pub(crate) per_thread: bool,
 }
 
 /// A whole report, ready for any output.
@@ -315,10 +252,45 @@ impl Report {
             summarised: sum.summarised.saturating_add(more.summarised),
         }))
     }
-}
 
-fn nanos(clock: &Clock, ticks: u64) -> u64 {
-    clock.nanos(Ticks(ticks)).0
+    /// Whether the trace knows states.
+    pub(crate) fn has_states(&self) -> bool {
+        self.threads
+            .iter()
+            .any(|thread| thread.states.spent.is_some())
+    }
+
+    /// Shows the figures of the whole run instead of those of the records. Does nothing if the trace has none.
+    ///
+    /// # Errors
+    /// Where the rows take too much memory.
+    pub(crate) fn show_whole(&mut self, info: &TraceInfo, selection: &Selection) -> io::Result<()> {
+        if self.whole.as_ref().is_some_and(|whole| whole.is_in_records) {
+            self.has_all = true;
+            return Ok(());
+        }
+        let Some(whole) = self.whole.take() else {
+            return Ok(());
+        };
+        for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
+            let known = info.threads.iter().find(|known| known.id.0 == thread.id);
+            let totals = known.into_iter().flat_map(|known| &known.totals);
+            let own = Whole::new(
+                info,
+                totals,
+                &thread.of_records,
+                &thread.rows_states,
+                selection,
+            )?;
+            (thread.rows, thread.self_ns) = (Some(own.rows), own.self_ns);
+        }
+        self.rows = whole.rows;
+        self.hidden = whole.hidden;
+        self.self_ns = whole.self_ns;
+        (self.untimed, self.untimed_ns) = (whole.untimed, whole.untimed_ns);
+        self.is_whole = true;
+        Ok(())
+    }
 }
 
 fn span(clock: &Clock, first: Option<Ticks>, last: Ticks) -> u64 {
@@ -385,112 +357,4 @@ fn thread_row(
         counts: part.thread.counts,
         name: part.thread.name,
     })
-}
-
-/// The name of a function, for people: as the trace has it, or `#12`.
-pub(crate) fn name_of(info: &TraceInfo, id: FunctionId) -> String {
-    match info.function(id) {
-        Some(function) if !function.name.is_empty() => function.name.clone(),
-        _ if id == OTHERS => "(further functions)".into(),
-        _ => id.to_string(),
-    }
-}
-
-fn rows(
-    info: &TraceInfo,
-    functions: &BTreeMap<FunctionId, Box<Stats>>,
-    selection: &Selection,
-) -> io::Result<(Vec<Row>, usize)> {
-    let mut rows = Vec::new();
-    for (&id, stats) in functions {
-        memory::check()?;
-        rows.push(row(info, id, name_of(info, id), stats));
-    }
-    give(&mut rows, &of_functions(info, functions));
-    Ok(arrange(rows, selection, is_timeless(info)))
-}
-
-/// Filters and sorts rows, and leaves out those behind the limit. Also returns how many those are.
-pub(super) fn arrange(
-    mut rows: Vec<Row>,
-    selection: &Selection,
-    timeless: bool,
-) -> (Vec<Row>, usize) {
-    let filter = selection.filter.as_ref();
-    rows.retain(|row| filter.is_none_or(|filter| filter.matches(&row.name)));
-    let sort = match selection.sort {
-        Key::Name => Key::Name,
-        // Steps are nothing to sort by.
-        _ if timeless => Key::Calls,
-        key => key,
-    };
-    rows.sort_by(|a, b| {
-        let order = match sort {
-            Key::Name => std::cmp::Ordering::Equal,
-            key => sort_value(key, b).cmp(&sort_value(key, a)),
-        };
-        let order = order
-            .then_with(|| a.name.cmp(&b.name))
-            .then(a.id.cmp(&b.id));
-        match selection.reverse {
-            true => order.reverse(),
-            false => order,
-        }
-    });
-    let all = rows.len();
-    rows.truncate(selection.limit.unwrap_or(all));
-    let hidden = all - rows.len();
-    (rows, hidden)
-}
-
-fn sort_value(key: Key, row: &Row) -> Option<u64> {
-    match key {
-        Key::Name => None,
-        Key::Calls => Some(row.calls),
-        Key::Total => (!row.untimed).then_some(row.total_ns),
-        Key::Own => (!row.untimed).then_some(row.self_ns),
-        Key::Min => row.min_ns,
-        Key::Mean => row.mean_ns,
-        Key::P50 => row.p50_ns,
-        Key::P90 => row.p90_ns,
-        Key::P99 => row.p99_ns,
-        Key::Max => row.max_ns,
-        Key::Running => row.states.map(|states| states.total.running_ns),
-        Key::Preempted => row.states.map(|states| states.total.preempted_ns),
-        Key::Waiting => row.states.map(|states| states.total.waiting_ns),
-    }
-}
-
-pub(super) fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats) -> Row {
-    let function = info.function(id);
-    let untimed = function.is_some_and(|function| function.untimed);
-    let time = |ticks: Option<u64>| {
-        let ticks = ticks.filter(|_| !untimed);
-        ticks.map(|ticks| nanos(&info.clock, ticks))
-    };
-    let measured = &stats.measured;
-    Row {
-        name,
-        untimed,
-        file: function
-            .map(|function| function.file.clone())
-            .unwrap_or_default(),
-        line: function.map_or(0, |function| function.line),
-        id: id.0,
-        calls: stats.calls(),
-        clipped: stats.clipped,
-        counted: 0,
-        nests: false,
-        of_records: false,
-        error_ns: None,
-        total_ns: time(Some(stats.total)).unwrap_or(0),
-        self_ns: time(Some(stats.own)).unwrap_or(0),
-        min_ns: time(measured.min()),
-        mean_ns: time(measured.mean()),
-        p50_ns: time(measured.percentile(50)),
-        p90_ns: time(measured.percentile(90)),
-        p99_ns: time(measured.percentile(99)),
-        max_ns: time(measured.max()),
-        states: None,
-    }
 }

@@ -16,6 +16,7 @@ use fdr_formats::calls::{
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
+use super::histogram::add;
 use super::stats::{LOW, Stats, Table};
 use crate::away::{Absence, Away, Kind, Parts};
 
@@ -434,20 +435,4 @@ fn settle_away(
 #[inline(never)]
 fn first(stats: &mut Option<Box<Stats>>) -> &mut Stats {
     stats.get_or_insert_default()
-}
-
-/// As `saturating_add`, in fewer instructions: no sum of times overflows but in a hostile trace.
-#[inline(always)]
-pub(super) fn add(sum: &mut u64, ticks: u64) {
-    let (more, overflow) = sum.overflowing_add(ticks);
-    *sum = more;
-    if overflow {
-        saturate(sum);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn saturate(sum: &mut u64) {
-    *sum = u64::MAX;
 }

@@ -8,7 +8,6 @@ use fdr_formats::states::States;
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::rows::{Report, Row};
 use super::stats::Stats;
 use crate::away::{Away, Split, states_of};
 use crate::ui;
@@ -47,7 +46,7 @@ impl InStates {
         (known > 0).then(|| ns as f64 / known as f64)
     }
 
-    fn add(&mut self, more: &InStates) {
+    pub(super) fn add(&mut self, more: &InStates) {
         self.running_ns = self.running_ns.saturating_add(more.running_ns);
         self.preempted_ns = self.preempted_ns.saturating_add(more.preempted_ns);
         self.waiting_ns = self.waiting_ns.saturating_add(more.waiting_ns);
@@ -156,85 +155,6 @@ impl OfThreads {
     }
 }
 
-impl Report {
-    /// Whether the trace knows states.
-    pub(crate) fn has_states(&self) -> bool {
-        self.threads
-            .iter()
-            .any(|thread| thread.states.spent.is_some())
-    }
-
-    /// What is to be said of the states of all threads.
-    pub(super) fn states_in_words(&self) -> Vec<String> {
-        let mut notes = Vec::new();
-        let all = |sum: InStates, more: &InStates| {
-            let mut sum = sum;
-            sum.add(more);
-            sum
-        };
-        let spent = self.threads.iter().filter_map(|thread| thread.states.spent);
-        let spent = spent.fold(InStates::default(), |sum, more| all(sum, &more));
-        if spent.known_ns() > 0 {
-            let words = in_words(&spent);
-            notes.push(format!("states: all threads together {words}"));
-        }
-        let of_records = match self.is_whole {
-            true => ", of the calls whose records are in the trace",
-            false => "",
-        };
-        if self.has_states() {
-            let own = self.rows.iter().filter_map(|row| row.states);
-            let own = own.fold(InStates::default(), |sum, more| all(sum, &more.own));
-            let partly = match (own.known_ns(), own.unknown_ns) {
-                (0, _) => ". They are not known of any time".to_owned(),
-                (_, 0) => String::new(),
-                (known, unknown) => format!(
-                    ". They are known of {} of the self times",
-                    percent(known as f64 / known.saturating_add(unknown) as f64)
-                ),
-            };
-            notes.push(format!(
-                "running, preempted, waiting: shares of total or self times{of_records}{partly}"
-            ));
-        } else if self
-            .threads
-            .iter()
-            .any(|thread| thread.states.coarse.is_some())
-        {
-            let coarse = self
-                .threads
-                .iter()
-                .filter_map(|thread| thread.states.coarse);
-            let (running, delay) = coarse.fold((0_u64, 0_u64), |(running, delay), more| {
-                let running = running.saturating_add(more.running_ns);
-                (running, delay.saturating_add(more.run_delay_ns))
-            });
-            notes.push(format!(
-                "states, coarse: all threads together ran for {} and waited for a CPU for {} (--per-thread has each)",
-                ui::duration(running),
-                ui::duration(delay)
-            ));
-        }
-        notes
-    }
-}
-
-/// `ran 12.0 %, were preempted 0.1 % and waited 87.9 % of 3.2 s`.
-fn in_words(spent: &InStates) -> String {
-    let share = |ns| percent(spent.share(ns).unwrap_or(0.0));
-    let of = match spent.unknown_ns {
-        0 => String::new(),
-        unknown => format!("; nothing is known of {}", ui::duration(unknown)),
-    };
-    format!(
-        "ran {}, were preempted {} and waited {} of {}{of}",
-        share(spent.running_ns),
-        share(spent.preempted_ns),
-        share(spent.waiting_ns),
-        ui::duration(spent.known_ns()),
-    )
-}
-
 /// `12.3 %`.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
@@ -285,11 +205,4 @@ pub(crate) fn parts(spent: &InStates) -> [(&'static str, u64); 3] {
         ("preempted", spent.preempted_ns),
         ("waiting", spent.waiting_ns),
     ]
-}
-
-/// Gives rows their states.
-pub(super) fn give(rows: &mut [Row], states: &RowsStates) {
-    for row in rows.iter_mut().filter(|row| !row.untimed) {
-        row.states = states.get(&FunctionId(row.id)).copied();
-    }
 }

@@ -9,7 +9,8 @@ use fdr_formats::states::States;
 use fdr_formats::{Call, Edge, Function, FunctionId, Sink, Thread, ThreadId, Ticks};
 
 use super::engine::{Engine, Figures, gather};
-use super::rows::{Key, Report, Selection};
+use super::query::{Key, Selection};
+use super::rows::Report;
 use super::states::InStates;
 use crate::away::{Away, states_of};
 use crate::testing::packed::batches;

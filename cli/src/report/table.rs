@@ -7,8 +7,10 @@ use fdr_formats::TraceInfo;
 use fdr_formats::identity::Part;
 
 use super::event_table;
+use super::function_rows::Row;
+use super::look::{Look, when};
 use super::notes::{notes, scope_in_words};
-use super::rows::{OpenRow, Report, Row, ThreadRow};
+use super::rows::{OpenRow, Report, ThreadRow};
 use super::states::{InStates, RowStates, percent, thread_facts};
 use super::wait_table;
 use crate::columns::Columns;
@@ -59,21 +61,6 @@ const OPEN_SHOWN: usize = 3;
 
 /// So much of a name is worth more than another column.
 const NAME: usize = 24;
-
-/// How a table is to look.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
-    /// With a column for file and line.
-    pub(crate) places: bool,
-    /// With a bold head.
-    pub(crate) colour: bool,
-    /// The width that there is; `None`: any.
-    pub(crate) columns: Option<usize>,
-    /// Without figures of time.
-    pub(crate) timeless: bool,
-    /// Of a part that ends at a moment that was asked for.
-    pub(crate) ends_early: bool,
-}
 
 /// Writes all of a report.
 pub(crate) fn write(
@@ -183,19 +170,6 @@ fn thread_line(thread: &ThreadRow, look: Look) -> String {
         parts.push(format!("+{first} to +{last}{cut}"));
     }
     parts.join(" · ")
-}
-
-/// When the trace was written, or the part of it ends.
-pub(super) fn when(info: &TraceInfo, ends_early: bool) -> &'static str {
-    match info.reason.as_str() {
-        _ if ends_early => "at the end of the window",
-        "exit" => "at exit",
-        "killed" => "when it was killed",
-        reason if reason.starts_with("crash: ") => "when it crashed",
-        reason if reason.starts_with("panic") => "at the panic",
-        "signal" | "call" | "control" | "snapshot" => "when it was dumped",
-        _ => "at the end",
-    }
 }
 
 /// Characters of a name in a line of words: half of a terminal.

@@ -8,7 +8,9 @@ use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Clock, Function, FunctionId, Thread, ThreadId, TraceInfo};
 
 use super::engine::{Engine, Figures, gather};
-use super::rows::{Key, Report, Row, Selection};
+use super::function_rows::Row;
+use super::query::{Key, Selection};
+use super::rows::Report;
 use super::stack::Flaws;
 use crate::testing::{MemoryTrace, entry, exit, synthetic, tail_exit};
 

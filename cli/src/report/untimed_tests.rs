@@ -4,8 +4,10 @@ use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Function, FunctionId};
 
 use super::engine::{Engine, gather};
-use super::rows::{Key, Report, Row, Selection};
-use super::{csv, json, notes, table};
+use super::function_rows::Row;
+use super::query::{Key, Selection};
+use super::rows::Report;
+use super::{csv, json, look, notes, table};
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 /// A trace of one thread in which f2 and f5 are untimed.
@@ -143,7 +145,7 @@ fn outputs_say_so() {
     for key in ["total_ns", "self_ns", "min_ns", "p50_ns", "max_ns"] {
         assert!(f2[key].is_null(), "{key}");
     }
-    let look = table::Look {
+    let look = look::Look {
         places: false,
         colour: false,
         columns: None,

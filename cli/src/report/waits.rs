@@ -10,7 +10,8 @@ use fdr_formats::notes::{Note, NoteKind, reason, thread_state};
 use fdr_formats::{Clock, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::rows::{Selection, name_of};
+use super::names::name_of;
+use super::query::Selection;
 use crate::memory;
 
 /// Objects that are told apart. Those behind are counted as one without a name.
@@ -321,7 +322,7 @@ mod tests {
     use fdr_formats::filter::Filter;
 
     use super::*;
-    use crate::report::rows::Key;
+    use crate::report::query::Key;
 
     const THREAD: ThreadId = ThreadId(7);
 

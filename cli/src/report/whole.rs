@@ -12,8 +12,10 @@ use fdr_formats::model::{FunctionTotals, Missing, Thread};
 use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
-use super::rows::{Report, Row, Selection, arrange, name_of, row as row_of_records};
-use super::states::{RowsStates, give, of_functions};
+use super::function_rows::{Row, arrange, give, row as row_of_records};
+use super::names::name_of;
+use super::query::Selection;
+use super::states::{RowsStates, of_functions};
 use super::stats::Stats;
 use crate::memory;
 
@@ -91,7 +93,7 @@ impl Whole {
         Whole::new(info, all, &records, &states, selection).map(Some)
     }
 
-    fn new<'a>(
+    pub(super) fn new<'a>(
         info: &TraceInfo,
         totals: impl Iterator<Item = &'a FunctionTotals>,
         records: &OfRecords,
@@ -148,40 +150,6 @@ pub(crate) fn called(info: &TraceInfo) -> Vec<String> {
     let all = threads.chain(&info.missing_totals);
     let ids: BTreeSet<FunctionId> = all.map(|totals| totals.function).collect();
     ids.into_iter().map(|id| name_of(info, id)).collect()
-}
-
-impl Report {
-    /// Shows the figures of the whole run instead of those of the records. Does nothing if the trace has none.
-    ///
-    /// # Errors
-    /// Where the rows take too much memory.
-    pub(crate) fn show_whole(&mut self, info: &TraceInfo, selection: &Selection) -> io::Result<()> {
-        if self.whole.as_ref().is_some_and(|whole| whole.is_in_records) {
-            self.has_all = true;
-            return Ok(());
-        }
-        let Some(whole) = self.whole.take() else {
-            return Ok(());
-        };
-        for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
-            let known = info.threads.iter().find(|known| known.id.0 == thread.id);
-            let totals = known.into_iter().flat_map(|known| &known.totals);
-            let own = Whole::new(
-                info,
-                totals,
-                &thread.of_records,
-                &thread.rows_states,
-                selection,
-            )?;
-            (thread.rows, thread.self_ns) = (Some(own.rows), own.self_ns);
-        }
-        self.rows = whole.rows;
-        self.hidden = whole.hidden;
-        self.self_ns = whole.self_ns;
-        (self.untimed, self.untimed_ns) = (whole.untimed, whole.untimed_ns);
-        self.is_whole = true;
-        Ok(())
-    }
 }
 
 /// Whether a thread had calls that ended, and no totals.

@@ -24,7 +24,7 @@ use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use self::moment::{Span, When};
 use self::source::Selected;
 use self::tasks::{Polls, TaskName};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::tally::Tally;
 use crate::ui::Progress;
 use crate::{input, ui};

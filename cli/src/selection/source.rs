@@ -14,7 +14,7 @@ use fdr_formats::{
 
 use super::calls::{Calls, Open};
 use super::{Chosen, Wanted};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::ui;
 
 /// A trace, and what is chosen of it.

@@ -68,14 +68,12 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
 /// Rooms that still have some.
-const KNOTS: [&str; 7] = [
+const KNOTS: [&str; 5] = [
     "cli/src/commands",
     "cli/src/commands/listen",
     "cli/src/commands/slow",
     "cli/src/commands/view",
     "cli/src/input/packed",
-    "cli/src/report",
-    "cli/src/report/tasks",
 ];
 
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.

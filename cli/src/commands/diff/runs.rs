@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::input;
-use crate::report::rows::{Report, Row};
+use crate::report::function_rows::Row;
+use crate::report::rows::Report;
 use crate::selection::{Filtering, Selection};
 use crate::{memory, ui};
 

@@ -28,7 +28,7 @@ pub(crate) use self::picture::{Words, draw as draw_picture};
 use self::tree::{Label, Node, NodeId, Tree};
 use super::{Status, Traces};
 use crate::place::{self, Shape};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::selection::of_calls::StateName;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};

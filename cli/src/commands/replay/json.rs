@@ -12,7 +12,7 @@ use super::Replay;
 use super::lines::{Line, Shown};
 use super::nearest::{Kind, Said};
 use crate::report::json::{self, Head};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 
 #[derive(Serialize)]
 struct Document<'a> {

@@ -4,7 +4,7 @@ use fdr_formats::notes::{Note, NoteKind, task_state, thread_state};
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
 use super::nearest::Said;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::report::waits::Object;
 use crate::ui;
 

@@ -11,8 +11,8 @@ use super::Replay;
 use super::lines::{Line, Shown};
 use super::nearest::{Kind, Said};
 use super::notes;
+use crate::report::names::name_of;
 use crate::report::open::early_call;
-use crate::report::rows::name_of;
 use crate::ui;
 
 /// Threads stand beside each other from this width of a column on.

@@ -6,7 +6,7 @@ use fdr_formats::{FunctionId, TraceInfo};
 
 use super::cause::Explained;
 use super::tree::Tree;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::ui;
 
 /// Notes that are kept of a call: one of its arguments, and one of its result.

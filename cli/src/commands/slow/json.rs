@@ -15,7 +15,7 @@ use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
 use crate::commands::replay::records::JsonField;
 use crate::report::json::{self, Head};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::symbols;
 
 #[derive(Serialize)]

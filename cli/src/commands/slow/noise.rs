@@ -9,7 +9,7 @@ use foldhash::{HashMap, HashSet};
 
 use super::cause::Usual;
 use super::slowest::SlowCall;
-use crate::report::rows::Row;
+use crate::report::function_rows::Row;
 
 /// An excess in which the thread was preempted, or waited in a function that waits anyway, is one from here on: some time
 /// slices of the scheduler.

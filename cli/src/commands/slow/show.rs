@@ -8,7 +8,7 @@ use fdr_formats::{FunctionId, TraceInfo};
 use super::cause::{Cause, Step};
 use super::samples::Samples;
 use super::{ENOUGH_CALLS, Finding, Findings, arguments, percent, sentence, thread_name};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::ui;
 
 /// Functions that are named of those whose calls a bound leaves out.

@@ -13,7 +13,7 @@ use super::slowest::SlowCall;
 use super::thread_name;
 use super::tree::Tree;
 use crate::away::Split;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::ui;
 
 /// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.

@@ -6,7 +6,7 @@ use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use super::Finding;
 use super::cause::{Cause, Explained, Step};
 use super::tree::Wait;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::ui;
 
 /// The name of a thread, for people.

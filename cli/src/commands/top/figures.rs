@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use super::reading::{Look, OneRing, Spent};
 use super::states::OfFunctions;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::report::states::RowStates;
 
 /// What a process did in an interval, and the sums of its whole run.

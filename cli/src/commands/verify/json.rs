@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::checker::Verdict;
 use super::finding::Where;
 use crate::report::json;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 
 #[derive(Serialize)]
 struct Document<'a> {

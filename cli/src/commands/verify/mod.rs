@@ -15,7 +15,7 @@ use fdr_formats::source::drive_parallel;
 use self::checker::{Checker, Verdict};
 use self::finding::{Finding, Where};
 use super::{Status, Traces};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::selection::{Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::{clock, memory, trace};

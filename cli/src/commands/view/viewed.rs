@@ -25,7 +25,8 @@ use crate::commands::flame::{Folding, Paths};
 use crate::commands::slow;
 use crate::report::engine::Figures;
 use crate::report::json;
-use crate::report::rows::{Key, Report, Selection};
+use crate::report::query::{Key, Selection};
+use crate::report::rows::Report;
 use crate::{away, input, memory, selection, trace, ui};
 
 /// Bytes of an item of the index, with what lists keep in reserve.

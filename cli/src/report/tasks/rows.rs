@@ -9,13 +9,15 @@ use fdr_formats::filter::Filter;
 use fdr_formats::lengths;
 use fdr_formats::model::FunctionTotals;
 use fdr_formats::notes::task_state;
-use fdr_formats::tasks::{Counted, of_name};
+use fdr_formats::tasks::Counted;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::seen::{Seen, Task};
 use crate::memory;
-use crate::report::rows::{Key, name_of};
+use crate::report::names::name_of;
+use crate::report::query::Key;
+use crate::report::task_totals::all_totals;
 
 /// The tasks of one function, in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -152,22 +154,6 @@ impl Tasks {
             open,
         })
     }
-}
-
-/// The tasks that the recorder counted. `None`: it counted none.
-pub(crate) fn counted(info: &TraceInfo) -> Option<u64> {
-    let rows = all_totals(info).filter(|(_, counted, _)| *counted == Counted::Busy);
-    let begun = rows.map(|(_, _, totals)| totals.untimed);
-    begun.reduce(u64::saturating_add)
-}
-
-/// Rows of totals that are of tasks: the name of the function, and what they count.
-fn all_totals(info: &TraceInfo) -> impl Iterator<Item = (&str, Counted, &FunctionTotals)> {
-    let threads = info.threads.iter().flat_map(|thread| &thread.totals);
-    threads.chain(&info.missing_totals).filter_map(|totals| {
-        let (name, counted) = of_name(&info.function(totals.function)?.name)?;
-        Some((name, counted, totals))
-    })
 }
 
 fn has_totals(info: &TraceInfo) -> bool {

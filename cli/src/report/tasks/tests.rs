@@ -11,7 +11,7 @@ use fdr_formats::{
 
 use super::rows::{Asked, Row, Tasks};
 use super::seen::Seen;
-use crate::report::rows::Key;
+use crate::report::query::Key;
 
 const WAITING: u8 = task_state::WAITING;
 const ENDED: u8 = task_state::FINISHED;

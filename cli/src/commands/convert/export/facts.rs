@@ -8,7 +8,7 @@ use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use super::survey::Survey;
 use crate::away;
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 
 /// The largest number that readers with 32 bits and a sign take.
 const MOST: u64 = i32::MAX as u64;

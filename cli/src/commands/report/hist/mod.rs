@@ -23,7 +23,10 @@ use crate::commands::{Headings, Status, each_trace};
 use crate::input;
 use crate::place::{self, Shape};
 use crate::report::engine::Figures;
-use crate::report::rows::{self, Key, Report, Row};
+use crate::report::function_rows::Row;
+use crate::report::names::name_of;
+use crate::report::query::{Key, Selection};
+use crate::report::rows::Report;
 use crate::selection::{self, Filtering};
 use crate::{memory, trace, ui};
 
@@ -135,13 +138,13 @@ fn find(
 ) -> anyhow::Result<Found> {
     let mut of_records: BTreeMap<FunctionId, Durations> = BTreeMap::new();
     for (id, stats) in &figures.functions {
-        if functions.matches(&rows::name_of(info, *id)) {
+        if functions.matches(&name_of(info, *id)) {
             of_records.insert(*id, Durations::of_records(&stats.measured, &info.clock));
         }
     }
     let called = figures.functions.keys();
-    let called: Vec<String> = called.map(|&id| rows::name_of(info, id)).collect();
-    let wanted = rows::Selection {
+    let called: Vec<String> = called.map(|&id| name_of(info, id)).collect();
+    let wanted = Selection {
         filter: Some(functions.clone()),
         sort: Key::Calls,
         reverse: false,

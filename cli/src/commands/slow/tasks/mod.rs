@@ -18,7 +18,8 @@ use super::slowest::SlowCall;
 use super::{
     Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
 };
-use crate::report::rows::{Report, name_of};
+use crate::report::names::name_of;
+use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::seen::{Seen, Task};
 use crate::ui::Progress;

@@ -10,7 +10,7 @@ use crate::commands::slow::arguments;
 use crate::commands::slow::json::{self as call_json, Arguments, Event};
 use crate::commands::slow::words::{self, name_of_thread, percent, thread_name};
 use crate::report::json::{self, Head};
-use crate::report::rows::name_of;
+use crate::report::names::name_of;
 use crate::ui;
 
 /// Writes the text. `by`: the field whose values are shown.

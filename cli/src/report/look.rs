@@ -1,0 +1,31 @@
+//! How the tables of a report look.
+
+use fdr_formats::TraceInfo;
+
+/// How a table is to look.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    /// With a column for file and line.
+    pub(crate) places: bool,
+    /// With a bold head.
+    pub(crate) colour: bool,
+    /// The width that there is; `None`: any.
+    pub(crate) columns: Option<usize>,
+    /// Without figures of time.
+    pub(crate) timeless: bool,
+    /// Of a part that ends at a moment that was asked for.
+    pub(crate) ends_early: bool,
+}
+
+/// When the trace was written, or the part of it ends.
+pub(super) fn when(info: &TraceInfo, ends_early: bool) -> &'static str {
+    match info.reason.as_str() {
+        _ if ends_early => "at the end of the window",
+        "exit" => "at exit",
+        "killed" => "when it was killed",
+        reason if reason.starts_with("crash: ") => "when it crashed",
+        reason if reason.starts_with("panic") => "at the panic",
+        "signal" | "call" | "control" | "snapshot" => "when it was dumped",
+        _ => "at the end",
+    }
+}
