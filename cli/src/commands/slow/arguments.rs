@@ -4,8 +4,6 @@
 use fdr_formats::notes::{Field, Note, NoteKind};
 use fdr_formats::{FunctionId, TraceInfo};
 
-use super::cause::Explained;
-use super::tree::Tree;
 use crate::report::names::name_of;
 use crate::ui;
 
@@ -58,18 +56,6 @@ impl OfCall {
         }
         all
     }
-}
-
-/// Those of the calls on the path of a slow call that have some, from the call inwards.
-pub(super) fn of(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
-    let nodes = explained
-        .path
-        .iter()
-        .filter_map(|step| tree.nodes.get(step.place as usize));
-    nodes
-        .filter(|node| node.calls == 1)
-        .filter_map(|node| OfCall::new(node.function, node.said.clone()))
-        .collect()
 }
 
 /// Words of a note in one line, long ones without their middle.

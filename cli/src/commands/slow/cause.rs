@@ -6,8 +6,10 @@ use std::cmp::Ordering;
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashSet};
 
+use super::arguments::OfCall;
 use super::overlaps::{Seen, WaitTicks};
 use super::tree::Tree;
+use super::usual::Usual;
 
 /// The part of the excess that a cause has at least.
 const MOST: f64 = 0.5;
@@ -22,16 +24,6 @@ const PRESENT: f64 = 0.5;
 const MORE: f64 = 0.3;
 /// Calls inside that are named where none has most of the excess.
 const NAMED: usize = 3;
-
-/// What is usual for a function, whoever calls it. Times are ns.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Usual {
-    pub(super) calls: u64,
-    pub(super) p50: u64,
-    pub(super) p90: u64,
-    pub(super) p99: u64,
-    pub(super) total: u64,
-}
 
 /// All calls on one path of a slow call.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -85,6 +77,18 @@ pub(super) struct Explained {
     pub(super) cause: Cause,
     /// The part of the excess that the cause has.
     pub(super) share: f64,
+}
+
+/// The arguments and results of the calls on the path of a slow call that have some, from the call inwards.
+pub(super) fn arguments(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
+    let nodes = explained
+        .path
+        .iter()
+        .filter_map(|step| tree.nodes.get(step.place as usize));
+    nodes
+        .filter(|node| node.calls == 1)
+        .filter_map(|node| OfCall::new(node.function, node.said.clone()))
+        .collect()
 }
 
 /// The usual parts of a call: those of usual calls with records, or an estimate where there are too few of them.

@@ -5,8 +5,8 @@ use std::path::Path;
 use fdr_formats::{FunctionId, Source};
 use foldhash::HashMap;
 
-use super::cause::Usual;
-use super::slowest::SlowCall;
+use super::slow_call::SlowCall;
+use super::usual::Usual;
 use super::{Asked, Findings, SHOWN, SHOWN_OF_EACH, explain, find, json, usual_of};
 use crate::report::rows::Report;
 use crate::selection;

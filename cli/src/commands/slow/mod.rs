@@ -11,7 +11,8 @@ mod samples;
 mod show;
 #[cfg(test)]
 mod shown_tests;
-pub(in crate::commands) mod slowest;
+pub(in crate::commands) mod slow_call;
+mod slowest;
 mod states;
 #[cfg(test)]
 mod states_tests;
@@ -19,6 +20,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod usual;
 mod words;
 
 use std::num::NonZeroUsize;
@@ -31,14 +33,16 @@ use fdr_formats::{Clock, FunctionId, Source, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use self::arguments::OfCall;
-use self::cause::{Cause, Compared, Explained, Meanwhile, Parts, Usual};
+use self::cause::{Cause, Compared, Explained, Meanwhile, Parts};
 use self::events::Events;
 use self::noise::Noise;
 use self::overlaps::{OverlapPass, Stretch, Stretches};
 use self::samples::Samples;
-use self::slowest::{Frames, SlowCall, SlowestPass};
+use self::slow_call::SlowCall;
+use self::slowest::{Frames, SlowestPass};
 use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
+use self::usual::Usual;
 use self::words::{name_of_thread, percent, sentence, thread_name};
 use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
@@ -474,7 +478,7 @@ fn explain(
             meanwhile,
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
             states,
-            arguments: arguments::of(tree, &explained),
+            arguments: cause::arguments(tree, &explained),
             events: tree.events.clone(),
             explained,
             samples,

@@ -7,8 +7,8 @@ use fdr_formats::states::States;
 use fdr_formats::{Clock, FunctionId, Ticks};
 use foldhash::{HashMap, HashSet};
 
-use super::cause::Usual;
-use super::slowest::SlowCall;
+use super::slow_call::SlowCall;
+use super::usual::Usual;
 use crate::report::function_rows::Row;
 
 /// An excess in which the thread was preempted, or waited in a function that waits anyway, is one from here on: some time

@@ -4,7 +4,7 @@
 use fdr_formats::model::{self, Schedule};
 use foldhash::{HashMap, HashMapExt};
 
-use super::slowest::SlowCall;
+use super::slow_call::SlowCall;
 use crate::symbols::{Place, Symbols};
 use crate::ui;
 

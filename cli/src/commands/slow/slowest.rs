@@ -8,25 +8,13 @@ use fdr_formats::calls::Ended;
 use fdr_formats::{Clock, FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::cause::Usual;
 use super::noise::Noise;
+use super::slow_call::SlowCall;
+use super::usual::Usual;
 use super::{Asked, ENOUGH_CALLS, ticks};
 use crate::report::rows::ThreadRow;
 use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
-
-/// A call that took long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::commands) struct SlowCall {
-    /// Ticks.
-    pub(in crate::commands) total: u64,
-    pub(in crate::commands) function: FunctionId,
-    pub(in crate::commands) thread: ThreadId,
-    pub(in crate::commands) start: Ticks,
-    pub(in crate::commands) end: Ticks,
-    /// It had not returned when the trace was written.
-    pub(in crate::commands) is_open: bool,
-}
 
 /// The part of its thread's time from which a call of a function with few calls hides no call inside of it.
 const FRAME: f64 = 0.5;

@@ -9,7 +9,7 @@ use foldhash::{HashMap, HashMapExt};
 
 use super::cause::{Cause, Explained};
 use super::overlaps::Seen;
-use super::slowest::SlowCall;
+use super::slow_call::SlowCall;
 use super::thread_name;
 use super::tree::Tree;
 use crate::away::Split;

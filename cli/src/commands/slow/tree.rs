@@ -13,7 +13,7 @@ use foldhash::{HashMap, HashMapExt, HashSet};
 use super::arguments::Said;
 use super::events::Events;
 use super::overlaps::Stretch;
-use super::slowest::SlowCall;
+use super::slow_call::SlowCall;
 use crate::away::Away;
 use crate::report::waits::Object;
 use crate::stacks::Pass;

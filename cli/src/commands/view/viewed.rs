@@ -272,7 +272,7 @@ impl Viewed {
         self.wait();
         let _alone = self.alone(asker)?;
         let thread = self.info().threads.get(meant.thread);
-        let call = slow::slowest::SlowCall {
+        let call = slow::slow_call::SlowCall {
             total: meant.end.saturating_sub(meant.start),
             function: fdr_formats::FunctionId(meant.function),
             thread: thread.map(|thread| thread.id).unwrap_or_default(),

@@ -12,9 +12,10 @@ use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use self::notes::{NotePass, Stretches, TaskNotes};
-use super::cause::{self, Compared, Meanwhile, Usual};
+use super::cause::{self, Compared, Meanwhile};
 use super::overlaps::{self, OverlapPass, Stretch};
-use super::slowest::SlowCall;
+use super::slow_call::SlowCall;
+use super::usual::Usual;
 use super::{
     Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
 };
