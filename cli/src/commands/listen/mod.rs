@@ -3,6 +3,7 @@
 //! All bytes of a trace are kept as they come. They are read only when the stream has ended. Must never lose what came of a
 //! trace. The command says how a stream ended, and its exit code says so, too.
 
+mod door;
 mod newcomers;
 mod peers;
 mod receive;
@@ -18,8 +19,9 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 use fdr_formats::address::{Address, SHAPES, Side};
 
+use self::door::{Door, PAUSE};
+use self::peers::Peer;
 pub(super) use self::peers::is_trusted;
-use self::peers::{Door, PAUSE, Peer};
 use self::receive::{End, Received};
 use super::Status;
 use super::dump::save;

@@ -1,0 +1,147 @@
+//! Where streams come from: a socket that programs connect to, one that a program listens at, or standard input. Must
+//! never wait for anything that [`Stop`] can't end.
+
+use std::io::{self, IsTerminal};
+use std::net::{TcpListener, TcpStream, ToSocketAddrs};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use fdr_formats::address::Address;
+
+use super::newcomers::Newcomers;
+use super::peers::{Listener, Peer, bind, peer};
+use crate::signals::Stop;
+use crate::ui::Arrivals;
+
+/// Between two tries to connect.
+pub(super) const PAUSE: Duration = Duration::from_millis(100);
+/// A host that does not answer at all.
+const ANSWER: Duration = Duration::from_secs(2);
+
+/// Gives one peer after the other.
+#[derive(Debug)]
+pub(super) enum Door {
+    /// Standard input, once.
+    Standard { taken: bool },
+    /// Programs connect, and others may, too.
+    Listens {
+        listener: Listener,
+        newcomers: Newcomers,
+    },
+    /// A program listens.
+    Connects { address: String },
+}
+
+impl Door {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// Where the address is taken or no such host is known.
+    pub(super) fn open(address: &Address) -> anyhow::Result<Door> {
+        let named = || address.to_string();
+        match address {
+            Address::Stdout if io::stdin().is_terminal() => {
+                bail!("-: a stream does not come from a terminal; pipe a program into fdr listen")
+            }
+            Address::Stdout => Ok(Door::Standard { taken: false }),
+            Address::Connect(end) => {
+                let listener = TcpListener::bind(end).with_context(named)?;
+                listener.set_nonblocking(true).with_context(named)?;
+                Ok(Door::listens(Listener::Tcp(listener)))
+            }
+            Address::Unix(path) => {
+                let (listener, socket) = bind(path).with_context(named)?;
+                Ok(Door::listens(Listener::Unix {
+                    listener,
+                    _socket: socket,
+                }))
+            }
+            Address::Listen(end) => {
+                end.to_socket_addrs().with_context(named)?;
+                Ok(Door::Connects {
+                    address: end.clone(),
+                })
+            }
+        }
+    }
+
+    /// What is being waited for, with the port that was really taken.
+    pub(super) fn in_words(&self, address: &Address) -> String {
+        match self {
+            Door::Standard { .. } => "reading standard input".to_owned(),
+            Door::Listens {
+                listener: Listener::Tcp(listener),
+                ..
+            } => {
+                let port = listener.local_addr().map_or(0, |local| local.port());
+                let asked = address.to_string();
+                let (host, _) = asked.rsplit_once(':').unwrap_or((&asked, ""));
+                format!("listening at {host}:{port} (FDR_OUT={host}:{port})")
+            }
+            Door::Listens { .. } => format!("listening at {address} (FDR_OUT={address})"),
+            Door::Connects { .. } => format!("waiting for a program with FDR_OUT={address}"),
+        }
+    }
+
+    fn listens(listener: Listener) -> Door {
+        Door::Listens {
+            listener,
+            newcomers: Newcomers::default(),
+        }
+    }
+
+    /// Whether several peers may send at the same time.
+    pub(super) fn is_shared(&self) -> bool {
+        matches!(self, Door::Listens { .. })
+    }
+
+    /// The next peer; `None` where there is none until `end`, or the end was asked for. Where anybody may connect, it is
+    /// one that sends a trace.
+    ///
+    /// # Errors
+    /// What the system says, where trying again is no use.
+    pub(super) fn next(
+        &mut self,
+        stop: &Stop,
+        end: Option<Instant>,
+        progress: &Arrivals,
+    ) -> io::Result<Option<Peer>> {
+        match self {
+            Door::Standard { taken } => match std::mem::replace(taken, true) {
+                true => Ok(None),
+                false => peer("standard input", io::stdin().as_fd().try_clone_to_owned()?),
+            },
+            Door::Listens {
+                listener,
+                newcomers,
+            } => newcomers.next(listener, stop, end, progress),
+            Door::Connects { address } => connect(address, stop, end),
+        }
+    }
+}
+
+fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
+    loop {
+        // First: with --keep the program may still be there, and would be connected again and again.
+        if stop.asked() {
+            return Ok(None);
+        }
+        // Again each time: names may come to stand for other hosts.
+        for place in address.to_socket_addrs()? {
+            if let Ok(stream) = TcpStream::connect_timeout(&place, ANSWER) {
+                // A free port of this machine may be connected to itself.
+                if let (Ok(own), Ok(other)) = (stream.local_addr(), stream.peer_addr())
+                    && own != other
+                {
+                    return peer(&place.to_string(), stream.into());
+                }
+            }
+        }
+        let pause = Instant::now() + PAUSE;
+        if end.is_some_and(|end| end <= pause) {
+            return Ok(None);
+        }
+        stop.wait_for(None, Some(pause))?;
+    }
+}
