@@ -68,10 +68,9 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
 /// Rooms that still have some.
-const KNOTS: [&str; 3] = [
+const KNOTS: [&str; 2] = [
     "cli/src/commands",
     "cli/src/commands/view",
-    "cli/src/input/packed",
 ];
 
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.

@@ -12,7 +12,6 @@ use fdr_formats::bytes::ReadAt;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 use super::frames::{self, Frame};
-use super::unpack::{Broken, Failure};
 use crate::memory::{self, Lent};
 
 /// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
@@ -20,6 +19,24 @@ const LARGEST_WINDOW: u32 = 27;
 const BUFFER: usize = 128 << 10;
 /// What each thread may have at the same time as the others, in bytes; our own frames hold half of it.
 const SMALL_WINDOW: u64 = 8 << 20;
+
+/// Why nothing was unpacked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The compressed file can't be read.
+    Input(io::Error),
+    /// The other can't be written.
+    Output(io::Error),
+    /// There are more bytes in it than were allowed.
+    TooMuch,
+}
+
+/// Where something goes wrong within a part.
+pub(super) enum Broken {
+    Failure(Failure),
+    /// So many bytes are good.
+    Damage(u64, String),
+}
 
 /// Held while a frame with a large window is unpacked.
 static LARGE: Mutex<()> = Mutex::new(());

@@ -32,7 +32,8 @@ pub(crate) use unpack::Unpacked;
 
 use crate::place;
 use crate::ui::{self, Progress};
-use unpack::{Failure, Limits};
+use inflate::Failure;
+use unpack::Limits;
 
 /// So much may be unpacked without being asked for, however small the compressed file is.
 const MOST: u64 = 2 << 30;

@@ -6,7 +6,8 @@ use std::io::Write;
 
 use fdr_formats::bytes::FileBytes;
 
-use super::unpack::{Failure, Limits, Unpacked, unpack};
+use super::inflate::Failure;
+use super::unpack::{Limits, Unpacked, unpack};
 use crate::place;
 
 const MOST: u64 = 1 << 20;

@@ -11,7 +11,8 @@ use liblzma::bufread::XzDecoder;
 use liblzma::stream::Stream;
 
 use super::frames::Fault;
-use super::unpack::{Failure, Unpacked, write};
+use super::inflate::Failure;
+use super::unpack::{Unpacked, write};
 use crate::memory::{self, Lent};
 
 const BUFFER: usize = 128 << 10;

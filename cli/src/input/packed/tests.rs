@@ -9,8 +9,9 @@ use std::path::Path;
 use fdr_formats::bytes::FileBytes;
 
 use super::archive::{self, Archive, End, probe as is_archive};
+use super::inflate::Failure;
 use super::pack::{FRAME, pack};
-use super::unpack::{Failure, Limits, Unpacked, unpack};
+use super::unpack::{Limits, Unpacked, unpack};
 use super::{Fault, most, plain_name};
 use crate::place;
 

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use fdr_formats::bytes::FileBytes;
 
 use super::frames::{Fault, Frame, Frames};
-use super::inflate::Inflater;
+use super::inflate::{Broken, Failure, Inflater};
 
 /// What was unpacked.
 #[derive(Debug, PartialEq, Eq)]
@@ -18,17 +18,6 @@ pub(crate) struct Unpacked {
     pub(crate) bytes: u64,
     /// Where it ended too early.
     pub(crate) damage: Option<Fault>,
-}
-
-/// Why nothing was unpacked.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The compressed file can't be read.
-    Input(io::Error),
-    /// The other can't be written.
-    Output(io::Error),
-    /// There are more bytes in it than were allowed.
-    TooMuch,
 }
 
 /// How much may be done.
@@ -50,13 +39,6 @@ struct State<'a> {
     failure: Option<Failure>,
     /// No frame is begun any more.
     over: bool,
-}
-
-/// Where something goes wrong within a part.
-pub(super) enum Broken {
-    Failure(Failure),
-    /// So many bytes are good.
-    Damage(u64, String),
 }
 
 /// Unpacks all frames into an empty file.
