@@ -15,7 +15,6 @@ use fdr_formats::{
 };
 
 use self::conversions::converted;
-use crate::commands::flame::tests::{short_of, sums_of};
 use crate::commands::verify::checker::tests::missing_of;
 use crate::report::engine::{Engine, gather};
 use crate::report::function_rows::Row;
@@ -23,6 +22,7 @@ use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
 use crate::tally::Tally;
 use crate::testing::random_trace::RandomTrace;
+use crate::tree::tests::{short_of, sums_of};
 
 /// What is known of a function's calls: how many, how many of them clipped, ticks in them alone.
 type Sums = BTreeMap<u32, [u64; 3]>;

@@ -31,6 +31,7 @@ mod tally;
 #[cfg(test)]
 mod testing;
 mod trace;
+mod tree;
 mod ui;
 mod windows;
 mod wrap;

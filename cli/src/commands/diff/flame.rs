@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 
 use super::Options;
-use crate::commands::flame::{Asked, Folding, Paths, Words, draw_picture};
 use crate::selection::Filtering;
+use crate::tree::folding::{Asked, Folding};
+use crate::tree::paths::Paths;
+use crate::tree::picture::{self, Words};
 use crate::{input, place, ui};
 
 /// Reads both sides, and draws the picture.
@@ -61,6 +63,6 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         is_change: true,
     };
     place::write(output, options.force, |out| {
-        draw_picture(out, &paths, &words)
+        picture::draw(out, &paths, &words)
     })
 }

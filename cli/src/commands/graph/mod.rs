@@ -11,10 +11,10 @@ use anyhow::bail;
 use fdr_formats::filter::Filter;
 
 use self::sums::{Graph, Part};
-use super::flame::{Asked, Folding};
 use super::{Status, Traces};
 use crate::place::{self, Shape};
 use crate::selection::{self, Filtering, Selection};
+use crate::tree::folding::{Asked, Folding};
 use crate::{svg, trace, ui};
 
 const HELP: &str = "\

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use fdr_formats::filter::Filter;
 
-use crate::commands::flame::Row;
+use crate::tree::folding::Row;
 
 /// Which part of the paths counts.
 #[derive(Clone, Copy, Debug)]

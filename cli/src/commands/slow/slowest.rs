@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use fdr_formats::calls::Ended;
-use fdr_formats::{Clock, FunctionId, ThreadId, Ticks};
+use fdr_formats::{Clock, FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
 use super::noise::Noise;
@@ -271,6 +271,8 @@ pub(super) fn not_shown(
 
 #[cfg(test)]
 mod tests {
+    use fdr_formats::Ticks;
+
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::commands::flame::Paths;
+use crate::tree::paths::Paths;
 
 /// Paths of less than this part of all are left out.
 const SMALLEST: u64 = 2000;

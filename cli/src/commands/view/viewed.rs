@@ -21,12 +21,13 @@ use super::picture::{self, Asked, Picture};
 use super::server::Asker;
 use super::stretch::{self, Stretch};
 use super::tasks::Tasks;
-use crate::commands::flame::{Folding, Paths};
 use crate::commands::slow;
 use crate::report::engine::Figures;
 use crate::report::json;
 use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
+use crate::tree::folding::Folding;
+use crate::tree::paths::Paths;
 use crate::{away, input, memory, selection, trace, ui};
 
 /// Bytes of an item of the index, with what lists keep in reserve.

@@ -3,7 +3,7 @@
 use super::facts::Facts;
 use super::paths::Folded;
 use super::{Export, Make, Out, target};
-use crate::commands::flame;
+use crate::tree::folded_lines;
 
 /// The format.
 pub(super) const EXPORT: Export = Export {
@@ -13,7 +13,7 @@ pub(super) const EXPORT: Export = Export {
 };
 
 fn write(out: &mut Out, facts: &Facts, folded: &Folded) -> anyhow::Result<()> {
-    flame::write(out, &facts.info, &folded.tree, &|node| {
+    folded_lines::write(out, &facts.info, &folded.tree, &|node| {
         facts.length(node.own)
     })
 }

@@ -10,11 +10,11 @@ use fdr_formats::{Call, Diagnostic, Error, Losses, Mark, Sink, Source, Thread, W
 use super::facts::Facts;
 use super::left_out::LeftOut;
 use super::{Holds, Out};
-use crate::commands::flame::folder::{Folder, gather};
-use crate::commands::flame::tree::Label;
 use crate::trace;
+use crate::tree::call_tree::Label;
+use crate::tree::folder::{Folder, gather};
 
-pub(super) use crate::commands::flame::folder::Folded;
+pub(super) use crate::tree::folder::Folded;
 
 /// What such formats have a place for.
 pub(super) const HOLDS: Holds = Holds {

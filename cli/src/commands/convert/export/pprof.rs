@@ -14,7 +14,7 @@ use prost::Message;
 use super::facts::Facts;
 use super::paths::Folded;
 use super::{Export, Holds, Make, Out, target};
-use crate::commands::flame::tree::{Label, Node};
+use crate::tree::call_tree::{Label, Node};
 
 /// The format.
 pub(super) const EXPORT: Export = Export {

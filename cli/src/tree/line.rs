@@ -10,7 +10,7 @@ use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
-use super::tree::{Label, NodeId, Tree};
+use super::call_tree::{Label, NodeId, Tree};
 use crate::away::{Absence, Away, lasting};
 use crate::report::open::is_end;
 

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use fdr_formats::calls::Untimed;
+use fdr_formats::calls::{Untimed, untimed};
 use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
 use fdr_formats::source::drive_parallel;
-use fdr_formats::{Call, Function, FunctionId, Sink, Source, Thread};
+use fdr_formats::{Call, Function, FunctionId, Sink, Source, Thread, Ticks};
 
+use super::call_tree::{Label, Node, Tree};
+use super::folded_lines::write;
 use super::folder::{Folder, gather};
-use super::*;
+use crate::away;
 use crate::report::engine;
 use crate::report::states_tests::{THREAD, schedule};
 use crate::testing::packed::batches;

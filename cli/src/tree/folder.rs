@@ -10,14 +10,14 @@ use fdr_formats::packed::Packed;
 use fdr_formats::states::States;
 use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
+use super::call_tree::{Label, MOST, NodeId, Tree};
 use super::line::Line;
-use super::tree::{Label, MOST, NodeId, Tree};
 use crate::away::Absence;
 use crate::damage::Damage;
 
 /// A worker's share of the trace.
 #[derive(Debug)]
-pub(in crate::commands) struct Folder {
+pub(crate) struct Folder {
     per_thread: bool,
     /// A thread has ended when another one begins.
     one_by_one: bool,
@@ -39,19 +39,19 @@ pub(in crate::commands) struct Folder {
 }
 
 /// What all folders found.
-pub(in crate::commands) struct Folded {
-    pub(in crate::commands) tree: Tree,
+pub(crate) struct Folded {
+    pub(crate) tree: Tree,
     /// Time of threads whose state is not known, if one is counted alone.
-    pub(in crate::commands) unknown: Ticks,
+    pub(crate) unknown: Ticks,
     /// In the order of the file, at most [`KEPT`](crate::damage::KEPT).
-    pub(in crate::commands) diagnostics: Vec<Diagnostic>,
-    pub(in crate::commands) more_diagnostics: u64,
+    pub(crate) diagnostics: Vec<Diagnostic>,
+    pub(crate) more_diagnostics: u64,
 }
 
 impl Folder {
     /// A folder whose paths begin with the thread, or with the outermost function. `untimed`: functions
     /// without times.
-    pub(in crate::commands) fn new(untimed: &Untimed, per_thread: bool) -> Folder {
+    pub(crate) fn new(untimed: &Untimed, per_thread: bool) -> Folder {
         Folder {
             per_thread,
             one_by_one: false,
@@ -70,28 +70,28 @@ impl Folder {
     }
 
     /// One for a source whose threads come one after the other, each once.
-    pub(in crate::commands) fn one_by_one(self, one_by_one: bool) -> Folder {
+    pub(crate) fn one_by_one(self, one_by_one: bool) -> Folder {
         Folder { one_by_one, ..self }
     }
 
     /// One for a trace that was written at that moment.
-    pub(in crate::commands) fn until(self, end: Option<Ticks>) -> Folder {
+    pub(crate) fn until(self, end: Option<Ticks>) -> Folder {
         Folder { end, ..self }
     }
 
     /// One that tells calls that were open in the end from others, or not.
-    pub(in crate::commands) fn with_marks(self, has_marks: bool) -> Folder {
+    pub(crate) fn with_marks(self, has_marks: bool) -> Folder {
         Folder { has_marks, ..self }
     }
 
     /// One that counts the time in a state alone.
-    pub(in crate::commands) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
+    pub(crate) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
         Folder { by, ..self }
     }
 
     /// One that tells fewer paths apart.
     #[cfg(test)]
-    pub(in crate::commands) fn with_most(self, most: usize) -> Folder {
+    pub(crate) fn with_most(self, most: usize) -> Folder {
         Folder { most, ..self }
     }
 
@@ -176,7 +176,7 @@ impl Sink for Folder {
 }
 
 /// Ends the folders and adds up what they have.
-pub(in crate::commands) fn gather(folders: Vec<Folder>) -> Folded {
+pub(crate) fn gather(folders: Vec<Folder>) -> Folded {
     let (mut tree, mut damage) = (Tree::default(), Damage::default());
     let mut unknown = 0_u64;
     let most = folders.first().map_or(MOST, |folder| folder.most);

@@ -12,18 +12,18 @@ pub(super) const ROOT: usize = 0;
 /// A path.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Path {
-    pub(in crate::commands) caller: usize,
-    pub(in crate::commands) name: String,
+    pub(crate) caller: usize,
+    pub(crate) name: String,
     /// What the last function took by itself, before and after. One trace has `after` alone.
-    pub(in crate::commands) own: [u64; 2],
+    pub(crate) own: [u64; 2],
     /// The same with all that it called.
-    pub(in crate::commands) total: [u64; 2],
+    pub(crate) total: [u64; 2],
 }
 
 /// All paths, callers before those that they call.
 #[derive(Clone, Debug)]
 pub(crate) struct Paths {
-    pub(in crate::commands) nodes: Vec<Path>,
+    pub(crate) nodes: Vec<Path>,
     by_name: HashMap<(usize, String), usize>,
 }
 

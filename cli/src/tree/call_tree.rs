@@ -5,26 +5,26 @@ use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt};
 
 /// Paths that are told apart in the end (10 MiB, and more to find them); on the way, half as many more.
-pub(in crate::commands) const MOST: usize = 1 << 18;
+pub(crate) const MOST: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 14;
 
 /// A node's place in its tree.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::commands) struct NodeId(u32);
+pub(crate) struct NodeId(u32);
 
 impl NodeId {
     /// The whole trace.
-    pub(in crate::commands) const ROOT: NodeId = NodeId(0);
+    pub(crate) const ROOT: NodeId = NodeId(0);
 
-    pub(in crate::commands) fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// What a node stands for below its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(in crate::commands) enum Label {
+pub(crate) enum Label {
     /// Where paths begin.
     Root,
     /// A function.
@@ -41,13 +41,13 @@ pub(in crate::commands) enum Label {
 
 /// A path.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::commands) struct Node {
-    pub(in crate::commands) caller: NodeId,
-    pub(in crate::commands) label: Label,
+pub(crate) struct Node {
+    pub(crate) caller: NodeId,
+    pub(crate) label: Label,
     /// Ticks inside, less those in functions that it called.
-    pub(in crate::commands) own: u64,
+    pub(crate) own: u64,
     /// Calls that ended there.
-    pub(in crate::commands) calls: u64,
+    pub(crate) calls: u64,
 }
 
 /// Depth and hash of a path.
@@ -73,7 +73,7 @@ impl Rank {
 
 /// All paths.
 #[derive(Debug)]
-pub(in crate::commands) struct Tree {
+pub(crate) struct Tree {
     nodes: Vec<Node>,
     by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
@@ -122,7 +122,7 @@ fn slot(path: u64) -> usize {
 impl Tree {
     /// The path of that function, called from that path.
     #[inline]
-    pub(in crate::commands) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
+    pub(crate) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
         if let Some(node) = self.near(caller, function) {
             return node;
         }
@@ -134,7 +134,7 @@ impl Tree {
 
     /// The same, where that was the last search of its hash.
     #[inline(always)]
-    pub(in crate::commands) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
+    pub(crate) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
         let path = path(caller, function);
         let near = &self.near[slot(path) % NEAR];
         (near.path == path).then_some(near.node)
@@ -142,7 +142,7 @@ impl Tree {
 
     /// The node of that label below another one; made where there is none.
     #[inline(never)]
-    pub(in crate::commands) fn child(&mut self, caller: NodeId, label: Label) -> NodeId {
+    pub(crate) fn child(&mut self, caller: NodeId, label: Label) -> NodeId {
         if let Some(&node) = self.by_path.get(&(caller, label)) {
             return node;
         }
@@ -168,21 +168,21 @@ impl Tree {
 
     /// A call of that path has ended.
     #[inline]
-    pub(in crate::commands) fn count(&mut self, node: NodeId, own: u64) {
+    pub(crate) fn count(&mut self, node: NodeId, own: u64) {
         let node = &mut self.nodes[node.0 as usize];
         node.own = node.own.saturating_add(own);
         node.calls += 1;
     }
 
     /// So many calls of that path have ended.
-    pub(in crate::commands) fn count_calls(&mut self, node: NodeId, own: u64, calls: u64) {
+    pub(crate) fn count_calls(&mut self, node: NodeId, own: u64, calls: u64) {
         let node = &mut self.nodes[node.index()];
         node.own = node.own.saturating_add(own);
         node.calls = node.calls.saturating_add(calls);
     }
 
     /// So many of its calls, with what they spent, are another path's.
-    pub(in crate::commands) fn reassign(&mut self, from: NodeId, to: NodeId, own: u64, calls: u64) {
+    pub(crate) fn reassign(&mut self, from: NodeId, to: NodeId, own: u64, calls: u64) {
         let known = &mut self.nodes[from.index()];
         let (own, calls) = (own.min(known.own), calls.min(known.calls));
         (known.own, known.calls) = (known.own - own, known.calls - calls);
@@ -199,7 +199,7 @@ impl Tree {
     }
 
     /// The label of a path; of one of open calls, that of their function.
-    pub(in crate::commands) fn of(&self, node: &Node) -> Label {
+    pub(crate) fn of(&self, node: &Node) -> Label {
         match node.label {
             Label::Open => self.nodes[node.caller.index()].label,
             label => label,
@@ -207,14 +207,14 @@ impl Tree {
     }
 
     /// How many nodes there are.
-    pub(in crate::commands) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
     /// Leaves so many paths, the least deep, and makes one of all others. Which ones stay depends on the
     /// paths alone, not on when they came: one that stays in the end has stayed whenever this was done to a
     /// part of them, so nothing of it is missing. Returns where each node is now; `None`: where it was.
-    pub(in crate::commands) fn shrink(&mut self, most: usize) -> Option<Vec<NodeId>> {
+    pub(crate) fn shrink(&mut self, most: usize) -> Option<Vec<NodeId>> {
         let ranks = self.ranks();
         let mut sorted: Vec<Rank> = ranks.iter().copied().flatten().collect();
         sorted.sort_unstable();
@@ -263,7 +263,7 @@ impl Tree {
     }
 
     /// Adds another tree.
-    pub(in crate::commands) fn join(&mut self, more: &Tree) {
+    pub(crate) fn join(&mut self, more: &Tree) {
         let mut places: Vec<NodeId> = Vec::with_capacity(more.nodes.len());
         for node in &more.nodes {
             let place = match node.label {
@@ -277,7 +277,7 @@ impl Tree {
     }
 
     /// The nodes, callers before those that they call.
-    pub(in crate::commands) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
         let ids = (0..).map(NodeId);
         ids.zip(&self.nodes)
     }
