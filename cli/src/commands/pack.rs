@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fdr_formats::registry;
 
-use super::dump::save;
 use super::{Status, each_trace, to_stdout};
 use crate::input::packed::{self, Archive, PackFailure, Packed};
+use crate::outputs::names;
 use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
 use crate::trace;
@@ -87,7 +87,7 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
             )
         }
         asked => {
-            let output = save::output(asked, several, &folder, &name)?;
+            let output = names::output(asked, several, &folder, &name)?;
             place::check_is_not(&output, trace)?;
             check_is_not_in(&output, trace)?;
             place::check(&output, Shape::File, options.force)?;

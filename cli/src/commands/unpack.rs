@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::dump::save;
 use super::{Status, each};
 use crate::input;
 use crate::input::packed::{self, Manner, Place, Unpacked};
+use crate::outputs::names;
 use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
@@ -80,7 +80,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
     let output = match (packed::plain_name(path), options.output.as_deref()) {
         (Some(plain), asked) => {
             let folder = plain.parent().unwrap_or(Path::new(""));
-            save::output(
+            names::output(
                 asked,
                 several,
                 folder,

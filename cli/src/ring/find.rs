@@ -17,6 +17,9 @@ use nix::libc::{O_NOFOLLOW, O_NONBLOCK};
 
 use super::{END, mapped};
 
+/// What is wrong with a text that is no number of a process.
+pub(crate) const NO_PROCESS: &str =
+    "not the number of a process; `fdr rings` lists those that record";
 /// What the system puts behind the name of a file that has none any more.
 const DELETED: &[u8] = b" (deleted)";
 /// How long a process may take to make its ring.
@@ -46,6 +49,15 @@ struct Mapping {
     range: String,
     /// As the system tells it, with [`DELETED`].
     path: Vec<u8>,
+}
+
+/// The number of a process.
+///
+/// # Errors
+/// Where it is none.
+pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
+    let number = text.parse().ok().filter(|&number| number > 0);
+    number.ok_or(NO_PROCESS)
 }
 
 /// The rings that the process records into. A process that is being started is waited for, a second at most.

@@ -12,7 +12,7 @@ use fdr_formats::ring::control::Kind;
 use fdr_formats::{duration, moments, trigger};
 
 use super::Status;
-use super::dump::process_number;
+use crate::ring::find::process_number;
 use crate::ui;
 
 const HELP: &str = "\

@@ -2,7 +2,7 @@
 
 mod process;
 mod ring;
-pub(super) mod save;
+mod save;
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,7 +15,8 @@ use clap::Args;
 use fdr_formats::writer::Target;
 
 use super::Status;
-use super::convert::target;
+use crate::outputs::target;
+use crate::ring::find::{NO_PROCESS, process_number};
 use crate::selection::moment::seconds;
 use crate::ui;
 
@@ -75,17 +76,6 @@ pub(crate) struct Options {
     /// Print only what is wrong
     #[arg(short, long)]
     quiet: bool,
-}
-
-const NO_PROCESS: &str = "not the number of a process; `fdr rings` lists those that record";
-
-/// The number of a process.
-///
-/// # Errors
-/// Where it is none.
-pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
-    let number = text.parse().ok().filter(|&number| number > 0);
-    number.ok_or(NO_PROCESS)
 }
 
 fn pause(text: &str) -> Result<Duration, &'static str> {

@@ -11,9 +11,10 @@ use fdr_formats::ring::Ring;
 use fdr_formats::writer::Target;
 
 use super::super::Status;
-use super::super::convert::shape;
 use super::Options;
-use super::save::{self, Job};
+use super::save::Job;
+use crate::outputs::conversion::shape;
+use crate::outputs::names;
 use crate::ring::find;
 use crate::{clock, place, ui};
 
@@ -67,7 +68,7 @@ fn one(options: &Options, process: u32) -> anyhow::Result<()> {
             force: options.force,
             quiet: options.quiet,
         };
-        let output = save::output(options.output.as_deref(), several, Path::new(""), &name)?;
+        let output = names::output(options.output.as_deref(), several, Path::new(""), &name)?;
         place::check(&output, shape(options.to), options.force)?;
         if let Some(now) = clock::monotonic_raw_ns() {
             mapped.ring.lasts_until(now);
@@ -89,7 +90,7 @@ fn free_name(
     let end = options.to.extension;
     for number in 1..=NUMBERS {
         let name = OsString::from(format!("{program}.{process}.snapshot-{number}.{end}"));
-        let path = save::output(options.output.as_deref(), several, Path::new(""), &name)?;
+        let path = names::output(options.output.as_deref(), several, Path::new(""), &name)?;
         let is_ours = path.file_name() == Some(&name);
         if !is_ours || fs::symlink_metadata(&path).is_err() {
             return Ok(name);

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use fdr_formats::writer::Target;
 
-use super::super::convert::shape;
 use super::super::{Status, each};
 use super::Options;
-use super::save::{self, Job};
+use super::save::Job;
 use crate::input::{self, packed};
+use crate::outputs::conversion::shape;
+use crate::outputs::names;
 use crate::ring::{self, END, Owner, Ring};
 use crate::{place, ui};
 
@@ -83,7 +84,7 @@ fn one(
         bail!("{}: {running} makes a trace meanwhile", ui::path(path));
     }
     let folder = path.parent().unwrap_or(Path::new(""));
-    let output = save::output(
+    let output = names::output(
         options.output.as_deref(),
         several,
         folder,

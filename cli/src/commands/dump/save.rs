@@ -2,33 +2,31 @@
 //! trace, nor be silent about what is not in it.
 
 use std::fs::{self, File};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use fdr_formats::model::Missing;
-use fdr_formats::registry::of_folder;
 use fdr_formats::ring::{Copied, Ring};
 use fdr_formats::writer::Target;
 use fdr_formats::xray::Version;
 use fdr_formats::{Diagnostic, Losses};
 
-use super::super::convert;
+use crate::outputs::conversion;
 use crate::place::{self, Pending, Shape};
 use crate::{trace, ui};
 
 /// How a trace is to be written.
 #[derive(Clone, Copy)]
-pub(crate) struct Job<'a> {
+pub(super) struct Job<'a> {
     /// What is read, for errors.
-    pub(crate) ring: &'a Path,
-    pub(crate) to: &'static Target,
-    pub(crate) force: bool,
-    pub(crate) quiet: bool,
+    pub(super) ring: &'a Path,
+    pub(super) to: &'static Target,
+    pub(super) force: bool,
+    pub(super) quiet: bool,
 }
 
 /// A trace that is in its place.
-pub(crate) struct Saved {
+pub(super) struct Saved {
     copied: Copied,
     losses: Losses,
     missing: Missing,
@@ -42,7 +40,7 @@ impl Job<'_> {
     ///
     /// # Errors
     /// Where the ring can't be read, or the trace not be written; nothing is left of it then.
-    pub(crate) fn save(
+    pub(super) fn save(
         &self,
         ring: &mut Ring,
         reason: &str,
@@ -61,14 +59,14 @@ impl Job<'_> {
             (copied, losses)
         } else {
             let (source, copied) = ring.to_trace(&info).with_context(both)?;
-            let job = convert::Job {
+            let job = conversion::Job {
                 trace: self.ring,
                 to: self.to,
                 force: self.force,
                 quiet: true,
                 jobs: ui::jobs(),
             };
-            let done = convert::write(&source, &job, output)?;
+            let done = conversion::write(&source, &job, output)?;
             sync(output).with_context(|| ui::path(output))?;
             let mut losses = copied.dump.losses.clone();
             for (what, count) in done.losses.iter() {
@@ -92,7 +90,7 @@ impl Job<'_> {
     }
 
     /// Says what became of a ring.
-    pub(crate) fn tell(&self, saved: &Saved, what: &str, output: &Path) {
+    pub(super) fn tell(&self, saved: &Saved, what: &str, output: &Path) {
         let ring = ui::path(self.ring);
         if let Some(first) = saved.damage.first() {
             let more = match saved.damage.len() - 1 {
@@ -108,13 +106,13 @@ impl Job<'_> {
         for line in saved.lines(what) {
             ui::complain(&format!("{output}: {line}"));
         }
-        convert::tell_losses(&output, self.to, &saved.losses);
+        conversion::tell_losses(&output, self.to, &saved.losses);
     }
 }
 
 impl Saved {
     /// Why the ring has, or should have, what is not in the trace; `None` where the trace has all of it.
-    pub(crate) fn why_not_whole(&self) -> Option<&'static str> {
+    pub(super) fn why_not_whole(&self) -> Option<&'static str> {
         if !self.damage.is_empty() {
             Some("is damaged")
         } else if !self.losses.is_empty() {
@@ -167,49 +165,4 @@ fn sync(path: &Path) -> std::io::Result<()> {
         }
     }
     File::open(path)?.sync_all()
-}
-
-/// Where a trace of that name goes: as `-o` says. `-o` is a folder if there are `several` traces, if it ends with `/`,
-/// or if it names a folder that is no trace; else into `folder`.
-///
-/// # Errors
-/// Where the folder can't be made.
-pub(crate) fn output(
-    asked: Option<&Path>,
-    several: bool,
-    folder: &Path,
-    name: &std::ffi::OsStr,
-) -> anyhow::Result<PathBuf> {
-    let Some(asked) = asked else {
-        return Ok(folder.join(name));
-    };
-    if asked.as_os_str() == "-" {
-        bail!("-o -: give a file or a folder; fdr convert RING --to FORMAT -o - writes to a pipe");
-    }
-    let named_so = asked.as_os_str().as_bytes().ends_with(b"/");
-    if several || named_so || (asked.is_dir() && of_folder(asked).is_none()) {
-        fs::create_dir_all(asked).with_context(|| ui::path(asked))?;
-        return Ok(asked.join(name));
-    }
-    Ok(asked.to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::ffi::OsStr;
-
-    #[test]
-    fn an_output_is_a_file_or_goes_into_a_folder() {
-        let name = OsStr::new("app.7.fdr");
-        let of = |asked: Option<&str>, several| {
-            output(asked.map(Path::new), several, Path::new("/r"), name).unwrap()
-        };
-        assert_eq!(of(None, true), Path::new("/r/app.7.fdr"));
-        assert_eq!(of(Some("x.fdr"), false), Path::new("x.fdr"));
-        let folder = std::env::temp_dir();
-        let folder = folder.to_str().unwrap();
-        assert_eq!(of(Some(folder), false), Path::new(folder).join(name));
-        assert!(output(Some(Path::new("-")), false, Path::new("/r"), name).is_err());
-    }
 }

@@ -21,10 +21,9 @@ use fdr_formats::address::{Address, SHAPES, Side};
 
 use self::door::{Door, PAUSE};
 use self::peers::Peer;
-pub(super) use self::peers::is_trusted;
 use self::receive::{End, Received};
 use super::Status;
-use super::dump::save;
+use crate::outputs::names;
 use crate::place::{self, Pending, Shape};
 use crate::selection::moment::seconds;
 use crate::signals::Stop;
@@ -113,7 +112,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if options.output.as_os_str() == "-" {
         bail!("-o -: what comes must go to a file, to be looked into");
     }
-    let output = save::output(
+    let output = names::output(
         Some(&options.output),
         false,
         Path::new(""),

@@ -10,10 +10,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use nix::unistd::geteuid;
-use rustix::net::sockopt;
 
 use crate::cleanup::{self, Entry};
+use crate::sockets::is_trusted;
 use crate::ui;
 
 /// The other end of a stream.
@@ -71,12 +70,6 @@ impl Listener {
             accepted => accepted,
         }
     }
-}
-
-/// Whether this user or root is at the other end of a socket.
-pub(in crate::commands) fn is_trusted(stream: &UnixStream) -> bool {
-    let peer = sockopt::socket_peercred(stream);
-    peer.is_ok_and(|peer| peer.uid.is_root() || peer.uid.as_raw() == geteuid().as_raw())
 }
 
 pub(super) fn peer(name: &str, stream: OwnedFd) -> io::Result<Option<Peer>> {

@@ -26,7 +26,7 @@ use self::child::End;
 use self::told::Outcome;
 use self::written::Outputs;
 use super::Status;
-use super::convert::target;
+use crate::outputs::target;
 use crate::ui;
 
 /// What a recorder takes where nothing says where traces go; the format's own end follows.

@@ -14,7 +14,8 @@ use fdr_formats::writer::Target;
 use self::rule::{Keep, Rule};
 use self::scrubbed::Scrubbed;
 use super::Status;
-use super::convert::{self, Job, destination, target};
+use crate::outputs::conversion::{self, Job};
+use crate::outputs::{destination, target};
 use crate::place::{self, Pending};
 use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
@@ -87,7 +88,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let address = destination::parse(Some(output), target)?;
     if address.is_none() {
         place::check_is_not(output, trace)?;
-        place::check(output, convert::shape(target), options.force)?;
+        place::check(output, conversion::shape(target), options.force)?;
     }
     let source = options.selection.open(trace, Filtering::Calls)?;
     let keep = Keep {
@@ -109,9 +110,9 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         jobs: ui::jobs(),
     };
     let (done, bytes) = match &address {
-        Some(address) => (convert::send(&scrubbed, &job, address)?, None),
+        Some(address) => (conversion::send(&scrubbed, &job, address)?, None),
         None => {
-            let done = convert::write(&scrubbed, &job, output)?;
+            let done = conversion::write(&scrubbed, &job, output)?;
             (done, Some(place::size(output)))
         }
     };
@@ -125,7 +126,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             Some(address) => destination::name(address),
             None => ui::path(output),
         };
-        convert::tell(&name, target, &done, bytes);
+        conversion::tell(&name, target, &done, bytes);
         ui::complain(&format!("{name}: scrubbed: {}", scrubbed.words()));
     }
     Ok(Status::Done)

@@ -44,8 +44,8 @@ use self::states::{Around, CallStates};
 use self::tree::{TreePass, Trees, Wait};
 use self::usual::Usual;
 use self::words::{name_of_thread, percent, sentence, thread_name};
-use super::convert::{self, Job};
 use super::{Headings, Status, Traces};
+use crate::outputs::conversion::{self, Job};
 use crate::place::{self, Shape};
 use crate::report::function_rows::Row;
 use crate::report::rows::Report;
@@ -307,8 +307,8 @@ fn save(
         jobs: ui::jobs(),
     };
     let stretch = selection::between(source, call.start, call.end);
-    let done = convert::write(&*stretch, &job, output)?;
-    convert::tell(&ui::path(output), to, &done, Some(place::size(output)));
+    let done = conversion::write(&*stretch, &job, output)?;
+    conversion::tell(&ui::path(output), to, &done, Some(place::size(output)));
     Ok(())
 }
 

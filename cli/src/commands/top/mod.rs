@@ -24,10 +24,10 @@ use self::reading::{Look, Watched};
 use self::screen::Screen;
 use self::table::Column;
 use self::view::{Page, View, Wish, filter_of};
-use super::dump::process_number;
 use super::{Status, ctl};
 use crate::columns::Columns;
 use crate::report::json;
+use crate::ring::find::process_number;
 use crate::selection::moment::seconds;
 use crate::ui;
 

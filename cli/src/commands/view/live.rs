@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use anyhow::Context;
 
 use super::viewed::Viewed;
-use crate::commands::dump::process_number;
 use crate::ring::find;
+use crate::ring::find::process_number;
 use crate::{clock, memory, ui};
 
 /// The traces, and the number of the snapshot if they are one.

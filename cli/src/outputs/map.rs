@@ -31,7 +31,8 @@ use object::{
     SymbolScope, elf,
 };
 
-use super::{Job, export};
+use super::conversion::Job;
+use super::export;
 use crate::place::Pending;
 use crate::{memory, trace, ui};
 
@@ -44,14 +45,13 @@ const STRIDE: u64 = 16;
 const XRAY: &str = "xray";
 
 /// The target's name, title and end.
-pub(in crate::commands) static TARGET: Target =
-    export::target("map", "functions' names for llvm-xray", "map");
+pub(crate) static TARGET: Target = export::target("map", "functions' names for llvm-xray", "map");
 
 /// Writes the map of a trace.
 ///
 /// # Errors
 /// Where the trace has no names, or the map can't be written.
-pub(super) fn send(source: &dyn Source, job: &Job<'_>, out: impl Write) -> anyhow::Result<()> {
+pub(crate) fn send(source: &dyn Source, job: &Job<'_>, out: impl Write) -> anyhow::Result<()> {
     let trace = job.trace;
     trace::warn_of_damage(trace, source.diagnostics(), 0);
     memory::grows("the map's entries and symbols");
@@ -63,7 +63,7 @@ pub(super) fn send(source: &dyn Source, job: &Job<'_>, out: impl Write) -> anyho
 ///
 /// # Errors
 /// As [`send`].
-pub(super) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow::Result<()> {
+pub(crate) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow::Result<()> {
     let (trace, info) = (job.trace, source.info());
     let (mut pending, file) = Pending::file(output, job.force)?;
     let sent = send(source, job, file);

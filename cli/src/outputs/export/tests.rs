@@ -14,10 +14,10 @@ use fdr_formats::writer::Output;
 use fdr_formats::{Call, CpuId, Function, FunctionId, Mark, Source, ThreadId, Ticks, registry};
 
 use self::parse::{Sums, Written};
-use super::super::{Job, convert};
 use super::survey::Survey;
 use super::{EXPORTS, Export};
 use crate::input::exports;
+use crate::outputs::conversion::{Job, convert};
 use crate::place;
 use crate::report::engine::{Engine, gather};
 use crate::report::query::{Key, Selection};

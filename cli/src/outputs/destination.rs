@@ -10,17 +10,14 @@ use anyhow::{Context, anyhow, bail};
 use fdr_formats::address::{Address, Side};
 use fdr_formats::writer::{Kind, Target};
 
-use crate::commands::listen::is_trusted;
+use crate::sockets::is_trusted;
 use crate::ui::{self, StandardOutput};
 
 /// The destination that `-o` names. `None`: a file or a folder.
 ///
 /// # Errors
 /// Where it can't take such a trace.
-pub(in crate::commands) fn parse(
-    output: Option<&Path>,
-    target: &Target,
-) -> anyhow::Result<Option<Address>> {
+pub(crate) fn parse(output: Option<&Path>, target: &Target) -> anyhow::Result<Option<Address>> {
     let parsed = output.and_then(|text| {
         let text = text.as_os_str();
         Address::parse(text, Path::new(""), Side::Program)
@@ -45,7 +42,7 @@ pub(in crate::commands) fn parse(
 }
 
 /// For people.
-pub(in crate::commands) fn name(address: &Address) -> String {
+pub(crate) fn name(address: &Address) -> String {
     match address {
         Address::Stdout => "standard output".to_owned(),
         address => address.to_string(),
@@ -56,7 +53,7 @@ pub(in crate::commands) fn name(address: &Address) -> String {
 ///
 /// # Errors
 /// Where nobody listens there, or another user does.
-pub(in crate::commands) fn open(address: &Address) -> anyhow::Result<Box<dyn Write + Send>> {
+pub(crate) fn open(address: &Address) -> anyhow::Result<Box<dyn Write + Send>> {
     let named = || address.to_string();
     Ok(match address {
         Address::Stdout => Box::new(StandardOutput::new()?),

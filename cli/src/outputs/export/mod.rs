@@ -37,8 +37,8 @@ use self::walker::Walker;
 type Out = BufWriter<Box<dyn Write + Send>>;
 
 /// A format that is written and not read.
-pub(in crate::commands) struct Export {
-    pub(in crate::commands) target: Target,
+pub(crate) struct Export {
+    pub(crate) target: Target,
     /// What it has a place for.
     holds: Holds,
     make: Make,
@@ -131,7 +131,7 @@ fn without_source(_: Output, _: &TraceInfo) -> Begun {
 }
 
 /// All of them.
-pub(in crate::commands) static EXPORTS: [&Export; 8] = [
+pub(crate) static EXPORTS: [&Export; 8] = [
     &perfetto::EXPORT,
     &chrome::EXPORT,
     &firefox::EXPORT,
