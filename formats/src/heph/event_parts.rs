@@ -13,7 +13,7 @@ use crate::text::cut;
 /// Nanoseconds from one fact to the next.
 const TIME_STEP: u64 = 1000;
 /// A text goes on in the next packet if fewer bytes than this are left.
-const LEAST_TEXT: usize = 16;
+const MIN_TEXT: usize = 16;
 
 /// The times of the events on the stream of facts.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,7 +128,7 @@ impl<'a> Parts<'a> {
     pub(super) fn text(&mut self, name: &str, value: &str) {
         let mut rest = value;
         loop {
-            self.make_room(text_size(name, rest.len().min(LEAST_TEXT)));
+            self.make_room(text_size(name, rest.len().min(MIN_TEXT)));
             let room = self.packet.text_room(name);
             let (part, behind) = rest.split_at(cut(rest, room).len());
             self.packet.text(name, part);

@@ -68,8 +68,7 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
 /// Rooms that still have some.
-const KNOTS: [&str; 1] = [
-    "cli/src/commands/view",
+const KNOTS: [&str; 0] = [
 ];
 
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.

@@ -9,8 +9,9 @@ use fdr_formats::model::State;
 use fdr_formats::{Clock, FunctionId, Ticks};
 use serde::Serialize;
 
-use super::counters::{self, CounterOf};
-use super::details::{self, Meant};
+use super::call_key::CallKey;
+use super::curves::{self, CounterOf};
+use super::details;
 use super::http::{Answer, Request};
 use super::live::Shown;
 use super::page;
@@ -19,6 +20,7 @@ use super::picture::Asked;
 use super::pyramid::OPEN;
 use super::server::{Asker, Pages};
 use super::survey;
+use super::task_details;
 use super::tasks::{self, Tasks, Wanted};
 use super::viewed::{Marked, Viewed};
 use super::wire;
@@ -175,7 +177,7 @@ impl<'a> TraceOf<'a> {
             threads: threads.collect(),
             functions: functions.collect(),
             moments: moments.collect(),
-            counters: counters::of_trace(&viewed.index, info),
+            counters: curves::of_trace(&viewed.index, info),
             tasks: viewed.tasks().map(Tasks::count),
             notes: notes(viewed, Words::All),
         }
@@ -296,7 +298,7 @@ impl Api {
         let viewed = self.trace(request)?;
         let asked = asked(&viewed, request)?;
         let mut body = Vec::new();
-        let curves = counters::curves(&viewed.index, viewed.info(), asked);
+        let curves = curves::curves(&viewed.index, viewed.info(), asked);
         wire::put_curves(&mut body, &viewed, &curves);
         Ok(Answer::bytes(body))
     }
@@ -324,7 +326,7 @@ impl Api {
         viewed.wait();
         let found = viewed
             .tasks()
-            .and_then(|tasks| tasks.details(&viewed, wanted, at));
+            .and_then(|tasks| task_details::details(&viewed, tasks, wanted, at));
         to_json(&found.ok_or_else(|| Answer::text(404, "no such task\n"))?)
     }
 
@@ -446,13 +448,13 @@ fn asked(viewed: &Viewed, request: &Request) -> Result<Asked, Answer> {
 }
 
 /// The call that a request is about.
-fn meant(viewed: &Viewed, request: &Request) -> Result<Meant, Answer> {
+fn meant(viewed: &Viewed, request: &Request) -> Result<CallKey, Answer> {
     let need = |name: &str| number::<u32>(request, name)?.ok_or_else(|| bad(name));
     let (start, end) = (
         viewed.tick(float(request, "start")?),
         viewed.tick(float(request, "end")?),
     );
-    Ok(Meant {
+    Ok(CallKey {
         thread: need("thread")? as usize,
         depth: need("depth")? as usize,
         start,

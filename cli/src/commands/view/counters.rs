@@ -1,14 +1,8 @@
 //! The values of counters over time. A series is one counter on one thread; its memory is bounded, because values that are
 //! near to each other are joined when there are too many. Joined values keep the least, the greatest and the last of
-//! them, so no spike is ever lost. Must never show a value at a time at which it was not set yet.
+//! them, so no spike is ever lost.
 
 use std::collections::BTreeMap;
-
-use fdr_formats::TraceInfo;
-use serde::Serialize;
-
-use super::index::Index;
-use super::picture::Asked;
 
 /// Values that a page keeps of all series together.
 const MOST_VALUES: usize = 1_000_000;
@@ -53,7 +47,7 @@ impl Values {
 }
 
 /// Joins the values of each stretch of so many ticks.
-fn thin(values: impl Iterator<Item = Values>, ticks: u64) -> Vec<Values> {
+pub(super) fn thin(values: impl Iterator<Item = Values>, ticks: u64) -> Vec<Values> {
     let mut kept: Vec<Values> = Vec::new();
     for values in values {
         match kept.last_mut() {
@@ -66,13 +60,13 @@ fn thin(values: impl Iterator<Item = Values>, ticks: u64) -> Vec<Values> {
 
 /// One counter on one thread, in order of time.
 #[derive(Debug, Default)]
-struct Series {
-    values: Vec<Values>,
+pub(super) struct Series {
+    pub(super) values: Vec<Values>,
     /// Ticks within which values are joined, for want of memory.
-    coarse: u64,
+    pub(super) coarse: u64,
     /// All of them, joined: pages ask for it often while the trace is read.
-    whole: Option<Values>,
-    count: u64,
+    pub(super) whole: Option<Values>,
+    pub(super) count: u64,
 }
 
 impl Series {
@@ -95,7 +89,7 @@ impl Series {
     }
 
     /// Those of a stretch, and the one before it.
-    fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Values> + '_ {
+    pub(super) fn between(&self, from: u64, to: u64) -> impl Iterator<Item = Values> + '_ {
         let first = self.values.partition_point(|values| values.until < from);
         let values = self.values.get(first.saturating_sub(1)..).unwrap_or(&[]);
         let values = values.iter().copied();
@@ -106,7 +100,7 @@ impl Series {
 /// The counters of a thread, by their names.
 #[derive(Debug)]
 pub(super) struct Counters {
-    series: BTreeMap<u32, Series>,
+    pub(super) series: BTreeMap<u32, Series>,
     /// Values of all series.
     most: usize,
     /// Values of counters that were too many.
@@ -138,97 +132,6 @@ impl Counters {
         let most = (self.most / series).max(LEAST_VALUES);
         self.series.entry(name).or_default().add(time, value, most);
     }
-}
-
-/// What a page knows of a counter as a whole.
-#[derive(Serialize)]
-pub(super) struct CounterOf {
-    /// The name; of several that are equal, the first.
-    id: u32,
-    values: u64,
-    least: f64,
-    greatest: f64,
-    threads: usize,
-}
-
-/// The values of a counter in a stretch of time.
-pub(super) struct Curve {
-    pub(super) id: u32,
-    pub(super) values: Vec<Values>,
-    /// Ticks within which values are joined, for want of memory.
-    pub(super) coarse: u64,
-}
-
-/// By each name the first one that is the same text: a counter may be set at several places of a program.
-fn first_names(info: &TraceInfo) -> BTreeMap<u32, u32> {
-    let mut of_text: BTreeMap<&str, u32> = BTreeMap::new();
-    let named = info
-        .functions
-        .iter()
-        .filter(|function| !function.name.is_empty());
-    let named = named.map(|function| (function.id.0, function.name.as_str()));
-    named
-        .map(|(id, name)| (id, *of_text.entry(name).or_insert(id)))
-        .collect()
-}
-
-/// The counters of a trace.
-pub(super) fn of_trace(index: &Index, info: &TraceInfo) -> Vec<CounterOf> {
-    let first = first_names(info);
-    let mut all: BTreeMap<u32, CounterOf> = BTreeMap::new();
-    for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
-        let mut seen = Vec::new();
-        for (name, series) in &line.counters.series {
-            let id = first.get(name).copied().unwrap_or(*name);
-            let counter = all.entry(id).or_insert(CounterOf {
-                id,
-                values: 0,
-                least: f64::INFINITY,
-                greatest: f64::NEG_INFINITY,
-                threads: 0,
-            });
-            counter.values += series.count;
-            if let Some(whole) = series.whole {
-                counter.least = counter.least.min(whole.least);
-                counter.greatest = counter.greatest.max(whole.greatest);
-            }
-            if !seen.contains(&id) {
-                seen.push(id);
-                counter.threads += 1;
-            }
-        }
-    }
-    all.into_values().collect()
-}
-
-/// The curves of all counters in a stretch of time: values of all threads in the order of time.
-pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Asked) -> Vec<Curve> {
-    let first = first_names(info);
-    let mut all: BTreeMap<u32, Curve> = BTreeMap::new();
-    for line in (0..index.len()).filter_map(|nth| index.line(nth)) {
-        for (name, series) in &line.counters.series {
-            let id = first.get(name).copied().unwrap_or(*name);
-            let curve = all.entry(id).or_insert(Curve {
-                id,
-                values: Vec::new(),
-                coarse: 0,
-            });
-            curve.values.extend(series.between(asked.from, asked.to));
-            curve.coarse = curve.coarse.max(series.coarse);
-        }
-    }
-    for curve in all.values_mut() {
-        curve
-            .values
-            .sort_by_key(|values| (values.until, values.from));
-        // Of what was set before the stretch, only the latest still holds.
-        let before = curve
-            .values
-            .partition_point(|values| values.until < asked.from);
-        let values = curve.values.get(before.saturating_sub(1)..).unwrap_or(&[]);
-        curve.values = thin(values.iter().copied(), asked.pixel);
-    }
-    all.into_values().collect()
 }
 
 #[cfg(test)]

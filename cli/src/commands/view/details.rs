@@ -6,20 +6,9 @@ use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Call, Edge, Mark, Sink, Ticks};
 use serde::Serialize;
 
+use super::call_key::CallKey;
 use super::viewed::Viewed;
 use crate::trace;
-
-/// Which call is meant.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Meant {
-    /// The thread's place.
-    pub(super) thread: usize,
-    pub(super) depth: usize,
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) function: u32,
-    pub(super) is_open: bool,
-}
 
 #[derive(Serialize)]
 pub(super) struct Details {
@@ -45,7 +34,7 @@ struct States {
 /// Follows the call.
 struct Follower<'a> {
     viewed: &'a Viewed,
-    meant: Meant,
+    meant: CallKey,
     stack: CallStack<()>,
     cpu: Option<u32>,
     /// The CPU on which it began.
@@ -161,7 +150,7 @@ impl Follower<'_> {
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(super) fn of_call(viewed: &Viewed, meant: Meant) -> anyhow::Result<Details> {
+pub(super) fn of_call(viewed: &Viewed, meant: CallKey) -> anyhow::Result<Details> {
     viewed.wait();
     let mut follower = Follower {
         viewed,

@@ -13,12 +13,14 @@ use flate2::write::ZlibEncoder;
 use foldhash::HashSet;
 
 use super::api::{self, TraceOf};
-use super::counters;
+use super::curves;
 use super::file_data::{Head, ReportOf, SlowCalls};
+use super::filler::fill;
 use super::index::Line;
 use super::page;
 use super::picture::Asked;
 use super::server::Asker;
+use super::task_details;
 use super::viewed::{Marked, Viewed};
 use super::wire;
 use crate::place::{self, Shape};
@@ -43,7 +45,7 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
     place::check(output, Shape::File, force)?;
     let mut answers = Answers::default();
     for viewed in traces {
-        viewed.index.build(&*viewed.source);
+        fill(&viewed.index, &*viewed.source);
         let report = viewed.report(&Marked::default(), Asker::OURSELVES)?;
         answers.reports.push(serde_json::from_slice(&report)?);
         let slow = match trace::is_timeless(viewed.info()) {
@@ -118,7 +120,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
     let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
     let tasks = traces.iter().map(|viewed| {
         let tasks = viewed.tasks();
-        tasks.map_or_else(Default::default, |tasks| tasks.whole(viewed))
+        tasks.map_or_else(Default::default, |tasks| task_details::whole(viewed, tasks))
     });
     let (tasks, left_out) = tasks.unzip();
     let given = traces.iter().map(|viewed| TraceOf::to_give_away(viewed));
@@ -135,7 +137,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
     out.write_all(&head)?;
     for (viewed, &pixel) in traces.iter().zip(pixels) {
         let mut bytes = Vec::new();
-        let curves = counters::curves(&viewed.index, viewed.info(), curves_asked(viewed, pixel));
+        let curves = curves::curves(&viewed.index, viewed.info(), curves_asked(viewed, pixel));
         wire::put_curves(&mut bytes, viewed, &curves);
         let length = u32::try_from(bytes.len()).context("the counters are too large for a page")?;
         out.write_all(&length.to_le_bytes())?;

@@ -7,7 +7,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::api::{Info, TraceOf, Words, notes};
-use super::tasks::TaskOf;
+use super::task_details::TaskOf;
 use super::viewed::Viewed;
 use crate::{trace, ui};
 

@@ -4,23 +4,34 @@ use std::collections::HashMap;
 
 use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed, untimed};
 use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
+use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
 use super::index::{Frame, Index, Line, Place, Sign};
 use super::pyramid::{CLIPPED, Item, OPEN};
-use super::tasks::Poll;
+use super::thread_tasks::Poll;
 use crate::damage::KEPT;
 use crate::report::tasks::polls::LastNote;
 use crate::report::tasks::seen::Task;
-use crate::trace;
+use crate::{trace, ui};
 
 /// Events and gaps of a thread that are kept.
 const MOST_SIGNS: usize = 200_000;
 /// Entries and exits of a thread from one place to the next.
 const STRETCH: u64 = 32 << 10;
 
+/// Reads a whole trace into its index.
+pub(super) fn fill(index: &Index, source: &dyn Source) {
+    let make = || Filler::new(index, source);
+    match drive_parallel(source, ui::jobs(), make, &|bytes| index.advance(bytes)) {
+        Ok(mut fillers) => fillers.iter_mut().for_each(Filler::finish_all),
+        Err(error) => index.trouble().error = Some(error.to_string()),
+    }
+    index.finish();
+}
+
 /// Puts the events of lanes into the index.
-pub(super) struct Filler<'a> {
+struct Filler<'a> {
     index: &'a Index,
     end: Option<Ticks>,
     /// A thread has ended when another one begins.
@@ -46,7 +57,7 @@ struct Reading {
 }
 
 impl<'a> Filler<'a> {
-    pub(super) fn new(index: &'a Index, source: &dyn Source) -> Filler<'a> {
+    fn new(index: &'a Index, source: &dyn Source) -> Filler<'a> {
         Filler {
             index,
             end: source.info().end,
@@ -81,7 +92,7 @@ impl<'a> Filler<'a> {
         line.is_done = true;
     }
 
-    pub(super) fn finish_all(&mut self) {
+    fn finish_all(&mut self) {
         for nth in 0..self.threads.len() {
             self.finish(nth);
         }

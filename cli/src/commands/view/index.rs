@@ -6,15 +6,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use fdr_formats::source::drive_parallel;
 use fdr_formats::{Diagnostic, Source, Thread, ThreadId};
 
 use super::counters::Counters;
 use super::cpus::Cpus;
-use super::filler::Filler;
 use super::pyramid::Pyramid;
-use super::tasks::OfThread;
-use crate::ui;
+use super::thread_tasks::OfThread;
 
 /// A call that is open at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,17 +186,14 @@ impl Index {
         calls.reduce(join).or_else(noted)
     }
 
-    /// Reads the whole trace.
-    pub(super) fn build(&self, source: &dyn Source) {
-        let progress = |bytes| {
-            // Relaxed: a number for people.
-            self.done.fetch_add(bytes, Ordering::Relaxed);
-        };
-        let make = || Filler::new(self, source);
-        match drive_parallel(source, ui::jobs(), make, &progress) {
-            Ok(mut fillers) => fillers.iter_mut().for_each(Filler::finish_all),
-            Err(error) => self.trouble().error = Some(error.to_string()),
-        }
+    /// So many bytes more were read.
+    pub(super) fn advance(&self, bytes: u64) {
+        // Relaxed: a number for people.
+        self.done.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// The whole trace was read.
+    pub(super) fn finish(&self) {
         for nth in 0..self.len() {
             if let Some(mut line) = self.line(nth) {
                 line.is_done = true;

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use anyhow::Context;
 
+use super::filler::fill;
 use super::viewed::Viewed;
 use crate::ring::find;
 use crate::ring::find::process_number;
@@ -80,7 +81,7 @@ impl Shown {
 fn read(traces: &[Arc<Viewed>]) {
     for viewed in traces {
         let viewed = viewed.clone();
-        std::thread::spawn(move || viewed.index.build(&*viewed.source));
+        std::thread::spawn(move || fill(&viewed.index, &*viewed.source));
     }
 }
 

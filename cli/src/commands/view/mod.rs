@@ -6,11 +6,12 @@
 //! | `index`, `filler` | one pass over the trace fills them, and notes places from which calls can be followed again |
 //! | `stretch` | a stretch of time as a source, followed from such a place |
 //! | `picture` | what of a thread is seen at a number of pixels |
-//! | `tasks` | tasks with their polls, packed into lanes |
-//! | `counters`, `cpus` | the values of counters, and their curves; on which CPU a thread was |
+//! | `thread_tasks`, `tasks` | what threads say of tasks; tasks with their polls, packed into lanes |
+//! | `counters`, `curves`, `cpus` | the values of counters, and their curves; on which CPU a thread was |
 //! | `live` | what is shown, and new snapshots of a process that runs |
 //! | `viewed` | a trace with its index, and what is asked of both |
-//! | `details`, `survey`, `paths` | one call; all calls of functions; the flame graph |
+//! | `details`, `task_details`, `survey`, `paths` | one call; one task; all calls of functions; the flame graph |
+//! | `call_key` | what tells one call from all others |
 //! | `api`, `server`, `http` | the answers, whom they are given to, and their form |
 //! | `connections`, `browser` | those who have not shown the token yet; how the browser gets it |
 //! | `wire` | pictures as arrays of numbers |
@@ -19,9 +20,11 @@
 
 mod api;
 mod browser;
+mod call_key;
 mod connections;
 mod counters;
 mod cpus;
+mod curves;
 mod details;
 mod export;
 mod file_data;
@@ -36,7 +39,9 @@ mod pyramid;
 mod server;
 mod stretch;
 mod survey;
+mod task_details;
 mod tasks;
+mod thread_tasks;
 mod viewed;
 mod wire;
 

@@ -8,7 +8,7 @@ use fdr_formats::calls::Ended;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use serde::Serialize;
 
-use super::details::Meant;
+use super::call_key::CallKey;
 use super::filler::item_of;
 use super::server::Asker;
 use super::viewed::{Marked, Viewed};
@@ -163,14 +163,14 @@ impl Pass for SurveyPass<'_> {
 pub(super) fn of_functions(
     viewed: &Viewed,
     functions: &HashSet<FunctionId>,
-    at: Option<Meant>,
+    at: Option<CallKey>,
     marked: &Marked,
     asker: Asker<'_>,
 ) -> anyhow::Result<Survey> {
     viewed.wait();
     let _alone = viewed.alone(asker)?;
     let info = viewed.info();
-    let id = |meant: Meant| info.threads.get(meant.thread).map(|thread| thread.id);
+    let id = |meant: CallKey| info.threads.get(meant.thread).map(|thread| thread.id);
     let place = at.and_then(|meant| Some((meant.start, id(meant)?, meant.depth)));
     let (from, to) = viewed.ticks_of(marked);
     let make = || SurveyPass {

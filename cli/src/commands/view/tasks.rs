@@ -2,92 +2,24 @@
 //! so the call that ends next on that thread is the poll. Tasks are packed into as few lanes as they need. Must never
 //! show a poll of which no note says whose it is.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
-use fdr_formats::notes::task_state;
 use serde::Serialize;
 
 use super::index::Index;
 use super::picture::{Asked, Picture, Rows};
 use super::pyramid::{CLIPPED, Item, OPEN};
-use super::viewed::Viewed;
+use super::thread_tasks::{Poll, join};
 use crate::report::tasks::seen::Task;
-
-/// Polls that a page keeps of all threads together, and those that it keeps of a thread in any case.
-const MOST_POLLS: usize = 1_000_000;
-const LEAST_POLLS: usize = 10_000;
-/// Tasks of a thread.
-const MOST_TASKS: usize = 200_000;
-/// Polls in the list of a task.
-const MOST_LISTED: usize = 200;
-/// Polls in a file.
-const MOST_IN_FILE: usize = 100_000;
-
-/// A poll, as the call that it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Poll {
-    pub(super) task: u64,
-    /// From 1.
-    pub(super) number: u64,
-    pub(super) depth: usize,
-    pub(super) item: Item,
-}
-
-/// What a thread says of tasks.
-#[derive(Debug)]
-pub(super) struct OfThread {
-    tasks: HashMap<u64, Task>,
-    polls: Vec<Poll>,
-    most: usize,
-    /// Tasks and polls that were too many to keep.
-    pub(super) more: u64,
-}
-
-impl OfThread {
-    /// That of one of so many threads.
-    pub(super) fn new(threads: usize) -> OfThread {
-        OfThread {
-            tasks: HashMap::new(),
-            polls: Vec::new(),
-            most: (MOST_POLLS / threads.max(1)).max(LEAST_POLLS),
-            more: 0,
-        }
-    }
-
-    pub(super) fn note(&mut self, id: u64, task: Task) {
-        if self.tasks.len() >= MOST_TASKS && !self.tasks.contains_key(&id) {
-            self.more += 1;
-            return;
-        }
-        join(&mut self.tasks, id, task);
-    }
-
-    /// The call of the note before has ended.
-    pub(super) fn poll(&mut self, poll: Poll) {
-        match self.polls.len() < self.most {
-            true => self.polls.push(poll),
-            false => self.more += 1,
-        }
-    }
-}
-
-/// Adds what a note says of a task.
-fn join(tasks: &mut HashMap<u64, Task>, id: u64, task: Task) {
-    match tasks.entry(id) {
-        Entry::Vacant(place) => drop(place.insert(task)),
-        Entry::Occupied(mut known) => known.get_mut().join(task),
-    }
-}
 
 /// A task with its place on the screen.
 #[derive(Clone, Debug)]
-struct Placed {
-    id: u64,
-    task: Task,
-    start: u64,
-    end: u64,
-    lane: usize,
+pub(super) struct Placed {
+    pub(super) id: u64,
+    pub(super) task: Task,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) lane: usize,
     /// Its polls: from where and to where in the list of all.
     polls: (usize, usize),
 }
@@ -96,9 +28,9 @@ struct Placed {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// In order of their first polls.
-    tasks: Vec<Placed>,
+    pub(super) tasks: Vec<Placed>,
     /// By task, in order; each with the place of its thread.
-    polls: Vec<(usize, Poll)>,
+    pub(super) polls: Vec<(usize, Poll)>,
     /// By lane: places of tasks, in order.
     lanes: Vec<Vec<usize>>,
     by_id: HashMap<u64, usize>,
@@ -109,39 +41,6 @@ pub(super) struct Tasks {
 pub(super) struct Count {
     tasks: usize,
     lanes: usize,
-}
-
-/// One task, for the page.
-#[derive(Serialize)]
-pub(super) struct TaskOf {
-    /// 53 bits are too few for it.
-    task: String,
-    function: u32,
-    parent: Option<String>,
-    state: &'static str,
-    lane: usize,
-    start: f64,
-    end: f64,
-    elapsed_ns: u64,
-    busy_ns: u64,
-    polls: u64,
-    /// Those in the trace, or some of them.
-    list: Vec<PollOf>,
-    /// How many are in the trace, and how many of them come before the list.
-    known: usize,
-    before: usize,
-}
-
-/// One poll, for the page: a call.
-#[derive(Serialize)]
-pub(super) struct PollOf {
-    number: u64,
-    thread: usize,
-    depth: usize,
-    start: f64,
-    end: f64,
-    function: u32,
-    flags: u32,
 }
 
 /// Which task is meant.
@@ -217,7 +116,7 @@ impl Tasks {
         }
     }
 
-    fn polls_of(&self, task: &Placed) -> &[(usize, Poll)] {
+    pub(super) fn polls_of(&self, task: &Placed) -> &[(usize, Poll)] {
         self.polls.get(task.polls.0..task.polls.1).unwrap_or(&[])
     }
 
@@ -242,7 +141,7 @@ impl Tasks {
         }
     }
 
-    fn find(&self, wanted: Wanted) -> Option<&Placed> {
+    pub(super) fn find(&self, wanted: Wanted) -> Option<&Placed> {
         match wanted {
             Wanted::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
             Wanted::At(lane, tick) => {
@@ -251,48 +150,6 @@ impl Tasks {
                 self.tasks.get(*lane.get(behind).or_else(|| lane.last())?)
             }
         }
-    }
-
-    /// One task, with the polls around a tick.
-    pub(super) fn details(&self, viewed: &Viewed, wanted: Wanted, at: u64) -> Option<TaskOf> {
-        let task = self.find(wanted)?;
-        let polls = self.polls_of(task);
-        let near = polls.partition_point(|(_, poll)| poll.item.end < at);
-        let before = near.saturating_sub(MOST_LISTED / 2);
-        let before = before.min(polls.len().saturating_sub(MOST_LISTED));
-        let list = polls.iter().skip(before).take(MOST_LISTED);
-        let list = list.map(|(thread, poll)| poll_of(viewed, *thread, poll));
-        Some(TaskOf {
-            before,
-            known: polls.len(),
-            list: list.collect(),
-            ..task_of(viewed, task)
-        })
-    }
-
-    /// All tasks with their polls, for a file; and the number of polls that are left out, the shortest ones.
-    pub(super) fn whole(&self, viewed: &Viewed) -> (Vec<TaskOf>, usize) {
-        let mut ticks: Vec<u64> = self
-            .polls
-            .iter()
-            .map(|(_, poll)| poll.item.ticks())
-            .collect();
-        ticks.sort_unstable();
-        let least = ticks.len().checked_sub(MOST_IN_FILE + 1);
-        let least = least.map_or(0, |place| ticks[place].saturating_add(1));
-        let whole = |task: &Placed| {
-            let polls = self.polls_of(task);
-            let kept = polls.iter().filter(|(_, poll)| poll.item.ticks() >= least);
-            let list = kept.map(|(thread, poll)| poll_of(viewed, *thread, poll));
-            TaskOf {
-                known: polls.len(),
-                list: list.collect(),
-                ..task_of(viewed, task)
-            }
-        };
-        let all: Vec<TaskOf> = self.tasks.iter().map(whole).collect();
-        let kept: usize = all.iter().map(|task| task.list.len()).sum();
-        (all, self.polls.len() - kept)
     }
 }
 
@@ -327,47 +184,12 @@ fn item_of(task: &Placed, polls: &[(usize, Poll)]) -> Item {
     Item::call(task.start, task.end, task.task.function.0, flags)
 }
 
-fn task_of(viewed: &Viewed, placed: &Placed) -> TaskOf {
-    let clock = &viewed.info().clock;
-    let nanos = |ticks| clock.nanos(fdr_formats::Ticks(ticks)).0;
-    let task = &placed.task;
-    TaskOf {
-        task: placed.id.to_string(),
-        function: task.function.0,
-        parent: (task.parent != 0).then(|| task.parent.to_string()),
-        state: match task.state {
-            task_state::FINISHED => "finished",
-            task_state::DROPPED => "dropped",
-            _ => "not ended",
-        },
-        lane: placed.lane,
-        start: viewed.relative(placed.start),
-        end: viewed.relative(placed.end),
-        elapsed_ns: nanos(task.elapsed),
-        busy_ns: nanos(task.busy),
-        polls: task.polls,
-        list: Vec::new(),
-        known: 0,
-        before: 0,
-    }
-}
-
-fn poll_of(viewed: &Viewed, thread: usize, poll: &Poll) -> PollOf {
-    PollOf {
-        number: poll.number,
-        thread,
-        depth: poll.depth,
-        start: viewed.relative(poll.item.start),
-        end: viewed.relative(poll.item.end),
-        function: poll.item.function,
-        flags: poll.item.flags(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use fdr_formats::notes::task_state;
     use fdr_formats::{FunctionId, ThreadId, Ticks};
 
+    use super::super::thread_tasks::OfThread;
     use super::*;
 
     fn task(start: u64, end: u64) -> Task {

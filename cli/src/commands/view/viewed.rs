@@ -15,7 +15,7 @@ use fdr_formats::states::States;
 use fdr_formats::{Sink, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::HashSet;
 
-use super::details::Meant;
+use super::call_key::CallKey;
 use super::index::Index;
 use super::picture::{self, Asked, Picture};
 use super::server::Asker;
@@ -269,7 +269,7 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn why(&self, meant: Meant, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn why(&self, meant: CallKey, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
         self.wait();
         let _alone = self.alone(asker)?;
         let thread = self.info().threads.get(meant.thread);

@@ -3,7 +3,7 @@
 
 use fdr_formats::model::State;
 
-use super::counters::Curve;
+use super::curves::Curve;
 use super::index::Sign;
 use super::picture::Picture;
 use super::viewed::Viewed;

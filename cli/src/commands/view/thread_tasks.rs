@@ -1,0 +1,69 @@
+//! What a thread says of tasks: the last note of each, and the calls that are their polls. Memory is bounded.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use super::pyramid::Item;
+use crate::report::tasks::seen::Task;
+
+/// Polls that a page keeps of all threads together, and those that it keeps of a thread in any case.
+const MAX_POLLS: usize = 1_000_000;
+const MIN_POLLS: usize = 10_000;
+/// Tasks of a thread.
+const MAX_TASKS: usize = 200_000;
+
+/// A poll, as the call that it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Poll {
+    pub(super) task: u64,
+    /// From 1.
+    pub(super) number: u64,
+    pub(super) depth: usize,
+    pub(super) item: Item,
+}
+
+/// What a thread says of tasks.
+#[derive(Debug)]
+pub(super) struct OfThread {
+    pub(super) tasks: HashMap<u64, Task>,
+    pub(super) polls: Vec<Poll>,
+    most: usize,
+    /// Tasks and polls that were too many to keep.
+    pub(super) more: u64,
+}
+
+impl OfThread {
+    /// That of one of so many threads.
+    pub(super) fn new(threads: usize) -> OfThread {
+        OfThread {
+            tasks: HashMap::new(),
+            polls: Vec::new(),
+            most: (MAX_POLLS / threads.max(1)).max(MIN_POLLS),
+            more: 0,
+        }
+    }
+
+    pub(super) fn note(&mut self, id: u64, task: Task) {
+        if self.tasks.len() >= MAX_TASKS && !self.tasks.contains_key(&id) {
+            self.more += 1;
+            return;
+        }
+        join(&mut self.tasks, id, task);
+    }
+
+    /// The call of the note before has ended.
+    pub(super) fn poll(&mut self, poll: Poll) {
+        match self.polls.len() < self.most {
+            true => self.polls.push(poll),
+            false => self.more += 1,
+        }
+    }
+}
+
+/// Adds what a note says of a task.
+pub(super) fn join(tasks: &mut HashMap<u64, Task>, id: u64, task: Task) {
+    match tasks.entry(id) {
+        Entry::Vacant(place) => drop(place.insert(task)),
+        Entry::Occupied(mut known) => known.get_mut().join(task),
+    }
+}
