@@ -18,7 +18,7 @@
 //! | [`states`] | how long functions and threads ran, were preempted and waited |
 //! | [`tasks`], `task_totals` | figures of tasks, which have a table of their own |
 //! | [`waits`], [`wait_table`] | waits for locks, conditions and channels: counted, as rows, as a table |
-//! | [`table`], [`look`], [`notes`], [`csv`], [`json`] | the outputs |
+//! | [`table`], [`look`], [`notes`], [`csv`], [`json`], [`json_field`] | the outputs |
 //!
 //! The outputs must never compute a figure, and the engine must never know of an output.
 
@@ -31,6 +31,7 @@ pub(crate) mod events;
 pub(crate) mod function_rows;
 pub(crate) mod histogram;
 pub(crate) mod json;
+pub(crate) mod json_field;
 pub(crate) mod look;
 pub(crate) mod moments;
 pub(crate) mod names;

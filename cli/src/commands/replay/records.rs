@@ -5,15 +5,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use fdr_formats::note_words;
-use fdr_formats::notes::{Field, FieldValue, Note};
+use fdr_formats::notes::{Field, Note};
 use fdr_formats::source::Record;
 use fdr_formats::{Clock, Ticks, TraceInfo};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Options;
 use crate::commands::{Headings, Status};
 use crate::report::json;
+use crate::report::json_field::JsonField;
 use crate::selection::{self, Filtering};
 use crate::{trace, ui};
 
@@ -97,41 +97,6 @@ struct JsonRecord<'a> {
     level: Option<Cow<'static, str>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     fields: Option<Vec<JsonField<'a>>>,
-}
-
-/// A field of an event, or an argument of a call.
-#[derive(Serialize)]
-pub(in crate::commands) struct JsonField<'a> {
-    name: Cow<'a, str>,
-    value: Value,
-    /// Of a text that was cut, its whole length in bytes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    bytes: Option<u64>,
-}
-
-impl<'a> JsonField<'a> {
-    pub(in crate::commands) fn new(field: &Field<'_>, info: &'a TraceInfo) -> JsonField<'a> {
-        let value = match field.value {
-            FieldValue::Unsigned(number) => number.into(),
-            FieldValue::Signed(number) => number.into(),
-            FieldValue::Float(number) => number.into(),
-            FieldValue::Truth(truth) => truth.into(),
-            FieldValue::Text(text, _) => String::from_utf8_lossy(text).into(),
-            other => other.to_string().into(),
-        };
-        let bytes = match field.value {
-            FieldValue::Text(text, whole) => Some(whole).filter(|&whole| whole > text.len() as u64),
-            _ => None,
-        };
-        JsonField {
-            name: match field.name {
-                0 => note_words::result(field).into(),
-                name => note_words::name(info, name),
-            },
-            value,
-            bytes,
-        }
-    }
 }
 
 /// The level of an event, and the fields of a note.

@@ -13,8 +13,8 @@ use super::cause::{Cause, Step};
 use super::events::{self, Events};
 use super::states::By;
 use super::{Finding, Findings, name_of_thread, sentence};
-use crate::commands::replay::records::JsonField;
 use crate::report::json::{self, Head};
+use crate::report::json_field::JsonField;
 use crate::report::names::name_of;
 use crate::symbols;
 
