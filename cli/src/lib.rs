@@ -8,6 +8,7 @@
 #[cfg(test)]
 mod agreement_tests;
 mod away;
+mod calls;
 mod cleanup;
 mod clock;
 mod columns;

@@ -5,10 +5,13 @@ use std::io::Write;
 use fdr_formats::model::State;
 use fdr_formats::{FunctionId, TraceInfo};
 
-use super::cause::{Cause, Step};
-use super::samples::Samples;
-use super::{ENOUGH_CALLS, Finding, Findings, arguments, percent, sentence, thread_name};
-use crate::report::names::name_of;
+use crate::calls::arguments;
+use crate::calls::cause::{Cause, Step};
+use crate::calls::findings::{Finding, Findings};
+use crate::calls::query::ENOUGH_CALLS;
+use crate::calls::samples::Samples;
+use crate::calls::words::{percent, sentence};
+use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
 /// Functions that are named of those whose calls a bound leaves out.

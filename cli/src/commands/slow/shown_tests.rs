@@ -4,10 +4,11 @@ use std::ops::ControlFlow;
 
 use fdr_formats::notes::{NoteKind, thread_state};
 use fdr_formats::source::Record;
-use fdr_formats::{Mark, Sink, Thread, ThreadId, TraceInfo};
+use fdr_formats::{FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 use super::tests::{ALL, COMPACT, HANDLE, LOCK, SERVE, Script, found, trace};
 use super::*;
+use crate::calls::findings::Findings;
 use crate::testing::MemoryTrace;
 
 const MS: u64 = 1_000_000;
@@ -86,7 +87,7 @@ fn a_call_that_spans_its_thread_hides_no_calls_that_are_asked_for() {
         all.pass(worker.now + 100);
     });
     let trace = trace(&[(7, &all.calls)]);
-    let over = |ns| Asked {
+    let over = |ns| Query {
         over: Some(ns),
         of_each: SHOWN,
         ..ALL
@@ -104,7 +105,7 @@ fn a_long_call_of_a_function_with_few_calls_hides_those_inside() {
     });
     worker.pass(5 * MS);
     worker.usual(1);
-    let over = Asked {
+    let over = Query {
         over: Some(MS / 2),
         of_each: SHOWN,
         ..ALL

@@ -1,7 +1,7 @@
 //! What is said of the states of a slow call's thread. 1 tick = 1 ns.
 
-use fdr_formats::ThreadId;
 use fdr_formats::model::{self, CpuId, Sample, Schedule, State, Switch};
+use fdr_formats::{ThreadId, Ticks};
 
 use super::tests::{ALL, COMPACT, SERVE, Script, found, sentences, trace};
 use super::*;
@@ -29,7 +29,7 @@ fn slow_request(schedule: impl FnOnce(u64) -> Schedule) -> MemoryTrace {
 }
 
 /// A millisecond is no finding where states are known, unless it is asked for.
-const LONG: Asked<'_> = Asked {
+const LONG: Query<'_> = Query {
     over: Some(900_000),
     most: 1,
     of_each: 1,

@@ -1,8 +1,12 @@
 //! What is found in traces of a few hundred calls with a planted cause. 1 tick = 1 ns.
 
-use fdr_formats::{Call, Function, TraceInfo};
+use fdr_formats::filter::Filter;
+use fdr_formats::{Call, Function, FunctionId, Ticks, TraceInfo};
 
 use super::*;
+use crate::calls::cause::Cause;
+use crate::calls::findings::Findings;
+use crate::calls::words::sentence;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 pub(super) const HANDLE: u32 = 1;
@@ -21,7 +25,7 @@ const NAMES: [(u32, &str); 6] = [
     (SERVE, "app::serve"),
 ];
 
-pub(super) const ALL: Asked<'_> = Asked {
+pub(super) const ALL: Query<'_> = Query {
     filter: None,
     over: None,
     chosen: None,
@@ -82,11 +86,11 @@ pub(super) fn trace(threads: &[(u64, &[Call])]) -> MemoryTrace {
     trace
 }
 
-pub(super) fn found(trace: &MemoryTrace, asked: &Asked<'_>) -> Findings {
+pub(super) fn found(trace: &MemoryTrace, asked: &Query<'_>) -> Findings {
     find(asked, Path::new("memory"), trace).expect("in memory")
 }
 
-pub(super) fn sentences(trace: &MemoryTrace, asked: &Asked<'_>) -> Vec<String> {
+pub(super) fn sentences(trace: &MemoryTrace, asked: &Query<'_>) -> Vec<String> {
     let found = found(trace, asked);
     let list = found.list.iter();
     list.map(|finding| sentence(&trace.info, finding)).collect()
@@ -158,7 +162,7 @@ fn nothing_stands_out_where_all_calls_are_alike() {
     assert_eq!(found(&trace, &ALL).list.len(), 0);
     // Calls that are asked for are shown, and are as usual.
     let filter = Filter::parse("app::handle").expect("a glob");
-    let asked = Asked {
+    let asked = Query {
         filter: Some(&filter),
         of_each: 3,
         ..ALL
@@ -195,7 +199,7 @@ fn only_calls_over_a_time_are_shown_where_one_is_given() {
     worker.request(5_000, 2);
     let trace = trace(&[(7, &worker.calls)]);
     assert_eq!(found(&trace, &ALL).list.len(), 0, "5 times the usual");
-    let over = |ns| Asked {
+    let over = |ns| Query {
         over: Some(ns),
         of_each: SHOWN,
         ..ALL

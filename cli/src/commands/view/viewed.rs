@@ -21,7 +21,8 @@ use super::picture::{self, Asked, Picture};
 use super::server::Asker;
 use super::stretch::{self, Stretch};
 use super::tasks::Tasks;
-use crate::commands::slow;
+use crate::calls::document;
+use crate::calls::slow_call::SlowCall;
 use crate::report::engine::Figures;
 use crate::report::json;
 use crate::report::query::{Key, Selection};
@@ -262,7 +263,7 @@ impl Viewed {
         self.wait();
         let _alone = self.alone(asker)?;
         let is_whole = marked.threads.is_empty() && self.ticks_of(marked) == (None, None);
-        slow::document::of_source(&self.path, &*self.part(marked), is_whole)
+        document::of_source(&self.path, &*self.part(marked), is_whole)
     }
 
     /// Why a call took so long, in the same form.
@@ -273,7 +274,7 @@ impl Viewed {
         self.wait();
         let _alone = self.alone(asker)?;
         let thread = self.info().threads.get(meant.thread);
-        let call = slow::slow_call::SlowCall {
+        let call = SlowCall {
             total: meant.end.saturating_sub(meant.start),
             function: fdr_formats::FunctionId(meant.function),
             thread: thread.map(|thread| thread.id).unwrap_or_default(),
@@ -281,7 +282,7 @@ impl Viewed {
             end: Ticks(meant.end),
             is_open: meant.is_open,
         };
-        slow::document::of_call(&self.path, &*self.source, call)
+        document::of_call(&self.path, &*self.source, call)
     }
 
     /// The paths of the calls of what is marked.

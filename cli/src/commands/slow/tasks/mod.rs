@@ -12,13 +12,12 @@ use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use self::notes::{NotePass, Stretches, TaskNotes};
-use super::cause::{self, Compared, Meanwhile};
-use super::overlaps::{self, OverlapPass, Stretch};
-use super::slow_call::SlowCall;
-use super::usual::Usual;
-use super::{
-    Asked, ENOUGH_CALLS, Finding, LEAST_NS, TIMES_P50, TIMES_P90, explain, ticks, usual_of,
-};
+use crate::calls::cause::{self, Compared, Meanwhile};
+use crate::calls::findings::{Finding, explain};
+use crate::calls::overlaps::{self, OverlapPass, Stretch};
+use crate::calls::query::{ENOUGH_CALLS, LEAST_NS, Query, TIMES_P50, TIMES_P90, ticks};
+use crate::calls::slow_call::SlowCall;
+use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
@@ -88,7 +87,7 @@ pub(super) struct SlowTasks {
 }
 
 pub(super) fn find(
-    asked: &Asked<'_>,
+    asked: &Query<'_>,
     by: Option<&str>,
     trace: &Path,
     source: &dyn Source,
@@ -186,7 +185,7 @@ fn quantile(sorted: &[u64], percent: usize) -> u64 {
 
 /// The tasks with the largest excess. A task inside of one that is shown is not shown by itself.
 fn choose(
-    asked: &Asked<'_>,
+    asked: &Query<'_>,
     info: &TraceInfo,
     seen: &Seen,
     usual: &HashMap<FunctionId, UsualTask>,

@@ -5,8 +5,8 @@ use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
-use crate::commands::slow::arguments::{OfCall, Said};
-use crate::commands::slow::events::Events;
+use crate::calls::arguments::{OfCall, Said};
+use crate::calls::events::Events;
 use crate::report::tasks::polls::Poll;
 use crate::stacks::Pass;
 

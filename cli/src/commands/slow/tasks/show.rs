@@ -6,11 +6,11 @@ use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::{Between, MOST, SlowTask, SlowTasks};
-use crate::commands::slow::arguments;
-use crate::commands::slow::json::{self as call_json, Arguments, Event};
-use crate::commands::slow::words::{self, name_of_thread, percent, thread_name};
+use crate::calls::arguments;
+use crate::calls::json::{self as call_json, Arguments, Event};
+use crate::calls::words::{self, percent};
 use crate::report::json::{self, Head};
-use crate::report::names::name_of;
+use crate::report::names::{name_of, name_of_thread, thread_name};
 use crate::ui;
 
 /// Writes the text. `by`: the field whose values are shown.

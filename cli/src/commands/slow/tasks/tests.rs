@@ -120,7 +120,7 @@ fn a_task_inside_of_a_shown_one_is_not_shown_by_itself() {
     assert!(related(&seen, 51, 50) && related(&seen, 50, 51));
     assert!(!related(&seen, 1, 50));
     let usual = usual_tasks(&seen);
-    let asked = Asked {
+    let asked = Query {
         over: Some(1_000_000),
         ..ALL
     };

@@ -3,28 +3,14 @@
 use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
-use super::Finding;
 use super::cause::{Cause, Explained, Step};
+use super::findings::Finding;
 use super::tree::Wait;
-use crate::report::names::name_of;
+use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
-/// The name of a thread, for people.
-pub(super) fn thread_name(info: &TraceInfo, id: ThreadId) -> String {
-    match name_of_thread(info, id) {
-        "" => id.to_string(),
-        name => format!("{} ({id})", ui::clean(name)),
-    }
-}
-
-/// The name alone. Empty: it has none.
-pub(super) fn name_of_thread(info: &TraceInfo, id: ThreadId) -> &str {
-    let thread = info.threads.iter().find(|thread| thread.id == id);
-    thread.map_or("", |thread| &thread.name)
-}
-
 /// What was found of a call, in a sentence.
-pub(super) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
+pub(crate) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
     let explained = &finding.explained;
     let Some(last) = explained.path.last() else {
         return String::new();
@@ -124,6 +110,6 @@ fn wait_in_words(info: &TraceInfo, wait: &Wait) -> String {
     words
 }
 
-pub(super) fn percent(share: f64) -> String {
+pub(crate) fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share.min(1.0))
 }

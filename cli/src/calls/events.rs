@@ -13,17 +13,17 @@ const LEVEL_AT: usize = 5;
 
 /// The first event of a name, at a moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Event {
-    pub(super) time: Ticks,
+pub(crate) struct Event {
+    pub(crate) time: Ticks,
     /// How many events of the name there were.
-    pub(super) times: u64,
+    pub(crate) times: u64,
     name: [u8; 4],
     level: u8,
     body: Vec<u8>,
 }
 
 impl Event {
-    pub(super) fn note(&self) -> Option<Note<'_>> {
+    pub(crate) fn note(&self) -> Option<Note<'_>> {
         Note::decode(NoteKind::Event, &self.body)
     }
 }
@@ -31,15 +31,15 @@ impl Event {
 /// Those of one call: the first ones of different names, in the order of time. Those of a higher level take the place
 /// of others.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Events {
-    pub(super) kept: Vec<Event>,
+pub(crate) struct Events {
+    pub(crate) kept: Vec<Event>,
     /// How many there were.
-    pub(super) count: u64,
+    pub(crate) count: u64,
 }
 
 impl Events {
     /// Takes a note, if it is an event at a moment.
-    pub(super) fn take(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
+    pub(crate) fn take(&mut self, time: Ticks, kind: NoteKind, body: &[u8]) {
         let is_event = kind == NoteKind::Event && form_of(body) == Some(Form::Instant);
         let (Some(&name), Some(&level)) = (body.first_chunk(), body.get(LEVEL_AT)) else {
             return;
@@ -60,7 +60,7 @@ impl Events {
     }
 
     /// Takes the events that another worker found.
-    pub(super) fn add(&mut self, more: Events) {
+    pub(crate) fn add(&mut self, more: Events) {
         self.count += more.count;
         let mut all = std::mem::take(&mut self.kept);
         all.extend(more.kept);
@@ -89,7 +89,7 @@ impl Events {
 
     /// `events  +1.2 ms app::retry (warning) n=0 × 6 · 5 more`, for people, with times since `begin`.
     /// `None`: there is none.
-    pub(super) fn line(&self, info: &TraceInfo, begin: Ticks) -> Option<String> {
+    pub(crate) fn line(&self, info: &TraceInfo, begin: Ticks) -> Option<String> {
         let mut all: Vec<String> = Vec::new();
         for event in &self.kept {
             let Some(note) = event.note() else { continue };

@@ -21,52 +21,52 @@ use crate::stacks::Pass;
 /// Paths inside of one call that are told apart.
 const NODES: usize = 1 << 12;
 /// Usual calls that slow ones are compared with, as to what other threads did.
-pub(super) const SAMPLE: usize = 64;
+pub(crate) const SAMPLE: usize = 64;
 /// The place of a path without room.
 const NO_ROOM: u32 = u32::MAX;
 
 /// All calls on one path, from the function that is looked at inwards.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Node {
-    pub(super) function: FunctionId,
-    pub(super) calls: u64,
+pub(crate) struct Node {
+    pub(crate) function: FunctionId,
+    pub(crate) calls: u64,
     /// Ticks.
-    pub(super) total: u64,
+    pub(crate) total: u64,
     /// The part of them outside of the calls inside.
-    pub(super) own: u64,
+    pub(crate) own: u64,
     /// Calls that left no records, which these calls made, and their ticks.
-    pub(super) short_calls: u64,
-    pub(super) short: u64,
+    pub(crate) short_calls: u64,
+    pub(crate) short: u64,
     /// Of slow calls: the part of all the ticks in which the thread did not run, where its states are known.
-    pub(super) away: Away,
+    pub(crate) away: Away,
     /// Of the first call: its arguments and its result.
-    pub(super) said: Said,
+    pub(crate) said: Said,
     /// Places of the paths that are one call longer.
-    pub(super) inside: Vec<u32>,
+    pub(crate) inside: Vec<u32>,
 }
 
 /// A wait for a lock, a condition or a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wait {
-    pub(super) object: Object,
+pub(crate) struct Wait {
+    pub(crate) object: Object,
     /// Ticks.
-    pub(super) waited: u64,
+    pub(crate) waited: u64,
     /// Who held the object, and in which function. 0: not known.
-    pub(super) holder: u64,
-    pub(super) function: u32,
+    pub(crate) holder: u64,
+    pub(crate) function: u32,
 }
 
 /// The paths of one call, or of several calls together. The function itself is at place 0.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Tree {
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct Tree {
+    pub(crate) nodes: Vec<Node>,
     places: HashMap<(u32, FunctionId), u32>,
     /// The longest wait inside of the call.
-    pub(super) wait: Option<Wait>,
+    pub(crate) wait: Option<Wait>,
     /// A wait that has not ended, and its beginning.
     blocked: Option<(Wait, Ticks)>,
     /// Events inside of the call.
-    pub(super) events: Events,
+    pub(crate) events: Events,
 }
 
 impl Tree {
@@ -137,7 +137,7 @@ impl Tree {
     }
 
     /// The path at `place` with a call of `function`, if there is one.
-    pub(super) fn find(&self, place: u32, function: FunctionId) -> Option<u32> {
+    pub(crate) fn find(&self, place: u32, function: FunctionId) -> Option<u32> {
         self.places.get(&(place, function)).copied()
     }
 
@@ -163,7 +163,7 @@ impl Tree {
 
 /// Where an open call is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct At {
+pub(crate) struct At {
     /// There is such a call. Else a call inside is an outermost one.
     is_call: bool,
     /// The path, inside of a call of the function.
@@ -189,27 +189,27 @@ fn note_outermost(outermost: &mut Outermost, function: FunctionId, thread: Threa
 
 /// What the pass found.
 #[derive(Debug)]
-pub(super) struct Trees {
+pub(crate) struct Trees {
     /// Those of the slow calls that were found.
-    pub(super) slow: Vec<(SlowCall, Tree)>,
+    pub(crate) slow: Vec<(SlowCall, Tree)>,
     /// All usual calls together, and how many they are.
-    pub(super) usual: Tree,
-    pub(super) usual_calls: u64,
+    pub(crate) usual: Tree,
+    pub(crate) usual_calls: u64,
     /// Some of the usual calls, by chance: thread, entry, exit.
-    pub(super) sample: Vec<(ThreadId, Ticks, Ticks)>,
+    pub(crate) sample: Vec<(ThreadId, Ticks, Ticks)>,
     outermost: Outermost,
 }
 
 impl Trees {
     /// Functions that several threads call outermost, as the threads of a pool call its jobs.
-    pub(super) fn jobs(&self) -> HashSet<FunctionId> {
+    pub(crate) fn jobs(&self) -> HashSet<FunctionId> {
         let several = self.outermost.iter().filter(|(_, (_, others))| *others);
         several.map(|(function, _)| *function).collect()
     }
 }
 
 /// The pass.
-pub(super) struct TreePass<'a> {
+pub(crate) struct TreePass<'a> {
     function: FunctionId,
     /// The slow calls of the function.
     slow: &'a HashMap<Stretch, SlowCall>,
@@ -225,7 +225,7 @@ pub(super) struct TreePass<'a> {
 }
 
 impl<'a> TreePass<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         function: FunctionId,
         slow: &'a HashMap<Stretch, SlowCall>,
         usual: u64,
@@ -249,7 +249,7 @@ impl<'a> TreePass<'a> {
     }
 
     /// One for a trace that may know its threads' states.
-    pub(super) fn with_states(self, states: Option<&'a States>) -> TreePass<'a> {
+    pub(crate) fn with_states(self, states: Option<&'a States>) -> TreePass<'a> {
         TreePass { states, ..self }
     }
 
@@ -263,7 +263,7 @@ impl<'a> TreePass<'a> {
     }
 
     /// What all workers found together.
-    pub(super) fn gather(function: FunctionId, workers: Vec<TreePass<'_>>) -> Trees {
+    pub(crate) fn gather(function: FunctionId, workers: Vec<TreePass<'_>>) -> Trees {
         let none = HashMap::new();
         let mut all = TreePass::new(function, &none, 0);
         for worker in workers {

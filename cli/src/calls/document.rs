@@ -5,9 +5,11 @@ use std::path::Path;
 use fdr_formats::{FunctionId, Source};
 use foldhash::HashMap;
 
+use super::findings::{Findings, explain, find};
+use super::json;
+use super::query::{Query, SHOWN, SHOWN_OF_EACH};
 use super::slow_call::SlowCall;
-use super::usual::Usual;
-use super::{Asked, Findings, SHOWN, SHOWN_OF_EACH, explain, find, json, usual_of};
+use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
 use crate::selection;
 
@@ -17,12 +19,12 @@ use crate::selection;
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(in crate::commands) fn of_source(
+pub(crate) fn of_source(
     trace: &Path,
     source: &dyn Source,
     is_whole: bool,
 ) -> anyhow::Result<Vec<u8>> {
-    let asked = Asked {
+    let asked = Query {
         filter: None,
         over: None,
         chosen: None,
@@ -40,7 +42,7 @@ pub(in crate::commands) fn of_source(
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(in crate::commands) fn of_call(
+pub(crate) fn of_call(
     trace: &Path,
     source: &dyn Source,
     call: SlowCall,

@@ -10,10 +10,9 @@ use foldhash::{HashMap, HashMapExt};
 use super::cause::{Cause, Explained};
 use super::overlaps::Seen;
 use super::slow_call::SlowCall;
-use super::thread_name;
 use super::tree::Tree;
 use crate::away::Split;
-use crate::report::names::name_of;
+use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
 /// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.
@@ -27,7 +26,7 @@ const MANY_FAULTS: u64 = 1024;
 
 /// Who had the CPU of a call that was preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     /// A thread of the trace, which was in that function.
     Thread(ThreadId, Option<FunctionId>),
     /// Several threads of the trace, one after the other, which were in that function if they were in the same.
@@ -38,28 +37,28 @@ pub(super) enum By {
 
 /// What the thread did during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CallStates {
-    pub(super) known: Known,
+pub(crate) struct CallStates {
+    pub(crate) known: Known,
     /// The state that most of the excess was in.
-    pub(super) excess: Option<State>,
+    pub(crate) excess: Option<State>,
     /// Who had the CPU while the thread was preempted, if it was.
-    pub(super) by: Option<By>,
+    pub(crate) by: Option<By>,
     /// About: each sample stands for several.
-    pub(super) page_faults: u64,
+    pub(crate) page_faults: u64,
 }
 
 /// What helps to find it.
-pub(super) struct Around<'a> {
-    pub(super) states: &'a States,
-    pub(super) schedule: &'a Schedule,
+pub(crate) struct Around<'a> {
+    pub(crate) states: &'a States,
+    pub(crate) schedule: &'a Schedule,
     /// The place of the call among the stretches that `seen` is of.
-    pub(super) place: Option<usize>,
-    pub(super) seen: &'a Seen,
+    pub(crate) place: Option<usize>,
+    pub(crate) seen: &'a Seen,
 }
 
 impl CallStates {
     /// `scale`: ns for a tick.
-    pub(super) fn new(
+    pub(crate) fn new(
         call: &SlowCall,
         tree: &Tree,
         explained: &Explained,
@@ -82,7 +81,7 @@ impl CallStates {
     }
 
     /// `: the thread waited`, for the sentence. Empty: that is not known.
-    pub(super) fn in_words(&self, info: &TraceInfo) -> String {
+    pub(crate) fn in_words(&self, info: &TraceInfo) -> String {
         match (self.excess, self.by) {
             (Some(State::Waiting), _) => ": the thread waited".to_owned(),
             (Some(State::Preempted), Some(by)) => {
@@ -111,7 +110,7 @@ impl CallStates {
     }
 
     /// `running 3.1 ms · preempted 0.2 ms · waiting 409.0 ms`.
-    pub(super) fn line(&self, info: &TraceInfo) -> String {
+    pub(crate) fn line(&self, info: &TraceInfo) -> String {
         let spent = &self.known.spent;
         let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
         let mut parts: Vec<String> = State::ALL

@@ -14,17 +14,17 @@ const WIDEST: usize = 64;
 
 /// What the notes of one path say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Said(Vec<(NoteKind, Vec<u8>)>);
+pub(crate) struct Said(Vec<(NoteKind, Vec<u8>)>);
 
 impl Said {
     /// Takes what another pass found.
-    pub(super) fn add(&mut self, more: Said) {
+    pub(crate) fn add(&mut self, more: Said) {
         self.0.extend(more.0);
         self.0.truncate(MOST);
     }
 
     /// Takes the body of a note: of arguments, or of an event that has the fields of a span.
-    pub(super) fn take(&mut self, kind: NoteKind, body: &[u8]) {
+    pub(crate) fn take(&mut self, kind: NoteKind, body: &[u8]) {
         if self.0.len() < MOST {
             self.0.push((kind, body.to_vec()));
         }
@@ -32,20 +32,20 @@ impl Said {
 }
 
 /// What is said of one call.
-pub(super) struct OfCall {
-    pub(super) function: FunctionId,
+pub(crate) struct OfCall {
+    pub(crate) function: FunctionId,
     said: Said,
 }
 
 impl OfCall {
     /// `None`: nothing is said of the call.
-    pub(super) fn new(function: FunctionId, said: Said) -> Option<OfCall> {
+    pub(crate) fn new(function: FunctionId, said: Said) -> Option<OfCall> {
         let of = OfCall { function, said };
         (!of.fields().is_empty()).then_some(of)
     }
 
     /// The arguments, and the result.
-    pub(super) fn fields(&self) -> Vec<Field<'_>> {
+    pub(crate) fn fields(&self) -> Vec<Field<'_>> {
         let mut all = Vec::new();
         for (kind, body) in &self.said.0 {
             if let Some(Note::Arguments { fields, .. } | Note::Event { fields, .. }) =
@@ -59,7 +59,7 @@ impl OfCall {
 }
 
 /// Words of a note in one line, long ones without their middle.
-pub(super) fn shorten(words: &str) -> String {
+pub(crate) fn shorten(words: &str) -> String {
     let words = ui::clean(words);
     let words: Vec<_> = words
         .split(' ')
@@ -69,7 +69,7 @@ pub(super) fn shorten(words: &str) -> String {
 }
 
 /// `arguments  id=7 kind="Compact"`, for people. `None`: there is none.
-pub(super) fn line(info: &TraceInfo, function: FunctionId, calls: &[OfCall]) -> Option<String> {
+pub(crate) fn line(info: &TraceInfo, function: FunctionId, calls: &[OfCall]) -> Option<String> {
     let words = |of: &OfCall| {
         let note = Note::Arguments {
             function: of.function.0,

@@ -12,22 +12,22 @@ use crate::stacks::Pass;
 
 /// A stretch of time, and the thread that is looked at in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Stretch {
-    pub(super) thread: ThreadId,
-    pub(super) start: Ticks,
-    pub(super) end: Ticks,
+pub(crate) struct Stretch {
+    pub(crate) thread: ThreadId,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
 }
 
 /// Stretches in the order of their beginnings, which may overlap.
 #[derive(Debug, Default)]
-pub(super) struct Stretches {
+pub(crate) struct Stretches {
     list: Vec<Stretch>,
     /// For each of them, the latest end up to there.
     ends: Vec<Ticks>,
 }
 
 impl Stretches {
-    pub(super) fn new(mut list: Vec<Stretch>) -> Stretches {
+    pub(crate) fn new(mut list: Vec<Stretch>) -> Stretches {
         list.sort_by_key(|stretch| (stretch.start, stretch.end, stretch.thread));
         let mut latest = Ticks(0);
         let ends = list.iter().map(|stretch| {
@@ -41,7 +41,7 @@ impl Stretches {
     }
 
     /// The place of a stretch.
-    pub(super) fn place(&self, wanted: &Stretch) -> Option<usize> {
+    pub(crate) fn place(&self, wanted: &Stretch) -> Option<usize> {
         let key = |stretch: &Stretch| (stretch.start, stretch.end, stretch.thread);
         self.list.binary_search_by_key(&key(wanted), key).ok()
     }
@@ -65,23 +65,23 @@ impl Stretches {
 
 /// How long a function was open on a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Presence {
+pub(crate) struct Presence {
     /// Ticks; of a function that calls itself, of all these calls together.
-    pub(super) ticks: u64,
+    pub(crate) ticks: u64,
     /// Those of them in which the thread ran, where its states are known.
-    pub(super) running: u64,
+    pub(crate) running: u64,
     /// Open calls around it, at most.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
 }
 
 /// By place of the stretch, thread and function.
-pub(super) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
+pub(crate) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
 
 /// By place of the stretch and thread, the ticks that the thread waited for something which that stretch's thread held.
-pub(super) type WaitTicks = HashMap<(usize, ThreadId), u64>;
+pub(crate) type WaitTicks = HashMap<(usize, ThreadId), u64>;
 
 /// The pass.
-pub(super) struct OverlapPass<'a> {
+pub(crate) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     states: Option<&'a States>,
     thread: ThreadId,
@@ -90,7 +90,7 @@ pub(super) struct OverlapPass<'a> {
 }
 
 impl<'a> OverlapPass<'a> {
-    pub(super) fn new(stretches: &'a Stretches, states: Option<&'a States>) -> OverlapPass<'a> {
+    pub(crate) fn new(stretches: &'a Stretches, states: Option<&'a States>) -> OverlapPass<'a> {
         OverlapPass {
             stretches,
             states,
@@ -101,7 +101,7 @@ impl<'a> OverlapPass<'a> {
     }
 
     /// Adds up what several workers saw.
-    pub(super) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, WaitTicks) {
+    pub(crate) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, WaitTicks) {
         let (mut seen, mut waits_for_it) = (Seen::new(), WaitTicks::new());
         for pass in passes {
             for (key, more) in pass.seen {

@@ -16,24 +16,24 @@ type Lines = HashMap<Option<(String, u32)>, u64>;
 
 /// The samples of one kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Sampled {
-    pub(super) count: u64,
+pub(crate) struct Sampled {
+    pub(crate) count: u64,
     /// The most frequent functions, each with the line that is the most frequent in it.
-    pub(super) places: Vec<(Place, u64)>,
+    pub(crate) places: Vec<(Place, u64)>,
 }
 
 /// What samples tell of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Samples {
+pub(crate) struct Samples {
     /// Those of processor time.
-    pub(super) time: Sampled,
+    pub(crate) time: Sampled,
     /// Those of page faults: one for [`model::FAULTS_OF_SAMPLE`].
-    pub(super) faults: Sampled,
+    pub(crate) faults: Sampled,
 }
 
 impl Samples {
     /// `None`: there is none.
-    pub(super) fn of(
+    pub(crate) fn of(
         call: &SlowCall,
         schedule: &Schedule,
         symbols: &mut Symbols<'_>,
@@ -54,7 +54,7 @@ impl Samples {
     }
 
     /// A line each, for people.
-    pub(super) fn lines(&self) -> Vec<String> {
+    pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.time.count > 0 {
             let samples = ui::things(self.time.count, "sample");

@@ -9,9 +9,9 @@ use fdr_formats::{Clock, FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
 use super::noise::Noise;
+use super::query::{ENOUGH_CALLS, Query, ticks};
 use super::slow_call::SlowCall;
 use super::usual::Usual;
-use super::{Asked, ENOUGH_CALLS, ticks};
 use crate::report::rows::ThreadRow;
 use crate::selection::of_calls::ChosenCalls;
 use crate::stacks::Pass;
@@ -66,17 +66,17 @@ type ByDepth = Vec<Outermost>;
 
 /// What the pass found.
 #[derive(Debug, Default)]
-pub(super) struct Slowest {
+pub(crate) struct Slowest {
     /// The slowest calls of each function, of those that are shown by themselves.
-    pub(super) calls: Vec<SlowCall>,
+    pub(crate) calls: Vec<SlowCall>,
     /// How many calls of each function would be shown by themselves.
-    pub(super) outermost: HashMap<FunctionId, u64>,
+    pub(crate) outermost: HashMap<FunctionId, u64>,
     /// Slow calls of each function, also those inside of other ones.
-    pub(super) slow: HashMap<FunctionId, u64>,
+    pub(crate) slow: HashMap<FunctionId, u64>,
 }
 
 /// The pass.
-pub(super) struct SlowestPass<'a> {
+pub(crate) struct SlowestPass<'a> {
     /// The ticks from which a call of the function is slow. Other functions are left out.
     thresholds: &'a HashMap<FunctionId, u64>,
     /// Calls that are kept of each function.
@@ -97,7 +97,7 @@ pub(super) struct SlowestPass<'a> {
 
 /// What tells a call that spans its thread, such as `main`, from a slow one.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     /// Functions that have too few calls for a usual one.
     rare: HashSet<FunctionId>,
     /// The ticks from the first to the last record of each thread.
@@ -105,7 +105,7 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub(super) fn new(
+    pub(crate) fn new(
         usual: &HashMap<FunctionId, Usual>,
         threads: &[ThreadRow],
         clock: &Clock,
@@ -125,9 +125,9 @@ impl Frames {
 }
 
 impl<'a> SlowestPass<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         thresholds: &'a HashMap<FunctionId, u64>,
-        asked: &Asked<'a>,
+        asked: &Query<'a>,
         noise: Option<&'a Noise<'a>>,
         frames: &'a Frames,
     ) -> SlowestPass<'a> {
@@ -145,7 +145,7 @@ impl<'a> SlowestPass<'a> {
     }
 
     /// What all workers found together.
-    pub(super) fn gather(workers: Vec<SlowestPass<'_>>) -> Slowest {
+    pub(crate) fn gather(workers: Vec<SlowestPass<'_>>) -> Slowest {
         let mut found = Slowest::default();
         for worker in workers {
             let threads = worker.others.into_values().chain([worker.by_depth]);
@@ -235,7 +235,7 @@ impl Pass for SlowestPass<'_> {
 
 /// The slowest come first: those with the largest excess over what is usual. At most `most` calls, and `of_each` of a
 /// function.
-pub(super) fn choose(
+pub(crate) fn choose(
     mut calls: Vec<SlowCall>,
     most: usize,
     of_each: usize,
@@ -254,7 +254,7 @@ pub(super) fn choose(
 }
 
 /// How many calls of each function are not among the chosen ones, the most first.
-pub(super) fn not_shown(
+pub(crate) fn not_shown(
     mut outermost: HashMap<FunctionId, u64>,
     chosen: &[SlowCall],
 ) -> Vec<(FunctionId, u64)> {

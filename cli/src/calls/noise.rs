@@ -20,7 +20,7 @@ const MACHINE_NS: u64 = 1_000_000;
 const MOST: f64 = 0.5;
 
 /// What is needed to tell.
-pub(super) struct Noise<'a> {
+pub(crate) struct Noise<'a> {
     states: &'a States,
     clock: &'a Clock,
     usual: &'a HashMap<FunctionId, Usual>,
@@ -30,7 +30,7 @@ pub(super) struct Noise<'a> {
 
 impl<'a> Noise<'a> {
     /// `rows`: of the calls that have records.
-    pub(super) fn new(
+    pub(crate) fn new(
         states: &'a States,
         clock: &'a Clock,
         usual: &'a HashMap<FunctionId, Usual>,
@@ -55,7 +55,7 @@ impl<'a> Noise<'a> {
     }
 
     /// Whether a slow call is more than that.
-    pub(super) fn is_exceeded_by(&self, call: &SlowCall) -> bool {
+    pub(crate) fn is_exceeded_by(&self, call: &SlowCall) -> bool {
         let p50 = self.usual.get(&call.function).map_or(0, |usual| usual.p50);
         let excess = self.clock.nanos(Ticks(call.total)).0.saturating_sub(p50);
         let known = self.states.known(call.thread, call.start, call.end);

@@ -27,15 +27,15 @@ const NAMED: usize = 3;
 
 /// All calls on one path of a slow call.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Step {
-    pub(super) function: FunctionId,
+pub(crate) struct Step {
+    pub(crate) function: FunctionId,
     /// The path's place in the tree.
-    pub(super) place: u32,
-    pub(super) calls: u64,
+    pub(crate) place: u32,
+    pub(crate) calls: u64,
     /// Times in ns. What is usual is that of one usual call of the outermost function.
-    pub(super) total: f64,
-    pub(super) usual: f64,
-    pub(super) usual_calls: f64,
+    pub(crate) total: f64,
+    pub(crate) usual: f64,
+    pub(crate) usual_calls: f64,
     own: f64,
     usual_own: f64,
     short: f64,
@@ -43,14 +43,14 @@ pub(super) struct Step {
 }
 
 impl Step {
-    pub(super) fn excess(&self) -> f64 {
+    pub(crate) fn excess(&self) -> f64 {
         self.total - self.usual
     }
 }
 
 /// Where the excess is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     /// There is none: the call took no longer than usual.
     None,
     /// In the last function itself: not in traced calls that it made.
@@ -68,19 +68,19 @@ pub(super) enum Cause {
 
 /// What is found of a slow call.
 #[derive(Clone, Debug)]
-pub(super) struct Explained {
+pub(crate) struct Explained {
     /// From the function inwards.
-    pub(super) path: Vec<Step>,
+    pub(crate) path: Vec<Step>,
     /// The calls inside of the last step that have the most of the excess, where none has most of it; of other work, those
     /// that are such work.
-    pub(super) spread: Vec<Step>,
-    pub(super) cause: Cause,
+    pub(crate) spread: Vec<Step>,
+    pub(crate) cause: Cause,
     /// The part of the excess that the cause has.
-    pub(super) share: f64,
+    pub(crate) share: f64,
 }
 
 /// The arguments and results of the calls on the path of a slow call that have some, from the call inwards.
-pub(super) fn arguments(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
+pub(crate) fn arguments(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
     let nodes = explained
         .path
         .iter()
@@ -92,14 +92,14 @@ pub(super) fn arguments(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
 }
 
 /// The usual parts of a call: those of usual calls with records, or an estimate where there are too few of them.
-pub(super) struct Parts<'a> {
-    pub(super) tree: &'a Tree,
-    pub(super) calls: u64,
-    pub(super) of: &'a HashMap<FunctionId, Usual>,
+pub(crate) struct Parts<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) calls: u64,
+    pub(crate) of: &'a HashMap<FunctionId, Usual>,
     /// Functions whose calls several threads make outermost.
-    pub(super) jobs: &'a HashSet<FunctionId>,
+    pub(crate) jobs: &'a HashSet<FunctionId>,
     /// Ns for a tick.
-    pub(super) scale: f64,
+    pub(crate) scale: f64,
 }
 
 impl Parts<'_> {
@@ -151,7 +151,7 @@ impl Parts<'_> {
 }
 
 /// Divides the excess of a slow call.
-pub(super) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
+pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
     let root = slow.nodes[0].function;
     let mut known = Some(0);
     let mut at = 0;
@@ -229,31 +229,31 @@ fn is_too_often(step: &Step) -> bool {
 
 /// What another thread did during a slow call.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Meanwhile {
-    pub(super) thread: ThreadId,
-    pub(super) function: FunctionId,
+pub(crate) struct Meanwhile {
+    pub(crate) thread: ThreadId,
+    pub(crate) function: FunctionId,
     /// Ticks of the slow call.
-    pub(super) ticks: u64,
+    pub(crate) ticks: u64,
     /// Those of them in which it ran, where its states are known.
-    pub(super) running: u64,
+    pub(crate) running: u64,
     /// The part of a usual call during which some thread does that.
-    pub(super) usual: f64,
+    pub(crate) usual: f64,
 }
 
 /// The stretches that are compared: places in the list of stretches, with their lengths in ticks.
-pub(super) struct Compared<'a> {
-    pub(super) slow: (usize, u64),
-    pub(super) usual: &'a [(usize, u64)],
+pub(crate) struct Compared<'a> {
+    pub(crate) slow: (usize, u64),
+    pub(crate) usual: &'a [(usize, u64)],
     /// Functions of the slow call's own path: a thread that waits in the same function explains nothing.
-    pub(super) own: &'a [Step],
+    pub(crate) own: &'a [Step],
     /// The part of all time during which a function is open on some thread.
-    pub(super) always: &'a dyn Fn(FunctionId) -> f64,
+    pub(crate) always: &'a dyn Fn(FunctionId) -> f64,
     /// A thread that waited for this one explains nothing, either.
-    pub(super) waits_for_it: &'a WaitTicks,
+    pub(crate) waits_for_it: &'a WaitTicks,
 }
 
 /// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
-pub(super) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhile> {
+pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhile> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
         let presence = seen.get(&(place, thread, function));
         let ticks = presence.map_or(0, |presence| presence.ticks.min(length));

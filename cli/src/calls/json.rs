@@ -11,11 +11,12 @@ use serde::Serialize;
 use super::arguments::OfCall;
 use super::cause::{Cause, Step};
 use super::events::{self, Events};
+use super::findings::{Finding, Findings};
 use super::states::By;
-use super::{Finding, Findings, name_of_thread, sentence};
+use super::words::sentence;
 use crate::report::json::{self, Head};
 use crate::report::json_field::JsonField;
-use crate::report::names::name_of;
+use crate::report::names::{name_of, name_of_thread};
 use crate::symbols;
 
 #[derive(Serialize)]
@@ -56,13 +57,13 @@ struct Call<'a> {
 }
 
 #[derive(Serialize)]
-pub(super) struct Arguments<'a> {
+pub(crate) struct Arguments<'a> {
     function: String,
     fields: Vec<JsonField<'a>>,
 }
 
 #[derive(Serialize)]
-pub(super) struct Event<'a> {
+pub(crate) struct Event<'a> {
     name: String,
     level: Option<Cow<'static, str>>,
     since_begin_ns: u64,
@@ -143,7 +144,7 @@ struct Meanwhile {
 }
 
 /// Writes all findings.
-pub(super) fn write(
+pub(crate) fn write(
     out: &mut dyn Write,
     file: &str,
     info: &TraceInfo,
@@ -249,7 +250,7 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
 }
 
 /// Events with their times since `begin`.
-pub(super) fn events<'a>(info: &'a TraceInfo, all: &Events, begin: Ticks) -> Vec<Event<'a>> {
+pub(crate) fn events<'a>(info: &'a TraceInfo, all: &Events, begin: Ticks) -> Vec<Event<'a>> {
     let events = all.kept.iter();
     events.filter_map(|of| event(info, of, begin)).collect()
 }
@@ -276,7 +277,7 @@ fn event<'a>(info: &'a TraceInfo, of: &events::Event, begin: Ticks) -> Option<Ev
     })
 }
 
-pub(super) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
+pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
     let fields = of.fields();
     Arguments {
         function: name_of(info, of.function),

@@ -1,0 +1,29 @@
+//! Slow calls, and why each was slow: found by `fdr slow`, and shown by the page of `fdr view`, too.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | [`query`] | which slow calls are asked for |
+//! | [`slow_call`], [`usual`] | a call that took long; what is usual for its function |
+//! | [`slowest`], `noise` | the first pass: the slowest calls; those that the system explains |
+//! | [`tree`], [`arguments`], [`events`] | the calls inside, and what the program said there |
+//! | [`overlaps`], [`states`], `samples` | what other threads did, what the thread did, and where it was |
+//! | [`cause`] | where the excess is |
+//! | [`findings`] | all of it for a trace |
+//! | [`words`], [`json`], [`document`] | the outputs |
+
+pub(crate) mod arguments;
+pub(crate) mod cause;
+pub(crate) mod document;
+pub(crate) mod events;
+pub(crate) mod findings;
+pub(crate) mod json;
+mod noise;
+pub(crate) mod overlaps;
+pub(crate) mod query;
+pub(crate) mod samples;
+pub(crate) mod slow_call;
+pub(crate) mod slowest;
+pub(crate) mod states;
+pub(crate) mod tree;
+pub(crate) mod usual;
+pub(crate) mod words;

@@ -1,0 +1,60 @@
+//! Which slow calls are asked for.
+
+use fdr_formats::Clock;
+use fdr_formats::filter::Filter;
+
+use super::usual::Usual;
+use crate::report::function_rows::Row;
+use crate::selection;
+use crate::selection::of_calls::ChosenCalls;
+
+/// Calls that are shown unless the user says otherwise: in all, and of one function.
+pub(crate) const SHOWN: usize = 5;
+pub(crate) const SHOWN_OF_EACH: usize = 2;
+/// Calls of a function from which it has a usual call.
+pub(crate) const ENOUGH_CALLS: u64 = 20;
+/// A slow call takes so many times the p50, so many times the p90, and so many ns at least.
+pub(crate) const TIMES_P50: u64 = 10;
+pub(crate) const TIMES_P90: u64 = 5;
+pub(crate) const LEAST_NS: u64 = 10_000;
+
+/// What is asked of a trace.
+pub(crate) struct Query<'a> {
+    /// The functions whose calls are shown.
+    pub(crate) filter: Option<&'a Filter>,
+    /// The shortest call that is shown, ns.
+    pub(crate) over: Option<u64>,
+    /// Calls that `--state` leaves. `None`: all.
+    pub(crate) chosen: Option<&'a ChosenCalls>,
+    /// Calls that are shown: in all, and of one function.
+    pub(crate) most: usize,
+    pub(crate) of_each: usize,
+    /// What is usual may be that of the whole run.
+    pub(crate) may_be_whole: bool,
+}
+
+impl Query<'_> {
+    /// Whether the user says which calls are shown, slow or not.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.over.is_some() || self.filter.is_some()
+    }
+
+    /// The ns from which a call of a function is shown. `None`: no call is.
+    pub(crate) fn threshold(&self, row: &Row, usual: Option<&Usual>) -> Option<u64> {
+        let is_chosen = self.filter.is_none_or(|filter| filter.matches(&row.name));
+        if !is_chosen || row.untimed {
+            return None;
+        }
+        if self.is_chosen() {
+            return Some(self.over.unwrap_or(0));
+        }
+        let usual = usual.filter(|usual| usual.calls >= ENOUGH_CALLS)?;
+        let p50 = usual.p50.saturating_mul(TIMES_P50);
+        Some(LEAST_NS.max(p50).max(usual.p90.saturating_mul(TIMES_P90)))
+    }
+}
+
+/// The ticks of a duration.
+pub(crate) fn ticks(clock: &Clock, ns: u64) -> u64 {
+    selection::first_tick(i128::from(ns), clock).0
+}

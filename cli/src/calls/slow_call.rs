@@ -1,0 +1,16 @@
+//! A call that took long: which, and when.
+
+use fdr_formats::{FunctionId, ThreadId, Ticks};
+
+/// A call that took long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlowCall {
+    /// Ticks.
+    pub(crate) total: u64,
+    pub(crate) function: FunctionId,
+    pub(crate) thread: ThreadId,
+    pub(crate) start: Ticks,
+    pub(crate) end: Ticks,
+    /// It had not returned when the trace was written.
+    pub(crate) is_open: bool,
+}
