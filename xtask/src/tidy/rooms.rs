@@ -67,10 +67,6 @@ const FORMAT_ARROWS: [(&str, &str); 1] = [("ring", "xray")];
 /// The crates whose rooms have no circles inside.
 const INSIDE: [&str; 3] = ["runtime/src", "formats/src", "cli/src"];
 
-/// Rooms that still have some.
-const KNOTS: [&str; 0] = [
-];
-
 /// The beginning of names at a crate's root that are no rooms: macros that expansions name.
 const MACRO: &str = "__fdr_";
 
@@ -349,9 +345,7 @@ fn circles_inside(folder: &str, sources: &[Source]) -> Result<Vec<Finding>> {
         .flat_map(|module| (1..module.len()).map(|length| &module[..length]))
         .collect();
     let mut findings = Vec::new();
-    let is_free =
-        |room: &&[String]| !KNOTS.contains(&format!("{folder}/{}", room.join("/")).as_str());
-    for room in rooms.into_iter().filter(is_free) {
+    for room in rooms {
         let part = |names: &[String]| {
             let inside = names.strip_prefix(room)?;
             let is_part = modules.iter().any(|module| {
