@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use crate::text::clean;
 
 /// The longest path of a socket, bytes: `sun_path` has one more, for a NUL.
-const LONGEST_SOCKET: usize = 107;
+const MAX_SOCKET: usize = 107;
 
 /// The form of an address.
 pub const SHAPES: &str = "tcp://host:port, tcp-listen://host:port, unix:/path or -";
@@ -133,9 +133,9 @@ fn socket(path: PathBuf, nothing: bool) -> Result<Address, String> {
     if nothing || path.file_name().is_none() {
         return Err("no socket in it, as in unix:/tmp/app.socket".to_owned());
     }
-    if path.as_os_str().len() > LONGEST_SOCKET {
+    if path.as_os_str().len() > MAX_SOCKET {
         return Err(format!(
-            "the socket's path is longer than {LONGEST_SOCKET} bytes"
+            "the socket's path is longer than {MAX_SOCKET} bytes"
         ));
     }
     Ok(Address::Unix(path))
@@ -239,7 +239,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said() {
-        let long = format!("unix:/{}", "x".repeat(LONGEST_SOCKET));
+        let long = format!("unix:/{}", "x".repeat(MAX_SOCKET));
         for (text, what) in [
             ("tcp://", "host"),
             ("tcp://:7", "host"),

@@ -43,7 +43,7 @@ impl Part {
 }
 
 /// The most bytes of an identity.
-pub const MOST_BYTES: usize = 3 * 64 + 36 + 512 + Part::ALL.len();
+pub const MAX_BYTES: usize = 3 * 64 + 36 + 512 + Part::ALL.len();
 
 /// Whom a trace is of. A text that the trace does not have is empty.
 ///
@@ -100,7 +100,7 @@ impl Identity {
         tags.map(|tag| tag.split_once('=').unwrap_or((tag, "")))
     }
 
-    /// The texts, each with a NUL behind it. At most [`MOST_BYTES`]; none if nothing is known.
+    /// The texts, each with a NUL behind it. At most [`MAX_BYTES`]; none if nothing is known.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         self.texts.as_bytes()
@@ -192,7 +192,7 @@ mod tests {
             identity.set(part, &"ü".repeat(1 << 20));
             assert_eq!(identity.get(part).len(), part.most_bytes());
         }
-        assert_eq!(identity.as_bytes().len(), MOST_BYTES);
+        assert_eq!(identity.as_bytes().len(), MAX_BYTES);
         for part in Part::ALL {
             identity.set(part, "");
         }

@@ -6,9 +6,9 @@ use crate::model::Moment;
 use crate::text::{self, owned};
 
 /// How many moments a recorder keeps.
-pub const MOST: usize = 32;
+pub const MAX: usize = 32;
 /// The most bytes of a name.
-pub const MOST_BYTES: usize = 64;
+pub const MAX_BYTES: usize = 64;
 
 /// The words of `fdr ctl PID mark`: any text of one line. Blanks around it are dropped.
 ///
@@ -27,9 +27,9 @@ pub fn parse(text: &str) -> Result<&str, String> {
     if name.is_empty() {
         return Err(owned("a mark without a name; here-I-clicked, for example"));
     }
-    if name.len() > MOST_BYTES {
+    if name.len() > MAX_BYTES {
         return Err(format!(
-            "a name that is too long; {MOST_BYTES} bytes are the most"
+            "a name that is too long; {MAX_BYTES} bytes are the most"
         ));
     }
     if name.contains(text::is_unsafe) {
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn names() {
-        let longest = "ü".repeat(MOST_BYTES / 2);
+        let longest = "ü".repeat(MAX_BYTES / 2);
         for (text, name) in [
             ("a", "a"),
             (" here I clicked\t", "here I clicked"),

@@ -22,7 +22,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::notes::{Field, FieldValue, MOST_FIELDS, Note, NoteKind};
+use crate::notes::{Field, FieldValue, MAX_FIELDS, Note, NoteKind};
 use crate::text::cut;
 
 const HAS_SPAN: u64 = 1 << 24;
@@ -173,10 +173,10 @@ impl NoteClass {
             u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
         });
         let event = numbers.next()??;
-        let fields: Option<Vec<u64>> = numbers.take(MOST_FIELDS + 1).collect();
+        let fields: Option<Vec<u64>> = numbers.take(MAX_FIELDS + 1).collect();
         let class = NoteClass {
             event,
-            fields: fields.filter(|fields| fields.len() <= MOST_FIELDS)?,
+            fields: fields.filter(|fields| fields.len() <= MAX_FIELDS)?,
         };
         class.kind().and(class.types()).is_some().then_some(class)
     }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn words_of_classes_come_back_and_others_are_none() {
-        let many = format!("c{}", ".0".repeat(MOST_FIELDS));
+        let many = format!("c{}", ".0".repeat(MAX_FIELDS));
         for word in ["c", "200010c.100000007.3ff0400000008", "200000d", &many] {
             let class = NoteClass::parse(word).expect("a class");
             assert_eq!(class.word(), word);

@@ -4,7 +4,7 @@
 //!
 //! [`Mark::Note`](crate::Mark::Note) has a note's kind and its body. In an XRay file the body stands behind the head
 //! of a custom event of ours, with that kind (`xray::payload`). So `llvm-xray` skips it. A body is little-endian in
-//! every file, has a multiple of 8 bytes, and at most [`MOST_BYTES`]. Readers ignore bytes behind the fields that they
+//! every file, has a multiple of 8 bytes, and at most [`MAX_BYTES`]. Readers ignore bytes behind the fields that they
 //! know, and keep numbers that they have no word for. Names are ids of the table of functions: an entry has a name, a
 //! file and a line. 0 is no name.
 //!
@@ -13,7 +13,7 @@
 //! | 12 event | 0 | 4 | name |
 //! | | 4 | 1 | form: 0 instant, 1 begin of a span, 2 end of a span, 3 counter |
 //! | | 5 | 1 | level: 0 not known, 1 trace, 2 debug, 3 info, 4 warning, 5 error |
-//! | | 6 | 1 | number of fields, at most [`MOST_FIELDS`] |
+//! | | 6 | 1 | number of fields, at most [`MAX_FIELDS`] |
 //! | | 7 | 1 | zero |
 //! | | 8 | 8 | id of the span, which its begin and its end share; 0 = none |
 //! | | 16 | | the fields |
@@ -28,7 +28,7 @@
 //! | | 40 | 8 | ticks for which it was polled |
 //! | | 48 | 8 | polls |
 //! | 14 arguments | 0 | 4 | function: the note belongs to the innermost call that is open there, and that call is of it |
-//! | | 4 | 1 | number of fields, at most [`MOST_FIELDS`] |
+//! | | 4 | 1 | number of fields, at most [`MAX_FIELDS`] |
 //! | | 5 | 3 | zero |
 //! | | 8 | | the fields |
 //! | 16 thread state | 0 | 8 | object that it waits for: an address or a number; 0 = not known |
@@ -61,9 +61,9 @@
 use crate::bytes::{ByteOrder, Fields};
 
 /// The most bytes of a body.
-pub const MOST_BYTES: usize = 4096;
+pub const MAX_BYTES: usize = 4096;
 /// The most fields of an event.
-pub const MOST_FIELDS: usize = 32;
+pub const MAX_FIELDS: usize = 32;
 /// The place of a field that is a call's result.
 pub const RESULT: u8 = 255;
 /// The place of a field that is the error of a call's result.
@@ -301,7 +301,7 @@ impl<'a> Note<'a> {
                 span,
                 fields,
             } => {
-                if fields.len() > MOST_FIELDS {
+                if fields.len() > MAX_FIELDS {
                     return None;
                 }
                 body.extend(name.to_le_bytes());
@@ -329,7 +329,7 @@ impl<'a> Note<'a> {
                 }
             }
             Note::Arguments { function, fields } => {
-                if fields.len() > MOST_FIELDS {
+                if fields.len() > MAX_FIELDS {
                     return None;
                 }
                 body.extend(function.to_le_bytes());
@@ -351,13 +351,13 @@ impl<'a> Note<'a> {
                 long(&mut body, &[u64::from(*function), *waited]);
             }
         }
-        (body.len() <= MOST_BYTES).then_some(body)
+        (body.len() <= MAX_BYTES).then_some(body)
     }
 
     /// Decodes a body. `None`: it is damaged.
     #[must_use]
     pub fn decode(kind: NoteKind, body: &'a [u8]) -> Option<Note<'a>> {
-        if body.len() > MOST_BYTES || body.len() % 8 != 0 {
+        if body.len() > MAX_BYTES || body.len() % 8 != 0 {
             return None;
         }
         let mut bytes = Fields::new(body, ByteOrder::Little);
@@ -436,7 +436,7 @@ impl<'a> Field<'a> {
     }
 
     fn take_all(bytes: &mut Fields<'a>, count: u8) -> Option<Vec<Field<'a>>> {
-        if usize::from(count) > MOST_FIELDS {
+        if usize::from(count) > MAX_FIELDS {
             return None;
         }
         let mut fields = Vec::new();

@@ -13,13 +13,13 @@ use crate::{duration, size};
 pub use reason::{Reason, SlowCall, What};
 
 /// How many triggers a program has at most.
-pub const MOST: usize = 32;
+pub const MAX: usize = 32;
 /// The most bytes of one trigger's text.
-pub const MOST_BYTES: usize = 200;
+pub const MAX_BYTES: usize = 200;
 /// The least time between two dumps of a trigger that says none.
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// The shortest period of `every`.
-pub const SHORTEST_PERIOD: Duration = Duration::from_millis(100);
+pub const MIN_PERIOD: Duration = Duration::from_millis(100);
 
 /// The words that a trigger is made of.
 pub const GRAMMAR: &str = "accepted are off, or a list of my_app::function>50ms (globs too), panic, exit, signal, \
@@ -83,19 +83,19 @@ pub fn parse(text: &str) -> Result<Vec<Trigger>, String> {
         .filter(|part| !part.is_empty());
     let mut triggers = Vec::new();
     for part in parts {
-        let shown = text::clean(text::cut(part, MOST_BYTES));
+        let shown = text::clean(text::cut(part, MAX_BYTES));
         triggers.push(one(part).map_err(|what| format!("`{shown}`: {what}; {GRAMMAR}"))?);
     }
     match triggers.len() {
         0 => Err(format!("no trigger; {GRAMMAR}")),
-        1..=MOST => Ok(triggers),
-        _ => Err(format!("too many triggers; {MOST} are the most")),
+        1..=MAX => Ok(triggers),
+        _ => Err(format!("too many triggers; {MAX} are the most")),
     }
 }
 
 fn one(part: &str) -> Result<Trigger, String> {
-    if part.len() > MOST_BYTES {
-        return Err(format!("too long; {MOST_BYTES} bytes are the most"));
+    if part.len() > MAX_BYTES {
+        return Err(format!("too long; {MAX_BYTES} bytes are the most"));
     }
     if part.contains(text::is_unsafe) {
         return Err(owned(
@@ -170,7 +170,7 @@ fn event(name: Option<&str>, value: &str) -> Result<Event, String> {
         return Err(owned("not a trigger"));
     };
     match duration::parse(text::trimmed(period))? {
-        short if short < SHORTEST_PERIOD => Err(owned("too often; 100ms is the least")),
+        short if short < MIN_PERIOD => Err(owned("too often; 100ms is the least")),
         period => Ok(Event::Every(period)),
     }
 }
@@ -309,9 +309,9 @@ mod tests {
             assert!(error.contains("my_app::function>50ms"), "{text}: {error}");
             assert!(!error.contains(text::is_unsafe), "{text}: {error}");
         }
-        let long = format!("{}>1ms", "x".repeat(MOST_BYTES));
+        let long = format!("{}>1ms", "x".repeat(MAX_BYTES));
         assert!(parse(&long).is_err_and(|error| error.contains("too long") && error.len() < 700));
-        let many = vec!["a>1ms"; MOST + 1].join(",");
+        let many = vec!["a>1ms"; MAX + 1].join(",");
         assert!(parse(&many).is_err_and(|error| error.contains("too many")));
         assert!(parse(many.strip_suffix(",a>1ms").expect("one less")).is_ok());
     }

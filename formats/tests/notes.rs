@@ -4,9 +4,7 @@ use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_every
 use crate::fuzz::place::Place;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::What;
-use fdr_formats::notes::{
-    ERROR, Field, FieldValue, MOST_BYTES, MOST_FIELDS, Note, NoteKind, RESULT,
-};
+use fdr_formats::notes::{ERROR, Field, FieldValue, MAX_BYTES, MAX_FIELDS, Note, NoteKind, RESULT};
 use fdr_formats::xray::payload::{Payload, decode, encode_note};
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Function, FunctionId, Sink, TraceInfo, registry};
@@ -226,7 +224,7 @@ fn any_note_comes_back_and_no_bytes_are_trusted() {
     for _ in 0..20_000 {
         let note = random_note(&mut random, TEXT);
         let body = note.encode().expect("a note within bounds");
-        assert!(body.len() % 8 == 0 && body.len() <= MOST_BYTES);
+        assert!(body.len() % 8 == 0 && body.len() <= MAX_BYTES);
         assert_eq!(Note::decode(note.kind(), &body).as_ref(), Some(&note));
         // Cut, flipped, and taken for another kind: never a panic, and what is read can be written.
         let mut damaged = body[..random.below(1 + body.len() as u64) as usize].to_vec();
@@ -254,10 +252,10 @@ fn notes_have_bounds() {
         span: 0,
         fields: vec![field(1, FieldValue::Text(text, 0)); count],
     };
-    assert!(many(MOST_FIELDS, b"").encode().is_some());
-    assert!(many(MOST_FIELDS + 1, b"").encode().is_none());
-    assert!(many(1, &[b'x'; MOST_BYTES - 32]).encode().is_some());
-    assert!(many(1, &[b'x'; MOST_BYTES - 31]).encode().is_none());
+    assert!(many(MAX_FIELDS, b"").encode().is_some());
+    assert!(many(MAX_FIELDS + 1, b"").encode().is_none());
+    assert!(many(1, &[b'x'; MAX_BYTES - 32]).encode().is_some());
+    assert!(many(1, &[b'x'; MAX_BYTES - 31]).encode().is_none());
     assert!(many(1, &[b'x'; 1 << 17]).encode().is_none());
     let nobody = Note::Task {
         task: 0,
@@ -299,7 +297,7 @@ fn notes_have_bounds() {
         assert_eq!(Note::decode(kind, &hex(bytes)), None, "{bytes}");
     }
     for kind in NoteKind::ALL {
-        assert_eq!(Note::decode(kind, &[1; MOST_BYTES + 8]), None);
+        assert_eq!(Note::decode(kind, &[1; MAX_BYTES + 8]), None);
     }
 }
 

@@ -6,13 +6,13 @@ use core::cell::Cell;
 use fdr::sync::raw::SharedWatch;
 
 /// So many locks of a thread are remembered. A thread that reads more locks at once is no known holder of the others.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 /// A lock by its address, and what its reader has to give back. The address is 0 in a free place.
 type Read = Cell<(usize, u64)>;
 
 thread_local! {
-    static READ: [Read; MOST] = const { [const { Cell::new((0, 0)) }; MOST] };
+    static READ: [Read; MAX] = const { [const { Cell::new((0, 0)) }; MAX] };
 }
 
 fn address(lock: &SharedWatch) -> usize {

@@ -25,7 +25,7 @@ pub struct Entered {
 #[inline]
 #[must_use]
 pub fn is_on(site: &CallSite) -> bool {
-    site.state() >= CallSite::LEAST_ON
+    site.state() >= CallSite::MIN_ON
 }
 
 /// Records an entry, if the site is on. `None`: it is off. Async-signal-safe.
@@ -33,7 +33,7 @@ pub fn is_on(site: &CallSite) -> bool {
 #[must_use]
 pub fn enter(site: &'static CallSite) -> Option<Entered> {
     let word = site.state();
-    (word >= CallSite::LEAST_ON).then(|| Entered {
+    (word >= CallSite::MIN_ON).then(|| Entered {
         word: recorder::call_entry(word),
     })
 }
@@ -42,7 +42,7 @@ impl Entered {
     /// Whether the entry is recorded, of a call that is not only counted.
     #[must_use]
     pub fn is_recorded(self) -> bool {
-        self.word >= CallSite::LEAST_ON
+        self.word >= CallSite::MIN_ON
     }
 
     /// Records the exit, on the thread of the entry. Async-signal-safe.

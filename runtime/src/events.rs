@@ -9,7 +9,7 @@ use core::ops::Deref;
 use core::ptr::NonNull;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use fdr_formats::notes::{MOST_FIELDS, NoteKind};
+use fdr_formats::notes::{MAX_FIELDS, NoteKind};
 
 use crate::recorder;
 use crate::site::CallSite;
@@ -22,11 +22,11 @@ const HEAD: usize = 2;
 const FIELD: usize = 2;
 
 /// The most bytes of a text. The rest is cut.
-const MOST_TEXT: usize = 1024;
+const MAX_TEXT: usize = 1024;
 /// The same for an argument or a result.
-const MOST_ARGUMENT: usize = 256;
+const MAX_ARGUMENT: usize = 256;
 
-const _: () = assert!(HEAD + MOST_FIELDS * FIELD + MOST_TEXT / 8 <= WORDS);
+const _: () = assert!(HEAD + MAX_FIELDS * FIELD + MAX_TEXT / 8 <= WORDS);
 
 /// The form of an event, as notes have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -283,7 +283,7 @@ impl EventNote {
         let head = u64::from(form as u8) | u64::from(level as u8) << 8;
         let first = u64::from(site.id()) | head << 32;
         EventNote {
-            body: Body::new(first, HEAD, most.min(MOST_FIELDS)),
+            body: Body::new(first, HEAD, most.min(MAX_FIELDS)),
             has_fields: false,
         }
     }
@@ -327,12 +327,12 @@ pub fn write_arguments(site: &'static CallSite, arguments: &[Argument<'_>]) {
         .iter()
         .filter(|(.., value)| value.is_some())
         .count();
-    let count = count.min(MOST_FIELDS);
+    let count = count.min(MAX_FIELDS);
     if count == 0 {
         return;
     }
     let mut body = Body::new(u64::from(site.id()) | (count as u64) << 32, 1, count);
-    body.most_text = MOST_ARGUMENT;
+    body.most_text = MAX_ARGUMENT;
     for (place, name, value) in arguments {
         if let Some(value) = value.filter(|_| body.fields > 0) {
             body.put(name.id(), *place, value);
@@ -347,7 +347,7 @@ pub fn write_arguments(site: &'static CallSite, arguments: &[Argument<'_>]) {
 #[inline(never)]
 pub fn write_result(site: &'static CallSite, place: u8, value: Value<'_>) {
     let mut body = Body::new(u64::from(site.id()) | 1 << 32, 1, 1);
-    body.most_text = MOST_ARGUMENT;
+    body.most_text = MAX_ARGUMENT;
     body.put(0, place, value);
     recorder::note(NoteKind::Arguments, body.words());
 }
@@ -371,16 +371,16 @@ impl Body {
             words,
             used: head,
             fields,
-            most_text: MOST_TEXT,
+            most_text: MAX_TEXT,
         }
     }
 
     #[inline(always)]
     fn of(site: &CallSite, form: Form, level: Level, fields: &[Field<'_>]) -> Body {
-        let count = fields.len().min(MOST_FIELDS);
+        let count = fields.len().min(MAX_FIELDS);
         let head = u64::from(form as u8) | u64::from(level as u8) << 8 | (count as u64) << 16;
         let mut body = Body::new(u64::from(site.id()) | head << 32, HEAD, count);
-        for (name, value) in fields.iter().take(MOST_FIELDS) {
+        for (name, value) in fields.iter().take(MAX_FIELDS) {
             body.put(name.map_or(0, CallSite::id), 0, *value);
         }
         body

@@ -86,7 +86,7 @@ pub fn enter_untimed(site: &'static CallSite) -> Guard<false> {
 #[inline(always)]
 #[must_use]
 pub fn is_on(site: &'static CallSite) -> bool {
-    site.state() >= CallSite::LEAST_ON
+    site.state() >= CallSite::MIN_ON
 }
 
 impl<const TIMED: bool> Guard<TIMED> {
@@ -94,14 +94,14 @@ impl<const TIMED: bool> Guard<TIMED> {
     #[inline]
     #[must_use]
     pub fn is_recorded(&self) -> bool {
-        self.state >= CallSite::LEAST_ON
+        self.state >= CallSite::MIN_ON
     }
 
     #[inline]
     fn new(site: &'static CallSite) -> Self {
         let mut state = site.state();
         // Not `state != 0`: the compiler would set a register to 0 in a function that is off.
-        if state >= CallSite::LEAST_ON {
+        if state >= CallSite::MIN_ON {
             state = Self::record_entry(state);
         }
         Guard {

@@ -161,10 +161,10 @@ fn a_filter_chooses_functions() {
     let text = ctl(&program, &["status"]);
     let wanted = "recording  on: 0 of 6 functions and events";
     assert!(text.contains(wanted), "{text}");
-    let long = "x".repeat(control::LONGEST_TEXT + 1);
+    let long = "x".repeat(control::MAX_TEXT + 1);
     let wrong = refused(program.id(), &["filter", &long]);
     assert!(
-        wrong.contains(&format!("at most {} fit", control::LONGEST_TEXT)),
+        wrong.contains(&format!("at most {} fit", control::MAX_TEXT)),
         "{wrong}"
     );
     let _ = program.end().ok();

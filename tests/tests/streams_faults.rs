@@ -251,7 +251,7 @@ fn a_receiver_that_dies_and_comes_back() {
         assert!(given <= streamed, "{name}: {given} of {streamed}");
         // What the first one read of a batch that it did not take whole is counted as lost.
         let whole = streamed - given;
-        assert!(first.records() <= whole + LARGEST_BATCH, "{name}: {whole}");
+        assert!(first.records() <= whole + MAX_BATCH, "{name}: {whole}");
         assert!(
             (given..=given + open).contains(&second.records()),
             "{name}: {given}"
@@ -263,7 +263,7 @@ fn a_receiver_that_dies_and_comes_back() {
 }
 
 /// Records that the stream hands over together, at most: up to 32 Ki, and the chunk that reaches that.
-const LARGEST_BATCH: u64 = (32 << 10) + (64 << 10) / 8;
+const MAX_BATCH: u64 = (32 << 10) + (64 << 10) / 8;
 
 /// Records that a trace says it was given, and that were made, of all its threads.
 fn known(tally: &Tally) -> (u64, u64) {

@@ -13,7 +13,7 @@ use crate::place::{Kind, Place};
 pub(crate) type Fields = Box<[u64]>;
 
 /// The most events that wait for the next entry of a span.
-const MOST_WAITING: usize = 8;
+const MAX_WAITING: usize = 8;
 
 /// A span.
 pub(crate) struct Span {
@@ -92,7 +92,7 @@ impl Span {
 
     /// Keeps fields for the next entry.
     pub(crate) fn wait(&mut self, fields: Fields) {
-        self.waiting.truncate(MOST_WAITING - 1);
+        self.waiting.truncate(MAX_WAITING - 1);
         self.waiting.push(fields);
     }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use xtask::process::{command, on_path, output, work_folder};
 
 use crate::Result;
-use crate::figures::{Cell, LEAST_ROUNDS, Spread, Words, in_rounds};
+use crate::figures::{Cell, MIN_ROUNDS, Spread, Words, in_rounds};
 use crate::program::{Program, machine, remove};
 use crate::table::{NONE, Table, last_line, middle, number, shown};
 
@@ -93,8 +93,8 @@ pub(crate) fn over(words: &Words) -> Option<f64> {
 /// the table.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let rounds = match options.quick {
-        true => LEAST_ROUNDS,
-        false => options.rounds.max(LEAST_ROUNDS),
+        true => MIN_ROUNDS,
+        false => options.rounds.max(MIN_ROUNDS),
     };
     let mut here = Measured::new(Program::build()?);
     let revision = options.beside.as_deref().map(Program::of_revision);

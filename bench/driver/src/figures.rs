@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::Result;
 
 /// Fewer rounds would not bear the word median.
-pub(crate) const LEAST_ROUNDS: usize = 7;
+pub(crate) const MIN_ROUNDS: usize = 7;
 
 /// The `key=value` words that a measured program says.
 #[derive(Debug, Clone, Default, PartialEq)]

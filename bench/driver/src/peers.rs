@@ -17,7 +17,7 @@ use xtask::readers;
 
 use crate::Result;
 use crate::calls::{Twins, code_bytes};
-use crate::figures::{Cell, LEAST_ROUNDS, in_rounds};
+use crate::figures::{Cell, MIN_ROUNDS, in_rounds};
 use crate::program::{line_of, load, machine};
 use crate::table::bless;
 use results::Findings;
@@ -46,7 +46,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "bless")]
     quick: bool,
     /// Seven at least
-    #[arg(long, value_name = "N", default_value_t = LEAST_ROUNDS)]
+    #[arg(long, value_name = "N", default_value_t = MIN_ROUNDS)]
     rounds: usize,
     /// These alone, and the floor
     #[arg(
@@ -152,7 +152,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     }
     let rounds = match options.quick {
         true => QUICK_ROUNDS,
-        false => options.rounds.max(LEAST_ROUNDS),
+        false => options.rounds.max(MIN_ROUNDS),
     };
     let place = in_memory()?;
     let mut rows = prepared(&peers, &place)?;

@@ -8,7 +8,7 @@ use crate::report::names::name_of;
 use crate::ui;
 
 /// Notes that are kept of a call: one of its arguments, and one of its result.
-const MOST: usize = 2;
+const MAX: usize = 2;
 /// A value that is longer loses its middle, for people.
 const WIDEST: usize = 64;
 
@@ -20,12 +20,12 @@ impl Said {
     /// Takes what another pass found.
     pub(crate) fn add(&mut self, more: Said) {
         self.0.extend(more.0);
-        self.0.truncate(MOST);
+        self.0.truncate(MAX);
     }
 
     /// Takes the body of a note: of arguments, or of an event that has the fields of a span.
     pub(crate) fn take(&mut self, kind: NoteKind, body: &[u8]) {
-        if self.0.len() < MOST {
+        if self.0.len() < MAX {
             self.0.push((kind, body.to_vec()));
         }
     }

@@ -12,7 +12,7 @@ use super::tree::Tree;
 use super::usual::Usual;
 
 /// The part of the excess that a cause has at least.
-const MOST: f64 = 0.5;
+const MAX: f64 = 0.5;
 /// Usual calls with records from which their parts are told.
 const ENOUGH: u64 = 5;
 /// A function was called too often if it was called so many times as often as usual.
@@ -177,7 +177,7 @@ pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
         inside.sort_by(|one, other| other.0.excess().total_cmp(&one.0.excess()));
         let last = path[path.len() - 1];
         match inside.first() {
-            Some((step, place, usual)) if step.excess() >= MOST * excess => {
+            Some((step, place, usual)) if step.excess() >= MAX * excess => {
                 path.push(*step);
                 (at, known) = (*place, *usual);
                 if parts.is_other_work(step) {
@@ -198,11 +198,11 @@ pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
                 let inside: Vec<Step> = inside.filter(|step| step.excess() > 0.0).collect();
                 let other = inside.iter().filter(|step| parts.is_other_work(step));
                 let of_others: f64 = other.clone().map(Step::excess).sum();
-                (found.cause, found.share) = if own >= MOST * excess {
+                (found.cause, found.share) = if own >= MAX * excess {
                     (Cause::Itself, own / excess)
-                } else if short >= MOST * excess {
+                } else if short >= MAX * excess {
                     (Cause::ShortCalls, short / excess)
-                } else if of_others >= MOST * excess {
+                } else if of_others >= MAX * excess {
                     found.spread = other.take(NAMED).copied().collect();
                     (Cause::OtherWork, of_others / excess)
                 } else {
@@ -281,7 +281,7 @@ pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
         let present = part(slow, length, thread, function);
         let is_own = compared.own.iter().any(|step| step.function == function);
         let waits_for_it = compared.waits_for_it.get(&(slow, thread)).copied();
-        let is_waiting = waits_for_it.is_some_and(|ticks| ticks as f64 >= MOST * length as f64);
+        let is_waiting = waits_for_it.is_some_and(|ticks| ticks as f64 >= MAX * length as f64);
         if present < PRESENT || is_own || is_waiting {
             continue;
         }
@@ -299,7 +299,7 @@ pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
         }
     }
     // A thread that ran explains more than one that waited, too.
-    let ran = |what: &Meanwhile| what.running as f64 >= MOST * what.ticks as f64;
+    let ran = |what: &Meanwhile| what.running as f64 >= MAX * what.ticks as f64;
     if found.iter().any(|(.., what)| ran(what)) {
         found.retain(|(.., what)| ran(what));
     }

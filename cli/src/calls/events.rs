@@ -7,7 +7,7 @@ use super::arguments::shorten;
 use crate::ui;
 
 /// Names of events that are kept of a call.
-const MOST: usize = 4;
+const MAX: usize = 4;
 /// Where the body of an event has its level, behind its name and its form.
 const LEVEL_AT: usize = 5;
 
@@ -73,7 +73,7 @@ impl Events {
             known.times += event.times;
             return;
         }
-        if self.kept.len() == MOST {
+        if self.kept.len() == MAX {
             let lowest = self.kept.iter().map(|event| event.level).min();
             if lowest.is_none_or(|lowest| lowest >= event.level) {
                 return;

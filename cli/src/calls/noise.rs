@@ -17,7 +17,7 @@ const SCHEDULER_NS: u64 = 20_000_000;
 /// Any other excess. Interrupts and page faults take less.
 const MACHINE_NS: u64 = 1_000_000;
 /// The part of the excess that a state has, at least.
-const MOST: f64 = 0.5;
+const MAX: f64 = 0.5;
 
 /// What is needed to tell.
 pub(crate) struct Noise<'a> {
@@ -61,7 +61,7 @@ impl<'a> Noise<'a> {
         let known = self.states.known(call.thread, call.start, call.end);
         let has_most = |state| {
             let ns = self.clock.nanos(known.spent.of(state)).0;
-            ns as f64 >= MOST * excess as f64
+            ns as f64 >= MAX * excess as f64
         };
         let least = if has_most(State::Preempted)
             || has_most(State::Waiting) && self.waits.contains(&call.function)

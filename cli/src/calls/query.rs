@@ -16,7 +16,7 @@ pub(crate) const ENOUGH_CALLS: u64 = 20;
 /// A slow call takes so many times the p50, so many times the p90, and so many ns at least.
 pub(crate) const TIMES_P50: u64 = 10;
 pub(crate) const TIMES_P90: u64 = 5;
-pub(crate) const LEAST_NS: u64 = 10_000;
+pub(crate) const MIN_NS: u64 = 10_000;
 
 /// What is asked of a trace.
 pub(crate) struct Query<'a> {
@@ -50,7 +50,7 @@ impl Query<'_> {
         }
         let usual = usual.filter(|usual| usual.calls >= ENOUGH_CALLS)?;
         let p50 = usual.p50.saturating_mul(TIMES_P50);
-        Some(LEAST_NS.max(p50).max(usual.p90.saturating_mul(TIMES_P90)))
+        Some(MIN_NS.max(p50).max(usual.p90.saturating_mul(TIMES_P90)))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
 /// The part that the state of the excess has of it, at least; and the thread that had the CPU of the time.
-const MOST: f64 = 0.5;
+const MAX: f64 = 0.5;
 /// A call that ran for this part of the excess computed: who computes for long is preempted now and then.
 const COMPUTED: f64 = 0.25;
 /// It is told that the thread was preempted, too, from that part of the time on.
@@ -181,7 +181,7 @@ fn state_of_excess(tree: &Tree, explained: &Explained, scale: f64) -> Option<Sta
     if state == State::Preempted && split.running as f64 * scale >= COMPUTED * excess {
         state = State::Running;
     }
-    (explained.cause != Cause::None && ticks as f64 * scale >= MOST * excess).then_some(state)
+    (explained.cause != Cause::None && ticks as f64 * scale >= MAX * excess).then_some(state)
 }
 
 /// Which thread ran on the CPU that the call's thread was taken from.
@@ -207,7 +207,7 @@ fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
         }
     }
     on_it.remove(&call.thread);
-    let of_all = |ticks: u64| ticks as f64 >= MOST * all.max(1) as f64;
+    let of_all = |ticks: u64| ticks as f64 >= MAX * all.max(1) as f64;
     let together: u64 = on_it.values().sum();
     let most = on_it.iter().map(|(thread, ticks)| (*thread, *ticks));
     let most = most.max_by_key(|(thread, ticks)| (*ticks, std::cmp::Reverse(*thread)));
@@ -239,7 +239,7 @@ fn function_of(thread: ThreadId, around: &Around<'_>) -> Option<FunctionId> {
     let longest = here.iter().map(|(_, seen)| seen.running).max()?;
     let most = here
         .iter()
-        .filter(|(_, seen)| seen.running as f64 >= MOST * longest as f64);
+        .filter(|(_, seen)| seen.running as f64 >= MAX * longest as f64);
     let innermost = most.max_by_key(|(function, seen)| (seen.depth, seen.running, function.0));
     innermost.map(|(function, _)| *function)
 }

@@ -16,7 +16,7 @@ use super::stats::OTHERS;
 use crate::memory;
 
 /// Names that are told apart, of events and of counters. Those behind are counted as one.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 
 /// A value of a counter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -204,7 +204,7 @@ impl Events {
 
 /// The place of a name, or that of all others where there are too many.
 fn entry(list: &mut BTreeMap<FunctionId, Stats>, name: FunctionId) -> &mut Stats {
-    let name = match list.len() < MOST || list.contains_key(&name) {
+    let name = match list.len() < MAX || list.contains_key(&name) {
         true => name,
         false => OTHERS,
     };

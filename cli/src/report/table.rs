@@ -54,7 +54,7 @@ const LEFT_OUT: [&str; 13] = [
 ];
 
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
-const LEAST: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
+const MIN: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
 /// Threads that are named with what they were in.
 const OPEN_SHOWN: usize = 3;
@@ -362,7 +362,7 @@ impl Fit {
             return fit;
         };
         let length = |text: &str| text.chars().count();
-        fit.least = LEAST;
+        fit.least = MIN;
         let mut place = if look.places { 2 + "source".len() } else { 0 };
         let (mut names, mut prefix) = (0, None::<String>);
         let threads = report

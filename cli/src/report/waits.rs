@@ -15,9 +15,9 @@ use super::query::Selection;
 use crate::memory;
 
 /// Objects that are told apart. Those behind are counted as one without a name.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 /// Functions of holders that are told apart, for each object.
-const MOST_HOLDERS: usize = 1 << 12;
+const MAX_HOLDERS: usize = 1 << 12;
 
 /// What was waited for: the name of the object, or its number if it has none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ struct Stats {
 
 impl Stats {
     fn holder(&mut self, function: u32, sum: Sum) {
-        let has_room = self.holders.len() < MOST_HOLDERS || self.holders.contains_key(&function);
+        let has_room = self.holders.len() < MAX_HOLDERS || self.holders.contains_key(&function);
         let function = if has_room { function } else { 0 };
         self.holders.entry(function).or_default().add(sum);
     }
@@ -191,7 +191,7 @@ impl Waits {
 }
 
 fn entry(objects: &mut BTreeMap<Object, Stats>, object: Object) -> &mut Stats {
-    let object = match objects.len() < MOST || objects.contains_key(&object) {
+    let object = match objects.len() < MAX || objects.contains_key(&object) {
         true => object,
         false => Object::default(),
     };

@@ -41,7 +41,7 @@ pub(crate) const MOMENTS: &str = "  start, end              of the trace
 const HEADING: &str = "Selection";
 
 /// How many names are looked at for the nearest to a glob.
-pub(crate) const MOST_NAMES: usize = 10_000;
+pub(crate) const MAX_NAMES: usize = 10_000;
 
 /// Globs that name functions.
 pub(crate) fn filter(text: &str) -> Result<Filter, String> {
@@ -253,7 +253,7 @@ impl Selection {
             chosen.extend(threads.map(|thread| thread.id));
             if chosen.len() == before {
                 let names = info.threads.iter().map(|thread| thread.name.as_str());
-                let names = names.filter(|name| !name.is_empty()).take(MOST_NAMES);
+                let names = names.filter(|name| !name.is_empty()).take(MAX_NAMES);
                 let names = nearest(&names.collect::<Vec<_>>(), glob.as_str(), 3);
                 let near = match names.is_empty() {
                     true => String::new(),
@@ -393,7 +393,7 @@ pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], wh
             "{option}: {name} has no figures of the whole run (--window: figures of the records)"
         ));
     }
-    let some = names.get(..MOST_NAMES).unwrap_or(names);
+    let some = names.get(..MAX_NAMES).unwrap_or(names);
     let globs = filter.includes().iter();
     let near: Vec<&str> = globs.flat_map(|glob| nearest(some, glob, 3)).collect();
     let near = match near.is_empty() {

@@ -11,7 +11,7 @@ use fdr_formats::filter::{Glob, nearest};
 use fdr_formats::{Call, Source, ThreadId, Ticks};
 use foldhash::HashSet;
 
-use super::MOST_NAMES;
+use super::MAX_NAMES;
 use crate::report::tasks::polls::{Poll, PollPass};
 use crate::report::tasks::seen::Seen;
 use crate::stacks;
@@ -151,7 +151,7 @@ fn others(name: &TaskName, seen: &Seen) -> String {
         return format!(", of the {tasks} that have a note; fdr slow --tasks shows numbers");
     };
     let values = seen.tasks.values().filter_map(|task| task.value.as_deref());
-    let mut values: Vec<&str> = values.take(MOST_NAMES).collect();
+    let mut values: Vec<&str> = values.take(MAX_NAMES).collect();
     values.sort_unstable();
     values.dedup();
     match nearest(&values, glob.as_str(), 3) {

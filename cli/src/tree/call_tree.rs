@@ -5,7 +5,7 @@ use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt};
 
 /// Paths that are told apart in the end (10 MiB, and more to find them); on the way, half as many more.
-pub(crate) const MOST: usize = 1 << 18;
+pub(crate) const MAX: usize = 1 << 18;
 /// Entries of the table that saves most searches; a power of two.
 const NEAR: usize = 1 << 14;
 

@@ -13,7 +13,7 @@ const FRAME: f64 = 17.0;
 const HEAD: f64 = 56.0;
 const FOOT: f64 = 28.0;
 /// Frames that are narrower are left out.
-const LEAST: f64 = 0.3;
+const MIN: f64 = 0.3;
 /// Of what changed, a path is coloured from this part of all on.
 const NOTABLE: f64 = 0.001;
 /// What stands for no function.
@@ -63,7 +63,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
             let around = &mut places[caller];
             let (left, depth) = (around.next, around.depth + 1);
             around.next += width;
-            if width * (WIDTH - 2.0 * EDGE) < LEAST {
+            if width * (WIDTH - 2.0 * EDGE) < MIN {
                 left_out += u64::from(paths.nodes[path].total[1] > 0);
                 continue;
             }

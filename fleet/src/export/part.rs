@@ -13,7 +13,7 @@ use crate::schema::{FOLDER, Table};
 use crate::store::Store;
 
 /// Rows of the largest file: about half a gigabyte of spans.
-const MOST_ROWS: u64 = 64 << 20;
+const MAX_ROWS: u64 = 64 << 20;
 
 /// A file that is finished, but not part of the store.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Finished {
     }
 }
 
-/// Writes the rows of one partition of a table, in files of at most [`MOST_ROWS`].
+/// Writes the rows of one partition of a table, in files of at most [`MAX_ROWS`].
 pub(crate) struct Part<'a> {
     store: &'a Store,
     table: &'static Table,
@@ -90,7 +90,7 @@ impl<'a> Part<'a> {
             .write(batch)
             .with_context(|| format!("a file of {}", self.table.name))?;
         self.rows += batch.num_rows() as u64;
-        if self.rows >= MOST_ROWS {
+        if self.rows >= MAX_ROWS {
             self.close()?;
         }
         Ok(())

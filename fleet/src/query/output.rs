@@ -15,7 +15,7 @@ use datafusion::arrow::util::pretty::pretty_format_batches_with_schema;
 use parquet::arrow::ArrowWriter;
 
 /// Rows that are shown as a table, at most: it is made as a whole.
-const MOST: usize = 100_000;
+const MAX: usize = 100_000;
 
 /// What an answer looks like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -91,7 +91,7 @@ impl Output {
         self.rows += batch.num_rows();
         match &mut self.kind {
             Kind::Table(_, batches) => {
-                let room = MOST.saturating_sub(before);
+                let room = MAX.saturating_sub(before);
                 batches.push(batch.slice(0, room.min(batch.num_rows())));
             }
             Kind::Csv(writer) => writer.write(batch)?,
@@ -118,11 +118,11 @@ impl Output {
                     }
                 };
                 writeln!(target, "{}", table.chars().map(clean).collect::<String>())?;
-                if self.rows > MOST {
+                if self.rows > MAX {
                     writeln!(
                         target,
                         "and {} more rows: --format csv has all",
-                        self.rows - MOST
+                        self.rows - MAX
                     )?;
                 }
                 target

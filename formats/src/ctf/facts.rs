@@ -16,7 +16,7 @@ use crate::model::{
     ThreadId, Ticks, TraceInfo, What,
 };
 use crate::note_class::NoteClass;
-use crate::notes::MOST_FIELDS;
+use crate::notes::MAX_FIELDS;
 
 /// What was learned.
 #[derive(Debug, Default)]
@@ -183,7 +183,7 @@ impl Fields<'_, '_> {
             return Ok(Vec::new());
         };
         let row = groups::<8>(self.reader.row(slot)?);
-        Ok(row.map(u64::from_le_bytes).take(MOST_FIELDS).collect())
+        Ok(row.map(u64::from_le_bytes).take(MAX_FIELDS).collect())
     }
 
     fn text(&mut self, name: &str) -> io::Result<String> {

@@ -1,4 +1,4 @@
-//! The bytes of the metadata file: plain text, or text in packets. Must never hold more than [`MOST`] bytes
+//! The bytes of the metadata file: plain text, or text in packets. Must never hold more than [`MAX`] bytes
 //! of it.
 //!
 //! A metadata packet, in the byte order of its magic number. Source: CTF 1.8.3, section 7.1.
@@ -25,7 +25,7 @@ use crate::error::Error;
 const MAGIC: u32 = 0x75D1_1D57;
 const HEAD: usize = 37;
 /// The longest metadata that is read.
-const MOST: u64 = 32 << 20;
+const MAX: u64 = 32 << 20;
 /// What a plain text begins with.
 const PLAIN: &[u8] = b"/* CTF 1.8";
 
@@ -68,13 +68,13 @@ fn order(head: &[u8]) -> Option<ByteOrder> {
 /// Reads a metadata file.
 pub(super) fn read(path: &Path) -> Result<Text, Error> {
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST + 1).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST {
+    File::open(path)?.take(MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX {
         let what = format!(
             "the metadata is longer than {} MiB, which no program writes",
-            MOST >> 20
+            MAX >> 20
         );
-        return Err(Error::format(MOST, what));
+        return Err(Error::format(MAX, what));
     }
     let size = bytes.len() as u64;
     let Some(order) = order(&bytes) else {

@@ -13,14 +13,14 @@ use super::record::{Entry, Level, Metadata, Value as Found, Version, encode_entr
 use crate::model::Function;
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
 use crate::note_values::{NoteNames, Value, join, split};
-use crate::notes::{MOST_FIELDS, NoteKind};
+use crate::notes::{MAX_FIELDS, NoteKind};
 
 /// The attribute that makes an entry a note.
 const NOTE: &str = "fdr.note";
 /// Names that an entry needs for itself.
 const TAKEN: &[&str] = &["start_ns", "tid"];
 /// The most values: two for each field, and a span.
-const MOST: usize = 2 * MOST_FIELDS + 1;
+const MAX: usize = 2 * MAX_FIELDS + 1;
 
 /// The names of notes, and where in the program they are.
 #[derive(Debug, Default)]
@@ -125,11 +125,11 @@ pub(super) fn note(entry: &Entry<'_>) -> Option<(NoteKind, Vec<u8>)> {
     let named: Vec<Found<'_>> = named
         .filter(|(name, _)| !own(name))
         .map(|&(_, value)| value)
-        .take(MOST + 1)
+        .take(MAX + 1)
         .collect();
     let places = places.split('.').filter(|place| !place.is_empty());
     let values: Option<Vec<Value<'_>>> = places
-        .take(MOST + 1)
+        .take(MAX + 1)
         .map(|place| {
             Some(match *named.get(place.parse::<usize>().ok()?)? {
                 Found::U64(number) => Value::Unsigned(number),

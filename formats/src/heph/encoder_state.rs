@@ -27,7 +27,7 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 /// The unit of Heph's own converter, in ns.
 const MICROSECOND: u64 = 1000;
 /// Arguments stand in the call's own event if at least this many bytes are left for its name.
-const LEAST_NAME: usize = 24;
+const MIN_NAME: usize = 24;
 const ID_SIZE: usize = number_size("function_id");
 const CPU_SIZE: usize = number_size("cpu");
 const EXIT_CPU_SIZE: usize = number_size("exit_cpu");
@@ -249,7 +249,7 @@ impl EncoderState {
         let place = self.place(index, (span.start.0, span.end.0), row, 0, out);
         let label = self.functions.label(span.function);
         let whole = attributes_size(span, label.numbered) + label.description.len();
-        let elided = attributes_size(span, true) + LEAST_NAME;
+        let elided = attributes_size(span, true) + MIN_NAME;
         let further = EVENT_SIZE + whole.min(elided) > MAX_EVENT && !span.arguments.is_empty();
         let mut flags = span.flags;
         let mut size = EVENT_SIZE + attributes_size(span, label.numbered);

@@ -8,14 +8,14 @@ use super::tables::elide;
 use crate::escaped::{escape, label, plain, unescape};
 use crate::note_class::{NoteClass, Type};
 use crate::note_values::{NoteNames, NoteValues, Value, join_renamed};
-use crate::notes::{MOST_BYTES, NoteKind};
+use crate::notes::{MAX_BYTES, NoteKind};
 
 /// Bytes of a description. The word of a task's class and the task's number fit behind it.
 pub(super) const DESCRIPTION: usize = 40;
 /// Bytes of a field's name, so that it fits an `fdr:more` event with its value.
 const NAME: usize = 32;
 /// The most bytes that are read of a note. An escaped byte has three.
-const MOST: usize = 3 * MOST_BYTES + 4096;
+const MAX: usize = 3 * MAX_BYTES + 4096;
 /// The attribute of an `fdr:more` event that names what it continues.
 const TAKEN: &[&str] = &["of"];
 
@@ -122,7 +122,7 @@ impl Gathered {
             };
             self.values.push((name.to_vec(), Kept::Number(number)));
         }
-        self.bytes <= MOST
+        self.bytes <= MAX
     }
 
     /// The note. `name` gives the number of a name of the file. `None`: it is damaged.

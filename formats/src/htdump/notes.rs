@@ -32,7 +32,7 @@ use crate::text::cut;
 /// The first klass of notes.
 const FIRST: u32 = 1024;
 /// The most klasses of notes. There are four more, of notes as bytes.
-const MOST: usize = 4096;
+const MAX: usize = 4096;
 /// Bytes of a klass's name.
 const NAME: usize = 256;
 /// What the name of the type of `inside` begins with.
@@ -53,7 +53,7 @@ impl Klasses {
         if let Some(&klass) = self.known.get(class) {
             return Some((klass, false));
         }
-        if self.known.len() >= MOST && !class.is_body() {
+        if self.known.len() >= MAX && !class.is_body() {
             return None;
         }
         let klass = FIRST + self.known.len() as u32;

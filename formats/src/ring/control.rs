@@ -33,9 +33,9 @@ pub const ANSWER_SIZE: usize = SIZE - ANSWER_AT;
 /// Bytes before a text.
 const TEXT_AT: usize = 16;
 /// Bytes of the longest text of a command.
-pub const LONGEST_TEXT: usize = COMMAND_SIZE - TEXT_AT;
+pub const MAX_TEXT: usize = COMMAND_SIZE - TEXT_AT;
 /// Bytes of the longest text of an answer. The rest of a longer one is cut off.
-pub const LONGEST_ANSWER: usize = ANSWER_SIZE - TEXT_AT;
+pub const MAX_ANSWER: usize = ANSWER_SIZE - TEXT_AT;
 
 /// What a command asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,10 +107,10 @@ pub fn decode_head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// The bytes of a command. `None`: the text is longer than [`LONGEST_TEXT`].
+/// The bytes of a command. `None`: the text is longer than [`MAX_TEXT`].
 #[must_use]
 pub fn encode_command(number: u32, kind: Kind, text: &str) -> Option<Vec<u8>> {
-    (text.len() <= LONGEST_TEXT).then(|| encode(number, kind as u32, text))
+    (text.len() <= MAX_TEXT).then(|| encode(number, kind as u32, text))
 }
 
 /// Decodes a command. `None`: it is damaged, incomplete, or of a kind that this version does not know.
@@ -124,7 +124,7 @@ pub fn decode_command(number: u32, bytes: &[u8]) -> Option<(Kind, &str)> {
 #[must_use]
 pub fn encode_answer(number: u32, answer: Result<&str, &str>) -> Vec<u8> {
     let (Ok(text) | Err(text)) = answer;
-    let text = crate::text::cut(text, LONGEST_ANSWER);
+    let text = crate::text::cut(text, MAX_ANSWER);
     encode(number, u32::from(answer.is_err()), text)
 }
 
@@ -221,12 +221,12 @@ mod tests {
 
     #[test]
     fn texts_have_bounds() {
-        let long = "ä".repeat(LONGEST_ANSWER);
+        let long = "ä".repeat(MAX_ANSWER);
         assert_eq!(encode_command(1, Kind::Filter, &long), None);
         let bytes = encode_answer(1, Err(&long));
         assert_eq!(bytes.len(), ANSWER_SIZE);
         let cut = decode_answer(1, &bytes).expect("whole");
-        assert_eq!(cut, Err(&long[..LONGEST_ANSWER]));
+        assert_eq!(cut, Err(&long[..MAX_ANSWER]));
         assert_eq!(decode_answer(2, &bytes), None);
         let bytes = encode_answer(3, Ok("done"));
         assert_eq!(decode_answer(3, &bytes), Some(Ok("done")));

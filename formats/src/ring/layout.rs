@@ -30,7 +30,7 @@ use crate::bytes::{ByteOrder, Fields};
 use crate::identity;
 #[cfg(feature = "read")]
 use crate::model::{Function, FunctionId, What};
-use crate::moments::MOST_BYTES;
+use crate::moments::MAX_BYTES;
 
 /// What the words of a part are: a reader's copies are [`Plain`], the recorder's mapped ones are atomic.
 pub trait Words {
@@ -126,7 +126,7 @@ pub const HEADER_SIZE: usize = size_of::<Header>();
 /// Bytes of the place of the identity.
 pub const IDENTITY_SIZE: usize = 784;
 
-const _: () = assert!(IDENTITY_SIZE >= identity::MOST_BYTES);
+const _: () = assert!(IDENTITY_SIZE >= identity::MAX_BYTES);
 /// The place of the counters, up to the slots.
 pub const COUNTERS_AT: usize = 4096;
 /// Bytes from counter to counter.
@@ -338,7 +338,7 @@ pub struct Moment<W: Words = Plain> {
     /// The tick.
     pub ticks: W::U64,
     /// UTF-8, padded with NULs.
-    pub name: [W::U64; MOST_BYTES / 8],
+    pub name: [W::U64; MAX_BYTES / 8],
 }
 
 /// The open calls of a thread that makes more calls than its ring can hold for `FDR_KEEP`
@@ -476,8 +476,8 @@ impl Header {
     /// How many bytes counters take, from [`COUNTERS_AT`].
     #[must_use]
     pub fn counters(&self) -> usize {
-        const MOST: u64 = (COUNTERS * COUNTER_STRIDE) as u64;
-        self.slots.saturating_sub(COUNTERS_AT as u64).min(MOST) as usize
+        const MAX: u64 = (COUNTERS * COUNTER_STRIDE) as u64;
+        self.slots.saturating_sub(COUNTERS_AT as u64).min(MAX) as usize
     }
 
     /// The start of the recording by both clocks.

@@ -2,7 +2,7 @@
 //! number or a length of the file.
 //!
 //! Source: this project. Little-endian. The control block says where the moments are ([`super::control`]). There are
-//! [`MOST`] places. The moment with number n is in the place (n - 1) mod [`MOST`].
+//! [`MAX`] places. The moment with number n is in the place (n - 1) mod [`MAX`].
 //!
 //! | part | offset | field |
 //! | --- | --- | --- |
@@ -17,19 +17,19 @@
 use crate::bytes::{ByteOrder, Fields, ReadAt};
 #[cfg(feature = "read")]
 use crate::model::{Moment, Ticks};
-use crate::moments::{MOST, MOST_BYTES};
+use crate::moments::{MAX, MAX_BYTES};
 #[cfg(feature = "read")]
 use std::sync::atomic::{Ordering, fence};
 
 /// Bytes of a place.
-pub const PLACE_SIZE: usize = 16 + MOST_BYTES;
+pub const PLACE_SIZE: usize = 16 + MAX_BYTES;
 /// Bytes of all places.
-pub const SIZE: usize = MOST * PLACE_SIZE;
+pub const SIZE: usize = MAX * PLACE_SIZE;
 
 /// The place of the moment with that number, from 1.
 #[must_use]
 pub fn place(number: u64) -> usize {
-    (number.saturating_sub(1) % MOST as u64) as usize
+    (number.saturating_sub(1) % MAX as u64) as usize
 }
 
 #[cfg(feature = "read")]
@@ -41,7 +41,7 @@ pub fn decode(bytes: &[u8], again: &[u8]) -> Vec<Moment> {
     let both = places.zip(again.chunks_exact(PLACE_SIZE));
     let mut moments: Vec<Moment> = both
         .enumerate()
-        .take(MOST)
+        .take(MAX)
         .filter(|(_, (once, again))| once == again)
         .filter_map(|(at, (bytes, _))| decode_place(bytes).filter(|m| place(m.number) == at))
         .collect();
@@ -75,7 +75,7 @@ fn decode_place(bytes: &[u8]) -> Option<Moment> {
     Some(Moment {
         number,
         time,
-        name: String::from_utf8_lossy(name(fields.bytes(MOST_BYTES)?)).into_owned(),
+        name: String::from_utf8_lossy(name(fields.bytes(MAX_BYTES)?)).into_owned(),
     })
 }
 
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(decode(&none, &none), []);
         for filler in [0_u8, 0x20, 0xff] {
             let bytes = vec![filler; 2 * SIZE];
-            assert!(decode(&bytes, &bytes).len() <= MOST);
+            assert!(decode(&bytes, &bytes).len() <= MAX);
         }
         let odd = typed(1, 1, b"a\xffb\0c");
         assert_eq!(decode(&odd, &odd)[0].name, "a\u{fffd}b");

@@ -32,7 +32,7 @@ const CPU_MASK: u32 = 0xfff;
 
 /// The most bytes of [`OpenCalls::records`]: for each frame an entry with its tick, and a summary. The
 /// notes have a larger head than in the area, and a word behind zeros.
-pub const MOST_BYTES: usize =
+pub const MAX_BYTES: usize =
     FRAMES * (METADATA_SIZE + 8 + METADATA_SIZE + 24) + 2 * (ARGUMENTS + 1) * 8;
 
 /// The open calls of a slot, copied.

@@ -20,11 +20,11 @@ use crate::temporary;
 use crate::xray::{DumpSummary, DumpWriter, Version, XraySource};
 
 /// More slots than that no ring has.
-const MOST_SLOTS: u32 = 1 << 16;
+const MAX_SLOTS: u32 = 1 << 16;
 /// A larger region no ring has, bytes.
-const LARGEST_REGION: u64 = 1 << 36;
+const MAX_REGION: u64 = 1 << 36;
 /// Longer tables of functions no ring has, bytes.
-const LONGEST_TABLE: u64 = 64 << 20;
+const MAX_TABLE: u64 = 64 << 20;
 
 /// Opens a ring file as a trace, for the reason that the caller knows: `killed`, `snapshot`. Where its
 /// process runs, `now` is as for [`Ring::lasts_until`]. The ring is copied once, because its process may go on
@@ -348,7 +348,7 @@ impl Ring {
             functions_length,
             ..
         } = self.header;
-        let end = start.saturating_add(functions_length.min(LONGEST_TABLE));
+        let end = start.saturating_add(functions_length.min(MAX_TABLE));
         let mut window = Window::new(&*self.bytes, 1 << 20);
         let mut at = start;
         while at < end {
@@ -446,7 +446,7 @@ fn check(header: &Header) -> Result<(), Error> {
         Err(Error::format(offset as u64, what))
     };
     if header.region_size % (CHUNK as u64) != 0
-        || !(2..=LARGEST_REGION / CHUNK as u64).contains(&chunks)
+        || !(2..=MAX_REGION / CHUNK as u64).contains(&chunks)
     {
         return wrong(
             offset_of!(Header, region_size),
@@ -474,13 +474,13 @@ fn check(header: &Header) -> Result<(), Error> {
             "slots are too near or too far from one another",
         );
     }
-    if header.capacity > MOST_SLOTS || header.made > header.capacity {
+    if header.capacity > MAX_SLOTS || header.made > header.capacity {
         return wrong(
             offset_of!(Header, capacity),
             "there are more slots than a ring has",
         );
     }
-    if header.functions < HEADER_SIZE as u64 || header.functions_length > LONGEST_TABLE {
+    if header.functions < HEADER_SIZE as u64 || header.functions_length > MAX_TABLE {
         return wrong(
             offset_of!(Header, functions),
             "the table of functions is where none can be",

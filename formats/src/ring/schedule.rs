@@ -25,7 +25,7 @@ pub const HEAD_SIZE: usize = 64;
 /// Bytes of an entry.
 pub const ENTRY_SIZE: usize = 32;
 /// The largest part that is read.
-pub const MOST_BYTES: usize = 64 << 20;
+pub const MAX_BYTES: usize = 64 << 20;
 
 /// The most bytes of the files that were loaded into the program.
 pub const MODULES_BYTES: usize = 64 << 10;

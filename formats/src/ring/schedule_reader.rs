@@ -2,7 +2,7 @@
 //! file that is not checked.
 
 use super::layout::Header;
-use super::schedule::{HEAD_SIZE, MODULES_BYTES, MOST_BYTES, decode};
+use super::schedule::{HEAD_SIZE, MAX_BYTES, MODULES_BYTES, decode};
 use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::Schedule;
 use crate::xray::payload::schedule::modules;
@@ -17,7 +17,7 @@ pub(super) fn schedule(bytes: &dyn ReadAt, header: &Header) -> Schedule {
         part
     };
     let log = || {
-        let fits = |size: usize| (HEAD_SIZE..=MOST_BYTES).contains(&size);
+        let fits = |size: usize| (HEAD_SIZE..=MAX_BYTES).contains(&size);
         read(header.schedule, header.schedule_size, &fits)
     };
     let once = log();

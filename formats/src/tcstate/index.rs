@@ -9,7 +9,7 @@ use std::path::Path;
 use super::meta::{Meta, ThreadMeta};
 use super::names::{self, Names};
 use super::order::{Item, Plan, Planner, What};
-use super::record::{HEADER_SIZE, Header, Interval, LEAST_SIZE, SORTED, Value};
+use super::record::{HEADER_SIZE, Header, Interval, MIN_SIZE, SORTED, Value};
 use super::scan::{Bounds, Scanner};
 use super::switches::Collector;
 use super::tree::{self, Role, Told, Tree};
@@ -19,7 +19,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{FunctionId, Switch, Thread, ThreadId, Ticks, TraceInfo};
 
 /// The most bytes of a table that are read. No table of ours is longer.
-const LARGEST_TABLE: u64 = 256 << 20;
+const MAX_TABLE: u64 = 256 << 20;
 const HISTORY: &str = "history.bin";
 const STATE: &str = "state.json";
 
@@ -88,7 +88,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         None => (Meta::default(), !has_meta),
     };
     // Every key has an interval.
-    let most = bytes.size() / LEAST_SIZE as u64;
+    let most = bytes.size() / MIN_SIZE as u64;
     let most = u32::try_from(most).unwrap_or(u32::MAX).min(1 << 31);
     let tree = Tree::read(types, tree, most, &mut told);
     if tree.keys() != header.keys {
@@ -143,12 +143,8 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
 fn load(folder: &Path, name: &str, told: &mut Told) -> Option<Vec<u8>> {
     let path = folder.join(name);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
-    if size > LARGEST_TABLE {
-        told.add(
-            name,
-            LARGEST_TABLE,
-            "it is larger than 256 MiB and not read",
-        );
+    if size > MAX_TABLE {
+        told.add(name, MAX_TABLE, "it is larger than 256 MiB and not read");
         return None;
     }
     let read = std::fs::read(&path);

@@ -1,10 +1,10 @@
 //! The strings of history.bin: their places, and the function that each stands for. Must never keep a
-//! string that is no function's name, nor more than [`LONGEST`] bytes of one.
+//! string that is no function's name, nor more than [`MAX`] bytes of one.
 
 use std::collections::{HashMap, HashSet};
 
 use super::meta::Meta;
-use super::record::{Header, Kind, LEAST_SIZE, MOST_SIZE, decode_interval};
+use super::record::{Header, Kind, MAX_SIZE, MIN_SIZE, decode_interval};
 use super::strings::label;
 use super::tree::Told;
 use crate::bytes::{ReadAt, Window};
@@ -13,9 +13,9 @@ use crate::model::{Function, FunctionId};
 
 const HISTORY: &str = "history.bin";
 /// Bytes of a string that are read.
-const LONGEST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 /// The most strings that are named in a file that has lost its strings.
-const MOST_LOST: u64 = 1 << 16;
+const MAX_LOST: u64 = 1 << 16;
 
 /// Where the strings are.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +59,7 @@ pub(super) fn find(
             return Ok((found, true));
         }
     }
-    place.count = header.strings.min(MOST_LOST.max(size / 4)).max(place.known);
+    place.count = header.strings.min(MAX_LOST.max(size / 4)).max(place.known);
     let (known, stated_count) = (place.known, header.strings);
     let what = match inside {
         true => {
@@ -103,11 +103,11 @@ fn after_intervals(
 ) -> Result<Option<u64>, Error> {
     let mut window = Window::new(bytes, 64 * 1024);
     let (mut at, end) = (from, bytes.size());
-    if header.intervals > end / LEAST_SIZE as u64 {
+    if header.intervals > end / MIN_SIZE as u64 {
         return Ok(None);
     }
     for _ in 0..header.intervals {
-        match decode_interval(window.at(at, MOST_SIZE, end)?, kinds) {
+        match decode_interval(window.at(at, MAX_SIZE, end)?, kinds) {
             Ok((_, size)) => at += size as u64,
             Err(_) => return Ok(None),
         }
@@ -131,18 +131,18 @@ pub(super) fn each(
     place: Place,
     visit: &mut dyn FnMut(&Found<'_>) -> bool,
 ) -> Result<(), Error> {
-    let mut window = Window::new(bytes, LONGEST + 4);
+    let mut window = Window::new(bytes, MAX + 4);
     let mut at = place.from;
     for number in 0..place.known {
         let Some(&size) = window.at(at, 4, place.to)?.first_chunk() else {
             break;
         };
         let size = u64::from(u32::from_le_bytes(size));
-        let shown = usize::try_from(size).unwrap_or(LONGEST).min(LONGEST);
+        let shown = usize::try_from(size).unwrap_or(MAX).min(MAX);
         let view = window.at(at + 4, shown, place.to)?;
         let view = view.get(..shown).unwrap_or(view);
         let text = String::from_utf8_lossy(view);
-        let told = if size > LONGEST as u64 {
+        let told = if size > MAX as u64 {
             Some("a string of more than 1 MiB; its beginning is taken")
         } else if matches!(text, std::borrow::Cow::Owned(_)) {
             Some("a string is no UTF-8; what is not is U+FFFD")

@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 use crate::runs::Runs;
 
 /// Intervals in a run, at least.
-const LEAST_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
+const MIN_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
 /// And so many for each key.
 const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 4 };
 
@@ -52,7 +52,7 @@ impl Planner {
     pub(super) fn new(keys: u32) -> Planner {
         Planner {
             plan: Plan::default(),
-            run: LEAST_RUN.max(RUN_PER_KEY * u64::from(keys)),
+            run: MIN_RUN.max(RUN_PER_KEY * u64::from(keys)),
             count: 0,
             last: i64::MIN,
         }

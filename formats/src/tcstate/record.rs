@@ -38,9 +38,9 @@ pub(super) const MAGIC: &[u8; 8] = b"TCHIST\r\n";
 /// Bytes of the header as this version writes it.
 pub(super) const HEADER_SIZE: usize = 64;
 /// Bytes of an interval without a value.
-pub(super) const LEAST_SIZE: usize = 20;
+pub(super) const MIN_SIZE: usize = 20;
 /// Bytes of the largest interval.
-pub(super) const MOST_SIZE: usize = LEAST_SIZE + 1 + 8;
+pub(super) const MAX_SIZE: usize = MIN_SIZE + 1 + 8;
 const NULL: u32 = 1 << 31;
 /// Flag: the intervals are sorted.
 pub(super) const SORTED: u32 = 1;
@@ -188,11 +188,11 @@ pub(super) fn push_interval(out: &mut Vec<u8>, interval: &Interval, any: bool) {
     } else {
         0
     };
-    let mut bytes = [0; MOST_SIZE];
+    let mut bytes = [0; MAX_SIZE];
     bytes[..8].copy_from_slice(&interval.start.to_le_bytes());
     bytes[8..16].copy_from_slice(&interval.end.to_le_bytes());
     bytes[16..20].copy_from_slice(&(interval.key | null).to_le_bytes());
-    let mut size = LEAST_SIZE;
+    let mut size = MIN_SIZE;
     if let Some(number) = type_number(interval.value).filter(|_| any) {
         bytes[size] = number;
         size += 1;
@@ -233,7 +233,7 @@ pub(super) fn decode_interval(bytes: &[u8], kinds: &[Kind]) -> Result<(Interval,
     let key = word & !NULL;
     let kind = *kinds.get(key as usize).ok_or(Bad::Key(key))?;
     let (value, size) = if word & NULL != 0 {
-        (Value::Null, LEAST_SIZE)
+        (Value::Null, MIN_SIZE)
     } else {
         let (kind, typed) = match kind {
             Kind::Any => (
@@ -255,7 +255,7 @@ pub(super) fn decode_interval(bytes: &[u8], kinds: &[Kind]) -> Result<(Interval,
             },
             Kind::None | Kind::Any => return Err(Bad::Type(key)),
         };
-        (value.ok_or(Bad::Short)?, LEAST_SIZE + typed + size)
+        (value.ok_or(Bad::Short)?, MIN_SIZE + typed + size)
     };
     let (start, end) = (start as i64, end as i64);
     let interval = Interval {

@@ -8,7 +8,7 @@
 
 use std::io;
 
-use super::record::{Bad, Interval, Kind, MOST_SIZE, Value, decode_interval};
+use super::record::{Bad, Interval, Kind, MAX_SIZE, Value, decode_interval};
 use crate::bytes::{ReadAt, Window};
 
 const WINDOW: usize = 256 * 1024;
@@ -135,7 +135,7 @@ impl<'a> Scanner<'a> {
     #[inline]
     fn decode(&mut self, at: u64) -> io::Result<Found> {
         if self.seen.0 != at {
-            let view = self.window.at(at, MOST_SIZE, self.bounds.to)?;
+            let view = self.window.at(at, MAX_SIZE, self.bounds.to)?;
             self.seen = (at, decode_interval(view, self.kinds));
         }
         Ok(self.seen.1)

@@ -12,7 +12,7 @@ use crate::error::Diagnostic;
 use crate::json::parse;
 
 /// The most problems of one folder that are reported; more are counted.
-const MOST_TOLD: usize = 1000;
+const MAX_TOLD: usize = 1000;
 
 /// What is wrong with a folder.
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Told {
 impl Told {
     /// `file` is the name, `offset` the byte in it.
     pub(super) fn add(&mut self, file: &str, offset: u64, what: &str) {
-        if self.list.len() < MOST_TOLD {
+        if self.list.len() < MAX_TOLD {
             let what = format!("{file}: {what}");
             self.list.push(Diagnostic { offset, what });
         } else {

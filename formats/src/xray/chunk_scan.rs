@@ -332,7 +332,7 @@ impl Scan {
 
 /// A step of fewer ns is no jump, because a thread that opens a chunk may have to wait between the two
 /// readings.
-const LEAST_NS: i128 = 60_000_000_000;
+const MIN_NS: i128 = 60_000_000_000;
 
 /// A jump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -413,7 +413,7 @@ fn ahead(from: Anchor, to: Anchor, clock: &Clock) -> Option<u64> {
     let wall = to.1 - from.1;
     let ahead = i128::from(clock.nanos(ticks).0) - wall;
     let agrees = clock.until.is_some() && i128::from(clock.trouble.ahead_ns) < ahead / 2;
-    if ahead < LEAST_NS + wall.max(0) / 100 || agrees {
+    if ahead < MIN_NS + wall.max(0) / 100 || agrees {
         return None;
     }
     u64::try_from(scale::ticks_in(ahead, clock.frequency)).ok()

@@ -56,7 +56,7 @@ pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<
 }
 
 /// The most bytes that [`moment`] gives.
-pub const MOMENT_BYTES: usize = METADATA_SIZE + 32 + moments::MOST_BYTES;
+pub const MOMENT_BYTES: usize = METADATA_SIZE + 32 + moments::MAX_BYTES;
 
 #[inline(never)]
 fn customs(start: Ticks, payloads: &mut dyn Iterator<Item = Vec<u8>>) -> Vec<u8> {

@@ -11,7 +11,7 @@ use crate::model::TraceInfo;
 pub use super::payload::TotalsRow;
 
 /// Bytes of the largest row: each class, and that calls were inside of each other.
-const LARGEST_ROW: usize = 48 + 8 * (CLASSES + 1);
+const MAX_ROW: usize = 48 + 8 * (CLASSES + 1);
 
 /// Rows that are gathered for the next block.
 pub struct CrashTotals<'a> {
@@ -55,7 +55,7 @@ impl<'a> CrashTotals<'a> {
         lengths: &[u64; CLASSES],
         out: &mut Out<'_>,
     ) -> Option<()> {
-        if self.place.len() < self.used + LARGEST_ROW {
+        if self.place.len() < self.used + MAX_ROW {
             self.flush(out)?;
         }
         if self.rows == 0 {
@@ -106,4 +106,4 @@ impl<'a> CrashTotals<'a> {
     }
 }
 
-const _: () = assert!(RING.version == 3 && CrashTotals::ROOM > 2 * LARGEST_ROW);
+const _: () = assert!(RING.version == 3 && CrashTotals::ROOM > 2 * MAX_ROW);

@@ -30,9 +30,9 @@ const BUFFER: usize = 32 * 1024;
 const MOVE: usize = 1 << 20;
 const RECORD: u64 = METADATA_SIZE as u64;
 /// The shortest end of a version 1 buffer: `EndOfBuffer`, and an event of 8 bytes as fill.
-const SHORTEST_END: u64 = 2 * RECORD + 8;
+const MIN_END: u64 = 2 * RECORD + 8;
 /// The longest event that fills a version 1 buffer; a size has 31 bits.
-const LONGEST_FILL: u64 = 1 << 30;
+const MAX_FILL: u64 = 1 << 30;
 
 /// The content of a block's head.
 #[derive(Clone, Copy, Debug)]
@@ -201,7 +201,7 @@ impl<W: Read + Write + Seek> Frame<W> {
             .map(|&(_, bytes)| bytes)
             .max()
             .unwrap_or(0);
-        let size = longest.next_multiple_of(8) + SHORTEST_END;
+        let size = longest.next_multiple_of(8) + MIN_END;
         let mut buffer = vec![0; MOVE];
         for (nth, (from, bytes)) in std::mem::take(&mut self.blocks)
             .into_iter()
@@ -227,8 +227,8 @@ impl<W: Read + Write + Seek> Frame<W> {
         left -= RECORD;
         while left > 0 {
             // The rest must have room for a record and a payload.
-            let most = if left - RECORD > LONGEST_FILL {
-                LONGEST_FILL - 64
+            let most = if left - RECORD > MAX_FILL {
+                MAX_FILL - 64
             } else {
                 left - RECORD
             };

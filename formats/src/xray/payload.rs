@@ -42,7 +42,7 @@ use crate::model::{
 };
 #[cfg(feature = "read")]
 use crate::model::{FunctionId, What};
-use crate::notes::{MOST_BYTES, Note, NoteKind};
+use crate::notes::{MAX_BYTES, Note, NoteKind};
 
 pub use draft::{
     TotalsRow, encode_balance, encode_break, encode_clock, encode_early_calls, encode_functions,
@@ -70,7 +70,7 @@ const VERSION: u8 = 1;
 const FUNCTIONS: u8 = 1;
 /// The bits of a place among functions that have no calls, and all of them set.
 const PLACE_BITS: u32 = 24;
-const MOST_PLACES: u32 = (1 << PLACE_BITS) - 1;
+const MAX_PLACES: u32 = (1 << PLACE_BITS) - 1;
 const THREAD: u8 = 2;
 const CLOCK: u8 = 3;
 const PROCESS: u8 = 4;
@@ -82,9 +82,9 @@ const BREAK: u8 = 8;
 pub const SHORT_CALLS: u8 = 9;
 /// The largest counts that a summary's first word holds: 24 bits of calls, and 40 bits of ticks. A second word, if there
 /// is one, holds the higher bits of both.
-pub const MOST_CALLS: u64 = (1 << 24) - 1;
-/// See [`MOST_CALLS`].
-pub const MOST_TICKS: u64 = (1 << 40) - 1;
+pub const MAX_CALLS: u64 = (1 << 24) - 1;
+/// See [`MAX_CALLS`].
+pub const MAX_TICKS: u64 = (1 << 40) - 1;
 /// The kind of a threshold.
 pub const THRESHOLD: u8 = 10;
 const IDENTITY: u8 = 11;
@@ -297,7 +297,7 @@ pub(crate) fn is_of_ring(first: [u8; 8], bytes: usize) -> bool {
     let is_sized = match kind {
         SHORT_CALLS | THRESHOLD => matches!(bytes, 16 | 24),
         kind => {
-            let is_sized = (8..=8 + MOST_BYTES).contains(&bytes) && bytes % 8 == 0;
+            let is_sized = (8..=8 + MAX_BYTES).contains(&bytes) && bytes % 8 == 0;
             is_sized && NoteKind::of(kind).is_some()
         }
     };
@@ -334,7 +334,7 @@ fn about_short_calls(kind: u8, fields: &mut Fields<'_>) -> Option<Payload> {
         SHORT_CALLS => {
             let high = fields.u64().unwrap_or(0);
             Payload::ShortCalls {
-                calls: number & MOST_CALLS | (high & MOST_CALLS) << 24,
+                calls: number & MAX_CALLS | (high & MAX_CALLS) << 24,
                 ticks: number >> 24 | (high >> 24) << 40,
             }
         }
@@ -344,8 +344,8 @@ fn about_short_calls(kind: u8, fields: &mut Fields<'_>) -> Option<Payload> {
 
 /// The body of a summary: one word, or two if the numbers are large. Async-signal-safe.
 pub(crate) fn summary_words(calls: u64, ticks: u64) -> ([u64; 2], usize) {
-    let low = calls & MOST_CALLS | (ticks & MOST_TICKS) << 24;
-    let high = calls >> 24 & MOST_CALLS | (ticks >> 40) << 24;
+    let low = calls & MAX_CALLS | (ticks & MAX_TICKS) << 24;
+    let high = calls >> 24 & MAX_CALLS | (ticks >> 40) << 24;
     ([low, high], 1 + usize::from(high != 0))
 }
 
@@ -379,7 +379,7 @@ fn functions(mut fields: Fields<'_>) -> Option<Vec<Function>> {
     if flags & 2 != 0 {
         for _ in 0..fields.u32()? {
             let what = fields.u32()?;
-            let place = (what & MOST_PLACES) as usize;
+            let place = (what & MAX_PLACES) as usize;
             list.get_mut(place)?.what = What::of((what >> PLACE_BITS) as u8);
         }
     }

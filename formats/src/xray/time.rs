@@ -3,7 +3,7 @@
 //! impossible ticks. Must never give a time far behind the previous one, or later than the latest that the
 //! trace states.
 //!
-//! - An absolute tick that is up to [`LARGEST_STEP_BACK`] behind stays as it is. CPUs disagree by that
+//! - An absolute tick that is up to [`MAX_STEP_BACK`] behind stays as it is. CPUs disagree by that
 //!   much, and people want to see it.
 //! - A tick further behind is another count: the clock began anew. Time continues from its last value. The
 //!   time between the two records is unknown.
@@ -13,7 +13,7 @@
 
 /// The largest step back at which the recorder holds its time. It believes that a clock further behind
 /// was reset.
-pub(super) const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
+pub(super) const MAX_STEP_BACK: u64 = u32::MAX as u64;
 
 /// The effect of an absolute tick on the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Running {
         let late = self.latest.is_some_and(|latest| tick > latest);
         // A time before tick 0, or after the largest tick, is not valid.
         let time = tick.checked_add_signed(self.shift);
-        let time = time.filter(|&time| now.saturating_sub(time) <= LARGEST_STEP_BACK);
+        let time = time.filter(|&time| now.saturating_sub(time) <= MAX_STEP_BACK);
         if let Some(time) = time.filter(|_| !late) {
             self.now = Some(time);
             return Turn::Plain;
@@ -102,7 +102,7 @@ impl Running {
 mod tests {
     use super::*;
 
-    const FAR: u64 = LARGEST_STEP_BACK + 1;
+    const FAR: u64 = MAX_STEP_BACK + 1;
 
     fn at(now: u64, latest: Option<u64>) -> Running {
         let mut running = Running::new(latest);

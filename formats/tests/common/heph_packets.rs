@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The stream of what a trace says of itself.
 pub const FACTS: u32 = u32::MAX;
 /// More bytes than this can be more than the converter has at hand.
-const MOST: usize = 128;
+const MAX: usize = 128;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -143,7 +143,7 @@ pub fn convertible(bytes: &[u8]) -> Vec<Packet> {
             let text = matches!(value, Value::Text(text) if breaks(text));
             assert!(!text && !breaks(name), "{event:#?}");
         }
-        assert!(event.size <= MOST, "{event:#?}");
+        assert!(event.size <= MAX, "{event:#?}");
         assert!(!event.is_array(), "{event:#?}");
         assert!(event.start <= event.end, "{event:#?}");
         let counter = counters.entry(event.stream).or_insert(event.counter);

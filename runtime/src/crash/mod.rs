@@ -43,7 +43,7 @@ use crate::dump::output::Output;
 use crate::dump::snapshot::Snapshot;
 use crate::recorder;
 use crate::ring::Ring;
-use crate::ring::fork_ring::LONGEST_PATH;
+use crate::ring::fork_ring::MAX_PATH;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, own_table, process, raw};
 use file::TraceFile;
@@ -63,10 +63,10 @@ const FIRST_WAIT_NS: u64 = 1_000_000;
 const DEADLINE_NS: u64 = 1_000_000_000;
 
 /// Bytes of the reason's text.
-const LONGEST_REASON: usize = 256;
+const MAX_REASON: usize = 256;
 
 /// Bytes of the named moments.
-const MOMENTS: usize = fdr_formats::moments::MOST * crash_dump::MOMENT_BYTES;
+const MOMENTS: usize = fdr_formats::moments::MAX * crash_dump::MOMENT_BYTES;
 
 /// What a trace is made with.
 pub(crate) struct Setup {
@@ -176,20 +176,20 @@ fn make(setup: Setup) -> Option<Box<Prepared>> {
         handle: _,
         quiet,
     } = setup;
-    let numbers = Room::size(region_size + open_calls::MOST_BYTES);
+    let numbers = Room::size(region_size + open_calls::MAX_BYTES);
     let memory = memory::lasting(numbers * size_of::<u32>())?;
     // SAFETY: the memory stays mapped, is aligned to a page, and belongs to this call alone. Zeros are valid
     // numbers.
     let numbers = unsafe { core::slice::from_raw_parts_mut(memory.as_mut_ptr().cast(), numbers) };
     // The texts are not on the stack, because the program's stack may be small.
-    let size = file::BUFFER + CrashTotals::ROOM + MOMENTS + 2 * LONGEST_PATH + LONGEST_REASON;
+    let size = file::BUFFER + CrashTotals::ROOM + MOMENTS + 2 * MAX_PATH + MAX_REASON;
     let texts = memory::lasting(size + states)?;
     let (states, texts) = texts.split_at_mut(states);
     let (buffer, texts) = texts.split_at_mut(file::BUFFER);
     let (totals, texts) = texts.split_at_mut(CrashTotals::ROOM);
     let (moments, texts) = texts.split_at_mut(MOMENTS);
-    let (temporary, texts) = texts.split_at_mut(LONGEST_PATH);
-    let (path, reason) = texts.split_at_mut(LONGEST_PATH);
+    let (temporary, texts) = texts.split_at_mut(MAX_PATH);
+    let (path, reason) = texts.split_at_mut(MAX_PATH);
     let program = info.program.clone();
     let work = Work {
         snapshot: Snapshot::new(region_size)?,

@@ -14,7 +14,7 @@ use super::staged::is_open_file;
 
 /// How many bytes of the program's name are used. A file's name may have 255 bytes, and the pattern, the pid
 /// and a temporary suffix need some of them.
-const LONGEST_PROGRAM: usize = 128;
+const MAX_PROGRAM: usize = 128;
 
 /// A parsed pattern. It always names a file. Its folder is absolute if the folder at start was absolute.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -409,7 +409,7 @@ fn sanitised(name: &OsStr) -> String {
         // A dot at the start would hide the file.
         let bad = bad || (c == '.' && clean.is_empty());
         let c = if bad { '_' } else { c };
-        if clean.len() + c.len_utf8() > LONGEST_PROGRAM {
+        if clean.len() + c.len_utf8() > MAX_PROGRAM {
             break;
         }
         clean.push(c);

@@ -26,7 +26,7 @@ static LOADED: OnceLock<Vec<Module>> = OnceLock::new();
 const TRIES: u32 = 1000;
 
 /// The most threads whose accounts are read at a time.
-const MOST_ACCOUNTS: usize = 1024;
+const MAX_ACCOUNTS: usize = 1024;
 
 /// How the states of threads are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -236,7 +236,7 @@ fn sums(ring: &Ring) -> Vec<(u64, u32, [u64; 3])> {
     let living = ring
         .owned_slots()
         .filter(|slot| slot.state.load(Ordering::Relaxed) == state::LIVE);
-    for slot in living.take(MOST_ACCOUNTS) {
+    for slot in living.take(MAX_ACCOUNTS) {
         let tid = slot.tid.load(Ordering::Relaxed);
         if let Some(values) = sums_of(tid) {
             sums.push((clock::monotonic_raw_ns(), tid, values));

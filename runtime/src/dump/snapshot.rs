@@ -58,7 +58,7 @@ impl Snapshot {
     /// without ending the program.
     pub(crate) fn new(region_size: usize) -> Option<Snapshot> {
         let mut snapshot = Snapshot::default();
-        let size = region_size + open_calls::MOST_BYTES;
+        let size = region_size + open_calls::MAX_BYTES;
         snapshot.bytes.try_reserve_exact(size).ok()?;
         snapshot.open.try_reserve_exact(SIZE).ok()?;
         snapshot.early_calls.try_reserve_exact(FRAMES).ok()?;
@@ -188,7 +188,7 @@ impl Snapshot {
             return (0, Some(open.summarised));
         };
         let last = last_tick(bytes.get(..*used).unwrap_or_default());
-        bytes.resize(bytes.len().max(CHUNK + open_calls::MOST_BYTES), 0);
+        bytes.resize(bytes.len().max(CHUNK + open_calls::MAX_BYTES), 0);
         open.records(last, true, |record| {
             if let Some(place) = bytes.get_mut(*used..*used + record.len()) {
                 place.copy_from_slice(record);
@@ -300,7 +300,7 @@ impl Snapshot {
 fn place_of(nth: usize) -> usize {
     match nth {
         0 => 0,
-        nth => nth * CHUNK + open_calls::MOST_BYTES,
+        nth => nth * CHUNK + open_calls::MAX_BYTES,
     }
 }
 

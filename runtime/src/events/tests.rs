@@ -87,14 +87,14 @@ fn values_have_types() {
 #[test]
 fn long_texts_are_cut_and_leave_room_for_later_fields() {
     let long = "ä".repeat(32 * 1024);
-    let mut fields = vec![field(Value::Text(&long)); MOST_FIELDS - 1];
+    let mut fields = vec![field(Value::Text(&long)); MAX_FIELDS - 1];
     fields.push(field(Value::Unsigned(7)));
     with_values(&fields, |values| {
-        assert_eq!(values.len(), MOST_FIELDS);
+        assert_eq!(values.len(), MAX_FIELDS);
         let FieldValue::Text(first, whole) = values[0] else {
             panic!("{values:?}");
         };
-        assert_eq!((first.len(), whole), (MOST_TEXT, 64 * 1024));
+        assert_eq!((first.len(), whole), (MAX_TEXT, 64 * 1024));
         let texts: usize = values
             .iter()
             .map(|value| match value {
@@ -103,11 +103,11 @@ fn long_texts_are_cut_and_leave_room_for_later_fields() {
                 other => panic!("{other:?}"),
             })
             .sum();
-        assert_eq!(texts, (WORDS - HEAD - MOST_FIELDS * FIELD) * 8);
+        assert_eq!(texts, (WORDS - HEAD - MAX_FIELDS * FIELD) * 8);
     });
     // One more is left out.
     fields.push(field(Value::Unsigned(8)));
-    with_values(&fields, |values| assert_eq!(values.len(), MOST_FIELDS));
+    with_values(&fields, |values| assert_eq!(values.len(), MAX_FIELDS));
 }
 
 /// A text that is printed in parts is cut once, and its whole length is known.
@@ -116,14 +116,14 @@ fn texts_in_parts_are_cut_once() {
     struct Parts;
     impl fmt::Display for Parts {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str(&"a".repeat(MOST_TEXT - 1))?;
+            f.write_str(&"a".repeat(MAX_TEXT - 1))?;
             f.write_str("ä")?;
             f.write_str("b")
         }
     }
     with_values(&[field(Value::Display(&Parts))], |values| {
-        let wanted = "a".repeat(MOST_TEXT - 1);
-        let wanted = FieldValue::Text(wanted.as_bytes(), MOST_TEXT as u64 + 2);
+        let wanted = "a".repeat(MAX_TEXT - 1);
+        let wanted = FieldValue::Text(wanted.as_bytes(), MAX_TEXT as u64 + 2);
         assert_eq!(values, [wanted]);
     });
 }

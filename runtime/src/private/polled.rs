@@ -86,7 +86,7 @@ impl Drop for Life {
 fn end_dropped(life: &mut Life) {
     let [function, ..] = life.sites;
     // While the function is off, a task ends unseen.
-    if function.state() >= CallSite::LEAST_ON {
+    if function.state() >= CallSite::MIN_ON {
         let ids = life.ids();
         task::end_dropped(&mut life.task, &ids);
     }
@@ -113,7 +113,7 @@ impl<'a> OnePoll<'a> {
         let state = function.state();
         life.task.is_touched_now();
         let mut begun = MaybeUninit::uninit();
-        let word = match state >= CallSite::LEAST_ON {
+        let word = match state >= CallSite::MIN_ON {
             true => begin(life, &mut begun, state),
             false => 0,
         };
@@ -142,7 +142,7 @@ impl Drop for OnePoll<'_> {
 #[inline(never)]
 fn begin(life: &mut Life, begun: &mut MaybeUninit<Begun>, word: u32) -> u64 {
     let word = recorder::call_entry(word);
-    let is_recorded = word >= CallSite::LEAST_ON;
+    let is_recorded = word >= CallSite::MIN_ON;
     let [.., busy] = life.sites;
     begun.write(task::begin(&mut life.task, is_recorded, busy.id()));
     ON | u64::from(word)
@@ -154,7 +154,7 @@ fn end(life: &mut Life, begun: &Begun, word: u64, state: u8) {
     let word = word as u32;
     let end = End {
         ids: life.ids(),
-        is_recorded: word >= CallSite::LEAST_ON,
+        is_recorded: word >= CallSite::MIN_ON,
         state,
     };
     task::end(&mut life.task, *begun, end);

@@ -26,7 +26,7 @@ const WITHIN: u64 = CHUNK as u64 - 1;
 
 /// If the clock is behind by more than this many ticks, it was reset, for example because a virtual machine
 /// moved. The writer then uses the new time. With the old time every later record would get the same time.
-const LARGEST_STEP_BACK: u64 = u32::MAX as u64;
+const MAX_STEP_BACK: u64 = u32::MAX as u64;
 
 /// Ends a record, so the slot is no longer busy. At the end of a chunk it stores NO_HIGH. Then the next record
 /// is uncommon, because `stub` does not test for the end of a chunk itself.
@@ -87,7 +87,7 @@ fn make_with<'a>(
     let behind = last.saturating_sub(stamp.ticks);
     // If a handler recorded after the stamp was taken, it may have run on another CPU.
     let moved = before != stamp.cpu || behind > 0;
-    let reset = behind > LARGEST_STEP_BACK;
+    let reset = behind > MAX_STEP_BACK;
     if behind > 0 && !reset {
         stamp.ticks = last;
     }
@@ -205,7 +205,7 @@ pub(super) fn make_note(
     let last = last_ticks(slot);
     let behind = last.saturating_sub(stamp.ticks);
     let moved = before != stamp.cpu || behind > 0;
-    let reset = behind > LARGEST_STEP_BACK;
+    let reset = behind > MAX_STEP_BACK;
     if behind > 0 && !reset {
         stamp.ticks = last;
     }
@@ -226,7 +226,7 @@ pub(super) fn make_note(
     }
     set_last(slot, stamp.ticks);
     slot.metadata.fetch_add(length, Ordering::Relaxed);
-    // SAFETY: `left` says that the note fits, or the chunk is new and the note no larger than `MOST`.
+    // SAFETY: `left` says that the note fits, or the chunk is new and the note no larger than `MAX`.
     Some(unsafe { commit(slot, cursor, note.words(stamp.ticks)) })
 }
 

@@ -7,11 +7,11 @@
 use core::ffi::CStr;
 
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
-use crate::ring::fork_ring::{LONGEST_PATH, Template, write_path_of};
+use crate::ring::fork_ring::{MAX_PATH, Template, write_path_of};
 use crate::sys;
 
 /// How many rings of dead children stay.
-const MOST: usize = 256;
+const MAX: usize = 256;
 
 /// A ring of a child: the parts of its name. A pid of 0 = none.
 struct Entry {
@@ -22,7 +22,7 @@ struct Entry {
 struct List {
     /// How many rings were entered.
     entered: AtomicU32,
-    entries: [Entry; MOST],
+    entries: [Entry; MAX],
 }
 
 /// Null until the first fork.
@@ -41,14 +41,14 @@ pub(super) fn begin() {
 
 /// Enters the ring of this process, and removes the oldest ring whose process is dead if there are too many. The paths
 /// are written into `path`.
-pub(super) fn enter(template: Template, random: u64, path: &mut [u8; LONGEST_PATH]) {
+pub(super) fn enter(template: Template, random: u64, path: &mut [u8; MAX_PATH]) {
     // SAFETY: the memory is shared, never unmapped, aligned to a page and large enough. Zeros are a valid list of atomics.
     let Some(list) = (unsafe { LIST.load(Ordering::Relaxed).as_ref() }) else {
         return;
     };
     let first = list.entered.fetch_add(1, Ordering::Relaxed) as usize;
-    for at in first..first + MOST {
-        let Some(entry) = list.entries.get(at % MOST) else {
+    for at in first..first + MAX {
+        let Some(entry) = list.entries.get(at % MAX) else {
             return;
         };
         // Acquire: pairs with the Release below. The random number is the pid's, or this is a ring that is just made.
@@ -69,7 +69,7 @@ pub(super) fn enter(template: Template, random: u64, path: &mut [u8; LONGEST_PAT
 }
 
 /// Removes a ring, unless its process lives. False: it lives.
-fn remove(template: Template, pid: u32, random: u64, path: &mut [u8; LONGEST_PATH]) -> bool {
+fn remove(template: Template, pid: u32, random: u64, path: &mut [u8; MAX_PATH]) -> bool {
     let length = write_path_of(template, pid, random, path);
     let path = length.and_then(|length| CStr::from_bytes_with_nul(path.get(..=length)?).ok());
     path.is_none_or(sys::process::remove_left_file)

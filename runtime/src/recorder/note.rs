@@ -5,15 +5,15 @@
 //! overwritten + dropped + summarised` counts edges of calls. A note that can't be written counts as one dropped
 //! record, because then something that was asked for is missing.
 
-use fdr_formats::notes::MOST_BYTES;
+use fdr_formats::notes::MAX_BYTES;
 
 use crate::ring::layout::CHUNK;
 use crate::ring::record::{self, EVENT, EVENT_HEAD, PREAMBLE, SINGLE};
 
 /// The largest note. Behind a chunk's preamble there may be an event of the recorder.
-pub(super) const MOST: u64 = {
+pub(super) const MAX: u64 = {
     let (most, room) = (
-        EVENT_HEAD + MOST_BYTES as u64,
+        EVENT_HEAD + MAX_BYTES as u64,
         CHUNK as u64 - PREAMBLE - EVENT,
     );
     if most < room { most } else { room }

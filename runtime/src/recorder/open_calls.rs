@@ -27,7 +27,7 @@ use crate::ring::layout::{BUSY, FRAMES, Frame, OpenCalls, Row, Slot};
 pub(super) use crate::ring::open_calls::of;
 use crate::ring::totals;
 use fdr_formats::notes::NoteKind;
-use fdr_formats::xray::payload::{MOST_CALLS, MOST_TICKS};
+use fdr_formats::xray::payload::{MAX_CALLS, MAX_TICKS};
 
 /// Making the records of a call takes fewer ticks than this. If it took longer, the thread was preempted meanwhile. The
 /// time of a preemption counts for the caller, as it does everywhere else.
@@ -277,7 +277,7 @@ fn summarise(slot: &Slot, calls: &OpenCalls, at: usize, stamp: Stamp) {
     let (_, published) = calls.open();
     // The fields of one record may be too small for both numbers.
     while count > 0 || ticks > 0 {
-        let some = (count.min(MOST_CALLS), ticks.min(MOST_TICKS));
+        let some = (count.min(MAX_CALLS), ticks.min(MAX_TICKS));
         (count, ticks) = (count - some.0, ticks - some.1);
         calls.will_be(published, at, count, ticks);
         match chunk_writer::summarise(slot, some, stamp, &calls.publishing) {

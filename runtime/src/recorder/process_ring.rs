@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 use super::{FORKING, RING, UNCLAIMED, left_rings, tls};
 use crate::primitive::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 use crate::ring::Ring;
-use crate::ring::fork_ring::{LONGEST_PATH, write_path_of};
+use crate::ring::fork_ring::{MAX_PATH, write_path_of};
 use crate::ring::layout::Slot;
 use crate::site::unit;
 use crate::sys::{self, own_table};
@@ -34,7 +34,7 @@ static SLOT_BEFORE_FORK: AtomicPtr<Slot> = AtomicPtr::new(core::ptr::null_mut())
 
 /// Memory for the ring of a child.
 struct ChildRing {
-    path: UnsafeCell<[u8; LONGEST_PATH]>,
+    path: UnsafeCell<[u8; MAX_PATH]>,
     ring: UnsafeCell<MaybeUninit<Ring>>,
     /// Whether a ring was ever put here.
     filled: AtomicU32,
@@ -46,7 +46,7 @@ unsafe impl Sync for ChildRing {}
 /// There are two, because a grandchild reads the ring of its parent while it makes its own.
 static CHILD_RINGS: [ChildRing; 2] = [const {
     ChildRing {
-        path: UnsafeCell::new([0; LONGEST_PATH]),
+        path: UnsafeCell::new([0; MAX_PATH]),
         ring: UnsafeCell::new(MaybeUninit::uninit()),
         filled: AtomicU32::new(0),
     }
@@ -139,7 +139,7 @@ fn make_child_ring(parent: &Ring) -> Option<*mut Ring> {
     let child_ring = CHILD_RINGS.iter().find(at)?;
     // SAFETY: this thread has `MAKING`, and no ring of this process is in `child_ring`. A ring that was there
     // belonged to an ancestor of `parent`.
-    let path: &'static mut [u8; LONGEST_PATH] = unsafe { &mut *child_ring.path.get() };
+    let path: &'static mut [u8; MAX_PATH] = unsafe { &mut *child_ring.path.get() };
     let path = match parent.template() {
         [] => None,
         template => {

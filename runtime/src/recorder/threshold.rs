@@ -33,9 +33,9 @@ const SLOW: u64 = 4;
 const SHARE_OF_KEEP: u64 = 1024;
 
 /// The largest threshold of all. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
-const LARGEST_THRESHOLD: u64 = 1 << 37;
+const MAX_THRESHOLD: u64 = 1 << 37;
 
-const _: () = assert!(LARGEST_THRESHOLD < fdr_formats::lengths::LONGEST);
+const _: () = assert!(MAX_THRESHOLD < fdr_formats::lengths::MAX);
 
 /// Offset of the tick in a chunk: in its NewCPUId.
 const CHUNK_TICK: u64 = 35;
@@ -107,7 +107,7 @@ pub(super) fn adjust_for(
     let (last, share) = (since(next - 1), keep / (chunks - 1).max(1));
     // The oldest chunk is gone by now, so all others must hold enough.
     let holds_enough = since(next + 1 - chunks) >= keep;
-    let most = (keep / SHARE_OF_KEEP).clamp(FIRST_THRESHOLD, LARGEST_THRESHOLD);
+    let most = (keep / SHARE_OF_KEEP).clamp(FIRST_THRESHOLD, MAX_THRESHOLD);
     let threshold = if !holds_enough && last < share - share / SLACK {
         // A smaller step where little is missing.
         let step = if last < share / 2 { before } else { before / 2 };

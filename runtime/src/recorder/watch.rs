@@ -21,7 +21,7 @@ mod request;
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence};
 
-use fdr_formats::trigger::MOST;
+use fdr_formats::trigger::MAX;
 
 use super::{EXIT, process_ring, tls, writer};
 use crate::clock::Stamp;
@@ -56,7 +56,7 @@ pub(crate) struct Watched {
 static FUNCTIONS: AtomicPtr<&'static [Watched]> = AtomicPtr::new(core::ptr::null_mut());
 
 /// The thresholds of the triggers, in ticks.
-static THRESHOLDS: [AtomicU64; MOST] = [const { AtomicU64::new(NEVER) }; MOST];
+static THRESHOLDS: [AtomicU64; MAX] = [const { AtomicU64::new(NEVER) }; MAX];
 
 /// The stacks, by the numbers of slots, and how many there are. A child of a fork uses the same memory, which is empty
 /// there.

@@ -16,7 +16,7 @@ use crate::sys;
 use crate::sys::file::Descriptor;
 
 /// Bytes of the longest path of a ring file, with its NUL. The kernel takes no longer path.
-pub(crate) const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+pub(crate) const MAX_PATH: usize = libc::PATH_MAX as usize;
 
 /// The path of a ring file without its random part. A NUL stands for the pid, because no path can hold a NUL.
 pub(crate) type Template = &'static [u8];
@@ -34,7 +34,7 @@ const _: () = assert!(size_of::<Slot>() % 8 == 0);
 
 /// Text in memory of the caller.
 struct Text<'a> {
-    bytes: &'a mut [u8; LONGEST_PATH],
+    bytes: &'a mut [u8; MAX_PATH],
     length: usize,
 }
 
@@ -42,7 +42,7 @@ impl Text<'_> {
     /// Appends text. False if it is too long. One byte stays free for the NUL.
     fn push(&mut self, more: &[u8]) -> bool {
         let end = self.length + more.len();
-        let Some(place) = self.bytes[..LONGEST_PATH - 1].get_mut(self.length..end) else {
+        let Some(place) = self.bytes[..MAX_PATH - 1].get_mut(self.length..end) else {
             return false;
         };
         place.copy_from_slice(more);
@@ -60,7 +60,7 @@ impl core::fmt::Write for Text<'_> {
 }
 
 /// Writes the path of this process's ring, which nobody can guess. `None` if the path is too long.
-pub(crate) fn write_path(template: &[u8], to: &mut [u8; LONGEST_PATH]) -> Option<usize> {
+pub(crate) fn write_path(template: &[u8], to: &mut [u8; MAX_PATH]) -> Option<usize> {
     write_path_of(template, sys::process::pid(), sys::process::random(), to)
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn write_path_of(
     template: &[u8],
     pid: u32,
     random: u64,
-    to: &mut [u8; LONGEST_PATH],
+    to: &mut [u8; MAX_PATH],
 ) -> Option<usize> {
     let mut text = Text {
         bytes: to,
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn a_path_has_this_process_and_something_random() {
-        let mut buffer = [b'x'; LONGEST_PATH];
+        let mut buffer = [b'x'; MAX_PATH];
         let length = write_path(b"/a/\0/prog.\0", &mut buffer).unwrap();
         let text = std::str::from_utf8(&buffer[..length]).unwrap().to_owned();
         assert_eq!(buffer[length], 0);
@@ -258,15 +258,10 @@ mod tests {
 
     #[test]
     fn a_path_that_is_too_long_is_none() {
-        let mut buffer = [0; LONGEST_PATH];
-        for length in [
-            LONGEST_PATH - 28,
-            LONGEST_PATH - 27,
-            LONGEST_PATH,
-            2 * LONGEST_PATH,
-        ] {
+        let mut buffer = [0; MAX_PATH];
+        for length in [MAX_PATH - 28, MAX_PATH - 27, MAX_PATH, 2 * MAX_PATH] {
             let made = write_path(&vec![b'a'; length], &mut buffer).is_some();
-            assert_eq!(made, length < LONGEST_PATH - 26, "{length}");
+            assert_eq!(made, length < MAX_PATH - 26, "{length}");
         }
     }
 }

@@ -9,7 +9,7 @@
 
 use core::ops::Deref;
 
-use fdr_formats::moments::MOST;
+use fdr_formats::moments::MAX;
 use fdr_formats::ring::layout::{self as parts, Words};
 pub(crate) use fdr_formats::ring::layout::{ARGUMENTS, FRAMES, LENGTHS, TOTALS_IDS};
 use fdr_formats::ring::schedule::MODULES_BYTES;
@@ -59,11 +59,11 @@ pub(crate) const MAGIC: u64 = u64::from_le_bytes(parts::MAGIC);
 /// Addresses for the function table. The table gets space as it grows.
 pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
 /// The same of a small ring: where addresses are limited, a ring is small.
-const LEAST_FUNCTIONS_ROOM: usize = 8 << 20;
+const MIN_FUNCTIONS_ROOM: usize = 8 << 20;
 /// The table grows in steps of this size.
 pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
 /// The most bytes of a thread's totals with their rows.
-const MOST_TOTALS: usize = 64 << 20;
+const MAX_TOTALS: usize = 64 << 20;
 /// Two cache lines, because processors fetch lines in pairs. No two threads may share a pair.
 pub(crate) const SLOT_ALIGN: usize = 128;
 /// The page size of the layout, also on machines with larger pages.
@@ -93,7 +93,7 @@ const _: () = assert!(size_of::<Header>() <= IDENTITY_AT);
 const _: () = assert!(IDENTITY_AT + size_of::<IdentityTexts>() <= PAGE);
 
 /// The named moments: `fdr_formats::ring::moments` has their protocol. Only the dumper writes them.
-pub(crate) type Moments = [Moment; MOST];
+pub(crate) type Moments = [Moment; MAX];
 
 /// The `cpu` of a slot while its owner makes a record. No CPU has this number. The kernel does not use it for
 /// "not known" either, because it uses -1 and -2 for that.
@@ -173,14 +173,14 @@ impl Layout {
             false => (0, marked),
         };
         let totals_size = match keeps {
-            true => (chunks / 2).clamp(2, MOST_TOTALS / CHUNK) * CHUNK,
+            true => (chunks / 2).clamp(2, MAX_TOTALS / CHUNK) * CHUNK,
             false => 0,
         };
         let each = (region_size + totals_size) as u64;
         let capacity = (memory / each).clamp(1, 1 << 16) as usize;
         let slots = (MOMENTS_AT + size_of::<Moments>()).next_multiple_of(SLOT_ALIGN);
         let functions = (slots + capacity * slot_stride).next_multiple_of(PAGE);
-        let room = (memory as usize).clamp(LEAST_FUNCTIONS_ROOM, FUNCTIONS_ROOM);
+        let room = (memory as usize).clamp(MIN_FUNCTIONS_ROOM, FUNCTIONS_ROOM);
         let regions = (functions + room).next_multiple_of(CHUNK);
         let behind = regions + capacity * region_size;
         let totals = if keeps { behind } else { 0 };

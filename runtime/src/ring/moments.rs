@@ -1,7 +1,7 @@
 //! The named moments of a ring (`fdr_formats::ring::moments`): how the dumper adds one, and how the process reads
 //! them. Reading is async-signal-safe. This file must never be used by a thread that records.
 
-use fdr_formats::moments::{MOST, MOST_BYTES};
+use fdr_formats::moments::{MAX, MAX_BYTES};
 use fdr_formats::ring::moments::place;
 
 use super::layout::{Moment, Moments};
@@ -14,7 +14,7 @@ pub(crate) struct Copy {
     pub(crate) number: u64,
     pub(crate) ticks: u64,
     /// Padded with NULs.
-    bytes: [u8; MOST_BYTES],
+    bytes: [u8; MAX_BYTES],
 }
 
 impl Copy {
@@ -50,7 +50,7 @@ fn newest(moments: &Moments) -> u64 {
 /// The moments, the oldest first. Async-signal-safe.
 pub(crate) fn all(moments: &Moments) -> impl Iterator<Item = Copy> + '_ {
     let newest = newest(moments);
-    let oldest = newest.saturating_sub(MOST as u64) + 1;
+    let oldest = newest.saturating_sub(MAX as u64) + 1;
     let numbered = move |number| moments.get(place(number)).and_then(|of| read(of, number));
     (oldest..=newest).filter_map(numbered)
 }
@@ -62,7 +62,7 @@ fn read(moment: &Moment, number: u64) -> Option<Copy> {
         return None;
     }
     let ticks = moment.ticks.load(Ordering::Relaxed);
-    let mut bytes = [0; MOST_BYTES];
+    let mut bytes = [0; MAX_BYTES];
     for (to, word) in bytes.chunks_exact_mut(8).zip(&moment.name) {
         to.copy_from_slice(&word.load(Ordering::Relaxed).to_le_bytes());
     }
@@ -95,10 +95,10 @@ mod tests {
     fn the_newest_moments_are_kept() {
         let moments = empty();
         assert_eq!(told(&moments), []);
-        let longest = "ü".repeat(MOST_BYTES / 2);
+        let longest = "ü".repeat(MAX_BYTES / 2);
         for number in 1..=100 {
             assert_eq!(add(&moments, 10 * number, &longest), number);
-            let oldest = number.saturating_sub(MOST as u64 - 1).max(1);
+            let oldest = number.saturating_sub(MAX as u64 - 1).max(1);
             let wanted = (oldest..=number).map(|other| (other, 10 * other, longest.clone()));
             assert_eq!(told(&moments), wanted.collect::<Vec<_>>());
         }

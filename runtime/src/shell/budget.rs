@@ -39,7 +39,7 @@ const PART_OF_SLICE: u64 = 2;
 
 /// The least time for which a function is only counted, ns: at first, and at most. It doubles each time.
 const FIRST_PAUSE_NS: u64 = 1_000_000_000;
-const LONGEST_PAUSE_NS: u64 = 64_000_000_000;
+const MAX_PAUSE_NS: u64 = 64_000_000_000;
 
 const MILLION: u64 = 1_000_000;
 
@@ -236,7 +236,7 @@ impl Budget {
             };
             function.counting = Some(counts);
             if counts {
-                let twice = (2 * function.pause_ns).clamp(FIRST_PAUSE_NS, LONGEST_PAUSE_NS);
+                let twice = (2 * function.pause_ns).clamp(FIRST_PAUSE_NS, MAX_PAUSE_NS);
                 function.pause_ns = twice;
                 function.until_ns = now_ns + twice;
             }

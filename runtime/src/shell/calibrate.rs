@@ -15,7 +15,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 const TRIES: u32 = 32;
 
 /// The longest time that [`Calibration::at_least`] waits.
-const LONGEST_WAIT: Duration = Duration::from_millis(2);
+const MAX_WAIT: Duration = Duration::from_millis(2);
 
 /// One moment on three clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ impl Calibration {
         let elapsed_ns = clock::monotonic_raw_ns().saturating_sub(self.start.monotonic_raw_ns);
         let missing = baseline.saturating_sub(Duration::from_nanos(elapsed_ns));
         if !missing.is_zero() {
-            thread::sleep(missing.min(LONGEST_WAIT));
+            thread::sleep(missing.min(MAX_WAIT));
         }
         Anchor::take(self.kind)
     }
@@ -169,7 +169,7 @@ impl Calibration {
 }
 
 /// When the frequency in the head of the ring is measured again. A reader of a killed process's ring needs it.
-/// The first time is soon after the start, and each pause is longer. After [`Refinement::LONGEST`] it is
+/// The first time is soon after the start, and each pause is longer. After [`Refinement::MAX`] it is
 /// measured only if the dumper is awake for another reason, so a sleeping machine is not woken.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refinement {
@@ -180,7 +180,7 @@ pub(crate) struct Refinement {
 impl Refinement {
     const FIRST: Duration = Duration::from_millis(16);
     /// Over one minute the error is some thousandths of a ppm, which is less than the drift of the clock.
-    const LONGEST: Duration = Duration::from_secs(60);
+    const MAX: Duration = Duration::from_secs(60);
 
     /// Begins now. All times here are of CLOCK_MONOTONIC_RAW.
     pub(crate) fn new(now_ns: u64) -> Refinement {
@@ -194,7 +194,7 @@ impl Refinement {
     pub(crate) fn is_due(&mut self, now_ns: u64) -> bool {
         let due = now_ns >= self.due_ns;
         if due {
-            self.interval = (self.interval * 4).min(Self::LONGEST);
+            self.interval = (self.interval * 4).min(Self::MAX);
             self.due_ns = now_ns.saturating_add(self.interval.as_nanos() as u64);
         }
         due
@@ -203,7 +203,7 @@ impl Refinement {
     /// How long the dumper may sleep. `None` = for ever.
     pub(crate) fn sleep(&self, now_ns: u64) -> Option<Duration> {
         let left = Duration::from_nanos(self.due_ns.saturating_sub(now_ns));
-        (self.interval < Self::LONGEST).then_some(left)
+        (self.interval < Self::MAX).then_some(left)
     }
 }
 

@@ -9,16 +9,16 @@ use fdr_formats::{Ticks, scale};
 use super::calibrate::{Anchor, Calibration, Frequency, differ_ppm};
 
 /// The largest drift of a counter's rate with the temperature, parts per million.
-const LARGEST_DRIFT_PPM: f64 = 500.0;
+const MAX_DRIFT_PPM: f64 = 500.0;
 
 /// A smaller difference is no jump, because the two clocks are not read at the same moment, ns.
-const LEAST_AHEAD_NS: i128 = 10_000_000;
+const MIN_AHEAD_NS: i128 = 10_000_000;
 
 /// Time daemons correct the time of day by at most 500 ppm. The rate itself may be off by as much.
-const LARGEST_SLEW_PPM: f64 = 1100.0;
+const MAX_SLEW_PPM: f64 = 1100.0;
 
 /// Time daemons do not step the time of day by less than this, ns.
-const LEAST_WALL_STEP_NS: i128 = 100_000_000;
+const MIN_WALL_STEP_NS: i128 = 100_000_000;
 
 /// The best frequency so far. A counter that jumped or began anew gives a false frequency. In that case the
 /// earlier frequency is used, so only durations over the jump are false.
@@ -38,7 +38,7 @@ impl BestFrequency {
             error_ppm: f64::from_bits(self.error_ppm.load(Ordering::Relaxed)),
         };
         if known.hz > 0 {
-            let error_ppm = known.error_ppm + measured.error_ppm + LARGEST_DRIFT_PPM;
+            let error_ppm = known.error_ppm + measured.error_ppm + MAX_DRIFT_PPM;
             if !measured.error_ppm.is_finite() || differ_ppm(measured.hz, known.hz) > error_ppm {
                 return known;
             }
@@ -61,15 +61,15 @@ impl Calibration {
             return 0; // Nothing to compare with.
         }
         let ns = scale::nanos_between(Ticks(self.start.ticks), Ticks(now.ticks), frequency.hz);
-        let ppm = 2.0 * frequency.error_ppm + LARGEST_DRIFT_PPM;
-        beyond(ns, self.raw_ns(now), LEAST_AHEAD_NS, ppm)
+        let ppm = 2.0 * frequency.error_ppm + MAX_DRIFT_PPM;
+        beyond(ns, self.raw_ns(now), MIN_AHEAD_NS, ppm)
     }
 
     /// How far the time of day was set ahead since the start, against CLOCK_MONOTONIC_RAW, in ns. Negative if
     /// it was set back. 0 if the difference is no larger than a time daemon's correction. Async-signal-safe.
     pub(crate) fn wall_step_ns(&self, now: &Anchor) -> i64 {
         let ns = i128::from(now.realtime_ns) - i128::from(self.start.realtime_ns);
-        beyond(ns, self.raw_ns(now), LEAST_WALL_STEP_NS, LARGEST_SLEW_PPM)
+        beyond(ns, self.raw_ns(now), MIN_WALL_STEP_NS, MAX_SLEW_PPM)
     }
 
     fn raw_ns(&self, now: &Anchor) -> u64 {

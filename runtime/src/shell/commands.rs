@@ -188,7 +188,7 @@ fn status(ring: &Ring, state: &State) -> String {
         lines.add("functions", &table.switched());
         lines.add("functions_on", &table.on());
         let filter = table.filter().map(Filter::in_words).unwrap_or_default();
-        lines.add("filter", &text::cut(&filter, LONGEST_FILTER));
+        lines.add("filter", &text::cut(&filter, MAX_FILTER));
     }
     let kept = match KEEP_NS.load(Ordering::Relaxed) {
         NOT_SAID if config.keeps() => nanos(config.keep),
@@ -251,7 +251,7 @@ fn status(ring: &Ring, state: &State) -> String {
 }
 
 /// Bytes of a filter that a status shows. The others have room for the longest path.
-const LONGEST_FILTER: usize = 1024;
+const MAX_FILTER: usize = 1024;
 
 /// The highest threshold of a thread, in ticks.
 fn longest_threshold(ring: &Ring) -> u64 {

@@ -28,7 +28,7 @@ use value::{choice, escaped, format_of, ring_size, size_text};
 const CHUNK: u64 = 64 << 10;
 
 /// Bytes of the smallest ring: one chunk to write and one to read.
-const SMALLEST_RING: u64 = 2 * CHUNK;
+const MIN_RING: u64 = 2 * CHUNK;
 
 /// A way to write traces: one of [`registry::recorded`].
 #[derive(Clone, Copy, Debug)]

@@ -27,7 +27,7 @@ use crate::dump::output::Output;
 use crate::dump::schedule;
 use crate::messages;
 use crate::recorder::{self, CLOCK, process_ring, ring};
-use crate::ring::fork_ring::{LONGEST_PATH, write_path};
+use crate::ring::fork_ring::{MAX_PATH, write_path};
 use crate::ring::schedule::PLACES;
 use crate::ring::{Options, Ring};
 use crate::site::unit::{self, Host};
@@ -255,7 +255,7 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
         [] => None,
         template => {
             // It is on the heap, because the program's stack may be small.
-            let path: &mut [u8; LONGEST_PATH] = vec![0; LONGEST_PATH]
+            let path: &mut [u8; MAX_PATH] = vec![0; MAX_PATH]
                 .leak()
                 .try_into()
                 .map_err(|_| "FDR_DIR is too long")?;

@@ -35,10 +35,10 @@ const MAY_END_WITH_STATUS: u32 = 3;
 static CHANGED: AtomicU32 = AtomicU32::new(0);
 
 /// The longest pause between two looks.
-const LONGEST_NS: u64 = 1_000_000_000;
+const MAX_NS: u64 = 1_000_000_000;
 
 /// The shortest pause.
-const SHORTEST_NS: u64 = 1_000_000;
+const MIN_NS: u64 = 1_000_000;
 
 /// Each pause is this part of the time passed, so the process lives at most an eighth longer.
 const PART: u64 = 8;
@@ -167,7 +167,7 @@ impl Looks {
     pub(crate) fn new(now_ns: u64) -> Looks {
         Looks {
             since_ns: now_ns,
-            due_ns: now_ns.saturating_add(SHORTEST_NS),
+            due_ns: now_ns.saturating_add(MIN_NS),
             others_seen: false,
         }
     }
@@ -185,7 +185,7 @@ impl Looks {
             return false;
         }
         let passed_ns = now_ns.saturating_sub(self.since_ns);
-        let pause_ns = (passed_ns / PART).clamp(SHORTEST_NS, LONGEST_NS);
+        let pause_ns = (passed_ns / PART).clamp(MIN_NS, MAX_NS);
         self.due_ns = now_ns.saturating_add(pause_ns);
         if !main_has_left() {
             return false;
@@ -266,15 +266,15 @@ mod tests {
             let before_ns = now_ns;
             now_ns += looks.sleep(now_ns).as_nanos() as u64;
             assert!(now_ns > before_ns);
-            assert!(now_ns - before_ns <= LONGEST_NS);
-            assert!(now_ns - before_ns <= (before_ns / PART).max(SHORTEST_NS));
+            assert!(now_ns - before_ns <= MAX_NS);
+            assert!(now_ns - before_ns <= (before_ns / PART).max(MIN_NS));
             assert!(!looks.find_nobody(now_ns), "the tests' main thread lives");
             count += 1;
         }
         assert!((3_592..3_800).contains(&count), "{count}");
         ENDING.store(true, Ordering::Relaxed);
         assert!(!looks.find_nobody(now_ns));
-        assert_eq!(looks.sleep(now_ns).as_nanos(), u128::from(SHORTEST_NS));
+        assert_eq!(looks.sleep(now_ns).as_nanos(), u128::from(MIN_NS));
     }
 
     #[test]

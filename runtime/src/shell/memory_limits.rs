@@ -12,7 +12,7 @@ use crate::ring::{Options, Ring};
 use crate::sys::{self, file::kernel_text};
 
 /// The least that all rings, and one ring, are made smaller to. A region has two chunks at the least.
-const LEAST: u64 = 2 * CHUNK as u64;
+const MIN: u64 = 2 * CHUNK as u64;
 
 /// How many threads should get a ring where the rings are made smaller.
 const THREADS: u64 = 16;
@@ -56,7 +56,7 @@ fn apply(options: &mut Options, in_memory: bool) {
     let least = limits.filter(|(most, ..)| *most < bytes).min();
     let (limit, what) = match (least, container) {
         (Some((most, limit, what)), _) => {
-            options.memory = (most / CHUNK as u64 * CHUNK as u64).max(LEAST);
+            options.memory = (most / CHUNK as u64 * CHUNK as u64).max(MIN);
             // A ring has totals of half its size.
             options.buffer = before.min(whole_chunks(options.memory / THREADS * 2 / 3));
             (limit, what)
@@ -77,7 +77,7 @@ fn apply(options: &mut Options, in_memory: bool) {
 }
 
 fn whole_chunks(bytes: u64) -> u64 {
-    bytes.next_multiple_of(CHUNK as u64).max(LEAST)
+    bytes.next_multiple_of(CHUNK as u64).max(MIN)
 }
 
 /// Whether files in the folder of that file are in memory.

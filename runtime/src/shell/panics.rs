@@ -15,8 +15,8 @@ use crate::{crash, sys};
 use fdr_formats::text;
 
 /// The largest number of bytes of a panic's message, and of the path of its place, in the reason.
-const LONGEST_MESSAGE: usize = 400;
-const LONGEST_PATH: usize = 200;
+const MAX_MESSAGE: usize = 400;
+const MAX_PATH: usize = 200;
 
 /// Has every panic recorded, before the program's own hook runs. With `FDR_PANIC=1` it is dumped afterwards. Otherwise
 /// the trigger `panic` says whether it is. In a guest, whose host may have the same hook, only the panics of values that
@@ -77,7 +77,7 @@ impl Drop for Hook {
 fn record(panic: &PanicHookInfo<'_>) {
     /// The event, and the names of its fields. They are made at the first panic, so a program without one has none.
     static SITES: OnceLock<&[CallSite]> = OnceLock::new();
-    if WAITS.state() < CallSite::LEAST_ON {
+    if WAITS.state() < CallSite::MIN_ON {
         return;
     }
     let site = |name: &'static &'static str| CallSite::new::<()>(file!(), line!()).named(name);
@@ -141,12 +141,12 @@ fn in_words(panic: &PanicHookInfo<'_>) -> String {
     if let Some(place) = panic.location() {
         // The end of a path says more than its beginning.
         let file = text::path_in_crate(place.file());
-        let shown = text::last(file, LONGEST_PATH);
+        let shown = text::last(file, MAX_PATH);
         let cut = if shown.len() < file.len() { "…" } else { "" };
         line += &format!(" at {cut}{shown}:{}:{}", place.line(), place.column());
     }
     let message = message_of(panic);
-    let shown = text::cut(message, LONGEST_MESSAGE);
+    let shown = text::cut(message, MAX_MESSAGE);
     let cut = if shown.len() < message.len() {
         "…"
     } else {

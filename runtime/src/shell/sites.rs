@@ -22,9 +22,9 @@ use crate::sys::lock::{Guard, Lock};
 use crate::sys::signal::Mask;
 
 /// An id has 28 bits in the records, and 0 is no id.
-const LARGEST_ID: usize = (1 << 28) - 1;
+const MAX_ID: usize = (1 << 28) - 1;
 /// Names are never freed. A program may make them as it runs.
-const MOST_NAMES: usize = 1 << 16;
+const MAX_NAMES: usize = 1 << 16;
 
 /// Every registered site. Its place in the list is its id - 1. Sites of one name share a place.
 #[derive(Default)]
@@ -180,7 +180,7 @@ impl Table {
         let own = core::ptr::eq(unit, &raw const UNIT);
         let first = self.functions.len();
         for site in unit.sites() {
-            if self.functions.len() >= LARGEST_ID {
+            if self.functions.len() >= MAX_ID {
                 break;
             }
             if site.what() == What::Waits {
@@ -342,7 +342,7 @@ impl Table {
             Ok(place) => return self.names[place].1,
             Err(place) => place,
         };
-        if self.functions.len() >= LARGEST_ID || self.names.len() >= MOST_NAMES {
+        if self.functions.len() >= MAX_ID || self.names.len() >= MAX_NAMES {
             return 0;
         }
         let id = self.functions.len() as u32 + 1;

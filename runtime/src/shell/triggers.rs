@@ -152,7 +152,7 @@ pub(crate) fn set(state: &State, list: &'static [Trigger]) {
             "no memory for triggers of calls: they never fire"
         ));
     }
-    for number in 0..trigger::MOST {
+    for number in 0..trigger::MAX {
         watch::set_threshold(number, watch::NEVER);
     }
     if !named.is_empty() {

@@ -70,7 +70,7 @@ const _: () = assert!(size_of::<CallSite>() == 64);
 
 impl CallSite {
     /// The least state of a site that is on.
-    pub(crate) const LEAST_ON: u32 = 1 << 4;
+    pub(crate) const MIN_ON: u32 = 1 << 4;
     pub(crate) const MAGIC: u32 = 0xFD12_517E;
 
     /// For expansions only. `Here` is a type declared in the function. A function returns its name, because

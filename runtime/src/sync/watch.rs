@@ -26,7 +26,7 @@ const ASKING: u32 = u32::MAX;
 #[inline(always)]
 #[must_use]
 pub fn is_on() -> bool {
-    WAITS.state() >= CallSite::LEAST_ON
+    WAITS.state() >= CallSite::MIN_ON
 }
 
 /// The name of an object: the given one, or its type and where it was made.

@@ -98,7 +98,7 @@ impl Stack {
 const PAGE: usize = 4096;
 
 /// How many pages of a stack are searched at most.
-const MOST_PAGES: usize = 4096;
+const MAX_PAGES: usize = 4096;
 
 /// Whether a signal handler may be running on the stack at or above the address `from`: the kernel's frame of a handler
 /// is there, or this is not the thread's own stack. Async-signal-safe. Changes errno.
@@ -114,7 +114,7 @@ pub(crate) fn may_have_handler(from: usize) -> bool {
     };
     let mut words = [0; 3];
     let mut at = from.next_multiple_of(8);
-    for _ in 0..MOST_PAGES {
+    for _ in 0..MAX_PAGES {
         let page = at / PAGE * PAGE;
         if !raw::can_read(page) {
             return true;
@@ -146,7 +146,7 @@ fn is_in_frame(at: usize, [stack, code, flags]: [u64; 3], last: u64) -> bool {
     }
     // The stack pointer, instruction pointer and flags of the interrupted code, and its segments: those of 64-bit code.
     // Source: Linux, asm/sigcontext.h. Interrupts are allowed there, and bit 1 of the flags is set.
-    let is_above = (stack as usize).wrapping_sub(at) < MOST_PAGES * PAGE;
+    let is_above = (stack as usize).wrapping_sub(at) < MAX_PAGES * PAGE;
     let segments = last & 0x0000_FFFF_FFFF_FFFF == 0x33;
     segments && is_above && code >= PAGE as u64 && flags & 0x202 == 0x202 && flags < 1 << 22
 }

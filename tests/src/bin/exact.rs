@@ -15,7 +15,7 @@ use fdr_tests::support::facts;
 use fdr_tests::support::script::{FUNCTIONS, Script};
 
 /// Threads of a wave.
-const MOST: usize = 16;
+const MAX: usize = 16;
 
 #[repr(align(64))]
 struct Progress(AtomicU64);
@@ -57,10 +57,10 @@ macro_rules! functions {
 functions! { alpha = 0 beta = 1 gamma = 2 (untimed) delta = 3 }
 
 /// The file's first page as memory that outlives the process; without a file, plain memory.
-fn page(path: Option<String>) -> &'static [Progress; MOST] {
-    const BYTES: usize = size_of::<[Progress; MOST]>();
+fn page(path: Option<String>) -> &'static [Progress; MAX] {
+    const BYTES: usize = size_of::<[Progress; MAX]>();
     let Some(path) = path else {
-        let page = [const { Progress(AtomicU64::new(0)) }; MOST];
+        let page = [const { Progress(AtomicU64::new(0)) }; MAX];
         return Box::leak(Box::new(page));
     };
     let mut options = OpenOptions::new();
@@ -85,11 +85,11 @@ fn page(path: Option<String>) -> &'static [Progress; MOST] {
             0,
         );
         assert_ne!(page, libc::MAP_FAILED);
-        &*page.cast::<[Progress; MOST]>()
+        &*page.cast::<[Progress; MAX]>()
     }
 }
 
-fn wave(threads: &str, page: &'static [Progress; MOST]) {
+fn wave(threads: &str, page: &'static [Progress; MAX]) {
     let threads: Vec<&str> = threads.split(',').collect();
     let barrier = &Barrier::new(threads.len());
     thread::scope(|scope| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const WELL: i32 = 7;
 
 /// Most children that can report.
-const MOST: usize = 1000;
+const MAX: usize = 1000;
 
 /// A report: the process, and its records plus one (0 = it said nothing yet).
 #[derive(Debug)]
@@ -36,12 +36,12 @@ impl Reports {
             libc::PROT_READ | libc::PROT_WRITE,
             libc::MAP_SHARED | libc::MAP_ANONYMOUS,
         );
-        let length = MOST * size_of::<Report>();
+        let length = MAX * size_of::<Report>();
         // SAFETY: a new mapping, never unmapped; zeros are valid reports.
         let page = unsafe {
             let page = libc::mmap(std::ptr::null_mut(), length, protection, flags, -1, 0);
             assert_ne!(page, libc::MAP_FAILED);
-            std::slice::from_raw_parts(page.cast(), MOST)
+            std::slice::from_raw_parts(page.cast(), MAX)
         };
         Reports(page)
     }

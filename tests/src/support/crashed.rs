@@ -16,7 +16,7 @@ use super::program::{Outcome, Program};
 const VARIABLE: &str = "CRASHED_FILE";
 
 /// Nothing may take longer from the crash to the end.
-const LONGEST: Duration = Duration::from_secs(2);
+const MAX: Duration = Duration::from_secs(2);
 
 /// A program that crashes, by its path.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +34,7 @@ impl Crasher {
         let program = Program::new(self.0, folder).args(arguments).set(variables);
         let outcome = program.env(VARIABLE, crashed.path()).run();
         let took = crashed.elapsed();
-        assert!(took < LONGEST, "{arguments:?} took {took:?}");
+        assert!(took < MAX, "{arguments:?} took {took:?}");
         outcome
     }
 

@@ -188,7 +188,7 @@ pub mod descriptors {
     /// Word of a file: bytes that are surely written.
     pub const SURE: usize = 0;
     /// Word of a file: bytes that may be written.
-    pub const MOST: usize = 1;
+    pub const MAX: usize = 1;
     /// Entry of the first kind of [`round`].
     pub const FIRST_KIND: usize = 64;
     /// Word of a kind: how many rounds had it.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What the time from one look to the next counts at most.
-const MOST: Duration = Duration::from_millis(100);
+const MAX: Duration = Duration::from_millis(100);
 
 /// The time that somebody has waited who looks again and again.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Patience {
     }
 
     fn is_over_at(&mut self, now: Instant) -> bool {
-        self.waited += now.saturating_duration_since(self.last).min(MOST);
+        self.waited += now.saturating_duration_since(self.last).min(MAX);
         self.last = now;
         self.waited >= self.limit
     }

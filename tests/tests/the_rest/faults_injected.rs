@@ -36,7 +36,7 @@ const FAILURES: [(&str, &[&str]); 18] = [
 const HARMLESS: [&str; 2] = ["EINTR", "EOPNOTSUPP"];
 
 /// At most so many of one thread's calls of a kind fail, each in a run of its own.
-const MOST: usize = 5;
+const MAX: usize = 5;
 
 const PLACES: &str =
     "FDR=1 FDR_OUT=traces/ FDR_DIR=traces FDR_PANIC=1 FDR_BUFFER=128K FDR_MEMORY=512K";
@@ -122,9 +122,9 @@ fn ours(log: &str) -> BTreeMap<&'static str, BTreeSet<usize>> {
     ours
 }
 
-/// At most [`MOST`] of them, from the whole length.
+/// At most [`MAX`] of them, from the whole length.
 fn some(numbers: &BTreeSet<usize>) -> Vec<usize> {
-    let step = numbers.len().div_ceil(MOST).max(1);
+    let step = numbers.len().div_ceil(MAX).max(1);
     let last = numbers.last().copied();
     let some = numbers.iter().copied().step_by(step);
     some.chain(last)

@@ -10,7 +10,7 @@ use fdr_formats::registry::{target, targets};
 use fdr_tests::support::folder::Folder;
 
 /// What a command may hold of any of these files, in MiB.
-const MOST: u64 = 512;
+const MAX: u64 = 512;
 
 /// How a command ended.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
 /// The same, held to the limit: it does its work, or refuses the file by name.
 fn held(folder: &Folder, words: &str, file: &Path) -> Ended {
     let ended = fdr(folder, words, file);
-    assert!(ended.mib <= MOST, "{words}: {ended:?}");
+    assert!(ended.mib <= MAX, "{words}: {ended:?}");
     let named = ended.stderr.contains(file.to_str().expect("UTF-8"));
     let refused = ended.refused() && named;
     assert!(ended.code < 2 || refused, "{words}: {ended:?}");
@@ -245,7 +245,7 @@ fn large_windows_are_taken_one_at_a_time() {
     let packed = folder.join("windows.zst");
     fs::write(&packed, frame.repeat(8)).expect("a file");
     let ended = fdr(&folder, "report @", &packed);
-    assert!(ended.mib <= MOST, "{ended:?}");
+    assert!(ended.mib <= MAX, "{ended:?}");
     assert!(ended.stderr.contains("not a trace file"), "{ended:?}");
 }
 

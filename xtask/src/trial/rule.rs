@@ -15,7 +15,7 @@ use xtask::process::{cargo, command, on_path, output, run, target};
 use xtask::programs::{Kind, Program};
 
 /// A function that is left out runs no more instructions of its own in a call, on average.
-const MOST: u64 = 200;
+const MAX: u64 = 200;
 /// A marked function that runs fewer is hardly worth the mark.
 const FEW: u64 = 20;
 
@@ -88,7 +88,7 @@ pub(super) fn run_program(folder: &Path, build: &Path, program: &Program) -> Res
     let found = judge(&costs(&counts)?, &listed);
     let name = program.name;
     println!(
-        "{name}: {} functions that ran are left out, {} of them over {MOST} instructions a call",
+        "{name}: {} functions that ran are left out, {} of them over {MAX} instructions a call",
         found.left_out,
         found.too_long.len()
     );
@@ -240,7 +240,7 @@ fn judge(costs: &Costs, listed: &BTreeMap<PathBuf, Vec<Listed>>) -> Found {
             found.hardly += usize::from(average < FEW);
         } else if function.verdict != "const fn" && function.verdict != "part of a test" {
             found.left_out += 1;
-            if average > MOST {
+            if average > MAX {
                 found.too_long.push(format!(
                     "{average} instructions a call, {} calls: {place}: {}",
                     cost.calls, function.verdict

@@ -24,7 +24,7 @@ pub(super) const KEPT: [(&str, &str); 3] = [
 ];
 
 /// A function with fewer calls in a run is left out.
-const LEAST_CALLS: u64 = 10_000;
+const MIN_CALLS: u64 = 10_000;
 
 /// A function's self time a call, ns: the least of all runs, because whatever else the machine does adds to it.
 #[derive(Debug, PartialEq)]
@@ -54,7 +54,7 @@ pub(super) struct Compared {
 fn times<'a>(reports: &'a [Report]) -> BTreeMap<&'a str, Vec<f64>> {
     let mut times: BTreeMap<&'a str, Vec<f64>> = BTreeMap::new();
     for function in reports.iter().flat_map(Report::all_calls) {
-        if function.calls >= LEAST_CALLS {
+        if function.calls >= MIN_CALLS {
             let mean = function.self_ns as f64 / function.calls as f64;
             times.entry(&function.name).or_default().push(mean);
         }

@@ -24,8 +24,8 @@ use crate::ring::find::{self, For};
 /// How long a process may take until it reads a command, and how long another tool may take with its command.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The shortest and the longest pause between two looks at the block.
-const SHORTEST: Duration = Duration::from_micros(20);
-const LONGEST: Duration = Duration::from_millis(1);
+const MIN: Duration = Duration::from_micros(20);
+const MAX: Duration = Duration::from_millis(1);
 
 /// The block of one ring.
 pub(super) struct Channel {
@@ -96,7 +96,7 @@ pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
                 state_in_words(process)
             );
         }
-        thread::sleep(LONGEST);
+        thread::sleep(MAX);
     }
 }
 
@@ -111,7 +111,7 @@ impl Channel {
         let number = next_number(&head);
         self.write(number, kind, text)?;
         let begin = Instant::now();
-        let mut pause = SHORTEST;
+        let mut pause = MIN;
         loop {
             let head = self.head()?;
             if head.answered == number {
@@ -131,7 +131,7 @@ impl Channel {
                 );
             }
             thread::sleep(pause);
-            pause = (pause * 2).min(LONGEST);
+            pause = (pause * 2).min(MAX);
         }
     }
 
@@ -149,7 +149,7 @@ impl Channel {
             bail!(
                 "the text has {} bytes; at most {} fit",
                 text.len(),
-                control::LONGEST_TEXT
+                control::MAX_TEXT
             );
         };
         // If somebody has cut the file, a write behind its end would make it longer.
@@ -204,7 +204,7 @@ impl Channel {
                     return Ok(Locked { file, range });
                 }
                 Err(Errno::EAGAIN | Errno::EACCES) if Instant::now() < end => {
-                    thread::sleep(LONGEST);
+                    thread::sleep(MAX);
                 }
                 Err(Errno::EAGAIN | Errno::EACCES) => bail!(
                     "another fdr ctl is at work on process {}, or waits for its trace: try again when it is done",

@@ -6,7 +6,7 @@ use super::moderated::{self, LEVEL, Pair};
 use super::runs::{Figures, Run};
 
 /// A function with less of the self time on both sides is not tested: it would only make the test weaker for others.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 
 /// What is shown of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,8 +96,8 @@ pub(super) fn compare(before: &[Run], after: &[Run]) -> Comparison {
         };
         let change = was.zip(is).filter(|(was, _)| was.own > 0.0);
         let change = change.map(|(was, is)| is.own / was.own - 1.0);
-        let matters = share(&old_runs, &all_before) >= LEAST_SHARE
-            || share(&new_runs, &all_after) >= LEAST_SHARE;
+        let matters =
+            share(&old_runs, &all_before) >= MIN_SHARE || share(&new_runs, &all_after) >= MIN_SHARE;
         if matters
             && let (Some(before), Some(after)) = (logs(&old_runs), logs(&new_runs))
             && before.len() > 1

@@ -10,11 +10,11 @@ use statrs::function::gamma::digamma;
 /// functions spread four times as much as others.
 pub(super) const LEVEL: f64 = 0.005;
 /// The most that is believed of the common spread, in degrees of freedom.
-const MOST: f64 = 60.0;
+const MAX: f64 = 60.0;
 /// The part of it that is used: how much the spreads of functions differ is estimated from few functions.
 const BELIEF: f64 = 0.5;
 /// The least spread of a run, as a part of the time: clocks and percentiles are no better.
-const LEAST_SPREAD: f64 = 1e-3;
+const MIN_SPREAD: f64 = 1e-3;
 
 /// A function on both sides: the logarithm of its time in each run.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Pair {
                 .sum::<f64>()
         };
         let sum = squares(&self.before) + squares(&self.after);
-        (sum / self.freedom()).max(LEAST_SPREAD.powi(2))
+        (sum / self.freedom()).max(MIN_SPREAD.powi(2))
     }
 
     fn difference(&self) -> f64 {
@@ -82,9 +82,9 @@ fn prior(pairs: &[Pair]) -> (f64, f64) {
     );
     // How much the variances of functions differ beyond chance. It falls as the degrees of freedom grow.
     let excess = spread - expected;
-    let (mut low, mut high) = (1e-3, MOST);
-    if excess <= trigamma(MOST / 2.0) {
-        low = MOST;
+    let (mut low, mut high) = (1e-3, MAX);
+    if excess <= trigamma(MAX / 2.0) {
+        low = MAX;
     }
     while high - low > 1e-3 {
         let between = (low + high) / 2.0;

@@ -34,7 +34,7 @@ use crate::{input, trace};
 /// Where a program is connected to, it is given so long to come up.
 const WAIT: Duration = Duration::from_secs(60);
 /// Numbers of files that are tried.
-const MOST_FILES: u64 = 1_000_000;
+const MAX_FILES: u64 = 1_000_000;
 
 const HELP: &str = "\
 ADDR is the text that the program has in FDR_OUT:
@@ -223,7 +223,7 @@ impl Session<'_> {
             .files
             .lock()
             .map_err(|_| anyhow::anyhow!("a thread failed"))?;
-        for number in *next..MOST_FILES {
+        for number in *next..MAX_FILES {
             let path = numbered(output, number);
             if number > 1 && place::check(&path, Shape::File, *force).is_err() {
                 continue;

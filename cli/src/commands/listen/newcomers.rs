@@ -17,9 +17,9 @@ use crate::ui::{self, Arrivals};
 /// Bytes that tell the format of a file.
 const HEAD: usize = 64;
 /// Connections that wait at the same time. Then the oldest is closed.
-const MOST: usize = 64;
+const MAX: usize = 64;
 /// Messages about others. A stranger could fill a log by them.
-const MOST_TOLD: u32 = 20;
+const MAX_TOLD: u32 = 20;
 
 /// Those that wait.
 #[derive(Debug, Default)]
@@ -73,7 +73,7 @@ impl Newcomers {
                 && let Some(peer) = listener.accept()?
             {
                 self.waiting.push_back(peer);
-                if self.waiting.len() > MOST
+                if self.waiting.len() > MAX
                     && let Some(oldest) = self.waiting.pop_front()
                 {
                     self.tell(&oldest, "too many connections wait", progress);
@@ -109,7 +109,7 @@ impl Newcomers {
     /// Says of a connection that no trace came.
     fn tell(&mut self, peer: &Peer, end: &str, progress: &Arrivals) {
         self.told = self.told.saturating_add(1);
-        if self.told > MOST_TOLD {
+        if self.told > MAX_TOLD {
             return;
         }
         let from = match &*peer.name {
@@ -124,7 +124,7 @@ impl Newcomers {
             "" => String::new(),
             end => format!(": {end}"),
         };
-        let last = match self.told == MOST_TOLD {
+        let last = match self.told == MAX_TOLD {
             true => " (the last message of this kind)",
             false => "",
         };

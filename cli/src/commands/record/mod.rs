@@ -98,7 +98,7 @@ pub(crate) struct Options {
     trigger: Option<OsString>,
     /// How many traces of triggers the command leaves, and how many bytes, such as 10,1G
     /// (FDR_OUT_MOST)
-    #[arg(long, value_name = "MOST")]
+    #[arg(long, value_name = "MAX")]
     out_most: Option<OsString>,
     /// What tells this run from others: key=value, with commas between (FDR_TAGS)
     #[arg(long, value_name = "TAGS")]

@@ -19,7 +19,7 @@ use fdr_formats::registry::{of_file, of_folder};
 use crate::ring::Ring;
 
 /// Files that are looked at; a folder may hold a great many others.
-const MOST: usize = 100_000;
+const MAX: usize = 100_000;
 
 /// What tells a file or folder from the one that was there before: device, inode, size, change time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl Outputs {
                 way = way
                     .iter()
                     .flat_map(|path| matching(path, part))
-                    .take(MOST)
+                    .take(MAX)
                     .collect();
             }
             paths.append(&mut way);
@@ -172,7 +172,7 @@ fn matching(folder: &Path, part: &[u8]) -> Vec<PathBuf> {
     let names = entries
         .filter_map(name)
         .filter(|name| is_match(part.iter(), name.as_bytes().iter(), &b'*', &b'?'));
-    names.take(MOST).map(|name| folder.join(name)).collect()
+    names.take(MAX).map(|name| folder.join(name)).collect()
 }
 
 fn is_trace(path: &Path) -> bool {

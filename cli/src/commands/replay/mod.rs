@@ -64,7 +64,7 @@ Examples:
 
 /// Calls that are shown, unless the user says otherwise; and at most, because all are held in memory.
 const SHOWN: usize = 1000;
-const MOST: usize = 1_000_000;
+const MAX: usize = 1_000_000;
 
 /// Show calls one by one, nested, all threads in the order of time
 #[derive(clap::Args)]
@@ -110,9 +110,9 @@ fn limit(text: &str) -> Result<usize, String> {
 fn shown(options: &Options) -> anyhow::Result<usize> {
     match options.limit {
         None => Ok(SHOWN),
-        Some(number @ ..=MOST) => Ok(number),
+        Some(number @ ..=MAX) => Ok(number),
         Some(_) => {
-            bail!("--limit: it must be at most {MOST}; --since, --until and --around choose a part")
+            bail!("--limit: it must be at most {MAX}; --since, --until and --around choose a part")
         }
     }
 }
@@ -178,7 +178,7 @@ fn one(
         chosen: Some(&chosen),
     };
     // Each worker may keep as many as are asked for.
-    let jobs = ui::jobs().min((2 * MOST / most).max(1));
+    let jobs = ui::jobs().min((2 * MAX / most).max(1));
     let workers = stacks::run_on(source, jobs, || Nearest::new(wanted));
     let workers = workers.map_err(|error| trace::about(trace, error))?;
     let mut found = Nearest::gather(workers, &wanted);

@@ -15,7 +15,7 @@ use crate::stacks::Pass;
 
 /// So much of a note is kept, and so many of them.
 const BODY: usize = 4096;
-const MOST_NOTES: usize = 10_000;
+const MAX_NOTES: usize = 10_000;
 
 /// Which calls are kept.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Wanted<'a> {
     pub(super) moment: Ticks,
     /// Nothing that begins after it.
     pub(super) only_before: bool,
-    /// So many calls, and as many notes, up to [`MOST_NOTES`].
+    /// So many calls, and as many notes, up to [`MAX_NOTES`].
     pub(super) most: usize,
     /// As many again of this thread, whatever the others do.
     pub(super) first: Option<ThreadId>,
@@ -194,7 +194,7 @@ impl<'a> Nearest<'a> {
     }
 
     fn most_notes(&self) -> usize {
-        self.wanted.most.min(MOST_NOTES)
+        self.wanted.most.min(MAX_NOTES)
     }
 
     fn distance(&self, start: Ticks, end: Ticks) -> Option<u64> {
@@ -297,7 +297,7 @@ impl Pass for Nearest<'_> {
                 return;
             }
             let waiting = self.waiting.entry(self.thread).or_default();
-            if waiting.len() == MOST_NOTES {
+            if waiting.len() == MAX_NOTES {
                 waiting.pop_front();
                 self.dropped += 1;
             }

@@ -34,7 +34,7 @@ use crate::ui;
 /// The first figures are of a shorter time, so that there are some at once.
 const FIRST: Duration = Duration::from_millis(300);
 /// The longest wait for a key.
-const LONGEST: Duration = Duration::from_millis(200);
+const MAX: Duration = Duration::from_millis(200);
 
 const HELP: &str = "\
 fdr reads the sums that the recorder keeps of each thread and function. So the
@@ -218,7 +218,7 @@ fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()
                 .draw(|frame| view.draw(frame, picture.as_ref()))?;
         }
         let left = due.saturating_duration_since(Instant::now());
-        if event::poll(left.min(LONGEST))? {
+        if event::poll(left.min(MAX))? {
             is_new = true;
             if let Event::Key(key) = event::read()?
                 && key.kind != KeyEventKind::Release
@@ -246,7 +246,7 @@ fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()
         }
         if view.is_paused || before.over.is_some() {
             // Nothing is looked at until somebody goes on.
-            due = Instant::now() + LONGEST;
+            due = Instant::now() + MAX;
         } else if Instant::now() >= due {
             let look = watched.look()?;
             picture = Some(between(process, &before, &look));

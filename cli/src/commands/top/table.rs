@@ -58,7 +58,7 @@ const P99: Column<Row> = Column {
     from: 0,
     cell: |row| time(row.interval.p99_ns),
 };
-const LONGEST: Column<Row> = Column {
+const MAX: Column<Row> = Column {
     head: "longest",
     width: 8,
     from: 120,
@@ -78,16 +78,7 @@ const FUNCTION: Column<Row> = Column {
 };
 
 /// The columns of functions.
-const FUNCTIONS: &[Column<Row>] = &[
-    CALLS_A_SECOND,
-    OWN,
-    TOTAL,
-    P50,
-    P99,
-    LONGEST,
-    CALLS,
-    FUNCTION,
-];
+const FUNCTIONS: &[Column<Row>] = &[CALLS_A_SECOND, OWN, TOTAL, P50, P99, MAX, CALLS, FUNCTION];
 
 /// Those where states are known.
 const WITH_STATES: &[Column<Row>] = &[
@@ -98,10 +89,7 @@ const WITH_STATES: &[Column<Row>] = &[
     Column { from: 100, ..TOTAL },
     Column { from: 120, ..P50 },
     P99,
-    Column {
-        from: 140,
-        ..LONGEST
-    },
+    Column { from: 140, ..MAX },
     Column { from: 140, ..CALLS },
     FUNCTION,
 ];

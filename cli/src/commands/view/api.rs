@@ -27,7 +27,7 @@ use super::wire;
 use crate::{trace, ui};
 
 /// Threads of one picture.
-const MOST_THREADS: usize = 256;
+const MAX_THREADS: usize = 256;
 
 /// Answers for what is shown.
 pub(super) struct Api {
@@ -286,7 +286,7 @@ impl Api {
         let asked = asked(&viewed, request)?;
         let found = numbers(request, "found")?.into_iter().collect();
         let mut threads: Vec<usize> = numbers(request, "threads")?;
-        threads.truncate(MOST_THREADS);
+        threads.truncate(MAX_THREADS);
         let mut body = Vec::new();
         for (thread, picture) in threads.iter().zip(viewed.pictures(&threads, asked, &found)) {
             wire::put(&mut body, &viewed, *thread, &picture.map_err(failed)?);
@@ -309,7 +309,7 @@ impl Api {
         let mut body = Vec::new();
         let lanes = numbers::<usize>(request, "lanes")?.into_iter();
         if let Some(tasks) = viewed.tasks() {
-            for lane in lanes.take(MOST_THREADS) {
+            for lane in lanes.take(MAX_THREADS) {
                 wire::put(&mut body, &viewed, lane, &tasks.picture(lane, asked));
             }
         }

@@ -13,8 +13,8 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use super::http::{self, Answer, Incoming, Progress, Request};
 
 /// Connections that wait at the same time.
-const MOST: usize = 256;
-/// Connections that are taken before all are read again. It is less than [`MOST`], so a request that is there is read
+const MAX: usize = 256;
+/// Connections that are taken before all are read again. It is less than [`MAX`], so a request that is there is read
 /// before its connection can become the oldest.
 const TAKEN_AT_ONCE: usize = 16;
 /// A request has to be there by then.
@@ -57,7 +57,7 @@ pub(super) fn take_all(listener: &TcpListener, decide: &dyn Fn(Request) -> Decis
             match listener.accept().and_then(|(stream, _)| begin(stream)) {
                 Ok(connection) => {
                     waiting.push_back(connection);
-                    if waiting.len() > MOST {
+                    if waiting.len() > MAX {
                         waiting.pop_front();
                     }
                 }

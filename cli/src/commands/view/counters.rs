@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 /// Values that a page keeps of all series together.
-const MOST_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;
 /// Values of a series that are kept in any case.
-const LEAST_VALUES: usize = 1000;
+const MIN_VALUES: usize = 1000;
 /// Counters of a thread. More are not drawn.
-const MOST_SERIES: usize = 1000;
+const MAX_SERIES: usize = 1000;
 
 /// Values of a counter that are drawn as one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,7 +112,7 @@ impl Counters {
     pub(super) fn new(threads: usize) -> Counters {
         Counters {
             series: BTreeMap::new(),
-            most: MOST_VALUES / threads.max(1),
+            most: MAX_VALUES / threads.max(1),
             more: 0,
         }
     }
@@ -124,12 +124,12 @@ impl Counters {
 
     /// The counter has that value from then on.
     pub(super) fn add(&mut self, name: u32, time: u64, value: f64) {
-        if self.series.len() >= MOST_SERIES && !self.series.contains_key(&name) {
+        if self.series.len() >= MAX_SERIES && !self.series.contains_key(&name) {
             self.more += 1;
             return;
         }
         let series = self.series.len().max(1);
-        let most = (self.most / series).max(LEAST_VALUES);
+        let most = (self.most / series).max(MIN_VALUES);
         self.series.entry(name).or_default().add(time, value, most);
     }
 }

@@ -3,8 +3,8 @@
 //! it.
 
 /// Stays that a page keeps of all threads together, and those that it keeps of a thread in any case.
-const MOST_STAYS: usize = 1_000_000;
-const LEAST_STAYS: usize = 1000;
+const MAX_STAYS: usize = 1_000_000;
+const MIN_STAYS: usize = 1000;
 
 /// A thread on a CPU, until its next stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl Cpus {
     pub(super) fn new(threads: usize) -> Cpus {
         Cpus {
             stays: Vec::new(),
-            most: (MOST_STAYS / threads.max(1)).max(LEAST_STAYS),
+            most: (MAX_STAYS / threads.max(1)).max(MIN_STAYS),
             coarse: 0,
         }
     }
@@ -115,7 +115,7 @@ mod tests {
     fn memory_is_bounded_and_no_change_is_lost() {
         let mut cpus = Cpus::new(10_000);
         (0..50_000).for_each(|nth| cpus.add(nth * 3, nth as u32 % 7));
-        assert!(cpus.stays.len() <= LEAST_STAYS && cpus.stays.len() > 100);
+        assert!(cpus.stays.len() <= MIN_STAYS && cpus.stays.len() > 100);
         let changes = cpus.stays.iter().map(|stay| u64::from(stay.changes));
         assert_eq!(changes.sum::<u64>(), 49_999);
     }

@@ -48,7 +48,7 @@ struct Follower<'a> {
 }
 
 /// Texts of values that are given.
-const MOST_ARGUMENTS: usize = 100;
+const MAX_ARGUMENTS: usize = 100;
 
 impl Follower<'_> {
     /// Whether the call that is meant is open.
@@ -140,7 +140,7 @@ impl Follower<'_> {
     }
 
     fn say(&mut self, text: String) {
-        if self.arguments.len() < MOST_ARGUMENTS {
+        if self.arguments.len() < MAX_ARGUMENTS {
             self.arguments.push(text);
         }
     }

@@ -27,12 +27,12 @@ use crate::place::{self, Shape};
 use crate::{trace, ui};
 
 /// The most bytes of data, so that the file has 20 MB at most.
-const MOST_BYTES: usize = 14_800_000;
+const MAX_BYTES: usize = 14_800_000;
 /// Calls that are tried at first.
 const FIRST_TRY: usize = 6_000_000;
 
 /// Values of counters that are all written.
-const MOST_VALUES: usize = 50_000;
+const MAX_VALUES: usize = 50_000;
 
 /// Writes the page of these traces.
 ///
@@ -63,7 +63,7 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
         .collect();
     let packed = loop {
         let packed = pack(traces, &answers, &pixels)?;
-        if packed.len() <= MOST_BYTES {
+        if packed.len() <= MAX_BYTES {
             break packed;
         }
         if pixels.iter().all(|&pixel| pixel > u64::MAX / 16) {
@@ -164,7 +164,7 @@ fn curves_asked(viewed: &Viewed, pixel: u64) -> Asked {
     let whole = viewed.index.span().unwrap_or_default();
     let values = |line: &Line| line.counters.len();
     let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
-    let is_many = lines.map(|line| values(&line)).sum::<usize>() > MOST_VALUES;
+    let is_many = lines.map(|line| values(&line)).sum::<usize>() > MAX_VALUES;
     let least = if is_many {
         whole.1.saturating_sub(whole.0) / 20_000
     } else {
@@ -184,7 +184,7 @@ struct Limited(Vec<u8>);
 impl Write for Limited {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         // One more than is allowed says that it is too much.
-        if self.0.len() <= MOST_BYTES {
+        if self.0.len() <= MAX_BYTES {
             self.0.extend_from_slice(bytes);
         }
         Ok(bytes.len())

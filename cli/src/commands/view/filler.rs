@@ -16,7 +16,7 @@ use crate::report::tasks::seen::Task;
 use crate::{trace, ui};
 
 /// Events and gaps of a thread that are kept.
-const MOST_SIGNS: usize = 200_000;
+const MAX_SIGNS: usize = 200_000;
 /// Entries and exits of a thread from one place to the next.
 const STRETCH: u64 = 32 << 10;
 
@@ -145,7 +145,7 @@ impl<'a> Filler<'a> {
 
 impl Line {
     fn put_sign(&mut self, time: u64, sign: Sign) {
-        if self.signs.len() >= MOST_SIGNS {
+        if self.signs.len() >= MAX_SIGNS {
             self.more_signs += 1;
             return;
         }

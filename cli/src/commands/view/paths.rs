@@ -5,9 +5,9 @@ use serde::Serialize;
 use crate::tree::paths::Paths;
 
 /// Paths of less than this part of all are left out.
-const SMALLEST: u64 = 2000;
+const MIN: u64 = 2000;
 /// The most paths.
-const MOST: usize = 20_000;
+const MAX: usize = 20_000;
 
 #[derive(Serialize)]
 pub(super) struct Flame<'a> {
@@ -26,14 +26,13 @@ struct PathOf<'a> {
 
 impl<'a> Flame<'a> {
     pub(super) fn new(paths: &'a Paths) -> Flame<'a> {
-        let least = paths.all()[1] / SMALLEST;
+        let least = paths.all()[1] / MIN;
         let mut kept: Vec<PathOf<'_>> = Vec::new();
         let mut places: Vec<Option<usize>> = Vec::with_capacity(paths.nodes.len());
         let mut left_out = 0;
         for (nth, node) in paths.nodes.iter().enumerate() {
             let caller = places.get(node.caller).copied().flatten();
-            let is_kept =
-                nth == 0 || caller.is_some() && node.total[1] > least && kept.len() < MOST;
+            let is_kept = nth == 0 || caller.is_some() && node.total[1] > least && kept.len() < MAX;
             if !is_kept {
                 left_out += node.own[1];
                 places.push(None);

@@ -11,11 +11,11 @@ use foldhash::HashSet;
 use super::cpus::CpuStay;
 use super::filler::{frames, item_of};
 use super::index::{Index, Sign};
-use super::pyramid::{Item, MOST_DEPTH, Run};
+use super::pyramid::{Item, MAX_DEPTH, Run};
 use super::stretch;
 
 /// Calls of a thread that are gone through for a picture, so that those that are looked for are seen.
-const MOST_SEARCHED: usize = 2_000_000;
+const MAX_SEARCHED: usize = 2_000_000;
 
 /// What is drawn of one thread.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Rows {
     }
 
     pub(super) fn push(&mut self, depth: usize, item: Item) {
-        if depth >= MOST_DEPTH {
+        if depth >= MAX_DEPTH {
             return;
         }
         if self.done.len() <= depth {
@@ -121,7 +121,7 @@ pub(super) fn of_thread(
         Some(line) => {
             // In runs of other levels, calls that are looked for may be hidden.
             let lowest = line.pyramid.lowest();
-            let has_all = !found.is_empty() && lowest.least == 0 && lowest.items() <= MOST_SEARCHED;
+            let has_all = !found.is_empty() && lowest.least == 0 && lowest.items() <= MAX_SEARCHED;
             let level = if has_all {
                 lowest
             } else {

@@ -23,7 +23,7 @@ const FLAGS: u32 = CLIPPED | OPEN;
 pub(super) const SHORT: u32 = u32::MAX;
 
 /// Deeper calls are not kept.
-pub(super) const MOST_DEPTH: usize = 1000;
+pub(super) const MAX_DEPTH: usize = 1000;
 /// The bounds of the levels above the lowest: 64 ticks, and four times as many from one to the next.
 const LEVELS: u32 = 26;
 
@@ -180,7 +180,7 @@ impl Pyramid {
 
     /// The next call of a depth that has ended.
     pub(super) fn add(&mut self, depth: usize, mut item: Item) {
-        if depth >= MOST_DEPTH {
+        if depth >= MAX_DEPTH {
             self.too_deep += 1;
             return;
         }
@@ -349,7 +349,7 @@ mod tests {
         pyramid.add(0, Item::call(10, 20, 1, 0));
         pyramid.finish();
         assert_eq!(calls(&pyramid, 0), [(50, 80, 1), (80, 80, 1)]);
-        pyramid.add(MOST_DEPTH, Item::call(0, 1, 1, 0));
+        pyramid.add(MAX_DEPTH, Item::call(0, 1, 1, 0));
         assert_eq!(pyramid.too_deep, 1);
     }
 }

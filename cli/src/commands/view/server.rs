@@ -14,7 +14,7 @@ use super::connections::{self, Decision};
 use super::http::{self, Answer, Request};
 
 /// Connections with the token that are served at the same time.
-const MOST_CONNECTIONS: usize = 64;
+const MAX_CONNECTIONS: usize = 64;
 /// So long after the last page was closed, the server ends.
 const LINGER: Duration = Duration::from_secs(60);
 /// So long after the start, no browser is waited for any more.
@@ -140,7 +140,7 @@ fn decide(request: Request, shared: &Arc<Shared>, pages: &Arc<dyn Pages>) -> Dec
         Err(answer) => return Decision::Refuse(answer),
     };
     let served = Served::begin(shared);
-    if served.0.connections.load(Ordering::Relaxed) > MOST_CONNECTIONS {
+    if served.0.connections.load(Ordering::Relaxed) > MAX_CONNECTIONS {
         let why = "too many connections of this page\n";
         return Decision::Refuse(Answer::text(503, why));
     }
@@ -434,7 +434,7 @@ mod tests {
             stream.read_exact(&mut head).expect("an answer");
             (stream, head)
         };
-        let pages: Vec<_> = (0..MOST_CONNECTIONS).map(open).collect();
+        let pages: Vec<_> = (0..MAX_CONNECTIONS).map(open).collect();
         assert!(pages.iter().all(|(_, head)| head == b"HTTP/1.1 200"));
         assert_eq!(&open(0).1, b"HTTP/1.1 503");
     }

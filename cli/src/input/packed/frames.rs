@@ -18,8 +18,8 @@ use std::io;
 use fdr_formats::bytes::{ByteOrder, Fields, ReadAt, Window};
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
-const LONGEST_HEADER: usize = 18;
-const LARGEST_BLOCK: u64 = 128 << 10;
+const MAX_HEADER: usize = 18;
+const MAX_BLOCK: u64 = 128 << 10;
 /// Blocks may be 4 bytes long: not a system call for each.
 const WINDOW: usize = 4096;
 
@@ -86,7 +86,7 @@ impl<'a> Frames<'a> {
     pub(super) fn next(&mut self) -> io::Result<Option<Result<Frame, Fault>>> {
         while self.next < self.size {
             let offset = self.next;
-            let head = self.window.at(offset, LONGEST_HEADER, self.size)?;
+            let head = self.window.at(offset, MAX_HEADER, self.size)?;
             if is_skippable(head) {
                 let size = head.get(4..8).and_then(|size| size.try_into().ok());
                 let size = size.map_or(0, u32::from_le_bytes);
@@ -118,7 +118,7 @@ impl<'a> Frames<'a> {
             let block = u32::from_le_bytes([low, middle, high, 0]);
             let size = u64::from(block >> 3);
             let stored = match block >> 1 & 3 {
-                0 | 2 if size <= LARGEST_BLOCK => size,
+                0 | 2 if size <= MAX_BLOCK => size,
                 1 => 1,
                 _ => return Ok(Err(self.damage(at, "no block of zstd's"))),
             };

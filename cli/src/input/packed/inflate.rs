@@ -1,7 +1,7 @@
 //! One frame of zstd's, unpacked piece by piece: each piece goes wherever the caller puts it. Must never
 //! give more than it was allowed, nor take a damaged frame for a whole one.
 //!
-//! Memory: the window that a frame asks for, at most [`LARGEST_WINDOW`], and two buffers. Of frames with large
+//! Memory: the window that a frame asks for, at most [`MAX_WINDOW`], and two buffers. Of frames with large
 //! windows one is unpacked at a time, however many threads there are.
 
 use std::fs::File;
@@ -15,7 +15,7 @@ use super::frames::{self, Frame};
 use crate::memory::{self, Lent};
 
 /// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
-const LARGEST_WINDOW: u32 = 27;
+const MAX_WINDOW: u32 = 27;
 const BUFFER: usize = 128 << 10;
 /// What each thread may have at the same time as the others, in bytes; our own frames hold half of it.
 const SMALL_WINDOW: u64 = 8 << 20;
@@ -49,7 +49,7 @@ pub(super) fn decoder(packed: &File) -> io::Result<impl io::Read> {
     let mut packed = packed.try_clone()?;
     packed.rewind()?;
     let mut decoder = zstd::stream::read::Decoder::new(packed)?;
-    decoder.window_log_max(LARGEST_WINDOW)?;
+    decoder.window_log_max(MAX_WINDOW)?;
     Ok(decoder)
 }
 
@@ -82,13 +82,13 @@ impl<'a> Inflater<'a> {
         let damaged = |error: io::Error| Broken::Damage(0, error.to_string());
         let read = self.packed.read_at(frame.offset, &mut self.input);
         let head = self.input.get(..read.map_err(input)?).unwrap_or(&[]);
-        let window = frames::window(head).min(1 << LARGEST_WINDOW);
+        let window = frames::window(head).min(1 << MAX_WINDOW);
         let large = (window > SMALL_WINDOW).then(|| LARGE.lock());
         let _large = large.map(|locked| locked.unwrap_or_else(PoisonError::into_inner));
         let _window = Lent::new(window);
         memory::check().map_err(input)?;
         let mut decoder = Decoder::new().map_err(input)?;
-        let largest = DParameter::WindowLogMax(LARGEST_WINDOW);
+        let largest = DParameter::WindowLogMax(MAX_WINDOW);
         decoder.set_parameter(largest).map_err(input)?;
         let (mut taken, mut given) = (0, 0);
         while taken < frame.size {

@@ -36,19 +36,19 @@ use inflate::Failure;
 use unpack::Limits;
 
 /// So much may be unpacked without being asked for, however small the compressed file is.
-const MOST: u64 = 2 << 30;
+const MAX: u64 = 2 << 30;
 /// Traces are packed to an eighth, text to a twentieth. What is more than this is made to fill disks.
-const MOST_TIMES: u64 = 200;
+const MAX_TIMES: u64 = 200;
 
 /// Bytes that tell what a file is.
 const HEAD: u64 = 512;
 
 /// Threads that unpack: each takes memory, and a few are as fast as a disk.
-const MOST_JOBS: usize = 16;
+const MAX_JOBS: usize = 16;
 
 /// How many bytes a reader lets a compressed file of that size unpack into.
 fn most(packed: u64) -> u64 {
-    packed.saturating_mul(MOST_TIMES).max(MOST)
+    packed.saturating_mul(MAX_TIMES).max(MAX)
 }
 
 /// Whether a file that begins with these bytes is compressed.
@@ -147,7 +147,7 @@ pub(crate) fn unpack(
     };
     let limits = Limits {
         most,
-        jobs: ui::jobs().min(MOST_JOBS),
+        jobs: ui::jobs().min(MAX_JOBS),
     };
     let add = |bytes| progress.add(bytes);
     let unpacked = match streams::codec(&head) {

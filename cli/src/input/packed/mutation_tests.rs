@@ -10,7 +10,7 @@ use super::inflate::Failure;
 use super::unpack::{Limits, Unpacked, unpack};
 use crate::place;
 
-const MOST: u64 = 1 << 20;
+const MAX: u64 = 1 << 20;
 
 /// Pseudo-random numbers.
 struct Random(u64);
@@ -80,13 +80,10 @@ fn change_each(
         random.change(&mut changed);
         mend(&mut changed);
         let out = place::unnamed().unwrap();
-        let limits = Limits {
-            most: MOST,
-            jobs: 2,
-        };
+        let limits = Limits { most: MAX, jobs: 2 };
         match unpack(&file(&changed), &out, limits) {
             Ok(unpacked) => {
-                assert!(unpacked.bytes <= MOST);
+                assert!(unpacked.bytes <= MAX);
                 assert_eq!(out.metadata().unwrap().len(), unpacked.bytes);
                 seen.damaged += u32::from(unpacked.damage.is_some());
                 let other = unpacked.damage.is_none() && unpacked.bytes <= plain;

@@ -31,7 +31,7 @@ pub(super) const EXPORT: Export = Export {
 };
 
 /// Paths of a thread that are told apart. Others count for their caller.
-const MOST: usize = 1 << 18;
+const MAX: usize = 1 << 18;
 
 struct Samples {
     out: Out,
@@ -77,7 +77,7 @@ impl Thread {
         if let Some(&known) = self.by_path.get(&(caller, function)) {
             return known;
         }
-        if let Some(caller) = caller.filter(|_| self.stacks.len() >= MOST) {
+        if let Some(caller) = caller.filter(|_| self.stacks.len() >= MAX) {
             self.others += 1;
             return caller;
         }

@@ -1,6 +1,6 @@
 //! Spans of OpenTelemetry, for Jaeger, Tempo and other receivers of OTLP. Each outermost call is a trace, the calls in it
 //! are its spans. `otlp` is the protobuf message `TracesData`, which is also the body of a request to `/v1/traces`;
-//! `otlp-json` has such messages as JSON, one a line. Both are written in parts of [`MOST_SPANS`] spans.
+//! `otlp-json` has such messages as JSON, one a line. Both are written in parts of [`MAX_SPANS`] spans.
 //!
 //! Source of the messages: `opentelemetry/proto/trace/v1/trace.proto` of
 //! github.com/open-telemetry/opentelemetry-proto, with the fields that are used.
@@ -44,9 +44,9 @@ pub(super) const JSON: Export = Export {
 };
 
 /// Spans of a part.
-const MOST_SPANS: usize = 1000;
+const MAX_SPANS: usize = 1000;
 /// Events of a span, as OpenTelemetry limits them. The rest is counted.
-const MOST_EVENTS: usize = 128;
+const MAX_EVENTS: usize = 128;
 
 #[derive(Clone, PartialEq, Message, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -371,7 +371,7 @@ impl Receiver for Spans {
             status,
         };
         self.ready.push(span);
-        match self.ready.len() >= MOST_SPANS {
+        match self.ready.len() >= MAX_SPANS {
             true => self.write(),
             false => Ok(()),
         }
@@ -391,7 +391,7 @@ impl Receiver for Spans {
             self.outside += 1;
             return Ok(());
         };
-        if open.events.len() >= MOST_EVENTS {
+        if open.events.len() >= MAX_EVENTS {
             open.dropped = open.dropped.saturating_add(1);
             return Ok(());
         }

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use fdr_formats::notes::{MOST_BYTES, NoteKind};
+use fdr_formats::notes::{MAX_BYTES, NoteKind};
 
 use super::found::found_in;
 use super::{FN_1, FN_2, Rig};
@@ -71,8 +71,8 @@ fn a_note_of_a_thread_without_calls_is_read() {
 #[test]
 fn a_note_that_does_not_fit_opens_the_next_chunk() {
     // The most words of a body, and the bytes of a note with its tick.
-    let body = [1; MOST_BYTES / 8];
-    let whole = 16 + 24 + MOST_BYTES as u64;
+    let body = [1; MAX_BYTES / 8];
+    let whole = 16 + 24 + MAX_BYTES as u64;
     for (less, chunks) in [(0, 1), (1, 2)] {
         let rig = Rig::new(2, false);
         let records = (CHUNK as u64 - PREAMBLE - whole) / SINGLE + less;
@@ -105,7 +105,7 @@ fn a_note_that_does_not_fit_opens_the_next_chunk() {
 #[test]
 fn a_note_that_is_too_large_is_dropped_and_the_thread_goes_on() {
     let rig = Rig::new(2, false);
-    note(&rig, &[1; MOST_BYTES / 8 + 1], 100, 3);
+    note(&rig, &[1; MAX_BYTES / 8 + 1], 100, 3);
     assert_eq!(counted(&rig), (1, 0, 1));
     rig.write(FN_1, 110, 3);
     assert_eq!(found_in(&rig.read().0).events, ["cpu 3", "+1 at 110"]);

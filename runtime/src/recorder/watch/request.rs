@@ -3,12 +3,12 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use fdr_formats::trigger::MOST;
+use fdr_formats::trigger::MAX;
 
 use crate::sys;
 
 /// What threads ask the dumper for, by the numbers of the triggers.
-pub(super) static REQUESTS: [Request; MOST] = [const { Request::new() }; MOST];
+pub(super) static REQUESTS: [Request; MAX] = [const { Request::new() }; MAX];
 
 /// A call that took longer than a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub(crate) fn release(number: usize) {
 
 /// Called in the child of a fork: requests are the parent's. Async-signal-safe.
 pub(crate) fn forget() {
-    (0..MOST).for_each(release);
+    (0..MAX).for_each(release);
 }
 
 #[cfg(test)]

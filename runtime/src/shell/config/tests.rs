@@ -137,7 +137,7 @@ fn every_invalid_value_is_an_error_of_its_own_that_says_what_is_accepted() {
 fn sizes_have_limits_that_fit_each_other() {
     assert_eq!(
         read(&[("FDR_BUFFER", "128K")]).unwrap().buffer_bytes,
-        SMALLEST_RING
+        MIN_RING
     );
     assert!(error("FDR_BUFFER", "131071").contains("least is 128K"));
     assert!(error("FDR_MEMORY", "64K").contains("least is 128K"));

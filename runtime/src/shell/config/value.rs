@@ -8,10 +8,10 @@ use fdr_formats::size;
 use fdr_formats::text::{self, owned};
 use fdr_formats::writer::{Kind, Target};
 
-use super::{Format, SMALLEST_RING};
+use super::{Format, MIN_RING};
 
 /// How many characters of a value an error shows.
-const LONGEST_SHOWN: usize = 80;
+const MAX_SHOWN: usize = 80;
 
 /// One of `choices`, in upper or lower case.
 pub(super) fn choice<T: Copy>(text: &str, choices: &[(&str, T)]) -> Result<T, String> {
@@ -41,7 +41,7 @@ pub(super) fn size_text(bytes: u64) -> String {
 /// A value or name for an error: quoted, escaped, and cut if it is long.
 pub(super) fn escaped(value: &OsStr) -> String {
     let text = value.to_string_lossy();
-    match text.char_indices().nth(LONGEST_SHOWN) {
+    match text.char_indices().nth(MAX_SHOWN) {
         None => format!("{text:?}"),
         Some((end, _)) => format!("{:?}", format!("{}…", text.get(..end).unwrap_or_default())),
     }
@@ -72,7 +72,7 @@ pub(super) fn format_of(name: &str, is_sent: bool) -> Result<Format, String> {
 /// The size of a ring, or of all rings together.
 pub(super) fn ring_size(text: &str) -> Result<u64, String> {
     match size::parse(text)? {
-        bytes if bytes < SMALLEST_RING => Err(owned("too small; the least is 128K")),
+        bytes if bytes < MIN_RING => Err(owned("too small; the least is 128K")),
         bytes => Ok(bytes),
     }
 }

@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_secs(4);
 
 /// A waiting thread gives up after this time in any case, because a peer may take one byte now and then. It is
 /// longer than `end` takes.
-const LONGEST: Duration = Duration::from_secs(40);
+const MAX: Duration = Duration::from_secs(40);
 
 /// The pause of a waiting thread between two looks.
 const LOOK: Duration = Duration::from_micros(500);
@@ -174,7 +174,7 @@ impl Control {
             if now != steps || writes {
                 (steps, since) = (now, Instant::now());
             }
-            if since.elapsed() > PATIENCE || (begun.elapsed() > LONGEST && !writes) {
+            if since.elapsed() > PATIENCE || (begun.elapsed() > MAX && !writes) {
                 return false;
             }
             thread::sleep(LOOK);

@@ -19,10 +19,10 @@ use crate::sys::{process, socket::Socket};
 
 /// The first pause before another try to connect. Each pause is twice the one before.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+const MAX_WAIT: Duration = Duration::from_secs(5);
 
 /// The largest number of clients at once.
-const MOST_CLIENTS: usize = 32;
+const MAX_CLIENTS: usize = 32;
 
 /// The source of receivers.
 pub(super) struct Endpoint {
@@ -105,12 +105,10 @@ impl Endpoint {
     ) -> io::Result<()> {
         if matches!(self.place, Place::Address(Address::Listen(_))) {
             while let Some(socket) = connection::accept() {
-                if receivers.len() < MOST_CLIENTS {
+                if receivers.len() < MAX_CLIENTS {
                     receivers.push(Receiver::peer(socket, self.target, &info(), None)?);
                 } else if !std::mem::replace(&mut self.told.too_many, true) {
-                    messages::warn(format_args!(
-                        "more than {MOST_CLIENTS} clients: turned away"
-                    ));
+                    messages::warn(format_args!("more than {MAX_CLIENTS} clients: turned away"));
                 }
             }
             return Ok(());
@@ -178,7 +176,7 @@ impl Endpoint {
 
     fn again(&mut self) {
         self.next = Some(Instant::now() + self.wait);
-        self.wait = (self.wait * 2).min(LONGEST_WAIT);
+        self.wait = (self.wait * 2).min(MAX_WAIT);
     }
 
     /// Handles the loss of a receiver.

@@ -18,7 +18,7 @@ use crate::shell::state::state;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The most bytes of a function's name in a reason.
-const LONGEST_NAME: usize = 400;
+const MAX_NAME: usize = 400;
 
 /// The triggers that wait for calls: number, names of functions, and threshold.
 pub(super) fn calls(list: &[Trigger]) -> impl Iterator<Item = (usize, &Filter, Duration)> {
@@ -90,7 +90,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
     let reason = Reason {
         trigger: &trigger.text,
         what: What::Call(SlowCall {
-            function: text::last(&name, LONGEST_NAME),
+            function: text::last(&name, MAX_NAME),
             took_ns: nanos(call.ticks, hz),
             returned: call.returned,
             thread: u64::from(call.thread),
@@ -99,7 +99,7 @@ pub(super) fn of_call(trigger: &Trigger, call: &watch::SlowCall) -> Due {
         }),
     };
     let mark = |word: &str| {
-        let shown = text::last(&name, moments::MOST_BYTES - word.len());
+        let shown = text::last(&name, moments::MAX_BYTES - word.len());
         format!("{word}{shown}")
     };
     let mut marks = vec![(call.begin, mark("begin of "))];

@@ -48,8 +48,7 @@ pub(crate) fn summarised(lane: &Lane, course: Course) -> Result<(), Failure> {
     let Lane { name, counts, .. } = lane;
     let made = lane.made();
     let told: u64 = lane.short.iter().map(|(_, calls)| 2 * calls).sum();
-    let ended =
-        last_call(&course.window(made.saturating_sub(LONGEST_CALL), LONGEST_CALL.min(made)));
+    let ended = last_call(&course.window(made.saturating_sub(MAX_CALL), MAX_CALL.min(made)));
     let count = (told + lane.edges.len() as u64 + ended).min(made);
     let expected = course.window(made - count, count);
     let (without, _) = expected.split_at(expected.len().saturating_sub(ended as usize));
@@ -106,7 +105,7 @@ fn counted(lane: &Lane, course: Course, made: u64, moment: Moment) -> Result<(),
 }
 
 /// Edges of the longest call that is looked for at the end.
-const LONGEST_CALL: u64 = 10_000;
+const MAX_CALL: u64 = 10_000;
 
 /// How many edges the call has that they end with, with all calls inside. 0: they end with an entry, or the call began
 /// before them.

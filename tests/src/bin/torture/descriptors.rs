@@ -20,7 +20,7 @@ use std::time::Duration;
 use fdr_tests::support::random::Random;
 use fdr_tests::support::tally::Tally as Counts;
 use fdr_tests::support::truth::descriptors::{
-    DUMPS, END, FILES, FIRST_FILE, FIRST_KIND, FROM_ZERO, LEAVES, MOST, ROUNDS, SURE, TIMES,
+    DUMPS, END, FILES, FIRST_FILE, FIRST_KIND, FROM_ZERO, LEAVES, MAX, ROUNDS, SURE, TIMES,
     WRONG_FILE, byte, end, line, name, round,
 };
 use fdr_tests::support::truth::{PHASE, STOP, Truth};
@@ -243,7 +243,7 @@ fn files(truth: &Truth, folder: &Path) -> Vec<String> {
     let mut wrong = Vec::new();
     for file in 0..FILES {
         let entry = FIRST_FILE + file as usize;
-        let (sure, most) = (truth.get(entry, SURE), truth.get(entry, MOST));
+        let (sure, most) = (truth.get(entry, SURE), truth.get(entry, MAX));
         let path = folder.join(name(file));
         let Ok(bytes) = fs::read(&path) else {
             if most > 0 {

@@ -21,7 +21,7 @@ const AGAIN: u64 = 100_000;
 /// Threads that record beside the one that crashes.
 const OTHERS: usize = 3;
 /// Records that the crashing thread makes before, at most.
-const MOST: u64 = 40_000;
+const MAX: u64 = 40_000;
 
 /// The system's allocator behind a lock. A crash in the allocator happens while the lock is held for ever. So a handler
 /// that allocates never ends.
@@ -150,7 +150,7 @@ pub(crate) fn run(page: Page, seed: u64, kind: u64, place: u64) {
     // The default hook prints a backtrace for a panic in a panic: that takes longer than all the rest.
     std::panic::set_hook(Box::new(|_| ()));
     let mut random = Random::new(seed);
-    let before = 1 + random.below(MOST);
+    let before = 1 + random.below(MAX);
     // The recorder looks for its time to take the crash's signals at the main thread's first record.
     let first = walk::next_number(page).expect("room in the page");
     let course = Course::new(seed.wrapping_add(first as u64), 1);

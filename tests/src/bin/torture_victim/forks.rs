@@ -13,7 +13,7 @@ use crate::walk;
 
 const THREADS: usize = 8;
 /// A child's calls, at most.
-const MOST_CALLS: u64 = 2_000;
+const MAX_CALLS: u64 = 2_000;
 
 /// How children end.
 const EXIT_AT_ONCE: u64 = 0;
@@ -93,7 +93,7 @@ pub(crate) fn run(page: Page, seed: u64, forks: u64, only_life: u64) {
             any if only_life == 0 => any,
             _ => only_life - 1,
         };
-        let calls = 1 + random.below(MOST_CALLS);
+        let calls = 1 + random.below(MAX_CALLS);
         match fork() {
             0 => child(page, seed, FIRST_CHILD + 2 * number, life, calls),
             pid => wait(pid),

@@ -13,7 +13,7 @@ const STEPS: f64 = 32.0;
 /// The longest duration is below 2^64 ns.
 const OCTAVES: usize = 64;
 /// Below so many calls, there are no modes to tell.
-pub(super) const LEAST_CALLS: u64 = 20;
+pub(super) const MIN_CALLS: u64 = 20;
 /// The width of the smoothing in steps, at least and at most. An eighth of an octave is 9 % of a duration.
 const NARROW: f64 = STEPS / 8.0;
 const WIDE: f64 = STEPS;
@@ -35,7 +35,7 @@ pub(super) struct Mode {
 
 /// The modes, from the shortest calls on. Empty: too few calls.
 pub(super) fn modes(durations: &Durations) -> Vec<Mode> {
-    if durations.calls < LEAST_CALLS {
+    if durations.calls < MIN_CALLS {
         return Vec::new();
     }
     let counts = counts(durations);

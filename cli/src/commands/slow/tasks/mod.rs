@@ -15,7 +15,7 @@ use self::notes::{NotePass, Stretches, TaskNotes};
 use crate::calls::cause::{self, Compared, Meanwhile};
 use crate::calls::findings::{Finding, explain};
 use crate::calls::overlaps::{self, OverlapPass, Stretch};
-use crate::calls::query::{ENOUGH_CALLS, LEAST_NS, Query, TIMES_P50, TIMES_P90, ticks};
+use crate::calls::query::{ENOUGH_CALLS, MIN_NS, Query, TIMES_P50, TIMES_P90, ticks};
 use crate::calls::slow_call::SlowCall;
 use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
@@ -26,7 +26,7 @@ use crate::ui::Progress;
 use crate::{selection, stacks, trace};
 
 /// The part of a stretch that explains it, at least.
-const MOST: f64 = 0.5;
+const MAX: f64 = 0.5;
 /// No thread has that number: the stretches between polls belong to none.
 const NO_THREAD: ThreadId = ThreadId(u64::MAX);
 
@@ -211,7 +211,7 @@ fn choose(
             None => {
                 let p50 = usual.p50.saturating_mul(TIMES_P50);
                 let p90 = usual.p90.saturating_mul(TIMES_P90);
-                ticks(clock, LEAST_NS).max(p50).max(p90)
+                ticks(clock, MIN_NS).max(p50).max(p90)
             }
         };
         if elapsed < least {
@@ -228,7 +228,7 @@ fn choose(
             elapsed,
             busy,
             usual,
-            is_busy: (excess > 0).then_some(busy_excess as f64 >= MOST * excess as f64),
+            is_busy: (excess > 0).then_some(busy_excess as f64 >= MAX * excess as f64),
             known_polls: 0,
             between: None,
             poll: None,
@@ -279,7 +279,7 @@ fn awaited(seen: &Seen, task: u64, from: Ticks, until: Ticks) -> Option<(u64, Fu
             false => until,
         };
         let shared = end.min(until).since(start.max(from)).0;
-        let is_long = shared as f64 >= MOST * until.since(from).0 as f64;
+        let is_long = shared as f64 >= MAX * until.since(from).0 as f64;
         (start < until && from < end && is_long).then_some((shared, std::cmp::Reverse(*id)))
     };
     let mut found = None;

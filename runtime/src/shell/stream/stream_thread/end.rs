@@ -8,12 +8,12 @@ use super::{CONTROL, Receiver, StreamThread, trace_info};
 
 /// How long a peer may take nothing at the end, and how long a peer may take in total.
 const GRACE: Duration = Duration::from_secs(2);
-const LONGEST_END: Duration = Duration::from_secs(30);
+const MAX_END: Duration = Duration::from_secs(30);
 
 impl StreamThread {
     /// Gives up the peers that keep the process from ending.
     pub(super) fn give_up(&mut self, end: Instant) {
-        let over = end.elapsed() > LONGEST_END;
+        let over = end.elapsed() > MAX_END;
         let stuck = |receiver: &Receiver| {
             let still = receiver.progress.elapsed() > GRACE;
             !receiver.is_ready() && (over || still)

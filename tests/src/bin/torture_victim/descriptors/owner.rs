@@ -6,7 +6,7 @@ use std::ffi::CString;
 
 use fdr_tests::support::random::Random;
 use fdr_tests::support::truth::descriptors::{
-    FIRST_FILE, MOST, NUMBERS, SURE, THREADS, WHOLE, byte, name,
+    FIRST_FILE, MAX, NUMBERS, SURE, THREADS, WHOLE, byte, name,
 };
 
 use super::table::{self, Number};
@@ -41,7 +41,7 @@ impl Own {
     pub(crate) fn open(&mut self) -> Result<Number, String> {
         let number = table::open(&self.path, if self.grows { libc::O_APPEND } else { 0 })?;
         if self.known.is_none() && !self.grows {
-            self.page[FIRST_FILE + self.index as usize].set(MOST, WHOLE);
+            self.page[FIRST_FILE + self.index as usize].set(MAX, WHOLE);
             for offset in (0..WHOLE).step_by(PIECE as usize) {
                 self.put(number, offset, PIECE, Some(offset))?;
             }
@@ -69,7 +69,7 @@ impl Own {
         let count = 1 + random.below(PIECE);
         if self.grows {
             let length = self.length + count;
-            self.page[FIRST_FILE + self.index as usize].set(MOST, length);
+            self.page[FIRST_FILE + self.index as usize].set(MAX, length);
             self.put(number, self.length, count, None)?;
             self.wrote(length);
             return Ok(());
