@@ -3,6 +3,17 @@
 //! All code in this room is async-signal-safe. It allocates nothing, takes no lock and never panics. Where no
 //! cheaper thread storage exists, it uses `thread_local!` with a constant and without a destructor. It uses
 //! nothing else of std. It must never know of files, names or configuration.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `stub` | the common record, in assembly |
+//! | `writer` | the edges of calls |
+//! | `chunk_writer` | the bytes of records in chunks, and the cursor |
+//! | `open_calls`, `threshold` | calls that may leave no records, and which those are |
+//! | `note`, `notes`, `arguments` | what a program says beside its calls |
+//! | `task`, `wait`, `watch` | async functions, waits of threads, functions that triggers wait for |
+//! | `tls`, `claim`, `left` | the thread's slot: where it is found, its beginning and end, one that a jump left busy |
+//! | `process_ring`, `left_rings` | the ring of this process, also after forks, and those that dead children left |
 #![allow(unsafe_code)]
 
 mod arguments;

@@ -4,6 +4,16 @@
 //! is first needed. Before that the part can't be read or written. A part with space never raises SIGBUS,
 //! unless somebody else cuts the file short (see `lost`). Everything but `append_functions` is
 //! async-signal-safe. The mapping must never be unmapped, because other threads may be recording.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `layout` | where each part is; `fdr_formats::ring::layout` has the parts byte for byte |
+//! | `record`, `chunk` | records and chunks in a region |
+//! | `slots`, `space`, `lost` | slots claimed and used again, space for their chunks, a file that somebody cut |
+//! | `counts`, `totals`, `open_calls` | what a slot counts |
+//! | `arguments` | notes that wait for their call |
+//! | `functions`, `moments`, `schedule` | names, named moments, states of threads |
+//! | `fork_ring` | the ring of a child |
 #![allow(unsafe_code)]
 
 pub(crate) mod arguments;

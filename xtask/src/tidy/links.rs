@@ -1,5 +1,6 @@
 //! The rules about links between Markdown pages. A relative link leads to a file of the tree. An anchor leads to a
-//! heading of its page. Every page of docs/ is linked from another page. It must never look at the network.
+//! heading of its page. Every page of docs/ is linked from another page, and is in the book. It must never look at the
+//! network.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,6 +14,9 @@ struct Link<'a> {
     anchor: Option<&'a str>,
 }
 
+/// The table of contents of the book. Its links don't count as links from a page.
+const BOOK: &str = "docs/SUMMARY.md";
+
 /// Checks the links of all pages. `pages` has path and text of each page, `files` every file of the tree; paths are
 /// relative to the workspace, with `/`.
 pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec<Finding> {
@@ -21,7 +25,7 @@ pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec
         .map(|(path, text)| (path.as_str(), anchors(text)))
         .collect();
     let mut findings = Vec::new();
-    let mut linked = BTreeSet::new();
+    let (mut linked, mut in_book) = (BTreeSet::new(), BTreeSet::new());
     for (page, text) in pages {
         for link in links(text) {
             let mut found = |what: String| findings.push(Finding::new(page, link.line, what));
@@ -29,7 +33,9 @@ pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec
                 found(format!("{}: the link leaves the tree", link.path));
                 continue;
             };
-            if target != *page {
+            if page == BOOK {
+                in_book.insert(target.clone());
+            } else if target != *page {
                 linked.insert(target.clone());
             }
             if !is_there(&target, files) {
@@ -42,9 +48,18 @@ pub(super) fn check(pages: &[(String, String)], files: &BTreeSet<String>) -> Vec
             }
         }
     }
-    for (page, _) in pages {
-        if page.starts_with("docs/") && !linked.contains(page) {
+    let is_of_docs = |page: &&str| page.starts_with("docs/") && *page != BOOK;
+    for page in pages
+        .iter()
+        .map(|(page, _)| page.as_str())
+        .filter(is_of_docs)
+    {
+        if !linked.contains(page) {
             let what = "no page links to it: link it, or take it out";
+            findings.push(Finding::new(page, 0, what));
+        }
+        if !in_book.contains(page) {
+            let what = format!("it is not in the book: add it to {BOOK}");
             findings.push(Finding::new(page, 0, what));
         }
     }
@@ -157,6 +172,8 @@ mod tests {
             .collect()
     }
 
+    const IN_BOOK: (&str, &str) = (BOOK, "- [Clocks](clocks.md)\n");
+
     const PAGE: &str =
         "# Clocks\n\n## When `it` lies: why?\n\n```sh\n# no heading\n```\n\n## Twice\n## Twice\n";
 
@@ -168,7 +185,7 @@ mod tests {
                       ```\n[h](nowhere.md)\n```\n";
         let page = format!("{PAGE}[up](../README.md) [here](#clocks) [beside](./clocks.md)\n");
         assert_eq!(
-            found(&[("README.md", readme), ("docs/clocks.md", &page)]),
+            found(&[("README.md", readme), ("docs/clocks.md", &page), IN_BOOK]),
             []
         );
     }
@@ -177,7 +194,7 @@ mod tests {
     fn bad_links_are_found() {
         let readme =
             "[a](docs/clock.md)\n[b](docs/clocks.md#no-heading)\n[c](../x) `x` [d](x.md)\n";
-        let found = found(&[("README.md", readme), ("docs/clocks.md", PAGE)]);
+        let found = found(&[("README.md", readme), ("docs/clocks.md", PAGE), IN_BOOK]);
         let found: Vec<(usize, &str)> = found
             .iter()
             .map(|(_, line, what)| (*line, what.as_str()))
@@ -195,7 +212,14 @@ mod tests {
     fn a_page_that_nobody_links_to_is_found() {
         let alone = "# Alone\n[itself](alone.md)\n";
         let found = found(&[("README.md", "# Top\n"), ("docs/alone.md", alone)]);
-        let what = "no page links to it: link it, or take it out";
-        assert_eq!(found, [("docs/alone.md".to_owned(), 0, what.to_owned())]);
+        let whats: Vec<(&str, &str)> = found
+            .iter()
+            .map(|(path, _, what)| (path.as_str(), what.as_str()))
+            .collect();
+        let wanted = [
+            "no page links to it: link it, or take it out",
+            "it is not in the book: add it to docs/SUMMARY.md",
+        ];
+        assert_eq!(whats, wanted.map(|what| ("docs/alone.md", what)));
     }
 }
