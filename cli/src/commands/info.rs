@@ -124,6 +124,14 @@ fn write_head(
     open: Option<String>,
 ) -> anyhow::Result<()> {
     let info = source.info();
+    write_origin(out, info)?;
+    write_times(out, info, tally)?;
+    write_counts(out, info, tally)?;
+    write_notes(out, info, tally, open)
+}
+
+/// What wrote it, of which program, and why.
+fn write_origin(out: &mut dyn Write, info: &TraceInfo) -> anyhow::Result<()> {
     fact(out, "format", &ui::clean(&info.format))?;
     fact(out, "clock", &clock_line(&info.clock))?;
     if !info.program.is_empty() {
@@ -146,6 +154,11 @@ fn write_head(
         let occasion = ui::clean(&occasion);
         fact(out, "written", &format!("{nth}{occasion}"))?;
     }
+    Ok(())
+}
+
+/// From when until when.
+fn write_times(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
     let times = tally.times();
     let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
@@ -159,6 +172,11 @@ fn write_head(
         };
         writeln!(out, "duration   {duration}")?;
     }
+    Ok(())
+}
+
+/// How many records, functions, events and threads.
+fn write_counts(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
     let marks = tally.marks();
     let records = format!(
         "{} of functions, {} synthetic, {} others",
@@ -191,13 +209,23 @@ fn write_head(
         "threads    {}",
         ui::count(tally.threads().count() as u64)
     )?;
+    Ok(())
+}
+
+/// What else a reader must know.
+fn write_notes(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    tally: &Tally,
+    open: Option<String>,
+) -> anyhow::Result<()> {
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
     }
     if let Some(counted) = states::Counted::of(info) {
         fact(out, "states", &counted.in_words())?;
     }
-    for said in Moments::of(info, first).in_words("") {
+    for said in Moments::of(info, tally.times().map(|times| times.0)).in_words("") {
         fact(out, "mark", &said)?;
     }
     if let Some(missing) = trace::missing(&info.missing) {
@@ -213,6 +241,7 @@ fn write_head(
     if let Some(doubtful) = doubtful(tally) {
         fact(out, "counts", &doubtful)?;
     }
+    let marks = tally.marks();
     if marks.breaks > 0 {
         fact(out, "note", &clock::breaks_in_words(marks.breaks))?;
     }

@@ -10,56 +10,86 @@ use crate::{trace, ui};
 /// What a reader of the figures must know.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
     let mut notes = Vec::new();
-    if report.is_whole {
-        let counted = match report.dropped() {
-            0 => "each call that has ended is counted, also those whose records are gone",
-            _ => {
-                "calls that have ended are counted, also those whose records were overwritten; calls whose records were \
-                  dropped may be missing"
-            }
+    whole_run(report, &mut notes);
+    notes.extend(tasks(report));
+    notes.extend(states_in_words(report));
+    notes.extend(only_counted(report));
+    window(report, &mut notes);
+    left_out(report, &mut notes);
+    notes.extend(records(report));
+    losses(report, &mut notes);
+    notes.extend(report.moments.in_words("mark: "));
+    notes.extend(report.clock_notes.iter().cloned());
+    if let Some(missing) = trace::missing(&report.missing) {
+        notes.push(format!("of these, not of the trace's threads: {missing}"));
+    }
+    damage(report, &mut notes);
+    notes
+}
+
+/// What is counted of the whole run, and what is not.
+fn whole_run(report: &Report, notes: &mut Vec<String>) {
+    if !report.is_whole {
+        return;
+    }
+    let counted = match report.dropped() {
+        0 => "each call that has ended is counted, also those whose records are gone",
+        _ => {
+            "calls that have ended are counted, also those whose records were overwritten; calls whose records were \
+              dropped may be missing"
+        }
+    };
+    notes.push(format!(
+        "whole run: {counted}; p50, p90 and p99 are within 7 %"
+    ));
+    if !report.events.is_empty() || !report.waits.rows.is_empty() {
+        notes.push(
+            "events, counters and waits: those of the records, in the tables below".to_owned(),
+        );
+    }
+    notes.extend(shared_rows(report));
+    let open = report.open.iter().map(|row| row.depth).sum::<u64>();
+    if open > 0 {
+        let (have, are) = if open == 1 {
+            ("has", "is")
+        } else {
+            ("have", "are")
         };
         notes.push(format!(
-            "whole run: {counted}; p50, p90 and p99 are within 7 %"
+            "open: {} {have} not ended, and {are} in no row (--window has the time so far)",
+            ui::things(open, "call"),
         ));
-        if !report.events.is_empty() || !report.waits.rows.is_empty() {
-            notes.push(
-                "events, counters and waits: those of the records, in the tables below".to_owned(),
-            );
-        }
-        notes.extend(shared_rows(report));
-        let open = report.open.iter().map(|row| row.depth).sum::<u64>();
-        if open > 0 {
-            let (have, are) = if open == 1 {
-                ("has", "is")
-            } else {
-                ("have", "are")
-            };
-            notes.push(format!(
-                "open: {} {have} not ended, and {are} in no row (--window has the time so far)",
-                ui::things(open, "call"),
-            ));
-        }
     }
+}
+
+fn tasks(report: &Report) -> Option<String> {
     match report.tasks {
         (Some(tasks), _) if report.is_whole && tasks > 0 => {
-            notes.push(format!("tasks: {} (--tasks)", ui::count(tasks)));
+            Some(format!("tasks: {} (--tasks)", ui::count(tasks)))
         }
         (_, noted) if noted > 0 => {
             let noted = ui::things(noted, "note");
-            notes.push(format!("tasks: {noted} of them (--tasks)"));
+            Some(format!("tasks: {noted} of them (--tasks)"))
         }
-        _ => {}
+        _ => None,
     }
-    notes.extend(states_in_words(report));
+}
+
+/// Functions whose calls were only counted.
+fn only_counted(report: &Report) -> Option<String> {
     let counted = report.rows.iter().filter(|row| row.counted > 0).count();
-    if counted > 0 {
-        notes.push(format!(
+    (counted > 0).then(|| {
+        format!(
             "~: calls of {} were only counted (FDR_BUDGET); their times are estimated from the timed ones{}, and are in \
              the self times of their callers; mean to max are of the timed ones",
             ui::things(counted as u64, "function"),
             standard_error(report),
-        ));
-    }
+        )
+    })
+}
+
+/// Of which time the figures are, and whether there are times.
+fn window(report: &Report, notes: &mut Vec<String>) {
     if let Some(note) = report.window_note.as_ref().filter(|_| !report.is_whole) {
         let common = match note.starts_with("windows") {
             true => " (--common takes only that)",
@@ -71,6 +101,10 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
         let what = "the trace has the order of its calls, and no times";
         notes.push(what.to_owned());
     }
+}
+
+/// Functions that are not shown, and calls that are not in all figures.
+fn left_out(report: &Report, notes: &mut Vec<String>) {
     if report.hidden > 0 {
         notes.push(format!(
             "{} not shown (--limit)",
@@ -103,25 +137,32 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             ui::duration(short_ns),
         ));
     }
-    if let Some(counts) = report.counts() {
-        let damaged = !report.diagnostics.is_empty();
-        let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
-        notes.push(doubtful.unwrap_or_else(|| {
-            let Missing {
-                overwritten,
-                dropped,
-                ..
-            } = report.missing;
-            let gone = overwritten.saturating_add(dropped);
-            format!(
-                "of {}: {} overwritten by newer ones, {} dropped{}",
-                ui::things(counts.recorded.saturating_add(gone), "record"),
-                ui::count(counts.overwritten.saturating_add(overwritten)),
-                ui::count(counts.dropped.saturating_add(dropped)),
-                trace::summarised(&counts),
-            )
-        }));
-    }
+}
+
+/// How many records there were, and how many of them are gone.
+fn records(report: &Report) -> Option<String> {
+    let counts = report.counts()?;
+    let damaged = !report.diagnostics.is_empty();
+    let doubtful = trace::doubtful_counts(&counts, report.counted_records(), damaged);
+    Some(doubtful.unwrap_or_else(|| {
+        let Missing {
+            overwritten,
+            dropped,
+            ..
+        } = report.missing;
+        let gone = overwritten.saturating_add(dropped);
+        format!(
+            "of {}: {} overwritten by newer ones, {} dropped{}",
+            ui::things(counts.recorded.saturating_add(gone), "record"),
+            ui::count(counts.overwritten.saturating_add(overwritten)),
+            ui::count(counts.dropped.saturating_add(dropped)),
+            trace::summarised(&counts),
+        )
+    }))
+}
+
+/// Records that are missing between others, and jumps of the clock.
+fn losses(report: &Report, notes: &mut Vec<String>) {
     if report.lost() > 0 {
         notes.push(format!(
             "{} lost in the middle: calls that were open there are clipped",
@@ -131,11 +172,10 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     if report.breaks() > 0 {
         notes.push(crate::clock::breaks_in_words(report.breaks()));
     }
-    notes.extend(report.moments.in_words("mark: "));
-    notes.extend(report.clock_notes.iter().cloned());
-    if let Some(missing) = trace::missing(&report.missing) {
-        notes.push(format!("of these, not of the trace's threads: {missing}"));
-    }
+}
+
+/// Edges without a partner, and damaged places.
+fn damage(report: &Report, notes: &mut Vec<String>) {
     let flaws = &report.flaws;
     for (number, what) in [
         (flaws.missing_entries, "exit without an entry"),
@@ -157,7 +197,6 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
             ui::count(report.more_diagnostics)
         ));
     }
-    notes
 }
 
 /// Of what the figures are. `None`: of the records, which may be a part of the run.

@@ -105,14 +105,42 @@ fn call(
     finding: &Finding,
     width: usize,
 ) -> anyhow::Result<()> {
-    let (call, usual) = (&finding.call, &finding.usual);
-    let clock = &info.clock;
+    let head = headline(info, found, at, finding);
+    writeln!(out, "{}", ui::wrap_facts(&head, width, 4))?;
+    let inner = width.saturating_sub(4);
+    let usual = usual_in_words(found, finding);
+    writeln!(out, "    {}", ui::wrap(&usual, inner, 4))?;
+    table(out, &path(info, finding), width)?;
+    if let Some(states) = &finding.states {
+        let line = states.line(info);
+        writeln!(out, "    {}", ui::wrap_facts(&line, inner, 6))?;
+    }
+    let words = sentence(info, finding);
+    writeln!(out, "    {}", ui::wrap(&words, inner, 4))?;
+    if let Some(line) = arguments::line(info, finding.call.function, &finding.arguments) {
+        writeln!(out, "    {}", ui::wrap(&line, inner, 6))?;
+    }
+    if let Some(line) = finding.events.line(info, finding.call.start) {
+        writeln!(out, "    {}", ui::wrap_facts(&line, inner, 6))?;
+    }
+    for line in finding.samples.iter().flat_map(Samples::lines) {
+        writeln!(out, "    {}", ui::wrap(&line, inner, 6))?;
+    }
+    if let Some(line) = meanwhile(info, finding) {
+        writeln!(out, "    {}", ui::wrap(&line, inner, 6))?;
+    }
+    Ok(())
+}
+
+/// Which call it is: its number, length, function, thread and time.
+fn headline(info: &TraceInfo, found: &Findings, at: usize, finding: &Finding) -> String {
+    let (call, clock) = (&finding.call, &info.clock);
     let mut words = vec![
         format!("#{}", at + 1),
         ui::duration(clock.nanos(fdr_formats::Ticks(call.total)).0),
+        ui::clean(&name_of(info, call.function)).into_owned(),
+        format!("thread {}", thread_name(info, call.thread)),
     ];
-    words.push(ui::clean(&name_of(info, call.function)).into_owned());
-    words.push(format!("thread {}", thread_name(info, call.thread)));
     if let Some(begin) = found.begin {
         words.push(format!(
             "at +{}",
@@ -125,13 +153,18 @@ fn call(
     if call.is_open {
         words.push("had not returned".to_owned());
     }
-    writeln!(out, "{}", ui::wrap_facts(&words.join(" \u{b7} "), width, 4))?;
+    words.join(" \u{b7} ")
+}
+
+/// How long calls of the function usually take.
+fn usual_in_words(found: &Findings, finding: &Finding) -> String {
+    let usual = &finding.usual;
     let which = if found.is_whole_run {
         "of the whole run"
     } else {
         "in the trace"
     };
-    let mut usual = format!(
+    let mut words = format!(
         "usual {} (p50 of {} {which}), p99 {}",
         ui::duration(usual.p50),
         ui::things(usual.calls, "call"),
@@ -139,9 +172,13 @@ fn call(
     );
     if let Some(calls) = finding.slow_calls.filter(|&calls| calls > 1) {
         let calls = ui::things(calls, "call");
-        usual.push_str(&format!("; one of {calls} that are slow"));
+        words.push_str(&format!("; one of {calls} that are slow"));
     }
-    writeln!(out, "    {}", ui::wrap(&usual, width.saturating_sub(4), 4))?;
+    words
+}
+
+/// The path from the call to what took the time.
+fn path(info: &TraceInfo, finding: &Finding) -> Vec<Line> {
     let explained = &finding.explained;
     let last = explained.path.len() - 1;
     let mut rows: Vec<Line> = Vec::new();
@@ -157,52 +194,26 @@ fn call(
         }
         rows.push(line);
     }
-    rows.extend(
-        explained
-            .spread
-            .iter()
-            .map(|step| Line::of(info, last + 1, step)),
-    );
-    table(out, &rows, width)?;
-    if let Some(states) = &finding.states {
-        let line = states.line(info);
-        writeln!(
-            out,
-            "    {}",
-            ui::wrap_facts(&line, width.saturating_sub(4), 6)
-        )?;
-    }
-    let words = sentence(info, finding);
-    writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 4))?;
-    if let Some(line) = arguments::line(info, call.function, &finding.arguments) {
-        writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
-    }
-    if let Some(line) = finding.events.line(info, call.start) {
-        writeln!(
-            out,
-            "    {}",
-            ui::wrap_facts(&line, width.saturating_sub(4), 6)
-        )?;
-    }
-    for line in finding.samples.iter().flat_map(Samples::lines) {
-        writeln!(out, "    {}", ui::wrap(&line, width.saturating_sub(4), 6))?;
-    }
-    if let Some(meanwhile) = &finding.meanwhile {
-        let here = ui::duration(clock.nanos(fdr_formats::Ticks(meanwhile.ticks)).0);
-        let running = clock.nanos(fdr_formats::Ticks(meanwhile.running)).0;
-        let running = match finding.states {
-            Some(_) => format!(" (running {})", ui::duration(running)),
-            None => String::new(),
-        };
-        let words = format!(
-            "meanwhile  {} was in {} for {here}{running}; during usual calls: {} of the time",
-            thread_name(info, meanwhile.thread),
-            ui::clean(&name_of(info, meanwhile.function)),
-            percent(meanwhile.usual),
-        );
-        writeln!(out, "    {}", ui::wrap(&words, width.saturating_sub(4), 6))?;
-    }
-    Ok(())
+    let spread = explained.spread.iter();
+    rows.extend(spread.map(|step| Line::of(info, last + 1, step)));
+    rows
+}
+
+/// What another thread was in, that it usually is not in.
+fn meanwhile(info: &TraceInfo, finding: &Finding) -> Option<String> {
+    let meanwhile = finding.meanwhile.as_ref()?;
+    let nanos = |ticks| info.clock.nanos(fdr_formats::Ticks(ticks)).0;
+    let here = ui::duration(nanos(meanwhile.ticks));
+    let running = match finding.states {
+        Some(_) => format!(" (running {})", ui::duration(nanos(meanwhile.running))),
+        None => String::new(),
+    };
+    Some(format!(
+        "meanwhile  {} was in {} for {here}{running}; during usual calls: {} of the time",
+        thread_name(info, meanwhile.thread),
+        ui::clean(&name_of(info, meanwhile.function)),
+        percent(meanwhile.usual),
+    ))
 }
 
 /// A line of the path.

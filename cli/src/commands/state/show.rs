@@ -110,124 +110,174 @@ pub(super) fn date_early_calls(info: &TraceInfo, state: &mut State) {
 
 /// Prints it for people.
 pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
-    let (info, state, columns) = (answer.info, &answer.state, ui::columns());
+    let columns = ui::columns();
     let head = head(answer);
     let head = columns.map_or(head.clone(), |width| ui::wrap_facts(&head, width, 2));
     writeln!(out, "{head}")?;
-    let mut frames: BTreeMap<u64, Vec<(u64, &Attribute)>> = BTreeMap::new();
-    let mut counters: BTreeMap<u64, Vec<(&str, &Value)>> = BTreeMap::new();
-    let shown = || {
-        state
-            .attributes
-            .iter()
-            .filter(|attribute| answer.shows(attribute))
-    };
-    for attribute in shown().filter(|attribute| attribute.value != Value::Null) {
-        match place(attribute) {
-            Place::Stack(id, Some(level)) => frames.entry(id).or_default().push((level, attribute)),
-            Place::Counter(id, name) => {
-                let of_thread = counters.entry(id).or_default();
-                of_thread.push((name, &attribute.value));
-            }
-            _ => {}
-        }
-    }
-    // In the order of the trace, then those that it has no entry for.
-    let listed = info.threads.iter().map(|thread| thread.id.0);
-    let threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();
-    let others: BTreeSet<u64> = frames.keys().chain(counters.keys()).copied().collect();
-    let others = others.into_iter().filter(|id| !threads.contains(id));
-    let threads: Vec<u64> = threads.iter().copied().chain(others).collect();
-    // Then those that made no call.
+    let values = Values::of(answer);
+    let states: HashMap<u64, &ThreadState> =
+        answer.states().map(|state| (state.thread, state)).collect();
+    let threads = threads(answer, &values);
     let listed: HashSet<u64> = threads.iter().copied().collect();
     let known = answer.states().filter(|state| state.state.is_some());
     let silent = known
         .map(|state| state.thread)
         .filter(|id| !listed.contains(id));
-    let states: HashMap<u64, &ThreadState> =
-        answer.states().map(|state| (state.thread, state)).collect();
-    for id in threads.into_iter().chain(silent) {
-        writeln!(out, "\n{}", thread_in_words(info, ThreadId(id)))?;
+    for id in threads.iter().copied().chain(silent) {
+        writeln!(out, "\n{}", thread_in_words(answer.info, ThreadId(id)))?;
         if let Some(known) = states.get(&id) {
-            writeln!(out, "     {}", known.in_words(state.time))?;
+            writeln!(out, "     {}", known.in_words(answer.state.time))?;
         }
-        if !listed.contains(&id) {
-            writeln!(out, "     no calls of it are recorded")?;
-            continue;
-        }
-        let mut stack = frames.get(&id).cloned().unwrap_or_default();
-        stack.sort_by_key(|(level, _)| *level);
-        if stack.is_empty() {
-            match answer.overwritten(id) {
-                Some(begin) => {
-                    let begin = ui::duration(begin.abs_diff(answer.span.start));
-                    writeln!(out, "     overwritten: its records begin at +{begin}")?;
-                }
-                None => writeln!(out, "     nothing is open")?,
-            }
-        }
-        for (level, attribute) in stack {
-            let name = value_in_words(&attribute.value);
-            let time = attribute.since.map_or_else(String::new, |since| {
-                let ticks = state.time.abs_diff(since);
-                // Its entry may be among the records that are overwritten.
-                let least = match answer.begins.get(&id) {
-                    Some(begin) if since == *begin => "at least ",
-                    _ => "",
-                };
-                match trace::is_timeless(info) {
-                    true => format!("  for {}", ui::things(ticks, "step")),
-                    false => format!("  for {least}{}", ui::duration(ticks)),
-                }
-            });
-            let level = format!("{level:>3}  ");
-            let taken = level.len() + time.chars().count();
-            let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(24));
-            writeln!(out, "{level}{}{time}", ui::shorten(&name, most))?;
-        }
-        for (name, value) in counters.get(&id).into_iter().flatten() {
-            let value = value_in_words(value);
-            writeln!(out, "     counter {}: {value}", ui::clean(name))?;
-        }
-        for wait in answer.waiting.iter().filter(|wait| wait.thread == id) {
-            let time = ui::duration(wait.waiting_ns);
-            let line = format!("     waits for {time} for {}", waited_for(wait));
-            let line = columns.map_or(line.clone(), |width| ui::wrap(&line, width, 5));
-            writeln!(out, "{line}")?;
+        match listed.contains(&id) {
+            true => thread(out, answer, &values, id, columns)?,
+            false => writeln!(out, "     no calls of it are recorded")?,
         }
     }
-    let mut first = true;
-    let mut separate = |out: &mut dyn Write| match std::mem::take(&mut first) {
-        true => writeln!(out, "\nthe last record on"),
-        false => Ok(()),
+    cpus(out, answer)?;
+    others(out, answer)
+}
+
+/// The values of threads at that moment.
+struct Values<'a> {
+    /// The frames of each thread's stack, with their levels, the outermost first.
+    frames: BTreeMap<u64, Vec<(u64, &'a Attribute)>>,
+    counters: BTreeMap<u64, Vec<(&'a str, &'a Value)>>,
+}
+
+impl<'a> Values<'a> {
+    fn of(answer: &'a Answer<'_>) -> Values<'a> {
+        let mut values = Values {
+            frames: BTreeMap::new(),
+            counters: BTreeMap::new(),
+        };
+        for attribute in shown(answer).filter(|attribute| attribute.value != Value::Null) {
+            match place(attribute) {
+                Place::Stack(id, Some(level)) => {
+                    values
+                        .frames
+                        .entry(id)
+                        .or_default()
+                        .push((level, attribute));
+                }
+                Place::Counter(id, name) => {
+                    let of_thread = values.counters.entry(id).or_default();
+                    of_thread.push((name, &attribute.value));
+                }
+                _ => {}
+            }
+        }
+        for stack in values.frames.values_mut() {
+            stack.sort_by_key(|(level, _)| *level);
+        }
+        values
+    }
+}
+
+fn shown<'a>(answer: &'a Answer<'_>) -> impl Iterator<Item = &'a Attribute> {
+    let attributes = answer.state.attributes.iter();
+    attributes.filter(|attribute| answer.shows(attribute))
+}
+
+/// The threads with values: in the order of the trace, then those that it has no entry for.
+fn threads(answer: &Answer<'_>, values: &Values<'_>) -> Vec<u64> {
+    let listed = answer.info.threads.iter().map(|thread| thread.id.0);
+    let mut threads: Vec<u64> = listed.filter(|&id| answer.wanted(ThreadId(id))).collect();
+    let ids = values.frames.keys().chain(values.counters.keys()).copied();
+    let others: BTreeSet<u64> = ids.filter(|id| !threads.contains(id)).collect();
+    threads.extend(others);
+    threads
+}
+
+/// A thread's open calls, its counters, and what it waits for.
+fn thread(
+    out: &mut dyn Write,
+    answer: &Answer<'_>,
+    values: &Values<'_>,
+    id: u64,
+    columns: Option<usize>,
+) -> anyhow::Result<()> {
+    let stack = values.frames.get(&id).map_or(&[][..], Vec::as_slice);
+    if stack.is_empty() {
+        match answer.overwritten(id) {
+            Some(begin) => {
+                let begin = ui::duration(begin.abs_diff(answer.span.start));
+                writeln!(out, "     overwritten: its records begin at +{begin}")?;
+            }
+            None => writeln!(out, "     nothing is open")?,
+        }
+    }
+    for (level, attribute) in stack {
+        let name = value_in_words(&attribute.value);
+        let time = age(answer, id, attribute);
+        let level = format!("{level:>3}  ");
+        let taken = level.len() + time.chars().count();
+        let most = columns.map_or(usize::MAX, |columns| columns.saturating_sub(taken).max(24));
+        writeln!(out, "{level}{}{time}", ui::shorten(&name, most))?;
+    }
+    for (name, value) in values.counters.get(&id).into_iter().flatten() {
+        let value = value_in_words(value);
+        writeln!(out, "     counter {}: {value}", ui::clean(name))?;
+    }
+    for wait in answer.waiting.iter().filter(|wait| wait.thread == id) {
+        let time = ui::duration(wait.waiting_ns);
+        let line = format!("     waits for {time} for {}", waited_for(wait));
+        let line = columns.map_or(line.clone(), |width| ui::wrap(&line, width, 5));
+        writeln!(out, "{line}")?;
+    }
+    Ok(())
+}
+
+/// For how long a call of the thread has been open.
+fn age(answer: &Answer<'_>, id: u64, attribute: &Attribute) -> String {
+    let Some(since) = attribute.since else {
+        return String::new();
     };
-    for attribute in shown() {
+    let ticks = answer.state.time.abs_diff(since);
+    // Its entry may be among the records that are overwritten.
+    let least = match answer.begins.get(&id) {
+        Some(begin) if since == *begin => "at least ",
+        _ => "",
+    };
+    match trace::is_timeless(answer.info) {
+        true => format!("  for {}", ui::things(ticks, "step")),
+        false => format!("  for {least}{}", ui::duration(ticks)),
+    }
+}
+
+/// The thread of the last record on each CPU.
+fn cpus(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
+    let mut is_first = true;
+    for attribute in shown(answer) {
         if let (Place::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
-            separate(out)?;
-            let thread = thread_in_words(info, ThreadId(*id as u64));
+            if std::mem::take(&mut is_first) {
+                writeln!(out, "\nthe last record on")?;
+            }
+            let thread = thread_in_words(answer.info, ThreadId(*id as u64));
             writeln!(out, "CPU {}  {thread}", ui::clean(cpu))?;
         }
     }
-    let mut first = true;
-    for attribute in shown().filter(|attribute| attribute.value != Value::Null) {
+    Ok(())
+}
+
+/// The values that no other part of the text has.
+fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
+    let mut is_first = true;
+    for attribute in shown(answer).filter(|attribute| attribute.value != Value::Null) {
         let is_told = match place(attribute) {
             Place::Other | Place::Thread(_) => false,
             // Another program may have other values there.
             Place::Status(_) | Place::CpuStatus => !answer.states.is_empty(),
             Place::Stack(..) | Place::Cpu(_) | Place::Counter(..) => true,
         };
-        if !is_told {
-            if std::mem::take(&mut first) {
-                writeln!(out)?;
-            }
-            let path = attribute.path.join("/");
-            writeln!(
-                out,
-                "{}  {}",
-                ui::clean(&path),
-                value_in_words(&attribute.value)
-            )?;
+        if is_told {
+            continue;
         }
+        if std::mem::take(&mut is_first) {
+            writeln!(out)?;
+        }
+        let path = attribute.path.join("/");
+        let value = value_in_words(&attribute.value);
+        writeln!(out, "{}  {value}", ui::clean(&path))?;
     }
     Ok(())
 }
