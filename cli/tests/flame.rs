@@ -61,6 +61,7 @@ fn a_picture_has_a_frame_for_each_path() {
     // The one script is ours.
     assert_eq!(svg.matches("<script").count(), 1, "{svg}");
     assert!(svg.contains("&lt;/title&gt;&lt;script&gt;"), "{svg}");
+    assert!(svg.contains(">search (Ctrl+F)</text>"), "{svg}");
     // Two traces are one picture: twice the time, the same paths.
     answer(&["flame", "-o", &picture, "--force", &trace, &trace]);
     let svg = std::fs::read_to_string(&picture).expect("a picture");

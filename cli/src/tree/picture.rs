@@ -19,7 +19,7 @@ const NOTABLE: f64 = 0.001;
 /// What stands for no function.
 const GREY: &str = "#d4d4d4";
 
-const ZOOM: &str = include_str!("zoom.js");
+const SCRIPT: &str = include_str!("picture.js");
 
 /// What is said around the paths.
 pub(crate) struct Words<'a> {
@@ -96,7 +96,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
     writeln!(
         out,
         "<style>g.f rect{{stroke:#fff;stroke-width:.4}}g.f:hover rect{{stroke:#000;stroke-width:1}}\
-         g.f text{{pointer-events:none}}g.f{{cursor:pointer}}</style>"
+         g.f text{{pointer-events:none}}g.f,#search{{cursor:pointer}}g.found rect{{fill:#d68cf0}}</style>"
     )?;
     for path in shown {
         let (node, place) = (&paths.nodes[path], places[path]);
@@ -111,7 +111,13 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
         ));
     }
     svg::text(out, EDGE, height - 9.0, &foot, quiet)?;
-    writeln!(out, "<script><![CDATA[\n{ZOOM}]]></script>\n</svg>")?;
+    writeln!(
+        out,
+        "<text id=\"search\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\" fill=\"#555\">search (Ctrl+F)</text>\n\
+         <script><![CDATA[\n{SCRIPT}]]></script>\n</svg>",
+        WIDTH - EDGE,
+        height - 9.0
+    )?;
     Ok(())
 }
 

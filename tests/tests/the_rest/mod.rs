@@ -23,6 +23,7 @@ mod odd_hosts;
 mod off;
 mod page;
 mod page_traces;
+mod pictures;
 mod planted;
 mod stacks;
 mod tokio_spans;
