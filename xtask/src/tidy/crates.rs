@@ -39,11 +39,7 @@ const CRATES: [Crate; 14] = [
         Only(&["proc-macro2", "quote", "syn"]),
     ),
     linked("fdr-marks", &[], Only(&["proc-macro2", "quote", "syn"])),
-    linked(
-        "fdr-formats",
-        &[],
-        OnlyWithoutFeatures(&["hashbrown", "itertools", "tempfile"]),
-    ),
+    linked("fdr-formats", &[], OnlyWithoutFeatures(&[])),
     linked(
         "fdr-tracing",
         &["fdr"],
