@@ -464,7 +464,7 @@ fn names_are_for_every_kind() {
     assert!(!crate::Condvar::named("c").notify_one());
 }
 
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 #[test]
 fn without_the_recorder_the_types_are_as_large_as_those_of_parking_lot() {
     let ours = [
@@ -484,7 +484,7 @@ fn without_the_recorder_the_types_are_as_large_as_those_of_parking_lot() {
     assert_eq!(ours, theirs);
 }
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 #[test]
 fn a_lock_holds_40_bytes_more_than_that_of_parking_lot() {
     let more = size_of::<crate::Mutex<u64>>() - size_of::<parking_lot::Mutex<u64>>();

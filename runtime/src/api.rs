@@ -145,7 +145,7 @@ impl PartialEq for Error {
 
 impl Eq for Error {}
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 impl<T: Into<String>> From<T> for Failure {
     fn from(what: T) -> Failure {
         Failure {
@@ -156,7 +156,7 @@ impl<T: Into<String>> From<T> for Failure {
     }
 }
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 impl Failure {
     #[inline(never)]
     pub(crate) fn new(what: &str, remedy: &str, cause: Option<io::Error>) -> Failure {
@@ -179,7 +179,7 @@ impl Failure {
     }
 }
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 impl Error {
     /// A failure that the system has no part in.
     #[inline(never)]

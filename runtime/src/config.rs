@@ -73,7 +73,7 @@ pub(crate) fn word<T: Copy + PartialEq>(words: &[(&'static str, T)], choice: T) 
     found.map_or("", |(word, _)| word)
 }
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 /// Every variable that is read, and the method that sets the same value.
 pub(crate) static VARIABLES: [(&str, &str); 19] = [
     ("FDR", "filter"),
@@ -248,7 +248,7 @@ impl Config {
 
     #[inline]
     fn with_bytes(self, variable: &'static str, bytes: u64) -> Config {
-        match cfg!(feature = "record") {
+        match cfg!(all(feature = "record", target_os = "linux")) {
             true => self.with(variable, bytes.to_string()),
             false => self,
         }
@@ -256,27 +256,27 @@ impl Config {
 
     /// A later choice replaces an earlier one. Without the recorder nothing is kept, not even the name.
     fn with(mut self, variable: &'static str, value: impl AsRef<OsStr>) -> Config {
-        if cfg!(feature = "record") {
+        if cfg!(all(feature = "record", target_os = "linux")) {
             self.values.retain(|(name, _)| *name != variable);
             self.values.push((variable, value.as_ref().to_owned()));
         }
         self
     }
 
-    #[cfg(feature = "record")]
+    #[cfg(all(feature = "record", target_os = "linux"))]
     /// What was chosen for a variable.
     pub(crate) fn get(&self, variable: &str) -> Option<&OsString> {
         let mut values = self.values.iter();
         values.find_map(|(name, value)| (*name == variable).then_some(value))
     }
 
-    #[cfg(feature = "record")]
+    #[cfg(all(feature = "record", target_os = "linux"))]
     /// Whether nothing was chosen.
     pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    #[cfg(feature = "record")]
+    #[cfg(all(feature = "record", target_os = "linux"))]
     /// Whether nothing was chosen but, perhaps, a filter.
     pub(crate) fn is_of_filter_only(&self) -> bool {
         self.values.iter().all(|(name, _)| *name == "FDR")

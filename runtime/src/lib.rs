@@ -47,57 +47,66 @@
 //! | `shell` | the only room that may use all of std: configuration, dumper thread, calibration, streams |
 //! | `dynamic` | sites that are made at run time, for the crate `fdr-tracing` |
 //! | `load` | the function that the loader calls before `main` |
-#![cfg_attr(not(feature = "record"), forbid(unsafe_code))]
+#![cfg_attr(not(all(feature = "record", target_os = "linux")), forbid(unsafe_code))]
 
 pub use fdr_macros::traced;
 
 mod api;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod clock;
 mod config;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod crash;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod dump;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod events;
 // Miri, which runs the tests, calls such functions and has no stand-in for what the linker adds.
-#[cfg(all(feature = "record", not(all(miri, test))))]
+#[cfg(all(feature = "record", target_os = "linux", not(all(miri, test))))]
 mod load;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod messages;
-#[cfg(not(feature = "record"))]
+#[cfg(all(feature = "record", not(target_os = "linux")))]
+#[doc(hidden)]
+pub mod no_private;
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 mod off;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod on;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod primitive;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod recorder;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod ring;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod shell;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod site;
 pub mod sync;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod sys;
-
 #[cfg(feature = "record")]
+mod values;
+
+#[cfg(all(feature = "record", target_os = "linux"))]
 #[doc(hidden)]
 pub mod dynamic;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 #[doc(hidden)]
 pub mod private;
 
+#[cfg(all(feature = "record", not(target_os = "linux")))]
+#[doc(hidden)]
+pub use no_private as private;
+
 pub use api::{Dump, Error, Failure, Missing, Statistics, ThreadStatistics};
 pub use config::{Clock, Config, Log, Mode};
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 pub use off::{
     Span, Spawned, disable, dump, dump_to, enable, is_enabled, set_filter, spawned, statistics,
 };
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 pub use on::{disable, dump, dump_to, enable, is_enabled, set_filter, statistics};
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 pub use private::{Span, Spawned, spawned};

@@ -1,5 +1,6 @@
-//! The API, with the recorder compiled out. It has the same functions as `on`, so a program builds with and without the
-//! feature `record`. It must never do anything. Only a function that must return a trace may fail.
+//! The API, with the recorder compiled out, or on a system that it is not for. It has the same functions as `on`, so a
+//! program builds with and without the feature `record`, and everywhere. It must never do anything. Only a function that
+//! must return a trace may fail.
 
 use std::io::Write;
 use std::marker::PhantomData;
@@ -120,7 +121,23 @@ macro_rules! __fdr_unused {
 /// # Ok::<(), fdr::Error>(())
 /// ```
 pub fn enable() -> Result<usize, Error> {
+    say_no_recorder();
     Ok(0)
+}
+
+/// Says once that this system has no recorder, if the environment asks for one. Where the program's author left the
+/// recorder out, nothing is said.
+fn say_no_recorder() {
+    #[cfg(feature = "record")]
+    {
+        static SAID: std::sync::Once = std::sync::Once::new();
+        let is_asked = std::env::var_os("FDR").is_some_and(|filter| !filter.is_empty());
+        if is_asked {
+            SAID.call_once(|| {
+                eprintln!("fdr: the recorder is for Linux: nothing is recorded on this system");
+            });
+        }
+    }
 }
 
 impl Config {
@@ -129,7 +146,7 @@ impl Config {
     /// # Errors
     /// None in this build.
     pub fn enable(&self) -> Result<usize, Error> {
-        Ok(0)
+        enable()
     }
 }
 

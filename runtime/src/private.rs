@@ -16,10 +16,10 @@ pub use crate::__fdr_site as site;
 pub use crate::__fdr_task_sites as task_sites;
 pub use crate::__fdr_value as value;
 pub use crate::events::{
-    AsValue, Form, Level, Number, Value, ValueOf, write as event, write_arguments as arguments,
-    write_result as result,
+    Form, Level, write as event, write_arguments as arguments, write_result as result,
 };
 pub use crate::site::{CallSite, TaskSites};
+pub use crate::values::{AsValue, Number, Value, ValueOf};
 pub use fdr_formats::notes::{ERROR, RESULT};
 
 use crate::recorder;

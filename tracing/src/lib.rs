@@ -32,28 +32,28 @@
 //! `log.target`, `log.file` and `log.line`.
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod layer;
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 mod off;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod place;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod span;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod store;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod subscriber;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod told;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod values;
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 pub use layer::{Chosen, Recorder};
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 pub use off::{Chosen, Recorder, Subscriber};
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 pub use subscriber::Subscriber;
 
 use tracing_subscriber::filter::Filtered;

@@ -1,5 +1,6 @@
 //! Part of `cargo xtask test --rest`: the recorder with musl, built by the oldest compiler that it promises, and run on
-//! aarch64 under emulation. musl's standard library comes from rustup. The old compiler and its standard libraries are
+//! aarch64 under emulation, and traced programs checked for systems without a recorder. Other standard libraries than
+//! that of the old compiler come from rustup. The old compiler and its standard libraries are
 //! Debian's packages, unpacked below the target folder. This file must never change the system's package lists, nor
 //! hide that a part was not run.
 
@@ -11,7 +12,7 @@ use std::process::{Command, Stdio};
 use crate::test::{PLAIN_FORMATS, Tally, once, suites};
 use xtask::Result;
 use xtask::process::{
-    build_tested, cargo, command, on_path, output, run as run_command, target, work_folder,
+    build_tested, cargo, command, on_path, output, root, run as run_command, target, work_folder,
 };
 
 /// The oldest compiler for runtime, macros and formats.
@@ -31,6 +32,16 @@ const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: &str = "qemu-aarch64";
 /// What a trace of that architecture calls its clock.
 const CLOCK: &str = "cntvct_el0";
+
+/// Systems without a recorder. A program that is traced compiles for them, and is not run.
+const ELSEWHERE: [&str; 6] = [
+    "x86_64-apple-darwin",
+    "aarch64-apple-darwin",
+    "x86_64-pc-windows-gnu",
+    "x86_64-unknown-freebsd",
+    "aarch64-linux-android",
+    "wasm32-unknown-unknown",
+];
 
 /// How programs with musl are linked: at any address or at the one that the linker chose.
 const MUSL_FLAGS: [&str; 2] = ["", "-C relocation-model=static"];
@@ -70,7 +81,8 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 ///
 /// If cargo cannot be started, or a file of ours cannot be written.
 pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
-    let mut tally = with_musl(install, skips)?;
+    let mut tally = elsewhere(install, skips)?;
+    tally.add(with_musl(install, skips)?);
     let toolchain = match Toolchain::provide(install) {
         Ok(toolchain) => toolchain,
         Err(why) => {
@@ -122,27 +134,82 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
+/// Where the compiler has the libraries of targets.
+fn libraries() -> Result<PathBuf> {
+    let (sysroot, _) = output(command("rustc").args(["--print", "sysroot"]))?;
+    Ok(Path::new(sysroot.trim()).join("lib/rustlib"))
+}
+
+/// Has rustup bring the standard library of a target, if it is not there and `install`.
+fn add_target(target: &str, install: bool) -> Result<()> {
+    if libraries()?.join(target).exists() {
+        return Ok(());
+    }
+    let mut add = command("rustup");
+    match install && on_path("rustup").is_some() {
+        true => run_command(add.args(["target", "add", target])),
+        false => Err(format!("rustup target add {target}")),
+    }
+}
+
+/// Checks the crates, and a program with each form of the attribute, for systems without a recorder.
+fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
+    let mut tally = Tally::default();
+    let program = portable_program()?;
+    let manifest = program.join("Cargo.toml");
+    let program = format!("--manifest-path {}", manifest.display());
+    for target in ELSEWHERE {
+        if let Err(why) = add_target(target, install) {
+            skip(
+                skips,
+                &format!("{target}: its standard library is missing: {why}"),
+            )?;
+            continue;
+        }
+        let check = |words: &str| {
+            let mut check = once(cargo(&format!("check --quiet --target {target} {words}")));
+            check.env(
+                "CARGO_TARGET_DIR",
+                work_folder("platforms")?.join("elsewhere"),
+            );
+            check.env("RUSTFLAGS", "-D warnings");
+            run_command(&mut check)
+        };
+        let checked = check("--package fdr --package fdr-tracing --package fdr-parking-lot")
+            .and_then(|()| check(&program));
+        tally.count(&format!("a traced program for {target}"), checked);
+    }
+    Ok(tally)
+}
+
+/// A copy of the program with each form of the attribute, whose lock file is not in the tree.
+fn portable_program() -> Result<PathBuf> {
+    let copy = work_folder("platforms")?.join("portable");
+    let original = root().join("tests/programs/portable");
+    let failed = |error: std::io::Error| format!("{}: {error}", copy.display());
+    fs::create_dir_all(copy.join("src")).map_err(failed)?;
+    let manifest = fs::read_to_string(original.join("Cargo.toml")).map_err(failed)?;
+    let runtime = root().join("runtime").display().to_string();
+    let manifest = manifest.replace("../../../runtime", &runtime);
+    fs::write(copy.join("Cargo.toml"), manifest).map_err(failed)?;
+    let main = "src/main.rs";
+    fs::copy(original.join(main), copy.join(main)).map_err(failed)?;
+    Ok(copy)
+}
+
 /// The recorder's tests, and programs, with musl as their C library, which is linked into them.
 fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     let arch = std::env::consts::ARCH;
     let musl = &format!("{arch}-unknown-linux-musl");
-    let (libraries, _) = output(command("rustc").args(["--print", "sysroot"]))?;
-    let libraries = Path::new(libraries.trim()).join("lib/rustlib");
-    if !libraries.join(musl).exists() {
-        let mut add = command("rustup");
-        let added = match install && on_path("rustup").is_some() {
-            true => run_command(add.args(["target", "add", musl])),
-            false => Err(format!("rustup target add {musl}")),
-        };
-        if let Err(why) = added {
-            skip(
-                skips,
-                &format!("musl: its standard library is missing: {why}"),
-            )?;
-            return Ok(tally);
-        }
+    if let Err(why) = add_target(musl, install) {
+        skip(
+            skips,
+            &format!("musl: its standard library is missing: {why}"),
+        )?;
+        return Ok(tally);
     }
+    let libraries = libraries()?;
     run_command(&mut once(build_tested()))?;
     let built = work_folder("platforms")?.join("build");
     let build = |words: &str, flags: &str| {

@@ -35,13 +35,13 @@
 mod condvar;
 pub mod mpsc;
 mod mutex;
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 mod no_watch;
 #[doc(hidden)]
 pub mod raw;
 mod rwlock;
 mod type_name;
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 mod watch;
 
 pub use std::sync::{
@@ -53,7 +53,7 @@ pub use condvar::Condvar;
 pub use mutex::{Mutex, MutexGuard};
 pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 use no_watch as watch;
 
 /// The same result with another guard.

@@ -283,7 +283,7 @@ fn names_are_for_every_kind() {
     assert!(type_name::<super::Mutex<u8>>().ends_with("Mutex<u8>"));
 }
 
-#[cfg(not(feature = "record"))]
+#[cfg(not(all(feature = "record", target_os = "linux")))]
 #[test]
 fn without_the_recorder_the_types_are_as_large_as_those_of_the_standard_library() {
     use super::mpsc::{Receiver, SyncSender};
@@ -313,7 +313,7 @@ fn without_the_recorder_the_types_are_as_large_as_those_of_the_standard_library(
     assert_eq!(ours, theirs);
 }
 
-#[cfg(feature = "record")]
+#[cfg(all(feature = "record", target_os = "linux"))]
 #[test]
 fn a_lock_holds_32_bytes_more_than_that_of_the_standard_library() {
     let more = size_of::<super::Mutex<u64>>() - size_of::<std::sync::Mutex<u64>>();

@@ -6,7 +6,7 @@ pub type TypeName = fn() -> &'static str;
 /// What a lock is, for a lock that does not know it by its own type. Without the recorder, nothing.
 #[derive(Clone, Copy)]
 pub struct TypeOf {
-    #[cfg(feature = "record")]
+    #[cfg(all(feature = "record", target_os = "linux"))]
     name: TypeName,
 }
 
@@ -16,7 +16,7 @@ impl TypeOf {
     pub const fn new(name: TypeName) -> TypeOf {
         let _ = name;
         TypeOf {
-            #[cfg(feature = "record")]
+            #[cfg(all(feature = "record", target_os = "linux"))]
             name,
         }
     }
@@ -24,9 +24,9 @@ impl TypeOf {
     /// Gives the name of the type.
     #[must_use]
     pub fn name(self) -> TypeName {
-        #[cfg(feature = "record")]
+        #[cfg(all(feature = "record", target_os = "linux"))]
         return self.name;
-        #[cfg(not(feature = "record"))]
+        #[cfg(not(all(feature = "record", target_os = "linux")))]
         return || "";
     }
 }

@@ -1,0 +1,146 @@
+//! The twin of `private` on systems without a recorder. What an expansion names is there, with the same types, so
+//! whatever compiles here compiles on Linux. Nothing of it is left in an optimized program. This file must never do
+//! anything.
+
+use core::marker::PhantomData;
+
+pub use ::core;
+
+pub use crate::__fdr_name as name;
+pub use crate::__fdr_site as site;
+pub use crate::__fdr_task_sites as task_sites;
+pub use crate::__fdr_value as value;
+pub use crate::values::{AsValue, Number, Value, ValueOf};
+
+/// The site of a function or a name: nothing is known of it.
+pub struct CallSite;
+
+/// The site of the surrounding function. What is said of it is left out.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fdr_site {
+    ($($said:tt)*) => {
+        &$crate::private::CallSite
+    };
+}
+
+/// The sites of an `async fn`.
+pub type TaskSites = [CallSite; 1];
+
+/// The sites of the surrounding `async fn`. What is said of it is left out.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fdr_task_sites {
+    ($($said:tt)*) => {
+        &[$crate::private::CallSite]
+    };
+}
+
+/// The site of a name.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fdr_name {
+    ($name:expr) => {
+        &$crate::private::CallSite
+    };
+}
+
+/// The value of an argument or a result.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __fdr_value {
+    (% $value:expr) => {
+        $crate::private::Value::Display(&$value)
+    };
+    (? $value:expr) => {
+        $crate::private::Value::Debug(&$value)
+    };
+    ($value:expr) => {
+        $crate::private::AsValue::as_value(&$value)
+    };
+}
+
+/// The places of a result among the arguments.
+pub const RESULT: u8 = 0;
+/// The same of an error.
+pub const ERROR: u8 = 0;
+
+/// Stands for the exit of a call. It belongs to the thread of the entry, as on Linux.
+#[must_use = "a guard that is dropped at once stands for nothing"]
+pub struct Guard(PhantomData<*const ()>);
+
+impl Guard {
+    /// Never.
+    #[inline(always)]
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        false
+    }
+}
+
+/// Records nothing.
+#[inline(always)]
+pub fn enter(_: &'static CallSite) -> Guard {
+    Guard(PhantomData)
+}
+
+/// Records nothing.
+#[inline(always)]
+pub fn enter_untimed(_: &'static CallSite) -> Guard {
+    Guard(PhantomData)
+}
+
+/// Never.
+#[inline(always)]
+#[must_use]
+pub fn is_on(_: &'static CallSite) -> bool {
+    false
+}
+
+/// Records nothing.
+#[inline(always)]
+pub fn arguments(_: &'static CallSite, _: &[(u8, &'static CallSite, Option<Value<'_>>)]) {}
+
+/// Records nothing.
+#[inline(always)]
+pub fn result(_: &'static CallSite, _: u8, _: Value<'_>) {}
+
+/// Gives the body of an `async fn` as it is.
+#[inline(always)]
+pub fn polled<T, F: Future<Output = T>>(_: &'static TaskSites, _: Output<T>, inner: F) -> F {
+    inner
+}
+
+/// Gives the body of an `async fn` as it is.
+#[inline(always)]
+pub fn polled_untimed<T, F: Future<Output = T>>(_: &'static CallSite, _: Output<T>, inner: F) -> F {
+    inner
+}
+
+/// Calls the body of a function.
+#[inline(always)]
+pub fn own_frame<T>(_: Output<T>, body: impl FnOnce() -> T) -> T {
+    body()
+}
+
+/// The result type of a traced function's body, without a value.
+pub struct Output<T>(PhantomData<fn() -> T>);
+
+impl<T> Output<T> {
+    /// The only value.
+    pub const NEW: Output<T> = Output(PhantomData);
+}
+
+impl<T> Clone for Output<T> {
+    fn clone(&self) -> Output<T> {
+        *self
+    }
+}
+
+impl<T> Copy for Output<T> {}
+
+/// An expression of a given type in code that never runs.
+#[cold]
+pub fn never<T>(_: Output<T>) -> T {
+    unreachable!("stands behind `if false`")
+}
