@@ -20,7 +20,7 @@ pub struct CallSite;
 #[macro_export]
 macro_rules! __fdr_site {
     ($($said:tt)*) => {
-        &$crate::private::CallSite
+        &$crate::no_private::CallSite
     };
 }
 
@@ -32,7 +32,7 @@ pub type TaskSites = [CallSite; 1];
 #[macro_export]
 macro_rules! __fdr_task_sites {
     ($($said:tt)*) => {
-        &[$crate::private::CallSite]
+        &[$crate::no_private::CallSite]
     };
 }
 
@@ -41,7 +41,7 @@ macro_rules! __fdr_task_sites {
 #[macro_export]
 macro_rules! __fdr_name {
     ($name:expr) => {
-        &$crate::private::CallSite
+        &$crate::no_private::CallSite
     };
 }
 
@@ -50,13 +50,13 @@ macro_rules! __fdr_name {
 #[macro_export]
 macro_rules! __fdr_value {
     (% $value:expr) => {
-        $crate::private::Value::Display(&$value)
+        $crate::no_private::Value::Display(&$value)
     };
     (? $value:expr) => {
-        $crate::private::Value::Debug(&$value)
+        $crate::no_private::Value::Debug(&$value)
     };
     ($value:expr) => {
-        $crate::private::AsValue::as_value(&$value)
+        $crate::no_private::AsValue::as_value(&$value)
     };
 }
 
