@@ -122,11 +122,11 @@ const SPARE: &[(&str, &str)] = &[
         "in `next` the fence in `is_of` follows `new`",
     ),
     (
-        "recorder/writer: open_chunk: new.end.store(0, Ordering::Relaxed); left out",
+        "recorder/chunk_writer: open_chunk: new.end.store(0, Ordering::Relaxed); left out",
         "stored anew before the cursor leaves the chunk; for who finds the ring after a kill",
     ),
     (
-        "recorder/writer: open_chunk: new.number.store(next, Ordering::Release); without its ordering",
+        "recorder/chunk_writer: open_chunk: new.number.store(next, Ordering::Release); without its ordering",
         "`chunk` is stored with Release after it; for who looks at marks alone",
     ),
     (
