@@ -3,6 +3,7 @@
 use fdr_formats::notes::{FieldValue, Note, NoteKind};
 
 use super::*;
+use crate::values::AsValue;
 
 static NAME: CallSite = CallSite::new::<()>("", 0).only_name();
 static EVENT: CallSite = CallSite::new::<()>("", 0).event();
