@@ -52,6 +52,8 @@
 pub use fdr_macros::traced;
 
 mod api;
+#[cfg(feature = "record")]
+mod body;
 #[cfg(all(feature = "record", target_os = "linux"))]
 mod clock;
 mod config;

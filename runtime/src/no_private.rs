@@ -10,6 +10,7 @@ pub use crate::__fdr_name as name;
 pub use crate::__fdr_site as site;
 pub use crate::__fdr_task_sites as task_sites;
 pub use crate::__fdr_value as value;
+pub use crate::body::{Output, never, own_frame};
 pub use crate::values::{AsValue, Number, Value, ValueOf};
 
 /// The site of a function or a name: nothing is known of it.
@@ -60,9 +61,9 @@ macro_rules! __fdr_value {
     };
 }
 
-/// The places of a result among the arguments.
+/// The place of a result among the arguments.
 pub const RESULT: u8 = 0;
-/// The same of an error.
+/// The place of an error among the arguments.
 pub const ERROR: u8 = 0;
 
 /// Stands for the exit of a call. It belongs to the thread of the entry, as on Linux.
@@ -115,32 +116,4 @@ pub fn polled<T, F: Future<Output = T>>(_: &'static TaskSites, _: Output<T>, inn
 #[inline(always)]
 pub fn polled_untimed<T, F: Future<Output = T>>(_: &'static CallSite, _: Output<T>, inner: F) -> F {
     inner
-}
-
-/// Calls the body of a function.
-#[inline(always)]
-pub fn own_frame<T>(_: Output<T>, body: impl FnOnce() -> T) -> T {
-    body()
-}
-
-/// The result type of a traced function's body, without a value.
-pub struct Output<T>(PhantomData<fn() -> T>);
-
-impl<T> Output<T> {
-    /// The only value.
-    pub const NEW: Output<T> = Output(PhantomData);
-}
-
-impl<T> Clone for Output<T> {
-    fn clone(&self) -> Output<T> {
-        *self
-    }
-}
-
-impl<T> Copy for Output<T> {}
-
-/// An expression of a given type in code that never runs.
-#[cold]
-pub fn never<T>(_: Output<T>) -> T {
-    unreachable!("stands behind `if false`")
 }
