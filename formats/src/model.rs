@@ -16,7 +16,7 @@ mod totals;
 
 pub use crate::scale::{Nanos, Ticks};
 pub use schedule::{Account, Cause, FAULTS_OF_SAMPLE, Module, Sample, Schedule, State, Switch};
-pub use totals::{EarlyCall, FunctionTotals};
+pub use totals::{EarlyCall, Estimate, FunctionTotals, Level, RecordingCost};
 
 /// A logical CPU, as the operating system numbers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -402,6 +402,8 @@ pub struct TraceInfo {
     pub missing: Missing,
     /// What the calls of the ended ones among them took; empty if the trace does not say.
     pub missing_totals: Vec<FunctionTotals>,
+    /// What recording takes; `None` if the trace does not say, or there is no budget.
+    pub recording_cost: Option<RecordingCost>,
     /// The named moments, in the order of their numbers.
     pub moments: Vec<Moment>,
     /// What is known of the states of its threads.
@@ -424,6 +426,7 @@ impl TraceInfo {
             functions: Vec::new(),
             threads: Vec::new(),
             missing_totals: Vec::new(),
+            recording_cost: self.recording_cost,
             moments: Vec::new(),
             schedule: Schedule::default(),
             program: self.program.clone(),

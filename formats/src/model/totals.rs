@@ -24,6 +24,65 @@ pub struct FunctionTotals {
     /// Some of the calls were inside of another call of the function, so `total` has times twice. `false`: the recorder
     /// met none where it looked, which is at the first calls, and from time to time afterwards.
     pub nests: bool,
+    /// What is estimated of calls that have no time, or left nothing.
+    pub estimate: Option<Box<Estimate>>,
+}
+
+/// How the calls of a function are recorded, because of `FDR_BUDGET`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Level {
+    /// Each call has a time.
+    #[default]
+    Timed,
+    /// Calls are counted, and have a time only during slices.
+    Counted,
+    /// Calls are counted during slices, and leave nothing otherwise.
+    LookedAt,
+}
+
+impl Level {
+    /// From a number of a file. Unknown ones are of versions to come.
+    #[must_use]
+    pub fn from_number(number: u64) -> Level {
+        match number {
+            0 => Level::Timed,
+            1 => Level::Counted,
+            _ => Level::LookedAt,
+        }
+    }
+}
+
+/// What is estimated of the calls of a function, from slices of time that were drawn by lot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Estimate {
+    /// How its calls were recorded in the end.
+    pub level: Level,
+    /// Since when.
+    pub since: Ticks,
+    /// Calls that left nothing. All other calls are counted.
+    pub missed: u64,
+    /// The standard error of `missed`.
+    pub missed_error: u64,
+    /// What `sampled` calls without a time took, from entry to exit.
+    pub total: Ticks,
+    /// The same, without the calls inside.
+    pub own: Ticks,
+    /// The standard error of `own`.
+    pub own_error: Ticks,
+    /// How many calls without a time these stand for.
+    pub sampled: u64,
+    /// How often the function was found as the innermost caller whose calls are timed, around calls without a time. They
+    /// are a part of its self time. Of `FunctionId(0)`: there was no caller.
+    pub around: u64,
+}
+
+/// What recording took in the end, in millionths of the program's CPU time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RecordingCost {
+    /// What it took.
+    pub share: u64,
+    /// What it may take (`FDR_BUDGET`).
+    pub budget: u64,
 }
 
 /// A call that began before its thread's first record and was open when the trace was written.
@@ -36,6 +95,12 @@ pub struct EarlyCall {
 }
 
 impl FunctionTotals {
+    /// Whether they say nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.calls == 0 && self.untimed == 0 && self.estimate.is_none()
+    }
+
     /// The length that so many percent of the calls do not exceed. `None`: no call has a time.
     #[must_use]
     pub fn quantile(&self, percent: u64) -> Option<Ticks> {
@@ -82,6 +147,10 @@ impl FunctionTotals {
         self.own = Ticks(self.own.0.saturating_add(more.own.0));
         self.longest = self.longest.max(more.longest);
         self.nests |= more.nests;
+        // Only one of them has it, because it is of all threads.
+        if self.estimate.is_none() {
+            self.estimate.clone_from(&more.estimate);
+        }
         for &(class, count) in &more.lengths {
             match self.lengths.binary_search_by_key(&class, |known| known.0) {
                 Ok(at) => self.lengths[at].1 = self.lengths[at].1.saturating_add(count),

@@ -405,8 +405,13 @@ pub struct Totals<W: Words = Plain> {
     pub share: W::U64,
     /// Behind so many rows, all others are for functions whose first call is long. 0: there are none of this kind.
     pub reserved: W::U64,
+    /// Only in the totals of ended threads: what recording takes now, and what it may take, in millionths of the
+    /// program's CPU time. 0: not known.
+    pub cost: W::U64,
+    /// See `cost`.
+    pub budget: W::U64,
     /// Zero.
-    pub unused: [W::U64; 13],
+    pub unused: [W::U64; 11],
     /// By a function's id: the number of its row, from 1. 0 = none yet.
     pub index: [W::U32; TOTALS_IDS],
 }
@@ -428,12 +433,38 @@ pub struct Row<W: Words = Plain> {
     pub own: W::U64,
     /// Ticks of the longest call.
     pub longest: W::U64,
+    /// Only in the totals of ended threads, as `estimate`: how often the function was found as the innermost caller whose
+    /// calls are timed.
+    pub around: W::U64,
     /// Zero.
-    pub also_unused: [W::U64; 2],
+    pub also_unused: W::U64,
     /// How many calls had which length.
     pub lengths: [W::U64; LENGTHS],
-    /// Makes the row an odd number of cache lines. Otherwise the first lines of all rows would be in two sets of a cache.
-    pub filler: [W::U64; 8],
+    /// Only in the totals of ended threads, and only the dumper writes it. It also makes the row an odd number of cache
+    /// lines. Otherwise the first lines of all rows would be in two sets of a cache.
+    pub estimate: Estimate<W>,
+}
+
+/// What is estimated of the calls of a function, on all threads, because of `FDR_BUDGET`. `model::Estimate` says what the
+/// numbers mean.
+#[repr(C)]
+pub struct Estimate<W: Words = Plain> {
+    /// How the calls are recorded now, as a number of `model::Level`.
+    pub level: W::U64,
+    /// The tick since when that is so.
+    pub since: W::U64,
+    /// Calls that left nothing.
+    pub missed: W::U64,
+    /// Its standard error.
+    pub missed_error: W::U64,
+    /// Ticks of `sampled` calls without a time, from entry to exit.
+    pub total: W::U64,
+    /// The same, without the ticks of the calls inside.
+    pub own: W::U64,
+    /// The standard error of `own`.
+    pub own_error: W::U64,
+    /// How many calls without a time these stand for.
+    pub sampled: W::U64,
 }
 
 impl Header {

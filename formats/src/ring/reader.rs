@@ -173,6 +173,7 @@ impl Ring {
                 dropped: header.missing_dropped,
             },
             missing_totals: totals::read(&*self.bytes, header, header.capacity).unwrap_or_default(),
+            recording_cost: totals::cost(&*self.bytes, header, header.capacity).unwrap_or_default(),
             start: Some(start),
             end,
             ..TraceInfo::default()

@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::layout::{Header, LENGTHS, ROW_SIZE, Row, TOTALS_SIZE, Totals};
 use crate::bytes::{ByteOrder, Fields, ReadAt};
-use crate::model::{FunctionId, FunctionTotals, Ticks};
+use crate::model::{Estimate, FunctionId, FunctionTotals, Level, RecordingCost, Ticks};
 
 /// How often a row is read until its lengths add up to its calls.
 const PATIENCE: u32 = 64;
@@ -47,7 +47,7 @@ pub(super) fn read(
             }
         }
         // A process that was killed may have been counting a call. Then the row is taken as it is.
-        let found = found.filter(|totals| totals.calls > 0 || totals.untimed > 0);
+        let found = found.filter(|totals| !totals.is_empty());
         list.extend(found);
     }
     Ok(list)
@@ -77,7 +77,8 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
     let nests = fields.u32()? != 0;
     let (calls, untimed) = (fields.u64()?, fields.u64()?);
     let (total, own, longest) = (fields.u64()?, fields.u64()?, fields.u64()?);
-    let mut fields = Fields::new(bytes.get(offset_of!(Row, lengths)..)?, ByteOrder::Little);
+    let fields_at = |at: usize| Some(Fields::new(bytes.get(at..)?, ByteOrder::Little));
+    let mut fields = fields_at(offset_of!(Row, lengths))?;
     let (mut list, mut sum) = (Vec::new(), 0_u64);
     for class in 0..LENGTHS {
         let count = fields.u64()?;
@@ -86,6 +87,7 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
             list.push((class as u8, count));
         }
     }
+    let around = fields_at(offset_of!(Row, around))?.u64()?;
     let totals = FunctionTotals {
         function,
         calls,
@@ -95,6 +97,46 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
         longest: Ticks(longest),
         lengths: list,
         nests,
+        estimate: estimate(fields_at(offset_of!(Row, estimate))?, around),
     };
     Some((totals, sum == calls))
+}
+
+/// What the dumper estimates of the function. `None`: nothing.
+fn estimate(mut fields: Fields<'_>, around: u64) -> Option<Box<Estimate>> {
+    let mut next = || fields.u64();
+    let estimate = Estimate {
+        level: Level::from_number(next()?),
+        since: Ticks(next()?),
+        missed: next()?,
+        missed_error: next()?,
+        total: Ticks(next()?),
+        own: Ticks(next()?),
+        own_error: Ticks(next()?),
+        sampled: next()?,
+        around,
+    };
+    (estimate != Estimate::default()).then(|| Box::new(estimate))
+}
+
+/// What recording takes, from the totals of ended threads, which have that index.
+pub(super) fn cost(
+    bytes: &dyn ReadAt,
+    header: &Header,
+    index: u32,
+) -> io::Result<Option<RecordingCost>> {
+    let start = header.totals_size.checked_mul(index.into());
+    let start = start.and_then(|at| at.checked_add(header.totals));
+    let at = start.and_then(|at| at.checked_add(offset_of!(Totals, cost) as u64));
+    let Some(at) = at.filter(|_| header.totals > 0) else {
+        return Ok(None);
+    };
+    let mut words = [0; 16];
+    if bytes.read_at(at, &mut words)? < words.len() {
+        return Ok(None);
+    }
+    let mut fields = Fields::new(&words, ByteOrder::Little);
+    let cost = fields.u64().zip(fields.u64());
+    let cost = cost.map(|(share, budget)| RecordingCost { share, budget });
+    Ok(cost.filter(|cost| cost.budget > 0))
 }

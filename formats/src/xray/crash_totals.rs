@@ -3,10 +3,10 @@
 
 use super::chunk_scan::{First, RING, first};
 use super::crash_dump::{Out, custom, metadata, taken};
-use super::payload::{put_totals_row, totals_head};
+use super::payload::{ESTIMATE_BYTES, estimate_row, estimates_head, put_totals_row, totals_head};
 use super::record::{METADATA_SIZE, Record};
 use crate::lengths::CLASSES;
-use crate::model::TraceInfo;
+use crate::model::{Estimate, FunctionId, RecordingCost, TraceInfo};
 
 pub use super::payload::TotalsRow;
 
@@ -86,6 +86,46 @@ impl<'a> CrashTotals<'a> {
         let head = totals_head(self.rows, self.is_of_missing);
         let payload = self.place.get_mut(..self.used)?;
         payload.get_mut(..head.len())?.copy_from_slice(&head);
+        self.block(out)?;
+        (self.used, self.rows) = (0, 0);
+        Some(())
+    }
+
+    /// Writes what is estimated of functions, behind the rows. `None`: `out` refused bytes.
+    pub fn finish_with(
+        mut self,
+        cost: RecordingCost,
+        estimates: &mut dyn Iterator<Item = (FunctionId, Estimate)>,
+        out: &mut Out<'_>,
+    ) -> Option<()> {
+        self.flush(out)?;
+        let mut ended = cost.budget == 0;
+        while !ended {
+            let head = estimates_head(0, cost).len();
+            let mut count = 0;
+            self.used = head;
+            ended = loop {
+                if self.used + ESTIMATE_BYTES > self.place.len() {
+                    break false;
+                }
+                let Some((function, estimate)) = estimates.next() else {
+                    break true;
+                };
+                let to = self.place.get_mut(self.used..self.used + ESTIMATE_BYTES)?;
+                to.copy_from_slice(&estimate_row(function, &estimate));
+                self.used += ESTIMATE_BYTES;
+                count += 1;
+            };
+            let to = self.place.get_mut(..head)?;
+            to.copy_from_slice(&estimates_head(count, cost));
+            self.block(out)?;
+        }
+        Some(())
+    }
+
+    /// A block of its own for the payload.
+    fn block(&self, out: &mut Out<'_>) -> Option<()> {
+        let payload = self.place.get(..self.used)?;
         let process = self.info.process.map(|process| process as u32);
         let records = 4 + usize::from(process.is_some());
         let bytes = (METADATA_SIZE * records + payload.len()) as u64;
@@ -100,9 +140,7 @@ impl<'a> CrashTotals<'a> {
             metadata(&Record::Pid { process }, out)?;
         }
         metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
-        taken(custom(start, payload, out))?;
-        (self.used, self.rows) = (0, 0);
-        Some(())
+        taken(custom(start, payload, out))
     }
 }
 

@@ -342,6 +342,9 @@ pub(super) fn tables<W: Read + Write + Seek>(
         frame.custom(start, &batch)?;
     }
     frame.totals(start, &info.missing_totals, true)?;
+    for batch in payload::encode_estimates(info) {
+        frame.custom(start, &batch)?;
+    }
     let beyond = info
         .functions
         .iter()

@@ -11,7 +11,10 @@ use super::record::{self, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Re
 use super::search::Search;
 use crate::bytes::{ReadAt, Window};
 use crate::error::{Diagnostic, Error};
-use crate::model::{Clock, Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
+use crate::model::{
+    Clock, Estimate, Function, FunctionId, FunctionTotals, RecordingCost, Thread, ThreadId, Ticks,
+    TraceInfo,
+};
 
 /// The most bytes of a payload that are given.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
@@ -483,6 +486,7 @@ impl<'a> Indexer<'a> {
                 true => self.index.info.missing_totals.extend(rows),
                 false => self.thread(lane).totals.extend(rows),
             },
+            Payload::Estimates { cost, rows } => self.estimates(cost, rows),
             Payload::EarlyCalls(calls) => self.thread(lane).early_calls.extend(calls),
             Payload::Balance { .. }
             | Payload::Synthetic { .. }
@@ -492,6 +496,27 @@ impl<'a> Indexer<'a> {
             | Payload::Threshold { .. }
             | Payload::Note(_)
             | Payload::Unknown => {}
+        }
+    }
+
+    /// Estimates are of all threads, as the totals of ended ones.
+    fn estimates(&mut self, cost: RecordingCost, rows: Vec<(FunctionId, Estimate)>) {
+        let info = &mut self.index.info;
+        info.recording_cost = Some(cost).filter(|cost| cost.budget > 0);
+        for (function, estimate) in rows {
+            let totals = &mut info.missing_totals;
+            let at = totals.iter().position(|row| row.function == function);
+            let at = at.unwrap_or_else(|| {
+                let function = FunctionTotals {
+                    function,
+                    ..FunctionTotals::default()
+                };
+                totals.push(function);
+                totals.len() - 1
+            });
+            if let Some(row) = totals.get_mut(at) {
+                row.estimate = Some(Box::new(estimate));
+            }
         }
     }
 

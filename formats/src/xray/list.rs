@@ -390,6 +390,13 @@ fn describe(detail: &mut String, payload: &Payload) {
             };
             write!(detail, " {} functions{whose}", rows.len())
         }
+        Payload::Estimates { cost, rows } => write!(
+            detail,
+            " {} functions, cost {} of {} millionths",
+            rows.len(),
+            cost.share,
+            cost.budget
+        ),
         Payload::Note(_) | Payload::Unknown => Ok(()),
     };
 }

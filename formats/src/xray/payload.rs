@@ -35,19 +35,21 @@
 //! | 20 accounts | u32 count, u32 zero; count times: u64 tick, u32 thread, u32 zero, u64 ns on a CPU, u64 ns of waiting for a CPU, u64 how often it got one |
 //! | 21 modules | u32 bytes, u32 zero; for each file that was loaded into the program: u64 first address, u64 the address behind it, u64 what is taken from an address to have the file's own, u32 bytes of its build id, u32 bytes of its path, build id, path (UTF-8), zeros up to a multiple of 8 |
 //! | 22 early calls | u32 count, u32 zero; count times, the outermost first: u64 tick, u32 id, u32 zero: calls of the thread of this block that began then, before its first record, and were open when the trace was written |
+//! | 23 estimates | u32 count, u32 zero, u64 what recording took of the CPU time and u64 what it may take, both in millionths; count times what is estimated of a function: u32 id (0 = outside of all functions), u32 how its calls were recorded in the end: 0 timed, 1 counted, 2 looked at, u64 the tick since when, u64 calls that left nothing, u64 its standard error, u64 ticks in total, u64 self ticks and u64 their standard error, of so many calls without a time: u64; u64 how often the function was found as the innermost timed caller of calls without a time |
 
 use crate::bytes::{ByteOrder, Fields};
-use crate::model::{
-    Counts, EarlyCall, Function, FunctionTotals, Identity, Missing, Moment, Ticks, Trouble,
-};
 #[cfg(feature = "read")]
-use crate::model::{FunctionId, What};
+use crate::model::What;
+use crate::model::{
+    Counts, EarlyCall, Estimate, Function, FunctionId, FunctionTotals, Identity, Missing, Moment,
+    RecordingCost, Ticks, Trouble,
+};
 use crate::notes::{MAX_BYTES, Note, NoteKind};
 
 pub use draft::{
-    TotalsRow, encode_balance, encode_break, encode_clock, encode_early_calls, encode_functions,
-    encode_identity, encode_lost, encode_moment, encode_process, encode_short_calls,
-    encode_synthetic, encode_thread, encode_threshold, encode_totals,
+    TotalsRow, encode_balance, encode_break, encode_clock, encode_early_calls, encode_estimates,
+    encode_functions, encode_identity, encode_lost, encode_moment, encode_process,
+    encode_short_calls, encode_synthetic, encode_thread, encode_threshold, encode_totals,
 };
 
 pub use schedule::{
@@ -56,8 +58,9 @@ pub use schedule::{
 };
 
 pub(super) use draft::{
-    EARLY_CALL_BYTES, Place, Short, early_call_row, early_calls_head, put_balance, put_clock,
-    put_moment, put_process, put_synthetic, put_thread, put_totals_row, totals_head,
+    EARLY_CALL_BYTES, ESTIMATE_BYTES, Place, Short, early_call_row, early_calls_head, estimate_row,
+    estimates_head, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
+    put_totals_row, totals_head,
 };
 
 mod draft;
@@ -95,6 +98,8 @@ const MOMENT: u8 = 15;
 const TOTALS: u8 = 17;
 /// The kind of early calls.
 const EARLY_CALLS: u8 = 22;
+/// The kind of estimates.
+const ESTIMATES: u8 = 23;
 
 /// The first bytes of a payload of that kind. Async-signal-safe.
 #[must_use]
@@ -198,6 +203,13 @@ pub enum Payload {
         /// Each function.
         rows: Vec<FunctionTotals>,
     },
+    /// What is estimated of calls, on all threads.
+    Estimates {
+        /// What recording takes.
+        cost: RecordingCost,
+        /// Each function that has an estimate.
+        rows: Vec<(FunctionId, Estimate)>,
+    },
     /// Calls of the thread of this block that began before its first record and had not ended.
     EarlyCalls(Vec<EarlyCall>),
     /// What is known of threads' states.
@@ -226,6 +238,7 @@ impl Payload {
             Payload::EarlyCalls(_) => "early calls",
             Payload::Note(kind) => kind.name(),
             Payload::Totals { .. } => "totals",
+            Payload::Estimates { .. } => "estimates",
             Payload::Schedule(_) => "thread states",
             Payload::Unknown => "unknown kind",
         }
@@ -271,6 +284,7 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         },
         TOTALS => totals::totals(fields)?,
         EARLY_CALLS => Payload::EarlyCalls(totals::early_calls(fields)?),
+        ESTIMATES => totals::estimates(fields)?,
         SWITCHES..=MODULES => Payload::Schedule(schedule::decode(kind, fields)?),
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
         kind => match NoteKind::of(kind) {

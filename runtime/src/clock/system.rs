@@ -52,6 +52,11 @@ pub(crate) fn process_cpu_ns() -> u64 {
     nanoseconds(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
+/// CPU time of the calling thread, ns.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
 /// Nanoseconds since 1970, UTC. Async-signal-safe.
 #[inline(never)]
 pub(crate) fn realtime_ns() -> u64 {

@@ -4,7 +4,7 @@
 use core::ffi::CStr;
 
 use fdr_formats::Ticks;
-use fdr_formats::model::{Counts, Missing};
+use fdr_formats::model::{Counts, Estimate, FunctionId, Missing};
 use fdr_formats::ring::schedule::{samples, switches};
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
 use fdr_formats::xray::crash_totals::{CrashTotals, TotalsRow};
@@ -17,7 +17,7 @@ use crate::dump::{self, schedule};
 use crate::primitive::Ordering;
 use crate::recorder;
 use crate::ring::counts::{is_empty, steps_back};
-use crate::ring::layout::{CHUNK, Slot, Totals, state};
+use crate::ring::layout::{CHUNK, Row, Slot, Totals, state};
 use crate::ring::totals::Copy;
 use crate::ring::{self, Ring};
 use crate::sys::own_table::{has_own_table, with_own_table};
@@ -258,11 +258,11 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         let chunk = snapshot.chunks().next().unwrap_or_default();
         if let Some(of_missing) = ring.totals_of_ended().filter(|_| done.threads == 0) {
             let batch = CrashTotals::new(info, thread.id, chunk, true, totals);
-            put_totals(of_missing, batch, &mut put);
+            put_totals(of_missing, batch, true, &mut put);
         }
         if let Some(own) = ring.totals_of(slot) {
             let batch = CrashTotals::new(info, thread.id, chunk, false, totals);
-            put_totals(own, batch, &mut put);
+            put_totals(own, batch, false, &mut put);
         }
         if let Some(block) = writer.thread(&thread, snapshot.chunks(), room, &mut put) {
             done.threads += 1;
@@ -313,8 +313,13 @@ fn states_in<'a>(ring: &Ring, start: Ticks, place: &'a mut [u8]) -> &'a [u8] {
     place.get(..used).unwrap_or(&[])
 }
 
-/// Writes what the calls of each function took. Without room in the file, the rest is left out.
-fn put_totals(totals: &Totals, mut batch: CrashTotals<'_>, put: &mut crash_dump::Out<'_>) {
+/// Writes what the calls of each function took, and the estimates. Without room in the file, the rest is left out.
+fn put_totals(
+    totals: &Totals,
+    mut batch: CrashTotals<'_>,
+    with_estimates: bool,
+    put: &mut crash_dump::Out<'_>,
+) {
     let mut copy = Copy::EMPTY;
     for row in ring::totals::rows(totals) {
         let _ = copy.read(row);
@@ -332,7 +337,17 @@ fn put_totals(totals: &Totals, mut batch: CrashTotals<'_>, put: &mut crash_dump:
             return;
         }
     }
-    batch.finish(put);
+    let Some(cost) = ring::totals::cost(totals).filter(|_| with_estimates) else {
+        batch.finish(put);
+        return;
+    };
+    let estimate = |row: &Row| {
+        let (function, ..) = ring::totals::calls(row);
+        (FunctionId(function), ring::totals::estimate(row))
+    };
+    let known = |(_, estimate): &(FunctionId, Estimate)| *estimate != ring::totals::NO_ESTIMATE;
+    let mut estimates = ring::totals::rows(totals).map(estimate).filter(known);
+    batch.finish_with(cost, &mut estimates, put);
 }
 
 /// The moment of the trace: the tick of the crash, or of now if the program asked for the trace.

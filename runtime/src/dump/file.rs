@@ -217,7 +217,7 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
     let mut list = Vec::new();
     for row in ring::totals::rows(totals) {
         let _ = copy.read(row);
-        if copy.calls == 0 && copy.untimed == 0 {
+        if copy.is_empty() {
             continue;
         }
         let mut lengths = Vec::new();
@@ -235,6 +235,7 @@ pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
             longest: Ticks(copy.longest),
             lengths,
             nests: copy.nests,
+            estimate: copy.has_estimate().then(|| Box::new(copy.estimate)),
         });
     }
     list

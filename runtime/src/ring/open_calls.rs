@@ -120,6 +120,20 @@ pub(crate) fn of(slot: &Slot) -> Option<&'static OpenCalls> {
     (address != 0).then(|| unsafe { &*at_address::<OpenCalls>(address) })
 }
 
+/// A number that changes when a call begins or ends.
+pub(crate) fn progress(calls: &OpenCalls) -> u64 {
+    calls.open.load(Ordering::Relaxed)
+}
+
+/// The functions of the open calls, the outermost first. If the thread goes on meanwhile, the innermost ones may be of
+/// different moments.
+pub(crate) fn functions(calls: &OpenCalls) -> impl DoubleEndedIterator<Item = u32> {
+    let (depth, _) = depths(calls.open.load(Ordering::Acquire));
+    let open = calls.frames.get(1..=depth).unwrap_or_default();
+    open.iter()
+        .map(|frame| frame.word.load(Ordering::Relaxed) >> 4)
+}
+
 /// How often a copy is tried while the thread goes on.
 const PATIENCE: u32 = if cfg!(loom) { 2 } else { 256 };
 

@@ -8,6 +8,7 @@
 use super::layout::{CHUNK, LENGTHS, ROWS_OF_CHUNK, Row, Slot, TOTALS_IDS, Totals};
 use super::{Ring, at_address};
 use crate::primitive::{AtomicU64, Ordering, fence};
+use fdr_formats::model::{Estimate, Level, RecordingCost, Ticks};
 
 /// The number of the row of all functions that have no row of their own.
 const OTHERS: u32 = 1;
@@ -32,6 +33,16 @@ unsafe fn row(totals: &Totals, number: u32) -> &Row {
 pub(crate) fn at(address: u64) -> Option<&'static Totals> {
     // SAFETY: only `Ring::give_totals` stores the address, of totals that have space.
     (address != 0).then(|| unsafe { &*at_address::<Totals>(address) })
+}
+
+/// A row of the totals of ended threads.
+fn ended_row(ended: &Totals, number: u32) -> &Row {
+    debug_assert!(
+        number <= ended.given.load(Ordering::Relaxed),
+        "it has space"
+    );
+    // SAFETY: a number in the index is of a row that has space, and so has the first row.
+    unsafe { row(ended, number) }
 }
 
 /// The rows in use.
@@ -87,6 +98,12 @@ pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
     let number = place.map_or(OTHERS, |place| place.load(Ordering::Relaxed).max(OTHERS));
     // SAFETY: a number in the index is of a row that has space, and so has the first row.
     unsafe { row(totals, number) }
+}
+
+/// The row of a function. `None`: it has none of its own.
+pub(crate) fn own_row_of(totals: &Totals, function: u32) -> Option<&Row> {
+    let row = known_row_of(totals, function);
+    (row.function.load(Ordering::Relaxed) == function).then_some(row)
 }
 
 #[cold]
@@ -160,6 +177,43 @@ fn sums(row: &Row) -> impl Iterator<Item = &AtomicU64> {
     few.into_iter().chain(&row.lengths)
 }
 
+/// Of a function of which nothing is estimated.
+pub(crate) const NO_ESTIMATE: Estimate = Estimate {
+    level: Level::Timed,
+    since: Ticks(0),
+    missed: 0,
+    missed_error: 0,
+    total: Ticks(0),
+    own: Ticks(0),
+    own_error: Ticks(0),
+    sampled: 0,
+    around: 0,
+};
+
+/// What the dumper estimates of the row's function. It may be changing it.
+pub(crate) fn estimate(row: &Row) -> Estimate {
+    let of = &row.estimate;
+    let now = |word: &AtomicU64| word.load(Ordering::Relaxed);
+    Estimate {
+        level: Level::from_number(now(&of.level)),
+        since: Ticks(now(&of.since)),
+        missed: now(&of.missed),
+        missed_error: now(&of.missed_error),
+        total: Ticks(now(&of.total)),
+        own: Ticks(now(&of.own)),
+        own_error: Ticks(now(&of.own_error)),
+        sampled: now(&of.sampled),
+        around: now(&row.around),
+    }
+}
+
+/// What recording takes, of the totals of ended threads.
+pub(crate) fn cost(totals: &Totals) -> Option<RecordingCost> {
+    let budget = totals.budget.load(Ordering::Relaxed);
+    let share = totals.cost.load(Ordering::Relaxed);
+    (budget > 0).then_some(RecordingCost { share, budget })
+}
+
 /// A row as it was at one moment, unless its owner counts faster than this can read.
 pub(crate) struct Copy {
     pub(crate) function: u32,
@@ -170,6 +224,7 @@ pub(crate) struct Copy {
     pub(crate) own: u64,
     pub(crate) longest: u64,
     pub(crate) lengths: [u64; LENGTHS],
+    pub(crate) estimate: Estimate,
 }
 
 /// How often a row is read until its lengths add up to its calls.
@@ -185,7 +240,17 @@ impl Copy {
         own: 0,
         longest: 0,
         lengths: [0; LENGTHS],
+        estimate: NO_ESTIMATE,
     };
+
+    /// Whether it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.calls == 0 && self.untimed == 0 && !self.has_estimate()
+    }
+
+    pub(crate) fn has_estimate(&self) -> bool {
+        self.estimate != NO_ESTIMATE
+    }
 
     /// Reads the row beside its owner. Returns whether no call was being counted.
     pub(crate) fn read(&mut self, row: &Row) -> bool {
@@ -204,6 +269,7 @@ impl Copy {
             self.total = row.total.load(Ordering::Relaxed);
             self.own = row.own.load(Ordering::Relaxed);
             self.longest = row.longest.load(Ordering::Relaxed);
+            self.estimate = estimate(row);
             // Acquire: pairs with the Release fence in `count`.
             fence(Ordering::Acquire);
             self.calls = row.calls.load(Ordering::Relaxed);
@@ -269,6 +335,44 @@ impl Ring {
         })
     }
 
+    /// Stores what is estimated of a function, in the totals of ended threads. Only the dumper does so. False: there is no
+    /// row for it.
+    pub(crate) fn store_estimate(&self, function: u32, new: &Estimate) -> bool {
+        let Some(ended) = self.totals_of_ended() else {
+            return false;
+        };
+        let row = match function {
+            0 => ended_row(ended, OTHERS),
+            _ => self.row_of_ended(ended, function, LONG),
+        };
+        if row.function.load(Ordering::Relaxed) != function {
+            return false;
+        }
+        let of = &row.estimate;
+        for (word, number) in [
+            (&of.level, new.level as u64),
+            (&of.since, new.since.0),
+            (&of.missed, new.missed),
+            (&of.missed_error, new.missed_error),
+            (&of.total, new.total.0),
+            (&of.own, new.own.0),
+            (&of.own_error, new.own_error.0),
+            (&of.sampled, new.sampled),
+            (&row.around, new.around),
+        ] {
+            word.store(number, Ordering::Relaxed);
+        }
+        true
+    }
+
+    /// Stores what recording takes.
+    pub(crate) fn store_cost(&self, cost: RecordingCost) {
+        if let Some(ended) = self.totals_of_ended() {
+            ended.cost.store(cost.share, Ordering::Relaxed);
+            ended.budget.store(cost.budget, Ordering::Relaxed);
+        }
+    }
+
     /// Adds the totals of a slot's former owner to those of ended threads, and clears them. No thread owns the
     /// slot. Other threads may do the same with other slots.
     pub(super) fn end_totals(&self, slot: &Slot) {
@@ -331,8 +435,7 @@ impl Ring {
                 }
             }
         });
-        // SAFETY: a number in the index is of a row that has space, and so has the first row.
-        unsafe { row(ended, number) }
+        ended_row(ended, number)
     }
 
     fn new_row_of_ended(&self, ended: &Totals, longest: u64) -> Option<u32> {

@@ -7,6 +7,7 @@ use std::fmt::Display;
 use std::time::Duration;
 
 use fdr_formats::filter::Filter;
+use fdr_formats::model::RecordingCost;
 use fdr_formats::ring::control::{self, COMMAND_SIZE, Kind};
 use fdr_formats::text::owned;
 use fdr_formats::{duration, moments, text, trigger};
@@ -19,7 +20,7 @@ use crate::clock;
 use crate::config::{Mode, word};
 use crate::recorder;
 use crate::ring::layout::Control;
-use crate::ring::{self, Ring};
+use crate::ring::{self, Ring, totals};
 use crate::sys::thread::SharedWord;
 
 /// The time of the last command `keep`, ns. [`NOT_SAID`] = there was none, and `FDR_KEEP` holds.
@@ -238,7 +239,14 @@ fn status(ring: &Ring, state: &State) -> String {
     for (word, sum) in words.iter().zip(sums) {
         lines.add(word, &sum);
     }
-    lines.add("counted_functions", &budget::counted_functions());
+    let (counted, looked_at) = budget::functions_by_level();
+    lines.add("counted_functions", &counted);
+    lines.add("looked_at_functions", &looked_at);
+    let cost = ring.totals_of_ended().and_then(totals::cost);
+    if let Some(RecordingCost { share, budget }) = cost {
+        lines.add("cost", &share);
+        lines.add("budget", &budget);
+    }
     lines.add("triggers", &triggers::in_words());
     lines.add("mode", &word(&Mode::WORDS, config.mode));
     lines.add("format", &config.format.0.name);

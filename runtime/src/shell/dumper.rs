@@ -99,6 +99,9 @@ fn run() -> Looks {
     let mut next_states = 0;
     loop {
         let seen = sys::thread::DUMPER_WAKE.load(Ordering::Acquire);
+        if let Some(budget) = &mut budget {
+            budget.settle();
+        }
         handover::carry_out();
         if dump_signal::take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");

@@ -6,6 +6,7 @@ use core::sync::atomic::Ordering;
 
 use fdr_formats::Ticks;
 use fdr_formats::filter::Filter;
+use fdr_formats::model::Level;
 use fdr_formats::tasks;
 use fdr_formats::text::owned;
 
@@ -51,10 +52,12 @@ pub(crate) struct Function {
     site: &'static CallSite,
     /// Whether the function certainly belongs to this copy and not to a guest.
     own: bool,
-    /// Whether its calls are only counted, except while the next field is true.
-    counted: bool,
-    timed_for_a_moment: bool,
-    /// Whether a trigger names it, or did so before (`recorder::watch`). Its calls are never only counted.
+    /// Whether it is to be recorded: recording is on, and the filter names it.
+    on: bool,
+    /// How its calls are recorded, because of the budget, and instead of that during a slice.
+    level: Level,
+    in_slice: Option<Level>,
+    /// Whether a trigger names it, or did so before (`recorder::watch`). Its calls are always timed.
     watched: bool,
     pub(crate) name: String,
 }
@@ -64,8 +67,9 @@ impl Function {
         Function {
             site,
             own,
-            counted: false,
-            timed_for_a_moment: false,
+            on: false,
+            level: Level::Timed,
+            in_slice: None,
             watched: false,
             name,
         }
@@ -74,6 +78,26 @@ impl Function {
     /// Whether filters turn it on and off.
     fn is_switched(&self) -> bool {
         matches!(self.site.what(), What::Calls | What::Event)
+    }
+
+    /// Whether the budget may change how its calls are recorded.
+    fn has_levels(&self) -> bool {
+        self.site.what() == What::Calls && !self.watched
+    }
+
+    /// Turns recording at its site on or off.
+    fn switch(&self, bits: Bits) {
+        let level = self.in_slice.unwrap_or(self.level);
+        let kind = match (self.site.is_untimed(), level) {
+            _ if self.watched => bits.watched,
+            (false, Level::Counted) => bits.counted | COUNTED,
+            (true, Level::Counted) => bits.untimed | COUNTED,
+            (false, _) => bits.timed,
+            (true, _) => bits.untimed,
+        };
+        let guests = if self.own { 0 } else { bits.guests };
+        let on = self.on && level != Level::LookedAt;
+        self.site.switch(on, kind | guests);
     }
 
     /// Whether a trigger can wait for its calls.
@@ -242,7 +266,9 @@ impl Table {
             let named = self.triggers.iter().filter(is_named);
             let bits = named.fold(0, |bits, (number, _)| bits | 1 << number);
             function.watched = watch::set_triggers(function.site.id(), bits);
-            function.counted &= !function.watched;
+            if function.watched {
+                (function.level, function.in_slice) = (Level::Timed, None);
+            }
         }
     }
 
@@ -250,7 +276,7 @@ impl Table {
     pub(crate) fn watchable(&self, names: &Filter) -> (usize, usize) {
         let named = self.functions.iter();
         let named = named.filter(|f| f.has_durations() && names.matches(&f.name));
-        let on = |function: &&Function| function.site.state() != 0;
+        let on = |function: &&Function| function.on;
         (named.clone().count(), named.filter(on).count())
     }
 
@@ -318,15 +344,15 @@ impl Table {
         let waits = self.enabled && self.filter.is_some();
         self.waits.iter().for_each(|site| site.switch(waits, 0));
         let mut named = 0;
-        let functions = self.functions.iter().skip(first);
+        let functions = self.functions.iter_mut().skip(first);
         for function in functions.filter(|function| function.is_switched()) {
             let wanted = self
                 .filter
                 .as_ref()
                 .is_some_and(|filter| filter.matches(&function.name));
             named += usize::from(wanted);
-            let bits = self.bits_of(function);
-            function.site.switch(wanted && self.enabled, bits);
+            function.on = wanted && self.enabled;
+            function.switch(self.bits);
         }
         named
     }
@@ -358,52 +384,34 @@ impl Table {
         id
     }
 
-    /// The bits of the function's word, besides its id.
-    fn bits_of(&self, function: &Function) -> u32 {
-        let is_counted = function.counted && !function.timed_for_a_moment;
-        let bits = match (function.site.is_untimed(), is_counted) {
-            _ if function.watched => self.bits.watched,
-            (false, false) => self.bits.timed,
-            (false, true) => self.bits.counted | COUNTED,
-            (true, false) => self.bits.untimed,
-            (true, true) => self.bits.untimed | COUNTED,
-        };
-        let guests = if function.own { 0 } else { self.bits.guests };
-        bits | guests
+    /// From now on the calls of these functions are recorded so.
+    pub(crate) fn set_level(&mut self, ids: &[u32], level: Level) {
+        self.change(ids, &|function| function.level = level);
     }
 
-    /// From now on the calls of these functions are only counted, or leave records again.
-    pub(crate) fn count_only(&mut self, ids: &[u32], counted: bool) {
-        self.change(ids, &|function| {
-            function.counted = counted && !function.watched;
-        });
-    }
-
-    /// Has functions timed that are otherwise only counted, or ends that.
-    pub(crate) fn time_for_a_moment(&mut self, ids: &[u32], timed: bool) {
-        self.change(ids, &|function| function.timed_for_a_moment = timed);
+    /// Has the calls of these functions recorded so during a slice. `None`: the slice has ended.
+    pub(crate) fn set_slice(&mut self, ids: &[u32], level: Option<Level>) {
+        self.change(ids, &|function| function.in_slice = level);
     }
 
     fn change(&mut self, ids: &[u32], change: &dyn Fn(&mut Function)) {
         for id in ids {
             let index = (*id as usize).wrapping_sub(1);
-            self.functions.get_mut(index).into_iter().for_each(change);
-            let function = self.functions.get(index);
-            if let Some(function) = function.filter(|function| function.is_switched()) {
-                let on = function.site.state() != 0;
-                function.site.switch(on, self.bits_of(function));
+            let function = self.functions.get_mut(index);
+            if let Some(function) = function.filter(|function| function.has_levels()) {
+                change(function);
+                function.switch(self.bits);
             }
         }
     }
 
-    /// For each function, in the order of ids: whether its calls are only counted (`None` if the function is off or
-    /// watched), and whether `cargo fdr` or a scope chose it.
-    pub(crate) fn counting(&self) -> impl Iterator<Item = (Option<bool>, bool)> {
+    /// For each function, in the order of ids: how its calls are recorded (`None` if the function is off or watched), and
+    /// whether `cargo fdr` or a scope chose it.
+    pub(crate) fn levels(&self) -> impl Iterator<Item = (Option<Level>, bool)> {
         let functions = self.functions.iter();
         functions.map(|function| {
-            let is_of_calls = function.site.what() == What::Calls && !function.watched;
-            let on = function.site.state() != 0 && is_of_calls;
-            (on.then_some(function.counted), function.site.is_auto())
+            let on = function.on && function.has_levels();
+            (on.then_some(function.level), function.site.is_auto())
         })
     }
 
@@ -442,10 +450,7 @@ impl Table {
 
     /// How many functions are on.
     pub(crate) fn on(&self) -> usize {
-        self.functions
-            .iter()
-            .filter(|function| function.site.state() != 0)
-            .count()
+        self.functions.iter().filter(|function| function.on).count()
     }
 
     /// The patterns of the filter that name no function, each with the names that are closest to it. `None` if each

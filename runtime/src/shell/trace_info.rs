@@ -10,7 +10,7 @@ use super::sites::table;
 use super::state::State;
 use crate::dump::{NUMBER, file, schedule};
 use crate::ring::Ring;
-use crate::ring::counts;
+use crate::ring::{counts, totals};
 use crate::sys;
 
 /// Function records that were asked for, in all threads that ever recorded. It allocates nothing, because a
@@ -58,6 +58,7 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     info.schedule = schedule::of(ring);
     if let Some(ended) = ring.totals_of_ended() {
         info.missing_totals = file::totals(ended);
+        info.recording_cost = totals::cost(ended);
     }
     info
 }

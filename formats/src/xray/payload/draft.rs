@@ -4,16 +4,20 @@
 
 use super::totals::NESTS;
 use super::{
-    BALANCE, BREAK, CLOCK, EARLY_CALLS, FUNCTIONS, IDENTITY, LOST, MOMENT, PLACE_BITS, PROCESS,
-    SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
+    BALANCE, BREAK, CLOCK, EARLY_CALLS, ESTIMATES, FUNCTIONS, IDENTITY, LOST, MOMENT, PLACE_BITS,
+    PROCESS, SHORT_CALLS, SYNTHETIC, TAG, THREAD, THRESHOLD, TOTALS, VERSION, summary_words,
 };
 use crate::model::{
-    Clock, Counts, EarlyCall, Function, FunctionTotals, Identity, Moment, Thread, Ticks, TraceInfo,
+    Clock, Counts, EarlyCall, Estimate, Function, FunctionId, FunctionTotals, Identity, Moment,
+    RecordingCost, Thread, Ticks, TraceInfo,
 };
 use crate::text;
 
 /// A batch of functions is closed when it has more bytes than this.
 const BATCH_BYTES: usize = 32 * 1024;
+
+/// Rows of a batch of estimates.
+const ESTIMATES_OF_BATCH: usize = BATCH_BYTES / ESTIMATE_BYTES;
 
 /// Where the bytes of a payload go.
 pub(in super::super) trait Place {
@@ -342,6 +346,69 @@ pub fn encode_early_calls(calls: &[EarlyCall]) -> Option<Vec<u8>> {
         bytes.extend_from_slice(&early_call_row(call));
     }
     (!calls.is_empty()).then_some(bytes)
+}
+
+/// Bytes of a row of estimates.
+pub(in super::super) const ESTIMATE_BYTES: usize = 72;
+
+/// The first bytes of a payload with so many estimates. Async-signal-safe.
+pub(in super::super) fn estimates_head(count: u32, cost: RecordingCost) -> [u8; 32] {
+    let words = [
+        super::head(ESTIMATES),
+        u64::from(count).to_le_bytes(),
+        cost.share.to_le_bytes(),
+        cost.budget.to_le_bytes(),
+    ];
+    let mut head = [0; 32];
+    for (place, word) in head.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word);
+    }
+    head
+}
+
+/// A row of estimates. Async-signal-safe.
+pub(in super::super) fn estimate_row(
+    function: FunctionId,
+    estimate: &Estimate,
+) -> [u8; ESTIMATE_BYTES] {
+    let words = [
+        u64::from(function.0) | (estimate.level as u64) << 32,
+        estimate.since.0,
+        estimate.missed,
+        estimate.missed_error,
+        estimate.total.0,
+        estimate.own.0,
+        estimate.own_error.0,
+        estimate.sampled,
+        estimate.around,
+    ];
+    let mut row = [0; ESTIMATE_BYTES];
+    for (place, word) in row.chunks_exact_mut(8).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    row
+}
+
+/// What recording takes, and what is estimated of functions, in as many payloads as it needs. There are none if the trace
+/// has no budget.
+pub fn encode_estimates(info: &TraceInfo) -> impl Iterator<Item = Vec<u8>> + '_ {
+    let cost = info.recording_cost;
+    let estimate = |totals: &FunctionTotals| {
+        let estimate = totals.estimate.as_deref().copied()?;
+        Some(estimate_row(totals.function, &estimate))
+    };
+    let rows = info.missing_totals.iter().filter_map(estimate);
+    let rows: Vec<[u8; ESTIMATE_BYTES]> = rows.collect();
+    let batches = rows.len().div_ceil(ESTIMATES_OF_BATCH);
+    let batches = batches.max(usize::from(cost.is_some()));
+    (0..batches).map(move |batch| {
+        let rows = rows.iter().skip(batch * ESTIMATES_OF_BATCH);
+        let rows = rows.take(ESTIMATES_OF_BATCH);
+        let head = estimates_head(rows.len() as u32, cost.unwrap_or_default());
+        let mut bytes = head.to_vec();
+        rows.for_each(|row| bytes.extend_from_slice(row));
+        bytes
+    })
 }
 
 /// A named moment.

@@ -5,7 +5,7 @@ use super::Payload;
 #[cfg(feature = "read")]
 use crate::bytes::Fields;
 #[cfg(feature = "read")]
-use crate::model::{EarlyCall, FunctionId, FunctionTotals, Ticks};
+use crate::model::{EarlyCall, Estimate, FunctionId, FunctionTotals, Level, RecordingCost, Ticks};
 
 /// A length that is none: behind the lengths of a function whose calls were inside of each other. Readers that do not
 /// know it count no call for it.
@@ -28,6 +28,7 @@ pub(super) fn totals(mut fields: Fields<'_>) -> Option<Payload> {
             longest: Ticks(longest),
             lengths: Vec::new(),
             nests: false,
+            estimate: None,
         };
         for _ in 0..lengths {
             let length = fields.u64()?;
@@ -44,6 +45,31 @@ pub(super) fn totals(mut fields: Fields<'_>) -> Option<Payload> {
         is_of_missing: flags & 1 != 0,
         rows,
     })
+}
+
+#[cfg(feature = "read")]
+pub(super) fn estimates(mut fields: Fields<'_>) -> Option<Payload> {
+    let (count, _zero) = (fields.u32()?, fields.u32()?);
+    let (share, budget) = (fields.u64()?, fields.u64()?);
+    let mut rows = Vec::new();
+    for _ in 0..count {
+        let (function, level) = (FunctionId(fields.u32()?), fields.u32()?);
+        let mut next = || fields.u64();
+        let estimate = Estimate {
+            level: Level::from_number(level.into()),
+            since: Ticks(next()?),
+            missed: next()?,
+            missed_error: next()?,
+            total: Ticks(next()?),
+            own: Ticks(next()?),
+            own_error: Ticks(next()?),
+            sampled: next()?,
+            around: next()?,
+        };
+        rows.push((function, estimate));
+    }
+    let cost = RecordingCost { share, budget };
+    Some(Payload::Estimates { cost, rows })
 }
 
 #[cfg(feature = "read")]

@@ -1,0 +1,344 @@
+//! Which functions change their level. Pure.
+
+use std::collections::BinaryHeap;
+
+use fdr_formats::model::{Estimate, Level};
+
+use super::estimates::FunctionEstimate;
+use crate::ring::totals;
+
+/// What a call costs that is only counted, ns.
+pub(super) const COUNTED_NS: u64 = 2;
+
+/// The least time for which a function stays on a lower level, ns: at first, and at most. It doubles each time.
+const FIRST_PAUSE_NS: u64 = 1_000_000_000;
+const MAX_PAUSE_NS: u64 = 64_000_000_000;
+
+const MILLION: u64 = 1_000_000;
+
+/// What calls cost, and what they may cost.
+pub(super) struct Costs {
+    /// Millionths of the program's own CPU time.
+    pub(super) share: u64,
+    /// Whether the budget also concerns functions that a person marked one by one.
+    pub(super) takes_all: bool,
+    /// What a timed call costs, ns.
+    pub(super) timed_ns: u64,
+}
+
+/// What is known of a function.
+#[derive(Default)]
+pub(super) struct Function {
+    /// Calls so far: timed, and only counted.
+    pub(super) calls: u64,
+    pub(super) counted: u64,
+    /// The same, at the last check.
+    calls_before: u64,
+    counted_before: u64,
+    /// Calls since the last check that left nothing, as far as slices tell.
+    pub(super) missed_now: u64,
+    /// `None` if the function is off.
+    pub(super) level: Option<Level>,
+    /// Whether `cargo fdr` or a scope chose the function.
+    auto: bool,
+    /// There is no place in the ring for what would be estimated.
+    pub(super) cannot_be_looked_at: bool,
+    /// The function stays on its level until this time, ns.
+    until_ns: u64,
+    pause_ns: u64,
+    /// Since the function was first on a lower level.
+    pub(super) estimate: Option<Box<FunctionEstimate>>,
+    /// How often it was found as the innermost timed caller of calls without a time.
+    pub(super) around: u64,
+}
+
+impl Function {
+    /// The calls are about to be read anew.
+    pub(super) fn begin_check(&mut self, level: Option<Level>, auto: bool) {
+        (self.level, self.auto) = (level, auto);
+        (self.calls_before, self.counted_before) = (self.calls, self.counted);
+        (self.calls, self.counted) = (0, 0);
+    }
+
+    fn timed_now(&self) -> u64 {
+        self.calls.saturating_sub(self.calls_before)
+    }
+
+    pub(super) fn counted_now(&self) -> u64 {
+        self.counted.saturating_sub(self.counted_before)
+    }
+
+    /// What the ring holds of the function. `None`: nothing.
+    pub(super) fn estimated(&self, now_ns: u64) -> Option<Estimate> {
+        let mut known = match &self.estimate {
+            Some(estimate) => estimate.stored(now_ns),
+            None if self.around > 0 => Estimate::default(),
+            None => return None,
+        };
+        known.around = self.around;
+        Some(known)
+    }
+
+    pub(super) fn set_level(&mut self, level: Level, now_ns: u64) {
+        let falls = self.level.unwrap_or_default() as u8 <= level as u8;
+        self.level = Some(level);
+        if falls {
+            self.pause_ns = (2 * self.pause_ns).clamp(FIRST_PAUSE_NS, MAX_PAUSE_NS);
+            self.until_ns = now_ns + self.pause_ns;
+        }
+    }
+}
+
+/// What recording took since the last check, ns.
+#[derive(Debug, Default)]
+pub(super) struct Spent {
+    /// By calls of functions whose calls are all timed.
+    timed: u64,
+    /// By calls of functions whose calls are only counted.
+    counted: u64,
+    /// By slices, and by the dumper.
+    fixed: u64,
+    /// What the program took for itself. The share of all time would fall with what recording takes.
+    own: u64,
+}
+
+impl Spent {
+    fn sum(&self) -> u64 {
+        self.timed + self.counted + self.fixed
+    }
+
+    /// Millionths of the program's own time.
+    pub(super) fn share(&self) -> u64 {
+        (u128::from(self.sum()) * u128::from(MILLION) / u128::from(self.own.max(1))) as u64
+    }
+}
+
+impl Costs {
+    /// `used_ns`: CPU time since the last check, of which the dumper took `dumper_ns`.
+    pub(super) fn spent(&self, functions: &[Function], used_ns: u64, dumper_ns: u64) -> Spent {
+        let mut spent = Spent {
+            fixed: dumper_ns,
+            ..Spent::default()
+        };
+        for function in functions {
+            let timed_ns = function.timed_now() * self.timed_ns;
+            let counted_ns = function.counted_now() * COUNTED_NS;
+            match function.level.unwrap_or_default() {
+                Level::Timed => spent.timed += timed_ns + counted_ns,
+                Level::Counted => {
+                    spent.counted += counted_ns;
+                    spent.fixed += timed_ns;
+                }
+                Level::LookedAt => spent.fixed += timed_ns + counted_ns,
+            }
+        }
+        // What the recorder believes of its calls may be too much.
+        spent.own = used_ns.saturating_sub(spent.sum()).max(used_ns / 16);
+        spent
+    }
+
+    fn limit_ns(&self, own_ns: u64) -> u64 {
+        (u128::from(own_ns) * u128::from(self.share) / u128::from(MILLION)) as u64
+    }
+}
+
+/// The functions that change their level, and the new one. `None`: none does.
+pub(super) fn decide(
+    costs: &Costs,
+    functions: &[Function],
+    spent: &Spent,
+    now_ns: u64,
+    is_often_long: &dyn Fn(u32) -> bool,
+) -> Option<(Vec<u32>, Level)> {
+    let limit_ns = costs.limit_ns(spent.own);
+    let change = match spent.sum() > limit_ns {
+        true => down(costs, functions, spent, limit_ns, is_often_long),
+        false => up(costs, functions, spent, limit_ns, now_ns),
+    };
+    change.filter(|(ids, _)| !ids.is_empty())
+}
+
+/// As few functions as possible, those with the most calls first, until recording takes three quarters of the budget.
+fn down(
+    costs: &Costs,
+    functions: &[Function],
+    spent: &Spent,
+    limit_ns: u64,
+    is_often_long: &dyn Fn(u32) -> bool,
+) -> Option<(Vec<u32>, Level)> {
+    let goal_ns = limit_ns / 4 * 3;
+    let may =
+        |id, function: &Function| (function.auto || costs.takes_all) && totals::may_have_row(id);
+    let mut sum_ns = spent.sum();
+    // Some calls stay timed, however much the others take.
+    let mut timed_ns = spent.timed;
+    let mut chosen = Vec::new();
+    let saves_ns = costs.timed_ns.saturating_sub(COUNTED_NS);
+    let mut timed = most_calls(functions, |id, function| {
+        let calls = function.timed_now();
+        let is_timed = function.level == Some(Level::Timed);
+        (is_timed && calls > 0 && may(id, function)).then_some(calls)
+    });
+    while sum_ns > goal_ns
+        && timed_ns > limit_ns / 4
+        && let Some((calls, id)) = timed.pop()
+    {
+        sum_ns = sum_ns.saturating_sub(calls * saves_ns);
+        timed_ns = timed_ns.saturating_sub(calls * costs.timed_ns);
+        chosen.push(id);
+    }
+    if !chosen.is_empty() {
+        return Some((chosen, Level::Counted));
+    }
+    // Counting is not enough.
+    let mut counted = most_calls(functions, |id, function| {
+        let calls = function.counted_now();
+        let is_counted = function.level == Some(Level::Counted);
+        (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
+            .then_some(calls)
+    });
+    while sum_ns > goal_ns
+        && let Some((calls, id)) = counted.pop()
+    {
+        if is_often_long(id) {
+            continue;
+        }
+        sum_ns = sum_ns.saturating_sub(calls * COUNTED_NS);
+        chosen.push(id);
+    }
+    Some((chosen, Level::LookedAt))
+}
+
+/// As many functions as half of the budget has room for, those with the fewest calls first.
+fn up(
+    costs: &Costs,
+    functions: &[Function],
+    spent: &Spent,
+    limit_ns: u64,
+    now_ns: u64,
+) -> Option<(Vec<u32>, Level)> {
+    let from = |level, calls: fn(&Function) -> u64| {
+        most_calls(functions, move |_, function| {
+            let is_due = function.level == Some(level) && now_ns >= function.until_ns;
+            is_due.then(|| !calls(function))
+        })
+    };
+    let looked_at = from(Level::LookedAt, |function| function.missed_now);
+    let (mut candidates, level, costs_ns) = match looked_at.is_empty() {
+        false => (looked_at, Level::Counted, COUNTED_NS),
+        true => (
+            from(Level::Counted, Function::counted_now),
+            Level::Timed,
+            costs.timed_ns - COUNTED_NS.min(costs.timed_ns),
+        ),
+    };
+    let mut sum_ns = spent.sum();
+    let mut chosen = Vec::new();
+    while let Some((calls, id)) = candidates.pop() {
+        sum_ns += !calls * costs_ns;
+        if sum_ns > limit_ns / 2 {
+            break;
+        }
+        chosen.push(id);
+    }
+    Some((chosen, level))
+}
+
+/// Functions by the number that `of` gives, the largest first.
+fn most_calls(
+    functions: &[Function],
+    of: impl Fn(u32, &Function) -> Option<u64>,
+) -> BinaryHeap<(u64, u32)> {
+    let all = (1..).zip(functions);
+    all.filter_map(|(id, function)| Some((of(id, function)?, id)))
+        .collect()
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    const COSTS: Costs = Costs {
+        share: MILLION / 10,
+        takes_all: false,
+        timed_ns: 50,
+    };
+
+    /// Functions that a scope chose, with so many timed and counted calls since the last check.
+    fn functions(calls: &[(u64, u64)]) -> Vec<Function> {
+        let function = |&(calls, counted): &(u64, u64)| Function {
+            calls: 1_000_000 + calls,
+            calls_before: 1_000_000,
+            counted: 2_000_000 + counted,
+            counted_before: 2_000_000,
+            level: Some(match counted {
+                0 => Level::Timed,
+                _ => Level::Counted,
+            }),
+            auto: true,
+            ..Function::default()
+        };
+        calls.iter().map(function).collect()
+    }
+
+    fn decided(functions: &[Function], used_ns: u64, now_ns: u64) -> Option<(Vec<u32>, Level)> {
+        let spent = COSTS.spent(functions, used_ns, 0);
+        decide(&COSTS, functions, &spent, now_ns, &|id| id == 7)
+    }
+
+    #[test]
+    fn as_few_functions_as_possible_are_only_counted() {
+        // 5 of 10.2 ms are the program's own, and three quarters of a tenth of that are 375 us. To count takes 200 us.
+        let mut some = functions(&[(3_000, 0), (90_000, 0), (0, 0), (11_000, 0)]);
+        let counted = |ids: &[u32]| Some((ids.to_vec(), Level::Counted));
+        assert_eq!(decided(&some, 10_200_000, 1), counted(&[2, 4]));
+        // A person marked it alone.
+        some[1].auto = false;
+        assert_eq!(decided(&some, 10_200_000, 1), counted(&[4, 1]));
+        // What was done before the last check does not matter.
+        let idle = functions(&[(0, 0), (5_000, 0)]);
+        assert_eq!(decided(&idle, 9_500_000, 1), None);
+    }
+
+    #[test]
+    fn functions_are_timed_again_when_they_are_called_less() {
+        let mut some = functions(&[(0, 1_000), (0, 2_000), (0, 40_000)]);
+        some[0].until_ns = 10;
+        assert_eq!(decided(&some, 9_500_000, 9), Some((vec![2], Level::Timed)));
+    }
+
+    #[test]
+    fn functions_are_looked_at_where_counting_is_not_enough() {
+        // Counting takes 2 of 10 ms. The first functions are timed, so they come first.
+        let mut some = functions(&[
+            (90_000, 0),
+            (0, 300_000),
+            (0, 600_000),
+            (0, 100_000),
+            (0, 0),
+        ]);
+        assert_eq!(
+            decided(&some, 10_000_000, 1),
+            Some((vec![1], Level::Counted))
+        );
+        some[0] = functions(&[(0, 0)]).remove(0);
+        let change = decided(&some, 10_000_000, 1);
+        assert_eq!(change, Some((vec![3, 2], Level::LookedAt)));
+        // Its calls are often long, or there is no place for it.
+        some.extend(functions(&[(0, 5), (0, 900_000)]));
+        some[2].cannot_be_looked_at = true;
+        let change = decided(&some, 10_000_000, 1);
+        assert_eq!(change, Some((vec![2, 4, 6], Level::LookedAt)));
+    }
+
+    #[test]
+    fn functions_are_counted_again_before_others_are_timed() {
+        let mut some = functions(&[(0, 9), (0, 0), (0, 0)]);
+        for (function, missed) in some.iter_mut().skip(1).zip([100_000, 100]) {
+            function.level = Some(Level::LookedAt);
+            function.missed_now = missed;
+        }
+        let change = decided(&some, 2_000_000, 1);
+        assert_eq!(change, Some((vec![3], Level::Counted)));
+    }
+}

@@ -1,0 +1,201 @@
+//! From what slices show to the calls and the times of the run. Slices are drawn by lot, so what is true of them is true
+//! of the time between them, up to a standard error. The error comes from the differences between successive slices, so
+//! it needs no assumption of how calls are spread. Pure.
+
+use fdr_formats::Ticks;
+use fdr_formats::model::{Estimate, Level};
+
+use super::rows::Sums;
+
+/// What is estimated of one function.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FunctionEstimate {
+    level: Level,
+    since: Ticks,
+    /// Calls that left nothing, and the variance of this number.
+    missed: f64,
+    missed_variance: f64,
+    /// What it was at the last check.
+    missed_before: f64,
+    /// Calls in each ns, of the last slice.
+    rate: f64,
+    /// The time that no slice has told of yet: up to `off_from_ns`, when the function was turned off.
+    off_ns: u64,
+    off_from_ns: u64,
+    /// Calls without a time for which the times stand.
+    sampled: f64,
+    total: f64,
+    own: f64,
+    own_variance: f64,
+    /// The mean self time of the last slice.
+    mean: Option<f64>,
+    /// Calls without a time so far that were counted.
+    counted: u64,
+}
+
+impl FunctionEstimate {
+    /// `counted`: its calls without a time so far, which nothing will be estimated of.
+    pub(super) fn new(counted: u64, now_ns: u64) -> FunctionEstimate {
+        FunctionEstimate {
+            counted,
+            sampled: counted as f64,
+            off_from_ns: now_ns,
+            ..FunctionEstimate::default()
+        }
+    }
+
+    /// The function is on that level from now on.
+    pub(super) fn change(&mut self, level: Level, tick: Ticks, now_ns: u64) {
+        if self.level == Level::LookedAt {
+            // No slice will tell of the rest.
+            self.missed += self.untold(now_ns);
+        }
+        (self.level, self.since) = (level, tick);
+        (self.off_ns, self.off_from_ns) = (0, now_ns);
+    }
+
+    /// The calls in each ns, as they were counted before the function was turned off.
+    pub(super) fn set_rate(&mut self, rate: f64) {
+        self.rate = rate;
+    }
+
+    /// The calls in each ns, of the last slice.
+    pub(super) fn rate(&self) -> f64 {
+        self.rate
+    }
+
+    /// A slice begins, in which the function is on.
+    pub(super) fn turn_on(&mut self, now_ns: u64) {
+        self.off_ns += now_ns.saturating_sub(self.off_from_ns);
+    }
+
+    /// A slice has ended.
+    pub(super) fn turn_off(&mut self, now_ns: u64) {
+        self.off_from_ns = now_ns;
+    }
+
+    /// A slice counted so many calls in that time.
+    pub(super) fn note_calls(&mut self, calls: u64, slice_ns: f64) {
+        let rate = calls as f64 / slice_ns;
+        let off_ns = self.off_ns as f64;
+        let differs = rate - self.rate;
+        self.missed += rate * off_ns;
+        self.missed_variance += off_ns * off_ns * differs * differs / 2.0;
+        (self.rate, self.off_ns) = (rate, 0);
+    }
+
+    /// A slice timed calls. `beside`: the ticks that the recorder adds to each.
+    pub(super) fn note_times(&mut self, timed: Sums, counted: u64, beside: u64) {
+        self.counted = self.counted.max(counted);
+        if timed.calls == 0 {
+            return;
+        }
+        let calls = timed.calls as f64;
+        let mean_of = |ticks: u64| (ticks as f64 / calls - beside as f64).max(0.0);
+        let (total, own) = (mean_of(timed.total), mean_of(timed.own));
+        let stands_for = (self.counted as f64 + self.missed - self.sampled).max(0.0);
+        // The first slice has nothing to differ from: its calls may differ as much as calls do whose times have no memory.
+        let variance = match self.mean {
+            Some(before) => (own - before) * (own - before) / 2.0,
+            None => own * own / calls,
+        };
+        self.own_variance += stands_for * stands_for * variance;
+        self.total += stands_for * total;
+        self.own += stands_for * own;
+        self.sampled += stands_for;
+        self.mean = Some(own);
+    }
+
+    /// The calls since the last slice, as far as its rate tells.
+    fn untold(&self, now_ns: u64) -> f64 {
+        let off_ns = self.off_ns + now_ns.saturating_sub(self.off_from_ns);
+        self.rate * off_ns as f64
+    }
+
+    /// The calls since the last check that left nothing.
+    pub(super) fn missed_since_check(&mut self, now_ns: u64) -> f64 {
+        let missed = self.stored(now_ns).missed as f64;
+        let more = missed - self.missed_before;
+        self.missed_before = missed;
+        more.max(0.0)
+    }
+
+    /// What the ring holds of it.
+    pub(super) fn stored(&self, now_ns: u64) -> Estimate {
+        let untold = match self.level {
+            Level::LookedAt => self.untold(now_ns),
+            Level::Timed | Level::Counted => 0.0,
+        };
+        Estimate {
+            level: self.level,
+            since: self.since,
+            missed: (self.missed + untold) as u64,
+            missed_error: self.missed_variance.sqrt() as u64,
+            total: Ticks(self.total as u64),
+            own: Ticks(self.own as u64),
+            own_error: Ticks(self.own_variance.sqrt() as u64),
+            sampled: self.sampled as u64,
+            around: 0,
+        }
+    }
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    /// A program whose calls come in a rhythm, seen in slices at random moments: the truth is within three standard errors.
+    #[test]
+    fn calls_are_within_their_error() {
+        let mut outside = 0;
+        for seed in 1..=200_u64 {
+            let mut random = super::super::slices::Random::new(seed);
+            // One call in 10 to 30 ns, in turns of 3 ms.
+            let rate = |ns: u64| if ns / 3_000_000 % 2 == 0 { 0.1 } else { 0.03 };
+            let calls = |from: u64, until: u64| -> f64 {
+                (from / 1_000..until / 1_000)
+                    .map(|us| rate(us * 1_000) * 1_000.0)
+                    .sum()
+            };
+            let mut estimate = FunctionEstimate::new(0, 0);
+            estimate.change(Level::LookedAt, Ticks(0), 0);
+            estimate.set_rate(0.1);
+            let (mut now, mut truth) = (0, 0.0);
+            while now < 2_000_000_000 {
+                let begin = now + random.pause(9_000_000);
+                truth += calls(now, begin);
+                estimate.turn_on(begin);
+                let end = begin + 1_000_000;
+                estimate.note_calls(calls(begin, end) as u64, 1e6);
+                estimate.turn_off(end);
+                now = end;
+            }
+            let stored = estimate.stored(now);
+            let differs = (stored.missed as f64 - truth).abs();
+            outside += u32::from(differs > 3.0 * stored.missed_error as f64);
+        }
+        assert!(outside <= 2, "{outside} of 200 runs");
+    }
+
+    #[test]
+    fn times_stand_for_calls_without_one() {
+        let mut estimate = FunctionEstimate::new(100, 0);
+        let slice = |calls, ticks| Sums {
+            calls,
+            total: 2 * ticks,
+            own: ticks,
+            counted: 0,
+        };
+        // 1,000 further calls, and ten that show 30 ticks each, of which the recorder adds 20.
+        estimate.note_times(slice(10, 300), 1_100, 20);
+        let stored = estimate.stored(0);
+        assert_eq!((stored.own, stored.total), (Ticks(10_000), Ticks(40_000)));
+        assert_eq!(stored.sampled, 1_100);
+        // Times below those of the recorder are none.
+        estimate.note_times(slice(10, 100), 2_100, 20);
+        assert_eq!(estimate.stored(0).own, Ticks(10_000));
+        // A slice without calls tells nothing.
+        estimate.note_times(slice(0, 0), 5_000, 20);
+        assert_eq!(estimate.stored(0).sampled, 2_100);
+    }
+}

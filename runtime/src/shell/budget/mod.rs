@@ -1,0 +1,258 @@
+//! The budget of `FDR_BUDGET`: the part of the program's CPU time that recording may take. If recording takes more,
+//! functions go down one of the levels of `model::Level`: the functions with the most calls are only counted, without a
+//! clock read. If counting takes too much, too, those with the most calls are only looked at: they are off, except during
+//! slices of time that are drawn by lot. The dumper does all of this. It must never wait for a thread.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `decide` | which functions change their level. Pure |
+//! | `estimates` | from what slices show to the calls and times of the run. Pure |
+//! | `rows` | reads the totals of all threads |
+//! | `slices` | when slices are, of which functions, and what they show |
+
+mod decide;
+mod estimates;
+mod rows;
+mod slices;
+
+use std::time::Duration;
+
+use fdr_formats::Ticks;
+use fdr_formats::model::{Estimate, Level, RecordingCost};
+
+use super::config::Settings;
+use super::sites::table;
+use super::state::state;
+use crate::clock::{self, Kind};
+use crate::recorder;
+use crate::ring::Ring;
+use crate::ring::counts;
+
+use decide::{Costs, Function};
+use estimates::FunctionEstimate;
+use slices::Slices;
+
+/// The time that the recorder takes for a call, in addition to its two clock reads, ns.
+const AROUND_NS: u64 = 12;
+
+/// The pauses between two checks, ns: if the last check changed something, if it did not, and if the program idles. A
+/// program that turns to other functions is recorded at full cost up to the next check.
+const SHORT_NS: u64 = 5_000_000;
+const LONG_NS: u64 = 20_000_000;
+const IDLE_NS: u64 = 1_000_000_000;
+/// Estimates of the ring are not stored anew before this time has passed, ns.
+const STALE_NS: u64 = 2_000_000;
+/// A check may take one part in this many of the time.
+const PART_OF_LOOKS: u64 = 100;
+
+/// The dumper's account.
+pub(crate) struct Budget {
+    costs: Costs,
+    kind: Kind,
+    /// By id, from 1.
+    functions: Vec<Function>,
+    slices: Slices,
+    /// At the last check: the time, and the CPU time of the process and of the dumper, ns.
+    looked_ns: u64,
+    cpu_ns: u64,
+    own_cpu_ns: u64,
+    due_ns: u64,
+    /// The time between the last two checks, ns.
+    elapsed_ns: u64,
+    /// When the ring got the estimates.
+    stored_ns: u64,
+    /// What recording takes, in millionths of the program's CPU time: a mean of the last checks.
+    cost: u64,
+}
+
+impl Budget {
+    /// `None` if the settings have no budget.
+    fn new(settings: &Settings, kind: Kind, ticks_per_second: u64, now_ns: u64) -> Option<Budget> {
+        let (share, takes_all) = settings.budget()?;
+        let read_ns = read_ns(kind);
+        let read_ticks = u128::from(read_ns) * u128::from(ticks_per_second) / 1_000_000_000;
+        Some(Budget {
+            costs: Costs {
+                share,
+                takes_all,
+                timed_ns: 2 * read_ns + AROUND_NS,
+            },
+            kind,
+            functions: Vec::new(),
+            slices: Slices::new(share, read_ticks as u64, ticks_per_second, now_ns),
+            looked_ns: now_ns,
+            cpu_ns: clock::process_cpu_ns(),
+            own_cpu_ns: clock::thread_cpu_ns(),
+            due_ns: now_ns + SHORT_NS,
+            elapsed_ns: 0,
+            stored_ns: 0,
+            cost: 0,
+        })
+    }
+
+    /// Makes a check, begins a slice or ends one, if its time has come. Returns how long the dumper may sleep.
+    pub(crate) fn look(&mut self, now_ns: u64) -> Option<Duration> {
+        let ring = recorder::ring()?;
+        if self.slices.is_due(now_ns) {
+            self.slices.turn(ring, &mut self.functions);
+        }
+        if now_ns >= self.due_ns && !self.slices.is_under_way() {
+            let pause_ns = self.account(ring, now_ns);
+            let took_ns = clock::monotonic_raw_ns().saturating_sub(now_ns);
+            self.due_ns = now_ns + took_ns + pause_ns.max(took_ns * PART_OF_LOOKS);
+        }
+        let due_ns = self.due_ns.min(self.slices.due_ns());
+        let left = due_ns.saturating_sub(clock::monotonic_raw_ns());
+        Some(Duration::from_nanos(left))
+    }
+
+    /// Brings the ring's estimates up to this moment, because somebody may be about to read them.
+    pub(crate) fn settle(&mut self) {
+        let now_ns = clock::monotonic_raw_ns();
+        if let Some(ring) = recorder::ring()
+            && self.cost > 0
+            && now_ns >= self.stored_ns + STALE_NS
+        {
+            self.store(ring, now_ns);
+        }
+    }
+
+    /// Compares the time that recording took with the budget. Returns the pause.
+    fn account(&mut self, ring: &Ring, now_ns: u64) -> u64 {
+        let elapsed_ns = now_ns.saturating_sub(self.looked_ns);
+        let (cpu_ns, own_cpu_ns) = (clock::process_cpu_ns(), clock::thread_cpu_ns());
+        let used_ns = cpu_ns.saturating_sub(self.cpu_ns);
+        let dumper_ns = own_cpu_ns.saturating_sub(self.own_cpu_ns);
+        (self.looked_ns, self.cpu_ns, self.own_cpu_ns) = (now_ns, cpu_ns, own_cpu_ns);
+        // Each check reads the calls, so that they are of the same time as the CPU time.
+        self.read(ring, now_ns);
+        self.slices.note_use(used_ns, elapsed_ns);
+        self.elapsed_ns = elapsed_ns;
+        if used_ns < elapsed_ns / 20 {
+            self.count_again(now_ns);
+            self.store(ring, now_ns);
+            return IDLE_NS;
+        }
+        let spent = self.costs.spent(&self.functions, used_ns, dumper_ns);
+        self.cost = (self.cost * 7 + spent.share()) / 8;
+        // Before a ring is full no record is lost. So all calls leave their records.
+        if !ring.owned_slots().any(counts::is_full) {
+            return SHORT_NS;
+        }
+        let is_often_long = |id| rows::is_often_long(ring, id, self.slices.long_ticks());
+        let change = decide::decide(&self.costs, &self.functions, &spent, now_ns, &is_often_long);
+        self.store(ring, now_ns);
+        let Some((ids, level)) = change else {
+            return LONG_NS;
+        };
+        self.set_level(ring, &ids, level, now_ns);
+        SHORT_NS
+    }
+
+    fn set_level(&mut self, ring: &Ring, ids: &[u32], level: Level, now_ns: u64) {
+        let tick = clock::read(self.kind).ticks;
+        let mut changed = Vec::new();
+        for &id in ids {
+            let Some(function) = self.functions.get_mut(id as usize - 1) else {
+                continue;
+            };
+            let mut estimate = function.estimate.as_ref().map_or_else(
+                || FunctionEstimate::new(function.counted, now_ns),
+                |known| (**known).clone(),
+            );
+            estimate.change(level, Ticks(tick), now_ns);
+            estimate.set_rate(function.counted_now() as f64 / self.elapsed_ns.max(1) as f64);
+            // What can't be stored can't be estimated, and stays as it is.
+            let has_place = ring.store_estimate(id, &estimate.stored(now_ns));
+            if level == Level::LookedAt && !has_place {
+                function.cannot_be_looked_at = true;
+                continue;
+            }
+            function.set_level(level, now_ns);
+            function.estimate = Some(Box::new(estimate));
+            changed.push(id);
+        }
+        table().set_level(&changed, level);
+        self.slices.wake(now_ns);
+    }
+
+    /// The program idles: counting takes next to nothing, and is exact.
+    fn count_again(&mut self, now_ns: u64) {
+        let looked_at = |function: &Function| function.level == Some(Level::LookedAt);
+        let ids: Vec<u32> = (1..)
+            .zip(&self.functions)
+            .filter_map(|(id, function)| looked_at(function).then_some(id))
+            .collect();
+        if let Some(ring) = recorder::ring().filter(|_| !ids.is_empty()) {
+            self.set_level(ring, &ids, Level::Counted, now_ns);
+        }
+    }
+
+    fn read(&mut self, ring: &Ring, now_ns: u64) {
+        {
+            let table = table();
+            self.functions.resize_with(table.len(), Function::default);
+            for (function, (level, auto)) in self.functions.iter_mut().zip(table.levels()) {
+                function.begin_check(level, auto);
+            }
+        }
+        rows::read_calls(ring, &mut self.functions);
+        for function in &mut self.functions {
+            if let Some(estimate) = &mut function.estimate {
+                function.missed_now = estimate.missed_since_check(now_ns) as u64;
+            }
+        }
+    }
+
+    /// Stores the estimates in the ring, where traces and readers of the ring find them.
+    fn store(&mut self, ring: &Ring, now_ns: u64) {
+        self.stored_ns = now_ns;
+        for (id, function) in (1..).zip(&self.functions) {
+            if let Some(known) = function.estimated(now_ns) {
+                ring.store_estimate(id, &known);
+            }
+        }
+        if self.slices.outside() > 0 {
+            let outside = Estimate {
+                around: self.slices.outside(),
+                ..Estimate::default()
+            };
+            ring.store_estimate(0, &outside);
+        }
+        ring.store_cost(RecordingCost {
+            share: self.cost,
+            budget: self.costs.share,
+        });
+    }
+}
+
+/// How many functions are only counted, and how many are only looked at.
+pub(crate) fn functions_by_level() -> (usize, usize) {
+    let mut by_level = (0, 0);
+    for (level, _) in table().levels() {
+        by_level.0 += usize::from(level == Some(Level::Counted));
+        by_level.1 += usize::from(level == Some(Level::LookedAt));
+    }
+    by_level
+}
+
+/// How long a clock read takes here, ns, at least 1.
+fn read_ns(kind: Kind) -> u64 {
+    const READS: u64 = 64;
+    let once = || {
+        let before = clock::monotonic_raw_ns();
+        for _ in 0..READS {
+            core::hint::black_box(clock::read(kind));
+        }
+        clock::monotonic_raw_ns().saturating_sub(before) / READS
+    };
+    // Other threads can only make a measurement longer.
+    (0..8).map(|_| once()).min().unwrap_or(0).max(1)
+}
+
+/// A budget for this process, if the recorder is up.
+pub(crate) fn of_process(now_ns: u64) -> Option<Budget> {
+    let state = state()?;
+    let hz = state.frequency().hz;
+    Budget::new(&state.config, state.chosen.kind, hz, now_ns)
+}

@@ -1,0 +1,82 @@
+//! Reads the totals of all threads. Their owners may be counting meanwhile, so a sum may lack a call.
+
+use fdr_formats::lengths;
+
+use super::decide::Function;
+use crate::primitive::Ordering;
+use crate::ring::Ring;
+use crate::ring::layout::Totals;
+use crate::ring::totals;
+
+/// Calls of one function on all threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// With a time, and the ticks of these in total and in the function itself.
+    pub(super) calls: u64,
+    pub(super) total: u64,
+    pub(super) own: u64,
+    /// Without a time.
+    pub(super) counted: u64,
+}
+
+impl Sums {
+    /// What was added since then.
+    pub(super) fn since(self, before: Sums) -> Sums {
+        Sums {
+            calls: self.calls.saturating_sub(before.calls),
+            total: self.total.saturating_sub(before.total),
+            own: self.own.saturating_sub(before.own),
+            counted: self.counted.saturating_sub(before.counted),
+        }
+    }
+}
+
+fn all(ring: &Ring) -> impl Iterator<Item = &'static Totals> {
+    let owned = ring.owned_slots().filter_map(|slot| ring.totals_of(slot));
+    owned.chain(ring.totals_of_ended())
+}
+
+/// The calls of those functions.
+pub(super) fn sums(ring: &Ring, ids: &[u32]) -> Vec<Sums> {
+    let mut sums = vec![Sums::default(); ids.len()];
+    for totals in all(ring) {
+        for (sum, &id) in sums.iter_mut().zip(ids) {
+            let Some(row) = totals::own_row_of(totals, id) else {
+                continue;
+            };
+            sum.calls += row.calls.load(Ordering::Relaxed);
+            sum.total += row.total.load(Ordering::Relaxed);
+            sum.own += row.own.load(Ordering::Relaxed);
+            sum.counted += row.untimed.load(Ordering::Relaxed);
+        }
+    }
+    sums
+}
+
+/// Adds the calls of each function to what is known of it.
+pub(super) fn read_calls(ring: &Ring, functions: &mut [Function]) {
+    for row in all(ring).flat_map(totals::rows) {
+        let (id, calls, counted) = totals::calls(row);
+        let index = (id as usize).wrapping_sub(1);
+        if let Some(function) = functions.get_mut(index) {
+            function.calls += calls;
+            function.counted += counted;
+        }
+    }
+}
+
+/// One call in so many may be long without being the function's habit: threads are preempted.
+const PART_OF_LONG: u64 = 10_000;
+
+/// Whether more than one in [`PART_OF_LONG`] of the function's timed calls took that long.
+pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64) -> bool {
+    let (mut calls, mut long) = (0, 0);
+    for row in all(ring).filter_map(|totals| totals::own_row_of(totals, id)) {
+        calls += row.calls.load(Ordering::Relaxed);
+        let lengths = row.lengths.iter().skip(lengths::class(ticks));
+        long += lengths
+            .map(|length| length.load(Ordering::Relaxed))
+            .sum::<u64>();
+    }
+    long > calls / PART_OF_LONG
+}

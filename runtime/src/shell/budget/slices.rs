@@ -1,0 +1,301 @@
+//! Slices: moments in which functions that are only counted are timed, and functions that are only looked at are counted
+//! or timed. They are drawn by lot, so that no rhythm of the program can hide from them. Only the dumper is here.
+
+use fdr_formats::model::Level;
+
+use super::decide::{COUNTED_NS, Function};
+use super::rows::{self, Sums};
+use crate::clock;
+use crate::ring::Ring;
+use crate::ring::layout::OpenCalls;
+use crate::ring::open_calls;
+use crate::shell::sites::table;
+
+/// How long calls are counted in a slice, ns.
+const COUNT_NS: u64 = 1_000_000;
+/// The functions of such a slice may slow the program down by one part in this many. One function alone may do more.
+const PART_OF_COUNTING: u64 = 10;
+/// The mean pauses between two slices of counting, at most, ns.
+const MAX_GAP_NS: u64 = 20_000_000;
+/// The mean time from one slice of timing to the next, and how long such a slice takes at least and at most, ns.
+const BETWEEN_TIMES_NS: u64 = 40_000_000;
+const TIME_NS: [u64; 2] = [100_000, 1_000_000];
+/// All slices of a kind may take one part in this many of the budget.
+const PART_OF_BUDGET: u64 = 4;
+/// The dumper's own work for slices may take one part in this many of the time.
+const PART_OF_WORK: u64 = 50;
+/// A call that takes longer is worth its records, ns.
+const LONG_NS: u64 = 100_000;
+
+const MILLION: u64 = 1_000_000;
+
+/// Numbers by lot. Source: Marsaglia, "Xorshift RNGs" (2003).
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// A pause of that mean length. Such pauses have no memory, so what follows them sees each moment of the program with the
+    /// same probability. Source: Wolff, "Poisson Arrivals See Time Averages" (1982).
+    pub(super) fn pause(&mut self, mean: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        let share = ((self.0 >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        (mean as f64 * -share.ln()) as u64
+    }
+}
+
+/// A slice that is under way.
+struct Slice {
+    /// What the functions are meanwhile.
+    level: Level,
+    ids: Vec<u32>,
+    /// Their calls when it began.
+    before: Vec<Sums>,
+    /// Of each thread, how its open calls were counted when it began.
+    threads: Vec<(&'static OpenCalls, u64)>,
+    began_ns: u64,
+}
+
+/// When slices are, of which functions, and what they show.
+pub(super) struct Slices {
+    now: Option<Slice>,
+    /// When the slice ends, or the next one begins.
+    due_ns: u64,
+    next_time_ns: u64,
+    /// Where the next slice of counting begins, by id.
+    next: u32,
+    /// Millionths of the CPU time that slices of one kind may take.
+    share: u64,
+    /// How many threads run, in hundredths.
+    running: u64,
+    /// The ticks of a clock read, which the recorder adds to the time of a call.
+    beside: u64,
+    long_ticks: u64,
+    /// How often calls without a time were outside of all timed calls.
+    outside: u64,
+    random: Random,
+}
+
+impl Slices {
+    pub(super) fn new(share: u64, beside: u64, ticks_per_second: u64, now_ns: u64) -> Slices {
+        let long = u128::from(ticks_per_second) * u128::from(LONG_NS) / 1_000_000_000;
+        Slices {
+            now: None,
+            due_ns: u64::MAX,
+            next_time_ns: now_ns,
+            next: 0,
+            share: share / PART_OF_BUDGET,
+            running: 100,
+            beside,
+            long_ticks: long as u64,
+            outside: 0,
+            random: Random::new(now_ns),
+        }
+    }
+
+    pub(super) fn is_under_way(&self) -> bool {
+        self.now.is_some()
+    }
+
+    pub(super) fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.due_ns
+    }
+
+    pub(super) fn due_ns(&self) -> u64 {
+        self.due_ns
+    }
+
+    pub(super) fn long_ticks(&self) -> u64 {
+        self.long_ticks
+    }
+
+    pub(super) fn outside(&self) -> u64 {
+        self.outside
+    }
+
+    /// The CPU time of the program since the last check. Slices begin when a function is on a lower level, and pause while
+    /// the program idles.
+    pub(super) fn note_use(&mut self, used_ns: u64, elapsed_ns: u64) {
+        let running = used_ns.saturating_mul(100) / elapsed_ns.max(1);
+        self.running = (self.running * 3 + running) / 4;
+    }
+
+    /// Ends the slice, or begins the next one.
+    pub(super) fn turn(&mut self, ring: &Ring, functions: &mut [Function]) {
+        let began_ns = clock::monotonic_raw_ns();
+        match self.now.take() {
+            Some(slice) => {
+                let slowed = self.end(ring, functions, &slice);
+                let gap_ns = self.gap_ns(slowed);
+                let now_ns = clock::monotonic_raw_ns();
+                let gap_ns = gap_ns.max((now_ns - began_ns) * PART_OF_WORK);
+                self.due_ns = now_ns + self.random.pause(gap_ns);
+            }
+            None => self.begin(ring, functions),
+        }
+    }
+
+    /// Functions are on a lower level, so slices are due from now on.
+    pub(super) fn wake(&mut self, now_ns: u64) {
+        if self.now.is_none() && self.due_ns == u64::MAX {
+            self.due_ns = now_ns + self.random.pause(COUNT_NS);
+        }
+    }
+
+    /// The mean pause after a slice that slowed the program down by so many millionths. Without functions that are looked
+    /// at, the next slice is one of timing.
+    fn gap_ns(&self, slowed: Option<u64>) -> u64 {
+        match slowed {
+            None => MAX_GAP_NS,
+            Some(slowed) => {
+                let gap = COUNT_NS.saturating_mul(slowed) / self.share.max(1);
+                gap.clamp(COUNT_NS, MAX_GAP_NS)
+            }
+        }
+    }
+
+    fn begin(&mut self, ring: &Ring, functions: &mut [Function]) {
+        let now_ns = clock::monotonic_raw_ns();
+        let is_of_times = now_ns >= self.next_time_ns;
+        let (level, ids) = match is_of_times {
+            true => (Level::Timed, below(functions, Level::Timed)),
+            false => (Level::Counted, self.next_to_count(functions)),
+        };
+        if ids.is_empty() {
+            // Slices of timing are all that is needed, or none.
+            self.due_ns = match below(functions, Level::Timed).is_empty() {
+                true => u64::MAX,
+                false => self.next_time_ns.max(now_ns + COUNT_NS),
+            };
+            return;
+        }
+        let takes_ns = match level {
+            Level::Timed => {
+                self.next_time_ns = now_ns + self.random.pause(BETWEEN_TIMES_NS);
+                let [least, most] = TIME_NS;
+                (BETWEEN_TIMES_NS * self.share / MILLION).clamp(least, most)
+            }
+            Level::Counted | Level::LookedAt => COUNT_NS,
+        };
+        let threads = match is_of_times {
+            true => threads(ring),
+            false => Vec::new(),
+        };
+        let before = rows::sums(ring, &ids);
+        table().set_slice(&ids, Some(level));
+        let began_ns = clock::monotonic_raw_ns();
+        for id in &ids {
+            if let Some(estimate) = estimate_of(functions, *id) {
+                estimate.turn_on(began_ns);
+            }
+        }
+        self.due_ns = began_ns + takes_ns;
+        self.now = Some(Slice {
+            level,
+            ids,
+            before,
+            threads,
+            began_ns,
+        });
+    }
+
+    /// The functions of the next slice of counting, in turn.
+    fn next_to_count(&mut self, functions: &[Function]) -> Vec<u32> {
+        let all = below(functions, Level::Counted);
+        let from = all.partition_point(|id| *id < self.next);
+        let from = if from < all.len() { from } else { 0 };
+        let allowed = self.running.max(100) as f64 / 100.0 / PART_OF_COUNTING as f64;
+        let (mut chosen, mut sum) = (Vec::new(), 0.0);
+        for &id in all.iter().skip(from) {
+            let function = functions.get(id as usize - 1);
+            let estimate = function.and_then(|function| function.estimate.as_ref());
+            sum += estimate.map_or(0.0, |estimate| estimate.rate()) * COUNTED_NS as f64;
+            if sum > allowed && !chosen.is_empty() {
+                break;
+            }
+            chosen.push(id);
+        }
+        self.next = chosen.last().map_or(0, |id| id + 1);
+        chosen
+    }
+
+    /// Returns by how many millionths the slice slowed the program down, if it was one of counting.
+    fn end(&mut self, ring: &Ring, functions: &mut [Function], slice: &Slice) -> Option<u64> {
+        self.find_callers(functions, slice);
+        let ended_ns = clock::monotonic_raw_ns();
+        table().set_slice(&slice.ids, None);
+        let now = rows::sums(ring, &slice.ids);
+        let shown: Vec<Sums> = now
+            .iter()
+            .zip(&slice.before)
+            .map(|(now, before)| now.since(*before))
+            .collect();
+        let lasted_ns = ended_ns.saturating_sub(slice.began_ns).max(1) as f64;
+        let counted: u64 = shown.iter().map(|sums| sums.counted).sum();
+        let running = self.running.max(100) as f64 / 100.0;
+        let counting_ns = (counted * COUNTED_NS) as f64 / running;
+        // Without the slice the program would have needed less time for the same calls.
+        let slice_ns = (lasted_ns - counting_ns).max(lasted_ns / 4.0);
+        for ((&id, shown), now) in slice.ids.iter().zip(&shown).zip(&now) {
+            let Some(estimate) = estimate_of(functions, id) else {
+                continue;
+            };
+            match slice.level {
+                Level::Timed => estimate.note_times(*shown, now.counted, self.beside),
+                Level::Counted | Level::LookedAt => {
+                    estimate.note_calls(shown.counted, slice_ns);
+                }
+            }
+            estimate.turn_off(ended_ns);
+        }
+        let slowed = counting_ns / slice_ns * MILLION as f64;
+        (slice.level == Level::Counted).then_some(slowed as u64)
+    }
+
+    /// Finds who called functions that are on a lower level, on each thread that goes on. The self times of these callers
+    /// include the times of such calls between the slices.
+    fn find_callers(&mut self, functions: &mut [Function], slice: &Slice) {
+        for &(calls, before) in &slice.threads {
+            if open_calls::progress(calls) == before {
+                continue;
+            }
+            let is_timed = |id: u32| {
+                let function = functions.get((id as usize).wrapping_sub(1));
+                function.is_none_or(|function| function.level == Some(Level::Timed))
+            };
+            let mut ids = open_calls::functions(calls).rev();
+            if ids.next().is_none_or(&is_timed) {
+                continue;
+            }
+            let caller = ids.find(|id| is_timed(*id));
+            let index = caller.map(|id| (id as usize).wrapping_sub(1));
+            match index.and_then(|index| functions.get_mut(index)) {
+                Some(function) => function.around += 1,
+                None => self.outside += 1,
+            }
+        }
+    }
+}
+
+/// The functions that are on a lower level than that.
+fn below(functions: &[Function], level: Level) -> Vec<u32> {
+    let is = |function: &Function| function.level.is_some_and(|its| its as u8 > level as u8);
+    let ids = (1..).zip(functions).filter(|(_, function)| is(function));
+    ids.map(|(id, _)| id).collect()
+}
+
+fn estimate_of(functions: &mut [Function], id: u32) -> Option<&mut super::FunctionEstimate> {
+    let function = functions.get_mut((id as usize).wrapping_sub(1))?;
+    function.estimate.as_deref_mut()
+}
+
+/// The open calls of all threads, and how they are counted now.
+fn threads(ring: &Ring) -> Vec<(&'static OpenCalls, u64)> {
+    let all = ring.owned_slots().filter_map(open_calls::of);
+    all.map(|calls| (calls, open_calls::progress(calls)))
+        .collect()
+}
