@@ -16,7 +16,7 @@ mod totals;
 
 pub use crate::scale::{Nanos, Ticks};
 pub use schedule::{Account, Cause, FAULTS_OF_SAMPLE, Module, Sample, Schedule, State, Switch};
-pub use totals::{EarlyCall, Estimate, FunctionTotals, Level, RecordingCost};
+pub use totals::{EarlyCall, Estimate, Figures, FunctionTotals, Level, RecordingCost, figures};
 
 /// A logical CPU, as the operating system numbers it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,7 +12,7 @@ use super::rows::{Report, ThreadRow};
 use super::states::{InStates, RowStates};
 use crate::ui;
 
-const HEAD: [&str; 25] = [
+const HEAD: [&str; 26] = [
     "name",
     "file",
     "line",
@@ -27,6 +27,7 @@ const HEAD: [&str; 25] = [
     "p99_ns",
     "max_ns",
     "counted",
+    "calls_error",
     "error_ns",
     "running_ns",
     "preempted_ns",
@@ -97,7 +98,7 @@ fn thread_fields(thread: &ThreadRow) -> [String; 2] {
     [thread.id.to_string(), harmless(&thread.name).into_owned()]
 }
 
-fn fields(row: &Row) -> [String; 25] {
+fn fields(row: &Row) -> [String; 26] {
     let time = |time: Option<u64>| {
         let time = time.filter(|_| !row.untimed);
         time.map(|time| time.to_string()).unwrap_or_default()
@@ -125,6 +126,7 @@ fn fields(row: &Row) -> [String; 25] {
         time(row.p99_ns),
         time(row.max_ns),
         row.counted.to_string(),
+        time(row.calls_error),
         time(row.error_ns),
         total(|spent| spent.running_ns),
         total(|spent| spent.preempted_ns),

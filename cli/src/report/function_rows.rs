@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use fdr_formats::model::Level;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 
 use super::names::name_of;
@@ -23,13 +24,17 @@ pub(crate) struct Row {
     pub(crate) clipped: u64,
     /// It has no times: those here are zeros, and none.
     pub(crate) untimed: bool,
-    /// Calls of a timed function that were only counted. The times are estimated from the other calls.
+    /// Calls of a timed function that have no time: they were only counted, or left nothing. The times are estimated.
     pub(crate) counted: u64,
+    /// How its calls were recorded in the end.
+    pub(crate) level: Level,
+    /// The standard error of the calls, if some left nothing.
+    pub(crate) calls_error: Option<u64>,
     /// The total also counts calls inside calls of the same function, so that it is at most that much.
     pub(crate) nests: bool,
     /// Of the records, among rows of the whole run: the totals have no row for the function.
     pub(crate) of_records: bool,
-    /// The standard error of the total, if calls were only counted.
+    /// The standard error of the self time, if it is estimated, or calls inside were not timed.
     pub(crate) error_ns: Option<u64>,
     pub(crate) total_ns: u64,
     pub(crate) self_ns: u64,
@@ -101,8 +106,8 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
     match key {
         Key::Name => None,
         Key::Calls => Some(row.calls),
-        Key::Total => (!row.untimed).then_some(row.total_ns),
-        Key::Own => (!row.untimed).then_some(row.self_ns),
+        Key::Total => (!row.untimed).then(|| certain(row.total_ns, row.error_ns)),
+        Key::Own => (!row.untimed).then(|| certain(row.self_ns, row.error_ns)),
         Key::Min => row.min_ns,
         Key::Mean => row.mean_ns,
         Key::P50 => row.p50_ns,
@@ -112,6 +117,15 @@ fn sort_value(key: Key, row: &Row) -> Option<u64> {
         Key::Running => row.states.map(|states| states.total.running_ns),
         Key::Preempted => row.states.map(|states| states.total.preempted_ns),
         Key::Waiting => row.states.map(|states| states.total.waiting_ns),
+    }
+}
+
+/// What a time is at least, if its error is over a quarter of it. So such a row does not lead a table.
+fn certain(ns: u64, error_ns: Option<u64>) -> u64 {
+    let error_ns = error_ns.unwrap_or(0);
+    match error_ns > ns / 4 {
+        true => ns.saturating_sub(error_ns.saturating_mul(2)),
+        false => ns,
     }
 }
 
@@ -134,6 +148,8 @@ pub(super) fn row(info: &TraceInfo, id: FunctionId, name: String, stats: &Stats)
         calls: stats.calls(),
         clipped: stats.clipped,
         counted: 0,
+        level: Level::Timed,
+        calls_error: None,
         nests: false,
         of_records: false,
         error_ns: None,

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use fdr_formats::identity::{self, Part};
+use fdr_formats::model::Level;
 use fdr_formats::trigger::{Reason, What};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
@@ -207,10 +208,19 @@ impl<'a> Document<'a> {
     }
 }
 
+/// The word for how the calls of a function were recorded in the end.
+pub(crate) fn level_in_words(level: Level) -> &'static str {
+    match level {
+        Level::Timed => "timed",
+        Level::Counted => "counted",
+        Level::LookedAt => "looked_at",
+    }
+}
+
 impl Serialize for Row {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let timed = |ns: u64| (!self.untimed).then_some(ns);
-        let mut row = serializer.serialize_struct("Row", 20)?;
+        let mut row = serializer.serialize_struct("Row", 22)?;
         row.serialize_field("name", &self.name)?;
         row.serialize_field("file", &self.file)?;
         row.serialize_field("line", &self.line)?;
@@ -219,6 +229,8 @@ impl Serialize for Row {
         row.serialize_field("clipped", &self.clipped)?;
         row.serialize_field("untimed", &self.untimed)?;
         row.serialize_field("counted", &self.counted)?;
+        row.serialize_field("level", level_in_words(self.level))?;
+        row.serialize_field("calls_error", &self.calls_error)?;
         row.serialize_field("error_ns", &self.error_ns)?;
         row.serialize_field("nests", &self.nests)?;
         row.serialize_field("of_records", &self.of_records)?;

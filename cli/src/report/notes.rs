@@ -2,6 +2,7 @@
 
 use fdr_formats::model::Missing;
 
+use super::function_rows::Row;
 use super::rows::Report;
 use super::states::{InStates, percent};
 use super::whole::WITHOUT_ROOM;
@@ -13,7 +14,7 @@ pub(crate) fn notes(report: &Report) -> Vec<String> {
     whole_run(report, &mut notes);
     notes.extend(tasks(report));
     notes.extend(states_in_words(report));
-    notes.extend(only_counted(report));
+    estimated(report, &mut notes);
     window(report, &mut notes);
     left_out(report, &mut notes);
     notes.extend(records(report));
@@ -75,17 +76,48 @@ fn tasks(report: &Report) -> Option<String> {
     }
 }
 
-/// Functions whose calls were only counted.
-fn only_counted(report: &Report) -> Option<String> {
-    let counted = report.rows.iter().filter(|row| row.counted > 0).count();
-    (counted > 0).then(|| {
-        format!(
-            "~: calls of {} were only counted (FDR_BUDGET); their times are estimated from the timed ones{}, and are in \
-             the self times of their callers; mean to max are of the timed ones",
-            ui::things(counted as u64, "function"),
+/// Functions whose calls have no times, or left nothing, because of the budget.
+fn estimated(report: &Report, notes: &mut Vec<String>) {
+    let counted = report.rows.iter().filter(|row| row.counted > 0);
+    let (looked_at, counted): (Vec<&Row>, Vec<&Row>) =
+        counted.partition(|row| row.calls_error.is_some());
+    let things = |rows: &[&Row]| ui::things(rows.len() as u64, "function");
+    let mut what = Vec::new();
+    if !counted.is_empty() {
+        what.push(format!("calls of {} were only counted", things(&counted)));
+    }
+    if !looked_at.is_empty() {
+        let most = looked_at.iter().map(|row| part(row.calls_error, row.calls));
+        let most = most.fold(0.0, f64::max);
+        let error = match most < 0.5 {
+            true => String::new(),
+            false => format!(" (standard error of calls up to {most:.0} %)"),
+        };
+        what.push(format!(
+            "{} were only looked at, in slices of time drawn by lot{error}",
+            things(&looked_at)
+        ));
+    }
+    if !what.is_empty() {
+        notes.push(format!(
+            "~: {} (FDR_BUDGET); times are estimated from the timed calls{}, and taken from the self times of the callers; \
+             mean to max are of the timed calls",
+            what.join(", "),
             standard_error(report),
-        )
-    })
+        ));
+    }
+    if let Some(cost) = report.recording_cost {
+        notes.push(format!(
+            "recording took {} of the program's CPU time in the end (FDR_BUDGET={})",
+            percent(cost.share as f64 / 1e6),
+            percent(cost.budget as f64 / 1e6),
+        ));
+    }
+}
+
+/// An error in percent.
+fn part(error: Option<u64>, of: u64) -> f64 {
+    error.unwrap_or(0) as f64 * 100.0 / of.max(1) as f64
 }
 
 /// Of which time the figures are, and whether there are times.
@@ -251,13 +283,13 @@ fn shared_rows(report: &Report) -> Vec<String> {
 
 /// How far the estimates may be off. Empty if they are as good as exact.
 fn standard_error(report: &Report) -> String {
-    let percents = report.rows.iter().filter_map(|row| {
-        let error = row.error_ns.filter(|_| row.total_ns > 0)?;
-        Some(error as f64 * 100.0 / row.total_ns as f64)
-    });
+    let percents = report
+        .rows
+        .iter()
+        .map(|row| part(row.error_ns, row.self_ns));
     match percents.fold(0.0, f64::max) {
         most if most < 0.5 => String::new(),
-        most => format!(" (standard error up to {most:.0} % of a total)"),
+        most => format!(" (standard error up to {most:.0} % of a self time)"),
     }
 }
 

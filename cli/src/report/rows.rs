@@ -4,7 +4,7 @@
 
 use std::io;
 
-use fdr_formats::model::{Counts, Missing};
+use fdr_formats::model::{Counts, Missing, RecordingCost};
 use fdr_formats::{Clock, Diagnostic, Ticks, TraceInfo};
 
 use super::engine::{Figures, ThreadPart};
@@ -97,6 +97,8 @@ pub(crate) struct Report {
     pub(crate) waits: WaitRows,
     /// That windows differ, in words.
     pub(crate) window_note: Option<String>,
+    /// What recording took, if there is a budget.
+    pub(crate) recording_cost: Option<RecordingCost>,
     pub(crate) duration_ns: u64,
     /// The trace has no times: what is given as nanoseconds is steps.
     pub(crate) timeless: bool,
@@ -163,6 +165,7 @@ impl Report {
             moments: Moments::of(info, first),
             events,
             waits,
+            recording_cost: info.recording_cost,
             window_note: windows.and_then(|windows| windows.note(clock)),
             rows,
             hidden,

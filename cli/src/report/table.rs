@@ -272,17 +272,18 @@ impl Line {
             Some(time) => ui::duration(time),
             None => "-".to_owned(),
         };
-        let about = |text: String| match row.counted {
-            0 => text,
-            _ => format!("~{text}"),
+        let about = |text: String, is_estimate: bool| match is_estimate {
+            false => text,
+            true => format!("~{text}"),
         };
         let at_most = |text: String| match row.nests && !timeless {
             true => format!("≤{text}"),
             false => text,
         };
-        let share = match timeless || row.counted > 0 {
+        let own_is_estimate = row.counted > 0 || row.error_ns.is_some();
+        let share = match timeless {
             true => "-".to_owned(),
-            false => format!("{share:.1} %"),
+            false => about(format!("{share:.1} %"), own_is_estimate),
         };
         let state = |spent: fn(&RowStates) -> &InStates, ns: fn(&InStates) -> u64| {
             let spent = row.states.as_ref().map(spent).filter(|_| !timeless);
@@ -294,9 +295,9 @@ impl Line {
         let place = format!("{}:{}", ui::clean(&row.file), row.line);
         Line {
             numbers: [
-                ui::count(row.calls),
-                at_most(about(time(Some(row.total_ns)))),
-                about(time(Some(row.self_ns))),
+                about(ui::count(row.calls), row.calls_error.is_some()),
+                at_most(about(time(Some(row.total_ns)), row.counted > 0)),
+                about(time(Some(row.self_ns)), own_is_estimate),
                 share,
                 time(row.min_ns),
                 time(row.mean_ns),

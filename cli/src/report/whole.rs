@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use fdr_formats::model::{FunctionTotals, Missing, Thread};
+use fdr_formats::model::{Figures, FunctionTotals, Level, Missing, Thread, figures};
 use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 
@@ -118,7 +118,16 @@ impl Whole {
         let is_in_records = are_in_records(info, &functions, records);
         // Functions without a row are shown by their records, which are taken out of the row that they share.
         let mut rows = take_from_shared(info, &mut functions, records);
-        rows.extend(functions.values().map(|totals| row(info, totals, records)));
+        let figures = figures(&functions, &|id| {
+            info.function(id).is_none_or(|function| !function.untimed)
+        });
+        for (id, totals) in &functions {
+            let figures = figures.get(id).copied().unwrap_or_default();
+            // The first row may only say how often calls were outside of all others.
+            if figures.calls > 0 {
+                rows.push(row(info, totals, &figures, records));
+            }
+        }
         give(&mut rows, states);
         // Of functions without times, the recorder knows the time of the calls, and takes it from that of the callers.
         let own = |is_untimed: bool| {
@@ -222,7 +231,7 @@ fn take_from_shared(
     rows
 }
 
-fn row(info: &TraceInfo, totals: &FunctionTotals, records: &OfRecords) -> Row {
+fn row(info: &TraceInfo, totals: &FunctionTotals, figures: &Figures, records: &OfRecords) -> Row {
     let function = info.function(totals.function);
     let untimed = is_without_times(info, totals);
     let nests = records
@@ -233,8 +242,9 @@ fn row(info: &TraceInfo, totals: &FunctionTotals, records: &OfRecords) -> Row {
         let ticks = ticks.filter(|_| !untimed);
         ticks.map(|ticks| info.clock.nanos(ticks).0)
     };
-    let counted = if untimed { 0 } else { totals.untimed };
-    let (total, own) = totals.estimates();
+    let without_time = figures.calls - totals.calls;
+    let counted = if untimed { 0 } else { without_time };
+    let error = |error: Ticks| time(Some(error).filter(|error| error.0 > 0 || counted > 0));
     let mean = totals.total.0.checked_div(totals.calls).map(Ticks);
     Row {
         name: match totals.function {
@@ -244,15 +254,20 @@ fn row(info: &TraceInfo, totals: &FunctionTotals, records: &OfRecords) -> Row {
         file: function.map_or_else(String::new, |function| function.file.clone()),
         line: function.map_or(0, |function| function.line),
         id: totals.function.0,
-        calls: totals.calls.saturating_add(totals.untimed),
+        calls: figures.calls,
         clipped: 0,
         untimed,
         counted,
+        level: totals
+            .estimate
+            .as_deref()
+            .map_or(Level::Timed, |estimate| estimate.level),
+        calls_error: Some(figures.calls_error).filter(|error| *error > 0),
         nests: !untimed && (totals.nests || nests || totals.function.0 == 0),
         of_records: false,
-        error_ns: time(totals.standard_error().filter(|_| counted > 0)),
-        total_ns: time(Some(total)).unwrap_or(0),
-        self_ns: time(Some(own)).unwrap_or(0),
+        error_ns: error(figures.own_error),
+        total_ns: time(Some(figures.total)).unwrap_or(0),
+        self_ns: time(Some(figures.own)).unwrap_or(0),
         min_ns: None,
         mean_ns: time(mean),
         p50_ns: time(totals.quantile(50)),

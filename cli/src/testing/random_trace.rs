@@ -148,6 +148,7 @@ fn totals(id: u32, random: &mut Random) -> FunctionTotals {
             longest: Ticks(ticks),
             lengths: vec![(class, 1)],
             nests: false,
+            estimate: None,
         });
     }
     totals

@@ -1,6 +1,8 @@
 //! Totals: the number and the times of a thread's calls of each function, since the thread began. The recorder counts
 //! each call when it ends. So totals include calls without records and calls whose records are overwritten. Pure.
 
+use std::collections::BTreeMap;
+
 use super::{FunctionId, Ticks};
 use crate::lengths;
 
@@ -76,6 +78,78 @@ pub struct Estimate {
     pub around: u64,
 }
 
+/// All calls of a function, those without a time and those that left nothing included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// How many.
+    pub calls: u64,
+    /// The standard error of `calls`. 0: they were counted.
+    pub calls_error: u64,
+    /// From entry to exit.
+    pub total: Ticks,
+    /// The same, without the calls inside.
+    pub own: Ticks,
+    /// The standard error of `own`. 0: each call was timed.
+    pub own_error: Ticks,
+}
+
+/// The figures of all calls, by function. Calls without a time were a part of the self times of their callers, so they
+/// are taken from these, in the proportion in which callers were found around such calls. So all self times together
+/// stay what they were measured to be. `has_times`: whether the function is a timed one.
+pub fn figures(
+    functions: &BTreeMap<FunctionId, FunctionTotals>,
+    has_times: &dyn Fn(FunctionId) -> bool,
+) -> BTreeMap<FunctionId, Figures> {
+    let around = |totals: &FunctionTotals| totals.estimate.as_deref().map_or(0, |all| all.around);
+    let samples: u64 = functions.values().map(around).sum();
+    let unknown = |totals: &FunctionTotals| match has_times(totals.function) {
+        true => totals.of_unknown(),
+        false => Figures::default(),
+    };
+    let of_unknown = || functions.values().map(unknown);
+    let estimated: f64 = of_unknown().map(|figures| figures.own.0 as f64).sum();
+    // What callers have room for, from each as much as samples say.
+    let taken = |totals: &FunctionTotals| {
+        let share = around(totals) as f64 / samples.max(1) as f64;
+        match totals.function {
+            FunctionId(0) => estimated * share,
+            _ => (estimated * share).min(totals.own.0 as f64),
+        }
+    };
+    let room: f64 = functions.values().map(taken).sum();
+    let fits = match samples > 0 && room < estimated {
+        true => room / estimated,
+        false => 1.0,
+    };
+    let all = functions.iter().map(|(id, totals)| {
+        let more = unknown(totals);
+        let scale = |ticks: Ticks| ticks.0 as f64 * fits;
+        let given = match *id {
+            FunctionId(0) => 0.0,
+            _ => taken(totals),
+        };
+        // A share of few samples has the error of few samples. What did not fit was wrong.
+        let of_samples = given / (around(totals).max(1) as f64).sqrt();
+        let unfit = more.own.0 as f64 * (1.0 - fits);
+        let error = scale(more.own_error).hypot(of_samples).hypot(unfit);
+        let own = (totals.own.0 as f64 + scale(more.own) - given).max(0.0);
+        let figures = Figures {
+            calls: totals.calls.saturating_add(totals.untimed).saturating_add(
+                totals
+                    .estimate
+                    .as_deref()
+                    .map_or(0, |estimate| estimate.missed),
+            ),
+            calls_error: more.calls_error,
+            total: Ticks(totals.total.0.saturating_add(scale(more.total) as u64)),
+            own: Ticks(own as u64),
+            own_error: Ticks(error as u64),
+        };
+        (*id, figures)
+    });
+    all.collect()
+}
+
 /// What recording took in the end, in millionths of the program's CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingCost {
@@ -108,35 +182,53 @@ impl FunctionTotals {
         lengths::quantile(lengths, self.longest.0, percent).map(Ticks)
     }
 
-    /// The time that all calls took: first from entry to exit, then without the calls inside. If some calls have no
-    /// time, both are estimates from the calls that have one.
-    #[must_use]
-    pub fn estimates(&self) -> (Ticks, Ticks) {
-        let of_all = |ticks: Ticks| {
-            let all = u128::from(self.calls) + u128::from(self.untimed);
-            let ticks = (u128::from(ticks.0) * all).checked_div(u128::from(self.calls));
-            Ticks(ticks.map_or(0, |ticks| u64::try_from(ticks).unwrap_or(u64::MAX)))
-        };
-        (of_all(self.total), of_all(self.own))
+    /// The calls of a timed function that have no time, and those that left nothing.
+    fn unknown(&self) -> u64 {
+        let missed = self
+            .estimate
+            .as_deref()
+            .map_or(0, |estimate| estimate.missed);
+        self.untimed.saturating_add(missed)
     }
 
-    /// The standard error of the first of [`estimates`](Self::estimates), if the calls with a time were drawn by lot.
-    /// `None`: no call has a time.
-    #[must_use]
-    pub fn standard_error(&self) -> Option<Ticks> {
-        if self.calls == 0 {
-            return None;
+    /// What the calls without a time took. Where no slice timed any of them, the timed calls stand for them.
+    fn of_unknown(&self) -> Figures {
+        let (calls, estimate) = (self.unknown(), self.estimate.as_deref().copied());
+        let estimate = estimate.unwrap_or_default();
+        let (stands_for, total, own, own_error) = match estimate.sampled > self.untimed / 16 {
+            true => (
+                estimate.sampled,
+                estimate.total,
+                estimate.own,
+                estimate.own_error,
+            ),
+            false => (self.calls, self.total, self.own, self.error_of_own()),
+        };
+        let scale = |ticks: Ticks| ticks.0 as f64 * calls as f64 / stands_for.max(1) as f64;
+        // As far as the number of calls is not known, their times are not.
+        let of_calls = estimate.missed_error as f64 / calls.max(1) as f64;
+        let own_error = scale(own_error).hypot(scale(own) * of_calls);
+        Figures {
+            calls,
+            calls_error: estimate.missed_error,
+            total: Ticks(scale(total) as u64),
+            own: Ticks(scale(own) as u64),
+            own_error: Ticks(own_error as u64),
         }
-        let (timed, counted) = (self.calls as f64, self.untimed as f64);
+    }
+
+    /// The standard error of `own` as an estimate for as many other calls.
+    fn error_of_own(&self) -> Ticks {
+        if self.calls == 0 {
+            return Ticks(0);
+        }
+        let timed = self.calls as f64;
         let mean = self.total.0 as f64 / timed;
         let squares = self.lengths.iter().map(|&(class, count)| {
             let differs = lengths::shortest(usize::from(class)) as f64 - mean;
             count as f64 * differs * differs
         });
-        let deviation = (squares.sum::<f64>() / timed).sqrt();
-        // The sum of `counted` further calls is estimated. Its mean has an error of the deviation by the root of
-        // `timed`.
-        Some(Ticks((deviation * counted / timed.sqrt()) as u64))
+        Ticks(squares.sum::<f64>().sqrt() as u64)
     }
 
     /// Adds the calls of the same function on another thread.
@@ -180,23 +272,84 @@ mod tests {
         assert_eq!(FunctionTotals::default().quantile(50), None);
     }
 
+    fn only(totals: FunctionTotals) -> Figures {
+        let functions = BTreeMap::from([(FunctionId(1), totals)]);
+        figures(&functions, &|_| true)[&FunctionId(1)]
+    }
+
     #[test]
     fn calls_with_a_time_stand_for_the_others() {
         let mut totals = FunctionTotals {
+            function: FunctionId(1),
             calls: 100,
             total: Ticks(1_000),
             own: Ticks(400),
             lengths: vec![(0, 100)],
             ..FunctionTotals::default()
         };
-        assert_eq!(totals.estimates(), (Ticks(1_000), Ticks(400)));
-        assert_eq!(totals.standard_error(), Some(Ticks(0)));
+        assert_eq!(
+            (only(totals.clone()).total, only(totals.clone()).own),
+            (Ticks(1_000), Ticks(400))
+        );
         totals.untimed = 900;
-        assert_eq!(totals.estimates(), (Ticks(10_000), Ticks(4_000)));
+        let all = only(totals.clone());
+        assert_eq!(
+            (all.calls, all.total, all.own),
+            (1_000, Ticks(10_000), Ticks(4_000))
+        );
         // Each of them differs from the mean by its 10 ticks.
-        assert_eq!(totals.standard_error(), Some(Ticks(900)));
+        assert_eq!(all.own_error, Ticks(900));
         totals.calls = 0;
-        assert_eq!(totals.estimates(), (Ticks(0), Ticks(0)));
-        assert_eq!(totals.standard_error(), None);
+        (totals.total, totals.own) = (Ticks(0), Ticks(0));
+        assert_eq!(
+            (only(totals.clone()).own, only(totals).own_error),
+            (Ticks(0), Ticks(0))
+        );
+    }
+
+    /// A caller of 1,000 ticks, of which calls of another function took a part that nobody measured.
+    fn with_caller(own_of_calls: u64, around: u64, outside: u64) -> [Figures; 2] {
+        let totals = |id, own, estimate| FunctionTotals {
+            function: FunctionId(id),
+            own: Ticks(own),
+            total: Ticks(own),
+            calls: 1,
+            estimate: Some(Box::new(estimate)),
+            ..FunctionTotals::default()
+        };
+        let called = Estimate {
+            missed: 99,
+            sampled: 33,
+            own: Ticks(own_of_calls / 3),
+            ..Estimate::default()
+        };
+        let found = |around| Estimate {
+            around,
+            ..Estimate::default()
+        };
+        let functions = [
+            (FunctionId(0), totals(0, 0, found(outside))),
+            (FunctionId(1), totals(1, 1_000, found(around))),
+            (FunctionId(2), totals(2, 10, called)),
+        ];
+        let all = figures(&BTreeMap::from(functions), &|_| true);
+        [all[&FunctionId(1)], all[&FunctionId(2)]]
+    }
+
+    #[test]
+    fn callers_give_up_what_is_estimated() {
+        let [caller, called] = with_caller(600, 9, 0);
+        assert_eq!((caller.own, called.own), (Ticks(400), Ticks(610)));
+        assert_eq!((called.calls, caller.own_error), (100, Ticks(200)));
+        // A third of it was outside of all calls.
+        let [caller, called] = with_caller(600, 6, 3);
+        assert_eq!((caller.own, called.own), (Ticks(600), Ticks(610)));
+    }
+
+    #[test]
+    fn no_estimate_is_more_than_its_callers_have() {
+        let [caller, called] = with_caller(6_000, 9, 0);
+        assert_eq!((caller.own, called.own), (Ticks(0), Ticks(1_010)));
+        assert_eq!(called.own_error, Ticks(5_000));
     }
 }

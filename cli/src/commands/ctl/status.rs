@@ -23,6 +23,11 @@ pub(super) struct Status {
     threshold_ns: u64,
     /// The number of functions whose calls are only counted.
     counted_functions: u64,
+    /// The number of functions that are only looked at.
+    looked_at_functions: u64,
+    /// What recording takes, and what it may take, in millionths of the CPU time; `null` if there is no budget.
+    cost: Option<u64>,
+    budget: Option<u64>,
     threads: u64,
     threads_ended: u64,
     recorded: u64,
@@ -42,7 +47,8 @@ impl Status {
         let lines = text.lines().filter_map(|line| line.split_once(' '));
         let values: BTreeMap<&str, &str> = lines.collect();
         let text = |word: &str| values.get(word).copied().unwrap_or_default().to_owned();
-        let number = |word: &str| text(word).parse().unwrap_or(0);
+        let known = |word: &str| text(word).parse().ok();
+        let number = |word: &str| known(word).unwrap_or(0);
         Status {
             process,
             program: text("program"),
@@ -53,6 +59,9 @@ impl Status {
             keep_ns: number("keep_ns"),
             threshold_ns: number("threshold_ns"),
             counted_functions: number("counted_functions"),
+            looked_at_functions: number("looked_at_functions"),
+            cost: known("cost"),
+            budget: known("budget"),
             threads: number("threads"),
             threads_ended: number("threads_ended"),
             recorded: number("recorded"),
@@ -89,9 +98,19 @@ impl Status {
         )?;
         fact("filter", &self.filter)?;
         fact("keep", &self.keep())?;
+        if let (Some(cost), Some(budget)) = (self.cost, self.budget) {
+            let percent = |millionths: u64| format!("{:.1} %", millionths as f64 / 1e4);
+            let (cost, budget) = (percent(cost), percent(budget));
+            fact("cost", &format!("{cost} of the CPU time, budget {budget}"))?;
+        }
         if self.counted_functions > 0 {
             let functions = ui::things(self.counted_functions, "function");
             fact("counted", &format!("calls of {functions} are only counted"))?;
+        }
+        if self.looked_at_functions > 0 {
+            let functions = ui::things(self.looked_at_functions, "function");
+            let fate = "looked at in slices of time, and off between them";
+            fact("looked at", &format!("{functions}: {fate}"))?;
         }
         let ended = ui::count(self.threads_ended);
         let threads = ui::things(self.threads, "thread");

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use fdr_formats::lengths;
-use fdr_formats::model::FunctionTotals;
+use fdr_formats::model::{Estimate, Figures, FunctionTotals, figures};
 use fdr_formats::ring::{LiveThread, Reading};
 use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
@@ -288,7 +288,33 @@ fn since(now: &FunctionTotals, before: &FunctionTotals) -> FunctionTotals {
         longest,
         lengths,
         nests: now.nests,
+        estimate: now.estimate.as_deref().map(|now| {
+            let before = before.estimate.as_deref().copied().unwrap_or_default();
+            Box::new(since_estimate(now, &before))
+        }),
     }
+}
+
+/// What is new in the estimates.
+fn since_estimate(now: &Estimate, before: &Estimate) -> Estimate {
+    Estimate {
+        missed: now.missed.saturating_sub(before.missed),
+        total: now.total.since(before.total),
+        own: now.own.since(before.own),
+        sampled: now.sampled.saturating_sub(before.sampled),
+        around: now.around.saturating_sub(before.around),
+        ..*now
+    }
+}
+
+/// The figures of all functions of some sums.
+fn all_figures(
+    info: &TraceInfo,
+    ended: BTreeMap<FunctionId, FunctionTotals>,
+) -> BTreeMap<FunctionId, Figures> {
+    figures(&ended, &|id| {
+        info.function(id).is_none_or(|function| !function.untimed)
+    })
 }
 
 /// The states of functions, and the time that they are of.
@@ -304,6 +330,13 @@ fn rows(
 ) -> (Vec<Row>, u64) {
     let (mut rows, mut calls) = (Vec::new(), 0_u64);
     let nothing = Sum::default();
+    let ended = now.iter().map(|(id, sum)| (*id, sum.ended.clone()));
+    let figures = all_figures(info, ended.collect());
+    let new = now.iter().map(|(id, sum)| {
+        let was = before.get(id).unwrap_or(&nothing);
+        (*id, since(&sum.ended, &was.ended))
+    });
+    let new = all_figures(info, new.collect());
     for (id, sum) in now {
         let name = name_of(info, *id);
         // What is counted of tasks has a table of its own, in reports.
@@ -311,7 +344,12 @@ fn rows(
             continue;
         }
         let was = before.get(id).unwrap_or(&nothing);
-        let mut row = row(info, name, sum, was, passed);
+        let of = |all: &BTreeMap<FunctionId, Figures>| all.get(id).copied().unwrap_or_default();
+        let figures = [of(&figures), of(&new)];
+        if figures[0].calls == 0 && sum.total == 0 {
+            continue;
+        }
+        let mut row = row(info, name, sum, was, figures, passed);
         if let Some((states, over_ns)) = states.filter(|_| !row.untimed) {
             row.interval.states = Some(states.get(id).copied().unwrap_or_default());
             row.interval.states_per_second = rate(1, Duration::from_nanos(over_ns));
@@ -322,7 +360,14 @@ fn rows(
     (rows, calls)
 }
 
-fn row(info: &TraceInfo, name: String, now: &Sum, before: &Sum, passed: Duration) -> Row {
+fn row(
+    info: &TraceInfo,
+    name: String,
+    now: &Sum,
+    before: &Sum,
+    [figures, of_interval]: [Figures; 2],
+    passed: Duration,
+) -> Row {
     let id = now.ended.function;
     let function = info.function(id);
     let ns = |ticks: Ticks| info.clock.nanos(ticks).0;
@@ -330,29 +375,27 @@ fn row(info: &TraceInfo, name: String, now: &Sum, before: &Sum, passed: Duration
     let untimed = function.is_some_and(|function| function.untimed)
         || now.ended.calls == 0 && now.ended.untimed > 0;
     let timed = |ticks: Option<Ticks>| ticks.filter(|_| !untimed).map(ns);
-    let (total, own) = now.ended.estimates();
-    let (new_total, new_own) = new.estimates();
     // The open calls were counted before with what they had taken then.
     let with_open = |ended: Ticks, open: u64, was: u64| {
         let sum = ended.0.saturating_add(open);
         Some(Ticks(sum.saturating_sub(was)))
     };
-    let calls = new.calls.saturating_add(new.untimed);
+    let calls = of_interval.calls;
     Row {
         name,
         file: function.map_or_else(String::new, |function| function.file.clone()),
         line: function.map_or(0, |function| function.line),
         id: id.0,
         untimed,
-        calls: now.ended.calls.saturating_add(now.ended.untimed),
-        total_ns: timed(Some(total)).unwrap_or(0),
-        self_ns: timed(Some(own)).unwrap_or(0),
+        calls: figures.calls,
+        total_ns: timed(Some(figures.total)).unwrap_or(0),
+        self_ns: timed(Some(figures.own)).unwrap_or(0),
         longest_ns: timed(Some(now.ended.longest).filter(|_| now.ended.calls > 0)),
         interval: Interval {
             calls,
             calls_per_s: rate(calls, passed),
-            total_ns: timed(with_open(new_total, now.total, before.total)),
-            self_ns: timed(with_open(new_own, now.own, before.own)),
+            total_ns: timed(with_open(of_interval.total, now.total, before.total)),
+            self_ns: timed(with_open(of_interval.own, now.own, before.own)),
             p50_ns: timed(new.quantile(50)),
             p99_ns: timed(new.quantile(99)),
             per_second: rate(1, passed),

@@ -143,6 +143,7 @@ fn totals(function: u32, calls: u64, untimed: u64, total: u64, own: u64) -> Func
         longest: Ticks(total),
         lengths: vec![(20, calls)],
         nests: false,
+        estimate: None,
     }
 }
 
