@@ -312,6 +312,7 @@ fn whole_run(path: &str) {
         longest: Ticks(900),
         lengths: vec![(0, calls / 2), (30, calls - calls / 2)],
         nests: false,
+        estimate: None,
     };
     let thread = Thread {
         totals: vec![totals(2, 100, 900), totals(3, 50, 0)],

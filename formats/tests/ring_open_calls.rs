@@ -191,6 +191,7 @@ fn totals(function: u32, calls: u64, longest: u64, lengths: &[(u8, u64)]) -> Fun
         longest: Ticks(longest),
         lengths: lengths.to_vec(),
         nests: false,
+        estimate: None,
     }
 }
 

@@ -188,7 +188,8 @@ fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
     assert!(recorded.abs_diff(ended) <= 2 * (4 + 2), "{report:#}");
 }
 
-/// The report of a program that ran until the calls of functions were only counted, and timed for a moment.
+/// The report of a program that ran until the calls of functions were only counted or only looked at, and timed for a
+/// moment.
 fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     let program = Program::new(env!("CARGO_BIN_EXE_controlled"), folder);
     let program = program.set(VARIABLES).set(variables).args(arguments);
@@ -199,7 +200,10 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
         serde_json::from_str(&fdr(&words.each_ref().map(OsStr::new))).expect("JSON")
     };
     until("functions that are only counted", || {
-        (number(&status()["counted_functions"]) > 0).then_some(())
+        let status = status();
+        let levels = ["counted_functions", "looked_at_functions"];
+        let functions: u64 = levels.iter().map(|level| number(&status[*level])).sum();
+        (functions > 0).then_some(())
     });
     let recorded = number(&status()["recorded"]);
     until("timed calls of such functions", || {
@@ -208,11 +212,21 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
     let outcome = running.end().ok();
     let report = is_whole(&only_trace(folder));
     let made = said(&outcome.stdout, "calls");
-    assert_eq!(sum(&report, "whole_run", "calls"), made, "{report:#}");
+    let calls = sum(&report, "whole_run", "calls");
+    let rows = report["whole_run"].as_array().expect("figures");
+    let errors = rows
+        .iter()
+        .map(|row| row["calls_error"].as_f64().unwrap_or(0.0));
+    let error = errors.map(|error| error * error).sum::<f64>().sqrt();
+    // Five standard errors, and what the last pause may have been longer than others. Without one the number is exact.
+    let differs = calls.abs_diff(made) as f64;
+    let most = 5.0 * error + made as f64 / 20.0;
+    let most = if error > 0.0 { most } else { 0.0 };
+    assert!(differs <= most, "{calls} of {made}, ± {error}: {report:#}");
     let counted = sum(&report, "whole_run", "counted");
     assert!(counted > 0);
     let recorded = sum(&report, "threads", "recorded");
-    assert_eq!(recorded, 2 * (made - counted), "{report:#}");
+    assert_eq!(recorded, 2 * (calls - counted), "{report:#}");
     report
 }
 
@@ -226,7 +240,7 @@ fn calls_that_cost_more_than_the_budget_are_counted_without_a_clock() {
         assert!(row["error_ns"].is_u64(), "{row}");
     }
     let text = fdr(&["report".as_ref(), only_trace(&folder).as_os_str()]);
-    assert!(text.contains("were only counted"), "{text}");
+    assert!(text.contains("FDR_BUDGET=1.0 %"), "{text}");
 }
 
 #[test]
@@ -240,10 +254,11 @@ fn threads_whose_calls_are_all_only_counted_are_in_the_trace() {
         let report = is_whole(&only_trace(&folder));
         let made = said(&outcome.stdout, "calls");
         let calls = sum(&report, "whole_run", "calls");
-        assert_eq!(calls, made, "{end}: {report:#}");
+        let looked_at = sum(&report, "whole_run", "calls_error");
+        assert!(calls == made || looked_at > 0, "{end}: {report:#}");
         let counted = sum(&report, "whole_run", "counted");
         let recorded = sum(&report, "threads", "recorded");
-        assert_eq!(recorded, 2 * (made - counted), "{end}: {report:#}");
+        assert_eq!(recorded, 2 * (calls - counted), "{end}: {report:#}");
         let threads = report["threads"].as_array().expect("threads");
         let has_no_records = |thread: &&Value| number(&thread["recorded"]) == 0;
         assert!(

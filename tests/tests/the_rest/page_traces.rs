@@ -101,6 +101,7 @@ pub(super) fn kept(path: &Path, calls: u64) {
         longest: Ticks(100),
         lengths: vec![(10, 4000)],
         nests: false,
+        estimate: None,
     };
     let edges = (0..calls).flat_map(|nth| {
         let at = 1_000_000 + nth * 200;

@@ -96,15 +96,30 @@ pub(super) struct Spent {
     timed: u64,
     /// By calls of functions whose calls are only counted.
     counted: u64,
-    /// By slices, and by the dumper.
-    fixed: u64,
+    /// By slices.
+    slices: u64,
+    /// By the dumper.
+    dumper: u64,
     /// What the program took for itself. The share of all time would fall with what recording takes.
     own: u64,
 }
 
 impl Spent {
     fn sum(&self) -> u64 {
-        self.timed + self.counted + self.fixed
+        self.timed + self.counted + self.slices + self.dumper
+    }
+
+    /// Adds the time since the last check to what there was before, of which a fortieth fades.
+    pub(super) fn add(&mut self, more: &Spent) {
+        for (sum, more) in [
+            (&mut self.timed, more.timed),
+            (&mut self.counted, more.counted),
+            (&mut self.slices, more.slices),
+            (&mut self.dumper, more.dumper),
+            (&mut self.own, more.own),
+        ] {
+            *sum = *sum - *sum / 40 + more;
+        }
     }
 
     /// Millionths of the program's own time.
@@ -117,7 +132,7 @@ impl Costs {
     /// `used_ns`: CPU time since the last check, of which the dumper took `dumper_ns`.
     pub(super) fn spent(&self, functions: &[Function], used_ns: u64, dumper_ns: u64) -> Spent {
         let mut spent = Spent {
-            fixed: dumper_ns,
+            dumper: dumper_ns,
             ..Spent::default()
         };
         for function in functions {
@@ -127,9 +142,9 @@ impl Costs {
                 Level::Timed => spent.timed += timed_ns + counted_ns,
                 Level::Counted => {
                     spent.counted += counted_ns;
-                    spent.fixed += timed_ns;
+                    spent.slices += timed_ns;
                 }
-                Level::LookedAt => spent.fixed += timed_ns + counted_ns,
+                Level::LookedAt => spent.slices += timed_ns + counted_ns,
             }
         }
         // What the recorder believes of its calls may be too much.
@@ -232,7 +247,8 @@ fn up(
             costs.timed_ns - COUNTED_NS.min(costs.timed_ns),
         ),
     };
-    let mut sum_ns = spent.sum();
+    // Slices take what they may.
+    let mut sum_ns = spent.sum() - spent.slices;
     let mut chosen = Vec::new();
     while let Some((calls, id)) = candidates.pop() {
         sum_ns += !calls * costs_ns;

@@ -87,17 +87,16 @@ impl FunctionEstimate {
     /// A slice timed calls. `beside`: the ticks that the recorder adds to each.
     pub(super) fn note_times(&mut self, timed: Sums, counted: u64, beside: u64) {
         self.counted = self.counted.max(counted);
-        if timed.calls == 0 {
+        let Some((total, own)) = timed.means_of_short() else {
             return;
-        }
-        let calls = timed.calls as f64;
-        let mean_of = |ticks: u64| (ticks as f64 / calls - beside as f64).max(0.0);
-        let (total, own) = (mean_of(timed.total), mean_of(timed.own));
+        };
+        let beside = beside as f64;
+        let (total, own) = ((total - beside).max(0.0), (own - beside).max(0.0));
         let stands_for = (self.counted as f64 + self.missed - self.sampled).max(0.0);
         // The first slice has nothing to differ from: its calls may differ as much as calls do whose times have no memory.
         let variance = match self.mean {
             Some(before) => (own - before) * (own - before) / 2.0,
-            None => own * own / calls,
+            None => own * own / timed.calls as f64,
         };
         self.own_variance += stands_for * stands_for * variance;
         self.total += stands_for * total;
@@ -184,7 +183,7 @@ mod tests {
             calls,
             total: 2 * ticks,
             own: ticks,
-            counted: 0,
+            ..Sums::default()
         };
         // 1,000 further calls, and ten that show 30 ticks each, of which the recorder adds 20.
         estimate.note_times(slice(10, 300), 1_100, 20);
@@ -194,6 +193,18 @@ mod tests {
         // Times below those of the recorder are none.
         estimate.note_times(slice(10, 100), 2_100, 20);
         assert_eq!(estimate.stored(0).own, Ticks(10_000));
+        // A long call stands for no others.
+        let preempted = Sums {
+            calls: 11,
+            total: 1_000_600,
+            own: 1_000_300,
+            long_calls: 1,
+            long_total: 1_000_000,
+            counted: 0,
+        };
+        let mut other = FunctionEstimate::new(0, 0);
+        other.note_times(preempted, 1_000, 20);
+        assert_eq!(other.stored(0).total, Ticks(40_000));
         // A slice without calls tells nothing.
         estimate.note_times(slice(0, 0), 5_000, 20);
         assert_eq!(estimate.stored(0).sampled, 2_100);

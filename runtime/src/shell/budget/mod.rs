@@ -28,7 +28,7 @@ use crate::recorder;
 use crate::ring::Ring;
 use crate::ring::counts;
 
-use decide::{Costs, Function};
+use decide::{Costs, Function, Spent};
 use estimates::FunctionEstimate;
 use slices::Slices;
 
@@ -61,8 +61,8 @@ pub(crate) struct Budget {
     elapsed_ns: u64,
     /// When the ring got the estimates.
     stored_ns: u64,
-    /// What recording takes, in millionths of the program's CPU time: a mean of the last checks.
-    cost: u64,
+    /// What recording took lately.
+    lately: Spent,
 }
 
 impl Budget {
@@ -86,7 +86,7 @@ impl Budget {
             due_ns: now_ns + SHORT_NS,
             elapsed_ns: 0,
             stored_ns: 0,
-            cost: 0,
+            lately: Spent::default(),
         })
     }
 
@@ -97,9 +97,10 @@ impl Budget {
             self.slices.turn(ring, &mut self.functions);
         }
         if now_ns >= self.due_ns && !self.slices.is_under_way() {
+            let before_ns = clock::thread_cpu_ns();
             let pause_ns = self.account(ring, now_ns);
-            let took_ns = clock::monotonic_raw_ns().saturating_sub(now_ns);
-            self.due_ns = now_ns + took_ns + pause_ns.max(took_ns * PART_OF_LOOKS);
+            let took_ns = clock::thread_cpu_ns().saturating_sub(before_ns);
+            self.due_ns = clock::monotonic_raw_ns() + pause_ns.max(took_ns * PART_OF_LOOKS);
         }
         let due_ns = self.due_ns.min(self.slices.due_ns());
         let left = due_ns.saturating_sub(clock::monotonic_raw_ns());
@@ -110,7 +111,7 @@ impl Budget {
     pub(crate) fn settle(&mut self) {
         let now_ns = clock::monotonic_raw_ns();
         if let Some(ring) = recorder::ring()
-            && self.cost > 0
+            && !self.functions.is_empty()
             && now_ns >= self.stored_ns + STALE_NS
         {
             self.store(ring, now_ns);
@@ -134,7 +135,7 @@ impl Budget {
             return IDLE_NS;
         }
         let spent = self.costs.spent(&self.functions, used_ns, dumper_ns);
-        self.cost = (self.cost * 7 + spent.share()) / 8;
+        self.lately.add(&spent);
         // Before a ring is full no record is lost. So all calls leave their records.
         if !ring.owned_slots().any(counts::is_full) {
             return SHORT_NS;
@@ -220,7 +221,7 @@ impl Budget {
             ring.store_estimate(0, &outside);
         }
         ring.store_cost(RecordingCost {
-            share: self.cost,
+            share: self.lately.share(),
             budget: self.costs.share,
         });
     }

@@ -17,6 +17,9 @@ pub(super) struct Sums {
     pub(super) own: u64,
     /// Without a time.
     pub(super) counted: u64,
+    /// Of the calls with a time, those that were long, and their ticks in total to 6 %.
+    pub(super) long_calls: u64,
+    pub(super) long_total: u64,
 }
 
 impl Sums {
@@ -27,7 +30,18 @@ impl Sums {
             total: self.total.saturating_sub(before.total),
             own: self.own.saturating_sub(before.own),
             counted: self.counted.saturating_sub(before.counted),
+            long_calls: self.long_calls.saturating_sub(before.long_calls),
+            long_total: self.long_total.saturating_sub(before.long_total),
         }
+    }
+
+    /// The mean times of the calls that were not long: in total, and in the function itself. Long calls are rare, have
+    /// their own times, and stand for no others. Of their self times nothing is known but their part of the total.
+    pub(super) fn means_of_short(self) -> Option<(f64, f64)> {
+        let calls = self.calls.saturating_sub(self.long_calls);
+        let total = self.total.saturating_sub(self.long_total) as f64;
+        let own = self.own as f64 * total / self.total.max(1) as f64;
+        (calls > 0).then(|| (total / calls as f64, own / calls as f64))
     }
 }
 
@@ -36,8 +50,9 @@ fn all(ring: &Ring) -> impl Iterator<Item = &'static Totals> {
     owned.chain(ring.totals_of_ended())
 }
 
-/// The calls of those functions.
-pub(super) fn sums(ring: &Ring, ids: &[u32]) -> Vec<Sums> {
+/// The calls of those functions. `long`: from so many ticks on a call is long.
+pub(super) fn sums(ring: &Ring, ids: &[u32], long: u64) -> Vec<Sums> {
+    let first = lengths::class(long);
     let mut sums = vec![Sums::default(); ids.len()];
     for totals in all(ring) {
         for (sum, &id) in sums.iter_mut().zip(ids) {
@@ -48,6 +63,12 @@ pub(super) fn sums(ring: &Ring, ids: &[u32]) -> Vec<Sums> {
             sum.total += row.total.load(Ordering::Relaxed);
             sum.own += row.own.load(Ordering::Relaxed);
             sum.counted += row.untimed.load(Ordering::Relaxed);
+            for (class, calls) in row.lengths.iter().enumerate().skip(first) {
+                let calls = calls.load(Ordering::Relaxed);
+                let middle = lengths::shortest(class) / 16 * 17;
+                sum.long_calls += calls;
+                sum.long_total += calls.saturating_mul(middle);
+            }
         }
     }
     sums

@@ -20,8 +20,8 @@ const MAX_GAP_NS: u64 = 20_000_000;
 /// The mean time from one slice of timing to the next, and how long such a slice takes at least and at most, ns.
 const BETWEEN_TIMES_NS: u64 = 40_000_000;
 const TIME_NS: [u64; 2] = [100_000, 1_000_000];
-/// All slices of a kind may take one part in this many of the budget.
-const PART_OF_BUDGET: u64 = 4;
+/// Slices of counting may take so many eighths of the budget, and those of timing one.
+const EIGHTHS_OF_COUNTING: u64 = 3;
 /// The dumper's own work for slices may take one part in this many of the time.
 const PART_OF_WORK: u64 = 50;
 /// A call that takes longer is worth its records, ns.
@@ -66,9 +66,11 @@ pub(super) struct Slices {
     /// When the slice ends, or the next one begins.
     due_ns: u64,
     next_time_ns: u64,
+    /// What it took of the dumper's CPU time to begin the slice, ns.
+    work_ns: u64,
     /// Where the next slice of counting begins, by id.
     next: u32,
-    /// Millionths of the CPU time that slices of one kind may take.
+    /// The budget, in millionths of the CPU time.
     share: u64,
     /// How many threads run, in hundredths.
     running: u64,
@@ -87,8 +89,9 @@ impl Slices {
             now: None,
             due_ns: u64::MAX,
             next_time_ns: now_ns,
+            work_ns: 0,
             next: 0,
-            share: share / PART_OF_BUDGET,
+            share,
             running: 100,
             beside,
             long_ticks: long as u64,
@@ -126,17 +129,18 @@ impl Slices {
 
     /// Ends the slice, or begins the next one.
     pub(super) fn turn(&mut self, ring: &Ring, functions: &mut [Function]) {
-        let began_ns = clock::monotonic_raw_ns();
-        match self.now.take() {
-            Some(slice) => {
-                let slowed = self.end(ring, functions, &slice);
-                let gap_ns = self.gap_ns(slowed);
-                let now_ns = clock::monotonic_raw_ns();
-                let gap_ns = gap_ns.max((now_ns - began_ns) * PART_OF_WORK);
-                self.due_ns = now_ns + self.random.pause(gap_ns);
+        let cpu_ns = clock::thread_cpu_ns();
+        let slowed = match self.now.take() {
+            Some(slice) => self.end(ring, functions, &slice),
+            None => {
+                self.begin(ring, functions);
+                self.work_ns = clock::thread_cpu_ns() - cpu_ns;
+                return;
             }
-            None => self.begin(ring, functions),
-        }
+        };
+        let work_ns = self.work_ns + (clock::thread_cpu_ns() - cpu_ns);
+        let gap_ns = self.gap_ns(slowed).max(work_ns * PART_OF_WORK);
+        self.due_ns = clock::monotonic_raw_ns() + self.random.pause(gap_ns);
     }
 
     /// Functions are on a lower level, so slices are due from now on.
@@ -152,7 +156,8 @@ impl Slices {
         match slowed {
             None => MAX_GAP_NS,
             Some(slowed) => {
-                let gap = COUNT_NS.saturating_mul(slowed) / self.share.max(1);
+                let allowed = self.share * EIGHTHS_OF_COUNTING / 8;
+                let gap = COUNT_NS.saturating_mul(slowed) / allowed.max(1);
                 gap.clamp(COUNT_NS, MAX_GAP_NS)
             }
         }
@@ -177,7 +182,7 @@ impl Slices {
             Level::Timed => {
                 self.next_time_ns = now_ns + self.random.pause(BETWEEN_TIMES_NS);
                 let [least, most] = TIME_NS;
-                (BETWEEN_TIMES_NS * self.share / MILLION).clamp(least, most)
+                (BETWEEN_TIMES_NS * self.share / 8 / MILLION).clamp(least, most)
             }
             Level::Counted | Level::LookedAt => COUNT_NS,
         };
@@ -185,7 +190,7 @@ impl Slices {
             true => threads(ring),
             false => Vec::new(),
         };
-        let before = rows::sums(ring, &ids);
+        let before = rows::sums(ring, &ids, self.long_ticks);
         table().set_slice(&ids, Some(level));
         let began_ns = clock::monotonic_raw_ns();
         for id in &ids {
@@ -228,7 +233,7 @@ impl Slices {
         self.find_callers(functions, slice);
         let ended_ns = clock::monotonic_raw_ns();
         table().set_slice(&slice.ids, None);
-        let now = rows::sums(ring, &slice.ids);
+        let now = rows::sums(ring, &slice.ids, self.long_ticks);
         let shown: Vec<Sums> = now
             .iter()
             .zip(&slice.before)

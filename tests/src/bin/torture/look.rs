@@ -45,6 +45,8 @@ pub(crate) struct Lane {
     pub(crate) ended: BTreeMap<u8, u64>,
     /// How many calls have no time: those that were only counted are among them.
     pub(crate) untimed: u64,
+    /// Some calls of the program left nothing: a function was only looked at for a while.
+    pub(crate) misses_calls: bool,
     /// Its notes.
     pub(crate) said: Said,
     synthetic: [u64; 2],
@@ -177,7 +179,11 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
         ..
     } = collect;
     let words = words(source.info());
+    let estimates = source.info().missing_totals.iter();
+    let mut estimates = estimates.filter_map(|totals| totals.estimate.as_deref());
+    let misses_calls = estimates.any(|estimate| estimate.missed > 0);
     for lane in &mut lanes {
+        lane.misses_calls = misses_calls;
         let mut threads = source.info().threads.iter();
         let thread = threads.find(|thread| thread.id == lane.id);
         for totals in thread.iter().flat_map(|thread| &thread.totals) {
