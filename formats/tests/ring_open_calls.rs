@@ -1,16 +1,17 @@
 //! Rings of threads whose short calls leave no records, put together by hand: their open calls are in the trace, and
 //! damaged ones harm nothing else.
 
-use std::io;
+use std::io::{self, Cursor};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::ring::{Ring, SLOTS, STRIDE, chunk, counts};
-use crate::common::{Event, Kept, assert_nested, call, read};
+use crate::common::{self, Event, Kept, assert_nested, call, read};
 use fdr_formats::bytes::ReadAt;
-use fdr_formats::model::FunctionTotals;
+use fdr_formats::model::{Estimate, FunctionTotals, Level, RecordingCost};
 use fdr_formats::registry;
 use fdr_formats::source::drive;
+use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Edge, FunctionId, Ticks};
 
 /// A ring whose thread goes on between two readings.
@@ -213,6 +214,47 @@ fn totals_of_threads_and_of_ended_ones_are_in_the_trace() {
     ];
     assert_eq!(threads[0].totals, wanted);
     assert_eq!(read.info.missing_totals, [totals(7, 1, 700, &[(3, 1)])]);
+}
+
+#[test]
+fn estimates_are_in_the_ring_and_in_its_trace() {
+    let mut ring = Ring::with_open_calls();
+    ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
+    let [_, ended] = ring.totals();
+    ring.row(ended, 0, [7, 0, 0, 0, 0, 0], &[]);
+    ring.estimate(ended, 0, [2, 1500, 90, 9, 700, 600, 60, 100], 5);
+    ring.cost(ended, 31_000, 100_000);
+    let read = common::read(&ring.0).expect("a ring");
+    assert_eq!(read.diagnostics, []);
+    let estimate = Estimate {
+        level: Level::LookedAt,
+        since: Ticks(1500),
+        missed: 90,
+        missed_error: 9,
+        total: Ticks(700),
+        own: Ticks(600),
+        own_error: Ticks(60),
+        sampled: 100,
+        around: 5,
+    };
+    let cost = RecordingCost {
+        share: 31_000,
+        budget: 100_000,
+    };
+    let wanted = FunctionTotals {
+        function: FunctionId(7),
+        estimate: Some(Box::new(estimate)),
+        ..FunctionTotals::default()
+    };
+    assert_eq!(read.info.missing_totals, [wanted.clone()]);
+    assert_eq!(read.info.recording_cost, Some(cost));
+    let mut bytes = Cursor::new(Vec::new());
+    let mut writer = XrayWriter::new(&mut bytes, Version::V3, &read.info).expect("a header");
+    writer.thread(&read.info.threads[0]);
+    writer.finish().expect("a trace");
+    let again = common::read(&bytes.into_inner()).expect("a trace");
+    assert_eq!(again.info.missing_totals, [wanted]);
+    assert_eq!(again.info.recording_cost, Some(cost));
 }
 
 #[test]

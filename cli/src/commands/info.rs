@@ -1,5 +1,6 @@
 //! `fdr info`: a trace's own facts, and the counts of its content.
 
+mod budget;
 mod json;
 mod states;
 
@@ -224,6 +225,10 @@ fn write_notes(
     }
     if let Some(counted) = states::Counted::of(info) {
         fact(out, "states", &counted.in_words())?;
+    }
+    let budget = budget::Budget::new(info);
+    for (name, text) in budget.iter().flat_map(budget::Budget::in_words) {
+        fact(out, name, &text)?;
     }
     for said in Moments::of(info, tally.times().map(|times| times.0)).in_words("") {
         fact(out, "mark", &said)?;

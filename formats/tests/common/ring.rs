@@ -97,6 +97,21 @@ impl Ring {
         }
     }
 
+    /// What is estimated of the function of the row, in the order of the fields, and how often it was found around.
+    pub(crate) fn estimate(&mut self, totals: usize, nth: usize, numbers: [u64; 8], around: u64) {
+        let row = totals + TOTALS + nth * ROW;
+        for (at, number) in numbers.into_iter().enumerate() {
+            self.u64(row + ROW - 64 + 8 * at, number);
+        }
+        self.u64(row + 48, around);
+    }
+
+    /// What recording takes.
+    pub(crate) fn cost(&mut self, totals: usize, share: u64, budget: u64) {
+        self.u64(totals + 24, share);
+        self.u64(totals + 32, budget);
+    }
+
     pub(crate) fn u32(&mut self, at: usize, value: u32) {
         self.0[at..at + 4].copy_from_slice(&value.to_le_bytes());
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use fdr_formats::model::FunctionTotals;
+use fdr_formats::model::{self, FunctionTotals};
 use fdr_formats::{Error, FunctionId};
 
 /// Of each function: calls of the whole run, their self time in ns, and the name.
@@ -15,14 +15,19 @@ pub(crate) fn whole_run(path: &Path) -> Result<Vec<(u64, u64, String)>, Error> {
     for totals in threads.chain(&info.missing_totals) {
         sums.entry(totals.function).or_default().add(totals);
     }
-    let figures = |(&id, totals): (&FunctionId, &FunctionTotals)| {
-        // Calls that were only counted have no time. It is estimated from the others.
-        let (_, own) = totals.estimates();
+    // Calls that were only counted have no time, and functions that were only looked at have calls that left nothing. Both
+    // are estimated.
+    let has_times = |id| info.function(id).is_none_or(|known| !known.untimed);
+    let figures = model::figures(&sums, &has_times).into_iter();
+    let figures = figures.map(|(id, figures)| {
         let name = info.function(id).map_or("?", |known| &known.name);
-        let calls = totals.calls + totals.untimed;
-        (calls, info.clock.nanos(own).0, name.to_owned())
-    };
-    Ok(sums.iter().map(figures).collect())
+        (
+            figures.calls,
+            info.clock.nanos(figures.own).0,
+            name.to_owned(),
+        )
+    });
+    Ok(figures.collect())
 }
 
 fn main() -> Result<(), Error> {

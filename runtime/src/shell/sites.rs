@@ -394,6 +394,17 @@ impl Table {
         self.change(ids, &|function| function.in_slice = level);
     }
 
+    /// From now on all calls are timed.
+    pub(crate) fn time_all(&mut self) {
+        for function in &mut self.functions {
+            let is_timed = function.level == Level::Timed && function.in_slice.is_none();
+            if function.has_levels() && !is_timed {
+                (function.level, function.in_slice) = (Level::Timed, None);
+                function.switch(self.bits);
+            }
+        }
+    }
+
     fn change(&mut self, ids: &[u32], change: &dyn Fn(&mut Function)) {
         for id in ids {
             let index = (*id as usize).wrapping_sub(1);

@@ -69,6 +69,8 @@ impl Budget {
     /// `None` if the settings have no budget.
     fn new(settings: &Settings, kind: Kind, ticks_per_second: u64, now_ns: u64) -> Option<Budget> {
         let (share, takes_all) = settings.budget()?;
+        // A child of a fork has those of its parent, and no estimates.
+        table().time_all();
         let read_ns = read_ns(kind);
         let read_ticks = u128::from(read_ns) * u128::from(ticks_per_second) / 1_000_000_000;
         Some(Budget {
@@ -131,9 +133,11 @@ impl Budget {
         self.elapsed_ns = elapsed_ns;
         if used_ns < elapsed_ns / 20 {
             self.count_again(now_ns);
+            self.slices.rest();
             self.store(ring, now_ns);
             return IDLE_NS;
         }
+        self.slices.wake(now_ns);
         let spent = self.costs.spent(&self.functions, used_ns, dumper_ns);
         self.lately.add(&spent);
         // Before a ring is full no record is lost. So all calls leave their records.
@@ -174,7 +178,6 @@ impl Budget {
             changed.push(id);
         }
         table().set_level(&changed, level);
-        self.slices.wake(now_ns);
     }
 
     /// The program idles: counting takes next to nothing, and is exact.

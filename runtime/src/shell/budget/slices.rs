@@ -120,8 +120,7 @@ impl Slices {
         self.outside
     }
 
-    /// The CPU time of the program since the last check. Slices begin when a function is on a lower level, and pause while
-    /// the program idles.
+    /// The CPU time of the program since the last check.
     pub(super) fn note_use(&mut self, used_ns: u64, elapsed_ns: u64) {
         let running = used_ns.saturating_mul(100) / elapsed_ns.max(1);
         self.running = (self.running * 3 + running) / 4;
@@ -143,7 +142,14 @@ impl Slices {
         self.due_ns = clock::monotonic_raw_ns() + self.random.pause(gap_ns);
     }
 
-    /// Functions are on a lower level, so slices are due from now on.
+    /// The program idles, so slices would only wake the dumper.
+    pub(super) fn rest(&mut self) {
+        if self.now.is_none() {
+            self.due_ns = u64::MAX;
+        }
+    }
+
+    /// The program works, so slices are due again, if any function is on a lower level.
     pub(super) fn wake(&mut self, now_ns: u64) {
         if self.now.is_none() && self.due_ns == u64::MAX {
             self.due_ns = now_ns + self.random.pause(COUNT_NS);
