@@ -40,13 +40,13 @@ pub(crate) struct Missing {
 struct Reference {
     threads: BTreeMap<ThreadId, CallStack>,
     current: ThreadId,
-    found: Found,
+    found: TraceSums,
     /// Short calls are passed over, as by formats that can't hold them.
     without_short: bool,
 }
 
 #[derive(Default)]
-struct Found {
+struct TraceSums {
     sums: Sums,
     missing: Missing,
     /// Calls without records, and the ticks that they took.
@@ -54,7 +54,7 @@ struct Found {
     ended: bool,
 }
 
-impl CallHandler<()> for Found {
+impl CallHandler<()> for TraceSums {
     fn missing(&mut self, _: FunctionId, _: fdr_formats::calls::Exit, _: Option<&()>) {}
 
     fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
@@ -99,7 +99,7 @@ impl Reference {
     }
 
     /// Calls that are open last until `end`, the moment of the dump.
-    fn finish(mut self, end: Option<Ticks>) -> Found {
+    fn finish(mut self, end: Option<Ticks>) -> TraceSums {
         self.found.ended = true;
         for stack in self.threads.values_mut() {
             stack.finish(end, &mut self.found);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed};
 use fdr_formats::packed::{Packed, PackedCall};
-use fdr_formats::states::{Course, Known, States};
+use fdr_formats::states::{Course, States, StretchStates};
 use fdr_formats::{ThreadId, Ticks, model::State};
 
 /// Ticks of being preempted, of waiting, and of which nothing is known. The rest of a call's ticks is running. Sums may
@@ -54,8 +54,8 @@ impl Away {
     }
 }
 
-impl From<Known> for Away {
-    fn from(known: Known) -> Away {
+impl From<StretchStates> for Away {
+    fn from(known: StretchStates) -> Away {
         Away([
             known.spent.preempted.0,
             known.spent.waiting.0,

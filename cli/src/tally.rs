@@ -16,7 +16,7 @@ use crate::windows::Windows;
 /// What is in a trace, or in a worker's share of it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    threads: Vec<Seen>,
+    threads: Vec<ThreadTally>,
     by_id: BTreeMap<ThreadId, usize>,
     current: usize,
     damage: Damage,
@@ -28,7 +28,7 @@ pub(crate) struct Tally {
 
 /// What is in one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ThreadTally {
     pub(crate) thread: Thread,
     /// Entries and exits, synthetic ones too.
     pub(crate) records: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Seen {
     noted: Option<(Ticks, Ticks)>,
 }
 
-impl Seen {
+impl ThreadTally {
     /// From when to when there is anything of it: calls, or what the program says beside them.
     pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
         let calls = self.first.map(|first| (first, self.last));
@@ -197,7 +197,7 @@ impl Tally {
 
     /// From when to when there is anything in the trace.
     pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
-        let threads = self.threads().map(Seen::times);
+        let threads = self.threads().map(ThreadTally::times);
         threads.fold(None, join_times)
     }
 
@@ -226,20 +226,20 @@ impl Tally {
     }
 
     /// The threads, in the order of their numbers.
-    pub(crate) fn threads(&self) -> impl Iterator<Item = &Seen> + Clone {
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &ThreadTally> + Clone {
         let places = self.by_id.values();
         places.filter_map(|&place| self.threads.get(place))
     }
 
     /// Calls and marks.
     pub(crate) fn events(&self) -> u64 {
-        let of = |seen: &Seen| seen.records + seen.marks.count();
+        let of = |seen: &ThreadTally| seen.records + seen.marks.count();
         self.threads.iter().map(of).sum()
     }
 
     /// Entries and exits that were measured.
     pub(crate) fn records(&self) -> u64 {
-        let of = |seen: &Seen| seen.records - seen.synthetic;
+        let of = |seen: &ThreadTally| seen.records - seen.synthetic;
         self.threads.iter().map(of).sum()
     }
 
@@ -251,7 +251,7 @@ impl Tally {
     /// Whether a thread may have been in a call when the trace was written: a writer has ended calls, or some have no
     /// exit.
     pub(crate) fn may_be_open(&self) -> bool {
-        let may_be = |seen: &Seen| seen.added_exits > 0 || seen.unbalanced != 0;
+        let may_be = |seen: &ThreadTally| seen.added_exits > 0 || seen.unbalanced != 0;
         self.synthetic() > 0 && self.threads.iter().any(may_be)
     }
 
@@ -279,7 +279,7 @@ impl Tally {
         any.then_some((sum, found))
     }
 
-    fn now(&mut self) -> &mut Seen {
+    fn now(&mut self) -> &mut ThreadTally {
         if self.threads.is_empty() {
             self.thread(&Thread::default());
         }
@@ -297,9 +297,9 @@ impl Sink for Tally {
             Some(_) => {}
             None => {
                 self.by_id.insert(thread.id, self.current);
-                self.threads.push(Seen {
+                self.threads.push(ThreadTally {
                     thread: thread.clone(),
-                    ..Seen::default()
+                    ..ThreadTally::default()
                 });
             }
         }

@@ -76,7 +76,7 @@ pub struct States {
 
 /// What is known of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct StretchStates {
     /// The time in each state.
     pub spent: Spent,
     /// The rest of the time.
@@ -209,7 +209,7 @@ impl States {
 
     /// What is known of a thread from one moment to another.
     #[must_use]
-    pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> Known {
+    pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> StretchStates {
         self.course(thread).known(from, until)
     }
 
@@ -295,9 +295,9 @@ impl Course {
 
     /// What is known of a stretch of time.
     #[must_use]
-    pub fn known(&self, from: Ticks, until: Ticks) -> Known {
+    pub fn known(&self, from: Ticks, until: Ticks) -> StretchStates {
         let (first, last) = (self.line.sums(from), self.line.sums(until));
-        Known {
+        StretchStates {
             spent: last.spent.less(&first.spent),
             unknown: Ticks(last.unknown.saturating_sub(first.unknown)),
         }

@@ -12,7 +12,7 @@ use fdr_formats::{Edge, Sink, Thread, TraceInfo, registry};
 
 /// An event off its bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Found {
+struct PacketEvent {
     class: u8,
     time: u64,
     /// Of calls.
@@ -20,7 +20,7 @@ struct Found {
 }
 
 /// The events of a packet, one after the other, by the layout that `metadata` tells.
-fn events_of(packet: &Packet) -> Vec<Found> {
+fn events_of(packet: &Packet) -> Vec<PacketEvent> {
     let bytes = &packet.events;
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     let (mut found, mut at) = (Vec::new(), 0);
@@ -42,7 +42,7 @@ fn events_of(packet: &Packet) -> Vec<Found> {
             other => panic!("class {other} at byte {at}"),
         };
         let function = if class < 2 { word(at) } else { 0 };
-        found.push(Found {
+        found.push(PacketEvent {
             class,
             time,
             function,
@@ -81,7 +81,7 @@ fn whole(bytes: &[u8], wanted: &[Event], case: &str) -> Vec<Packet> {
         found.extend(events.into_iter().filter(|event| event.class < 2));
     }
     let calls = wanted.iter().filter_map(|event| match event {
-        Event::Call(call) => Some(Found {
+        Event::Call(call) => Some(PacketEvent {
             class: u8::from(call.edge != Edge::Entry),
             time: call.time.0,
             function: call.function.0,

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::common::ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
-use crate::common::{Event, Kept, Random, enter, exit, program, synthetic, thread};
+use crate::common::{Event, EventLog, Random, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, registry};
@@ -135,7 +135,7 @@ fn golden_traces_of_xray_come_back() {
             continue;
         }
         let source = registry::open_path(&path).expect("a trace");
-        let mut wanted = Kept::default();
+        let mut wanted = EventLog::default();
         drive(&*source, &mut wanted, &|_| {}).expect("readable");
         let made = Folder::new();
         let mut writer = writer(&made, source.info());

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{
-    Event, Kept, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+    Event, EventLog, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
 };
 use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
 use fdr_formats::source::drive;
@@ -83,7 +83,7 @@ fn every_format_has_golden_files_and_knows_them() {
                     let name = path.display();
                     assert!(probe(&path), "{name} is not recognised");
                     let source = open_path(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-                    let mut kept = Kept::default();
+                    let mut kept = EventLog::default();
                     drive(&*source, &mut kept, &|_| {}).expect("files that can be read");
                     assert!(kept.count() > 0, "{name} gives no event");
                 }

@@ -249,7 +249,7 @@ fn is_read_cheaply(what: &str, bytes: Vec<u8>, times: u64) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
     let source = registry::open(Box::new(Counted(bytes, Arc::clone(&count)))).expect("readable");
-    let mut kept = crate::common::Kept::default();
+    let mut kept = crate::common::EventLog::default();
     source.decode(0, &mut kept, &|_| {}).expect("readable");
     let read = count.load(Ordering::Relaxed);
     assert!(

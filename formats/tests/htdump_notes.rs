@@ -3,14 +3,14 @@
 
 use crate::common::htdump::Stream;
 use crate::common::{Event, Random, Read, enter, exit, hex, list, read};
-use crate::fuzz::place::Place;
+use crate::fuzz::place::TestOutput;
 use crate::notes_formats::{around, encoded, event, few, table, write};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::What;
 use fdr_formats::notes::FieldValue;
 
-fn bytes(place: &Place) -> Vec<u8> {
-    let Place::Bytes(bytes) = place else {
+fn bytes(place: &TestOutput) -> Vec<u8> {
+    let TestOutput::Bytes(bytes) = place else {
         panic!("a stream");
     };
     bytes.lock().expect("no writer panicked").clone()

@@ -1,7 +1,7 @@
 //! Notes: each kind typed by hand, any note there and back, damaged ones, and what conversions do with them.
 
 use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
-use crate::fuzz::place::Place;
+use crate::fuzz::place::TestOutput;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::What;
 use fdr_formats::notes::{ERROR, Field, FieldValue, MAX_BYTES, MAX_FIELDS, Note, NoteKind, RESULT};
@@ -376,7 +376,7 @@ fn other_formats_leave_notes_and_their_names_out_and_say_so() {
         !name.starts_with("xray") && name != "ctf" && !crate::notes_formats::HOLD.contains(&name)
     };
     for target in registry::targets().filter(|target| without(target.name)) {
-        let place = Place::new(target.kind).expect("a place");
+        let place = TestOutput::new(target.kind).expect("a place");
         let output = place.output().expect("a place");
         let mut writer = (target.create)(output, &info).expect("a writer");
         writer.thread(&common::thread(7));

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek, SeekFrom};
 
 use crate::common::htdump::joined;
 use crate::common::{self, Event, Random, Read, enter, exit, push, read, thread};
-use crate::fuzz::place::Place;
+use crate::fuzz::place::TestOutput;
 use crate::notes::{TEXT, random_note};
 use fdr_formats::model::{Clock, What};
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, RESULT};
@@ -74,9 +74,13 @@ pub(crate) fn around(notes: &[Note<'_>]) -> Vec<Event> {
 }
 
 /// The bytes of a trace with one thread; what was lost, and what other readers have trouble with.
-pub(crate) fn write(target: &str, info: &TraceInfo, events: &[Event]) -> (Place, String, String) {
+pub(crate) fn write(
+    target: &str,
+    info: &TraceInfo,
+    events: &[Event],
+) -> (TestOutput, String, String) {
     let target = registry::target(target).expect("a target of that name");
-    let place = Place::new(target.kind).expect("a place");
+    let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, info).expect("a writer");
     writer.thread(&thread(7));
@@ -91,7 +95,7 @@ pub(crate) fn write(target: &str, info: &TraceInfo, events: &[Event]) -> (Place,
 
 /// The events of thread 7.
 fn events_of(source: &dyn Source) -> Vec<Event> {
-    let mut kept = common::Kept::default();
+    let mut kept = common::EventLog::default();
     fdr_formats::source::drive(source, &mut kept, &|_| {}).expect("a readable trace");
     let threads = joined(&kept).into_iter();
     let mut of_thread = threads.filter(|(id, _)| *id == ThreadId(7));
@@ -319,17 +323,17 @@ pub(crate) fn few() -> (TraceInfo, Vec<Event>) {
     (info, around(&notes))
 }
 
-fn bytes_of(place: &Place) -> Vec<u8> {
+fn bytes_of(place: &TestOutput) -> Vec<u8> {
     match place {
-        Place::Bytes(bytes) => bytes.lock().expect("no writer panicked").clone(),
-        Place::File(file) => {
+        TestOutput::Bytes(bytes) => bytes.lock().expect("no writer panicked").clone(),
+        TestOutput::File(file) => {
             let mut file = file.try_clone().expect("a file");
             file.seek(SeekFrom::Start(0)).expect("a file");
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).expect("a file");
             bytes
         }
-        Place::Folder(_) => panic!("a folder"),
+        TestOutput::Folder(_) => panic!("a folder"),
     }
 }
 

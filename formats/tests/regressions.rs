@@ -91,7 +91,7 @@ fn a_target_that_writes_nothing_is_a_finding() {
     with_target(|_, info| {
         let xray = registry::target("xray").expect("the native format");
         // Into a file that nobody reads.
-        let elsewhere = place::Place::new(Kind::File)?;
+        let elsewhere = place::TestOutput::new(Kind::File)?;
         (xray.create)(elsewhere.output()?, info)
     });
 }

@@ -58,7 +58,7 @@ fn open_until(prepare: impl Fn(&mut Ring) -> Option<u64>) -> Ticks {
     ring.thread(1, &[(1, 0, later)], 0);
     let now = prepare(&mut ring);
     let source = fdr_formats::ring::open_source(Box::new(ring.0), "", now).expect("a ring");
-    let mut kept = common::Kept::default();
+    let mut kept = common::EventLog::default();
     fdr_formats::source::drive(&*source, &mut kept, &|_| {}).expect("bytes in memory can be read");
     let calls = kept.calls(100);
     assert_nested(&calls);

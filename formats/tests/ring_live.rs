@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Kept, Random, Read};
+use crate::common::{EventLog, Random, Read};
 use fdr_formats::Source;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::registry;
@@ -268,7 +268,7 @@ impl ReadAt for Live {
 
 fn read(live: &Live) -> Read {
     let source: Box<dyn Source> = registry::open(Box::new(live.clone())).expect("a ring");
-    let mut kept = Kept::default();
+    let mut kept = EventLog::default();
     drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
     let diagnostics = [source.diagnostics(), &kept.diagnostics].concat();
     Read {

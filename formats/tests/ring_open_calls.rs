@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::ring::{Ring, SLOTS, STRIDE, chunk, counts};
-use crate::common::{Event, Kept, assert_nested, call, read};
+use crate::common::{Event, EventLog, assert_nested, call, read};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::model::FunctionTotals;
 use fdr_formats::registry;
@@ -159,7 +159,7 @@ fn an_open_call_of_a_later_chunk_is_not_behind_an_earlier_one() {
             made: Arc::clone(&made),
         };
         let source = registry::open(Box::new(ring)).expect("a ring");
-        let mut kept = Kept::default();
+        let mut kept = EventLog::default();
         drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
         assert_eq!(source.diagnostics(), [], "after {readings} readings");
         let calls = kept.calls(100);

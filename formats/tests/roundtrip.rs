@@ -14,9 +14,9 @@ use fdr_formats::writer::Target;
 use fdr_formats::{Sink, Source, TraceInfo};
 
 use crate::common;
-use crate::fuzz::place::Place;
+use crate::fuzz::place::TestOutput;
 use holds::{Holds, TABLE};
-use plain::{Plain, Told};
+use plain::{Plain, ThreadedLog};
 use programs::Program;
 
 /// Programs per pair; in the plain run the first two of them.
@@ -25,7 +25,7 @@ const FIRST_SEEDS: u64 = 2;
 
 /// What is written as that target, opened. Nothing may be lost.
 fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Written {
-    let place = Place::new(target.kind).expect("a place");
+    let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, info).expect("a writer");
     tell(&mut writer);
@@ -41,7 +41,7 @@ fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Wri
 /// A trace that was written, with the place where it is.
 struct Written {
     source: Box<dyn Source>,
-    _place: Place,
+    _place: TestOutput,
 }
 
 fn convert(from: &Written, target: &Target) -> Written {
@@ -101,7 +101,7 @@ fn whole_programs(seeds: Range<u64>) {
         for seed in seeds.clone() {
             let place = format!("{} and {}, program {seed}", one.name, other.name);
             let program = Program::whole(seed, holds);
-            let mut told = Told::default();
+            let mut told = ThreadedLog::default();
             program.tell(&mut told, usize::MAX >> 1);
             let wanted = Plain::new(&program.info, &told, holds);
 
@@ -139,7 +139,7 @@ fn ticks_become_nanoseconds() {
     for target in targets() {
         let holds = Holds::of(target.name);
         for seed in 0..SEEDS {
-            let mut told = Told::default();
+            let mut told = ThreadedLog::default();
             let program = Program::whole(seed, holds);
             program.tell(&mut told, usize::MAX >> 1);
             let wanted = Plain::new(&program.info, &told, holds);
@@ -158,7 +158,7 @@ fn ticks_of_an_odd_rate_become_the_same_nanoseconds_everywhere() {
     for target in targets() {
         let holds = Holds::of(target.name).and(Holds::of("xray"));
         for seed in 0..SEEDS {
-            let mut told = Told::default();
+            let mut told = ThreadedLog::default();
             let program = Program::whole(seed, holds);
             program.tell(&mut told, usize::MAX >> 1);
             let wanted = Plain::new(&program.info, &told, holds);

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use crate::common::dump::{counts, function, told_info};
-use crate::common::{Chunk, Event, Kept, Random, read};
+use crate::common::{Chunk, Event, EventLog, Random, read};
 use fdr_formats::model::Trouble;
 use fdr_formats::xray::{DumpWriter, Version, push_thread};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
@@ -108,7 +108,7 @@ fn thread() -> Thread {
 }
 
 /// The events, each CPU once until it changes: a file tells it with every chunk.
-fn events(kept: &Kept) -> Vec<Event> {
+fn events(kept: &EventLog) -> Vec<Event> {
     let mut last = None;
     let news = |event: &&Event| match event {
         Event::Cpu(_, cpu) => last.replace(*cpu) != Some(*cpu),
@@ -119,7 +119,7 @@ fn events(kept: &Kept) -> Vec<Event> {
 
 #[derive(Default)]
 struct Both {
-    kept: Kept,
+    kept: EventLog,
     threads: Vec<Thread>,
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{
-    CALL, END, Event, Kept, Read, cut_everywhere, enter, exit, extents, file, flip_everywhere,
+    CALL, END, Event, EventLog, Read, cut_everywhere, enter, exit, extents, file, flip_everywhere,
     header, hex, list, preamble, read,
 };
 use fdr_formats::bytes::ReadAt;
@@ -314,7 +314,7 @@ fn blocks_of_a_thread_come_in_order_of_time() {
 #[test]
 fn threads_decoded_at_the_same_time_give_the_same() {
     let source = XraySource::open(Box::new(golden("llvm19-demo-v5"))).expect("readable");
-    let (mut one, done) = (Kept::default(), AtomicU64::new(0));
+    let (mut one, done) = (EventLog::default(), AtomicU64::new(0));
     let progress = |bytes| _ = done.fetch_add(bytes, Ordering::Relaxed);
     drive(&source, &mut one, &progress).expect("readable");
     let lanes = (0..source.lanes())
@@ -325,7 +325,7 @@ fn threads_decoded_at_the_same_time_give_the_same() {
         lanes,
         "progress ends at the sum of all lanes"
     );
-    let many = drive_parallel(&source, 3, Kept::default, &|_| {}).expect("readable");
+    let many = drive_parallel(&source, 3, EventLog::default, &|_| {}).expect("readable");
     let mut threads: Vec<(ThreadId, Vec<Event>)> =
         many.into_iter().flat_map(|kept| kept.threads).collect();
     threads.sort_by_key(|(id, _)| *id);
@@ -393,7 +393,7 @@ fn a_file_of_100_gigabytes_opens_at_once() {
 #[test]
 fn a_sink_may_be_anything() {
     // The trait stays usable as an object, as writers and reports are handed about.
-    let mut kept = Kept::default();
+    let mut kept = EventLog::default();
     let sink: &mut dyn Sink = &mut kept;
     let source = XraySource::open(Box::new(golden("v1-min"))).expect("readable");
     source.decode(0, sink, &|_| {}).expect("readable");

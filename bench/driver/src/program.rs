@@ -21,7 +21,7 @@ pub(crate) struct Program {
 }
 
 /// What a run said.
-pub(crate) struct Said {
+pub(crate) struct CapturedOutput {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -137,9 +137,9 @@ pub(crate) fn recording(mut program: Command, clock: Option<&str>, folder: &Temp
 ///
 /// # Errors
 /// If it fails.
-pub(crate) fn said(command: &mut Command) -> Result<Said> {
+pub(crate) fn said(command: &mut Command) -> Result<CapturedOutput> {
     let (stdout, stderr) = output(command)?;
-    Ok(Said { stdout, stderr })
+    Ok(CapturedOutput { stdout, stderr })
 }
 
 /// Checks that a program which was to record has.

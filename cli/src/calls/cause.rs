@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashSet};
 
-use super::arguments::OfCall;
-use super::overlaps::{Seen, WaitTicks};
+use super::arguments::CallNotes;
+use super::overlaps::{Presences, WaitTicks};
 use super::tree::Tree;
 use super::usual::Usual;
 
@@ -80,14 +80,14 @@ pub(crate) struct Explained {
 }
 
 /// The arguments and results of the calls on the path of a slow call that have some, from the call inwards.
-pub(crate) fn arguments(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
+pub(crate) fn arguments(tree: &Tree, explained: &Explained) -> Vec<CallNotes> {
     let nodes = explained
         .path
         .iter()
         .filter_map(|step| tree.nodes.get(step.place as usize));
     nodes
         .filter(|node| node.calls == 1)
-        .filter_map(|node| OfCall::new(node.function, node.said.clone()))
+        .filter_map(|node| CallNotes::new(node.function, node.said.clone()))
         .collect()
 }
 
@@ -253,7 +253,7 @@ pub(crate) struct Compared<'a> {
 }
 
 /// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
-pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhile> {
+pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<Meanwhile> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
         let presence = seen.get(&(place, thread, function));
         let ticks = presence.map_or(0, |presence| presence.ticks.min(length));

@@ -5,7 +5,7 @@ use std::path::Path;
 use fdr_formats::{FunctionId, Source, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
-use super::arguments::OfCall;
+use super::arguments::CallNotes;
 use super::cause::{self, Cause, Compared, Explained, Meanwhile, Parts};
 use super::events::Events;
 use super::noise::Noise;
@@ -34,7 +34,7 @@ pub(crate) struct Finding {
     /// What the thread did, if the trace knows states.
     pub(crate) states: Option<CallStates>,
     /// Its arguments, and those of calls on its path.
-    pub(crate) arguments: Vec<OfCall>,
+    pub(crate) arguments: Vec<CallNotes>,
     /// Events inside.
     pub(crate) events: Events,
     /// Where it was while it ran, if the trace has samples of that.

@@ -8,7 +8,7 @@ use fdr_formats::notes::Note;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
-use super::arguments::OfCall;
+use super::arguments::CallNotes;
 use super::cause::{Cause, Step};
 use super::events::{self, Events};
 use super::findings::{Finding, Findings};
@@ -112,13 +112,13 @@ struct States {
 #[derive(Serialize)]
 struct AllSamples {
     time: u64,
-    time_in: Vec<Place>,
+    time_in: Vec<SampledLine>,
     page_faults: u64,
-    page_faults_in: Vec<Place>,
+    page_faults_in: Vec<SampledLine>,
 }
 
 #[derive(Serialize)]
-struct Place {
+struct SampledLine {
     function: String,
     file: Option<String>,
     line: Option<u32>,
@@ -277,7 +277,7 @@ fn event<'a>(info: &'a TraceInfo, of: &events::Event, begin: Ticks) -> Option<Ev
     })
 }
 
-pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
+pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &CallNotes) -> Arguments<'a> {
     let fields = of.fields();
     Arguments {
         function: name_of(info, of.function),
@@ -288,9 +288,9 @@ pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
     }
 }
 
-fn place((place, samples): &(symbols::Place, u64)) -> Place {
+fn place((place, samples): &(symbols::CodeLocation, u64)) -> SampledLine {
     let (file, line) = place.line.clone().unzip();
-    Place {
+    SampledLine {
         function: place.function.clone(),
         file,
         line,

@@ -75,7 +75,7 @@ pub(crate) struct Presence {
 }
 
 /// By place of the stretch, thread and function.
-pub(crate) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
+pub(crate) type Presences = HashMap<(usize, ThreadId, FunctionId), Presence>;
 
 /// By place of the stretch and thread, the ticks that the thread waited for something which that stretch's thread held.
 pub(crate) type WaitTicks = HashMap<(usize, ThreadId), u64>;
@@ -85,7 +85,7 @@ pub(crate) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     states: Option<&'a States>,
     thread: ThreadId,
-    seen: Seen,
+    seen: Presences,
     waits_for_it: WaitTicks,
 }
 
@@ -101,8 +101,8 @@ impl<'a> OverlapPass<'a> {
     }
 
     /// Adds up what several workers saw.
-    pub(crate) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, WaitTicks) {
-        let (mut seen, mut waits_for_it) = (Seen::new(), WaitTicks::new());
+    pub(crate) fn gather(passes: Vec<OverlapPass<'_>>) -> (Presences, WaitTicks) {
+        let (mut seen, mut waits_for_it) = (Presences::new(), WaitTicks::new());
         for pass in passes {
             for (key, more) in pass.seen {
                 let sum = seen.entry(key).or_default();

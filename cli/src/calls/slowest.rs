@@ -21,13 +21,13 @@ const FRAME: f64 = 0.5;
 
 /// Calls of a function.
 #[derive(Debug, Default)]
-struct Kept {
+struct FunctionCalls {
     slowest: BinaryHeap<Reverse<SlowCall>>,
     /// How many there are, kept or not.
     count: u64,
 }
 
-impl Kept {
+impl FunctionCalls {
     fn add(&mut self, call: SlowCall, most: usize) {
         self.slowest.push(Reverse(call));
         if self.slowest.len() > most {
@@ -38,7 +38,7 @@ impl Kept {
 
 /// Slow calls that are inside of no other slow call that has ended.
 #[derive(Debug, Default)]
-struct Outermost(HashMap<FunctionId, Kept>);
+struct Outermost(HashMap<FunctionId, FunctionCalls>);
 
 impl Outermost {
     fn add(&mut self, call: SlowCall, most: usize) {

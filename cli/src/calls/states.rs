@@ -3,12 +3,12 @@
 //! time.
 
 use fdr_formats::model::{self, Schedule, State};
-use fdr_formats::states::{Known, States};
+use fdr_formats::states::{States, StretchStates};
 use fdr_formats::{CpuId, FunctionId, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use super::cause::{Cause, Explained};
-use super::overlaps::Seen;
+use super::overlaps::Presences;
 use super::slow_call::SlowCall;
 use super::tree::Tree;
 use crate::away::Split;
@@ -38,7 +38,7 @@ pub(crate) enum By {
 /// What the thread did during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallStates {
-    pub(crate) known: Known,
+    pub(crate) known: StretchStates,
     /// The state that most of the excess was in.
     pub(crate) excess: Option<State>,
     /// Who had the CPU while the thread was preempted, if it was.
@@ -53,7 +53,7 @@ pub(crate) struct Around<'a> {
     pub(crate) schedule: &'a Schedule,
     /// The place of the call among the stretches that `seen` is of.
     pub(crate) place: Option<usize>,
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a Presences,
 }
 
 impl CallStates {

@@ -10,7 +10,7 @@ use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::arguments::Said;
+use super::arguments::PathNotes;
 use super::events::Events;
 use super::overlaps::Stretch;
 use super::slow_call::SlowCall;
@@ -40,7 +40,7 @@ pub(crate) struct Node {
     /// Of slow calls: the part of all the ticks in which the thread did not run, where its states are known.
     pub(crate) away: Away,
     /// Of the first call: its arguments and its result.
-    pub(crate) said: Said,
+    pub(crate) said: PathNotes,
     /// Places of the paths that are one call longer.
     pub(crate) inside: Vec<u32>,
 }

@@ -11,7 +11,7 @@ use super::{Status, Traces};
 use crate::place::{self, Shape};
 use crate::selection::of_calls::StateName;
 use crate::selection::{Filtering, Selection};
-use crate::tree::folding::{Asked, Folding};
+use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::paths::Paths;
 use crate::tree::picture::{self, Words};
 use crate::{svg, ui};
@@ -159,8 +159,8 @@ fn draw(
 }
 
 impl Options {
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> FoldingOptions<'_> {
+        FoldingOptions {
             selection: &self.selection,
             filtering: Filtering::Shown,
             per_thread: self.per_thread,

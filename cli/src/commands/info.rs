@@ -18,7 +18,7 @@ use crate::report::moments::Moments;
 use crate::report::rows::{OpenRow, open_rows};
 use crate::report::table;
 use crate::selection::{Filtering, Selection};
-use crate::tally::{Marks, Seen, Tally};
+use crate::tally::{Marks, Tally, ThreadTally};
 use crate::ui::{self, Progress};
 use crate::{clock, input, place, trace};
 
@@ -344,7 +344,7 @@ fn clock_line(clock: &Clock) -> String {
 
 fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
     let (failed, timeless) = (info.thread_of_reason(), trace::is_timeless(info));
-    let has_failed = |seen: &&Seen| Some(seen.thread.id) == failed;
+    let has_failed = |seen: &&ThreadTally| Some(seen.thread.id) == failed;
     let begin = tally.times().map(|times| times.0);
     let since = |ticks: Option<Ticks>| match ticks.zip(begin).filter(|_| !timeless) {
         Some((ticks, begin)) => {
@@ -353,7 +353,7 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         None => "-".into(),
     };
     // Only calls of programs that keep seconds are summarised.
-    let is_short = |seen: &Seen| {
+    let is_short = |seen: &ThreadTally| {
         seen.thread
             .counts
             .is_some_and(|counts| counts.summarised > 0)
@@ -370,7 +370,7 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         spare: &["synthetic", "first", "dropped", "overwritten", "last"],
         ..Columns::default()
     };
-    let row = |seen: &Seen| {
+    let row = |seen: &ThreadTally| {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
             Some(counts) => ui::count(field(counts)),
             None => "-".into(),

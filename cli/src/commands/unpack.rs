@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use super::{Status, each};
 use crate::input;
-use crate::input::packed::{self, Manner, Place, Unpacked};
+use crate::input::packed::{self, Destination, Manner, Unpacked};
 use crate::outputs::names;
 use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
@@ -98,7 +98,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         true => folder(options, path, file, &output)?,
         false => {
             let (mut pending, out) = Pending::file(&output, options.force)?;
-            let to = Place::Output(&output);
+            let to = Destination::Output(&output);
             let unpacked = packed::unpack(path, file, &out, to, options.manner())?;
             pending.place()?;
             unpacked
@@ -124,7 +124,7 @@ fn to_stdout(options: &Options, path: &Path, file: File) -> anyhow::Result<Unpac
         bail!("-o -: a trace is not for a terminal; send it to a pipe");
     }
     let mut plain = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &plain, Place::Temporary, options.manner())?;
+    let unpacked = packed::unpack(path, file, &plain, Destination::Temporary, options.manner())?;
     StandardOutput::new()?.print(&mut plain)?;
     Ok(unpacked)
 }
@@ -151,10 +151,16 @@ fn is_name(asked: &Path) -> bool {
 fn folder(options: &Options, path: &Path, file: File, output: &Path) -> anyhow::Result<Unpacked> {
     place::check(output, Shape::Folder, options.force)?;
     let archive = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &archive, Place::Temporary, options.manner())?;
+    let unpacked = packed::unpack(
+        path,
+        file,
+        &archive,
+        Destination::Temporary,
+        options.manner(),
+    )?;
     let mut pending = Pending::folder(output, options.force)?;
     let (folder, cut) = (pending.temporary(), unpacked.damage.is_some());
-    let extracted = packed::extract(&archive, folder, Place::Output(output), cut);
+    let extracted = packed::extract(&archive, folder, Destination::Output(output), cut);
     extracted.with_context(|| ui::path(path))?;
     pending.place()?;
     Ok(unpacked)

@@ -113,7 +113,12 @@ fn source(
     let head = packed::head(&file);
     if is_archive(&head) {
         let folder = place::unnamed_folder()?;
-        let extracted = packed::extract(&file, folder.temporary(), packed::Place::Temporary, cut);
+        let extracted = packed::extract(
+            &file,
+            folder.temporary(),
+            packed::Destination::Temporary,
+            cut,
+        );
         extracted.with_context(|| ui::path(path))?;
         let source = registry::open_path(folder.temporary()).map_err(|error| about(path, error))?;
         return Ok((source, Some(folder)));

@@ -271,7 +271,7 @@ impl EventRows {
         let (first, last) = times.unwrap_or_default();
         let mut rows = EventRows::default();
         for (name, id, stats) in sorted(info, &found.events, selection)? {
-            let place = Place::new(info, id, first, &stats);
+            let place = EventLocation::new(info, id, first, &stats);
             rows.events.push(EventRow {
                 name,
                 file: place.file,
@@ -286,7 +286,7 @@ impl EventRows {
             });
         }
         for (name, id, stats) in sorted(info, &found.counters, selection)? {
-            let place = Place::new(info, id, first, &stats);
+            let place = EventLocation::new(info, id, first, &stats);
             let values = stats.values;
             rows.counters.push(CounterRow {
                 name,
@@ -324,19 +324,19 @@ fn rate(clock: &Clock, count: u64, length: Ticks) -> Option<f64> {
 }
 
 /// Where an event is in the source, and when it was.
-struct Place {
+struct EventLocation {
     file: String,
     line: u32,
     first_ns: u64,
     last_ns: u64,
 }
 
-impl Place {
-    fn new(info: &TraceInfo, id: FunctionId, begin: Ticks, stats: &Stats) -> Place {
+impl EventLocation {
+    fn new(info: &TraceInfo, id: FunctionId, begin: Ticks, stats: &Stats) -> EventLocation {
         let function = info.function(id);
         let since = |time: Ticks| info.clock.nanos(time.since(begin)).0;
         let (first, last) = stats.times.unwrap_or((begin, begin));
-        Place {
+        EventLocation {
             file: function.map_or_else(String::new, |function| function.file.clone()),
             line: function.map_or(0, |function| function.line),
             first_ns: since(first),

@@ -40,7 +40,7 @@ pub(crate) struct Whole {
 
 /// What the records have of a function.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct RecordedFunction {
     row: Row,
     /// Calls from their entry to their exit, what they took together, and self time, in ticks.
     calls: u64,
@@ -51,7 +51,7 @@ pub(super) struct Known {
 }
 
 /// The same of each function.
-pub(super) type OfRecords = BTreeMap<FunctionId, Known>;
+pub(super) type OfRecords = BTreeMap<FunctionId, RecordedFunction>;
 
 /// What the records have of each function.
 pub(super) fn of_records(
@@ -59,7 +59,7 @@ pub(super) fn of_records(
     functions: &BTreeMap<FunctionId, Box<Stats>>,
 ) -> OfRecords {
     let known = |(&id, stats): (&FunctionId, &Stats)| {
-        let known = Known {
+        let known = RecordedFunction {
             row: row_of_records(info, id, name_of(info, id), stats),
             calls: stats.measured.count(),
             sum: stats.measured.sum(),

@@ -12,14 +12,14 @@ use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
 
-use super::{Chosen, Wanted};
+use super::{Chosen, FunctionMatcher};
 
 /// Gives on what is chosen of the calls.
 pub(super) struct Calls<'a> {
     sink: &'a mut dyn Sink,
     chosen: &'a Chosen,
-    filter: Wanted<'a>,
-    within: Wanted<'a>,
+    filter: FunctionMatcher<'a>,
+    within: FunctionMatcher<'a>,
     threads: Vec<(Thread, Open)>,
     by_id: HashMap<ThreadId, usize>,
     /// `None`: a thread that is not chosen.
@@ -72,8 +72,8 @@ impl<'a> Calls<'a> {
         Calls {
             sink,
             chosen,
-            filter: Wanted::new(info, chosen.filter.as_slice()),
-            within: Wanted::new(info, &chosen.within),
+            filter: FunctionMatcher::new(info, chosen.filter.as_slice()),
+            within: FunctionMatcher::new(info, &chosen.within),
             threads: Vec::new(),
             by_id: HashMap::new(),
             current: None,

@@ -406,20 +406,20 @@ pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], wh
 
 /// Whether functions are wanted; each is asked for once.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct FunctionMatcher<'a> {
     info: &'a TraceInfo,
     filters: &'a [Filter],
     /// By number: 0 not known yet, 1 no, 2 yes.
     known: Vec<u8>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> FunctionMatcher<'a> {
     /// Numbers that are kept.
     const KEPT: usize = 1 << 20;
 
     /// Those that one of the filters wants.
-    fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> Wanted<'a> {
-        Wanted {
+    fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> FunctionMatcher<'a> {
+        FunctionMatcher {
             info,
             filters,
             known: Vec::new(),

@@ -23,7 +23,7 @@ use crate::windows::{Windows, is_cut};
 use crate::{away, memory, trace};
 
 /// What is asked of a trace.
-pub(crate) struct Asked<'a> {
+pub(crate) struct FoldingOptions<'a> {
     pub(crate) selection: &'a Selection,
     /// Whether calls of other functions than `--filter` are left out, or not shown.
     pub(crate) filtering: Filtering,
@@ -62,7 +62,7 @@ impl Folding {
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
-    pub(crate) fn of(asked: &Asked<'_>, trace: &Path) -> anyhow::Result<Folding> {
+    pub(crate) fn of(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
         let mut source = asked.selection.open(trace, asked.filtering)?;
         // Where nothing is overwritten, nothing is to be told.
         let info = source.info();
@@ -113,7 +113,7 @@ impl Folding {
         ends_early: bool,
     ) -> anyhow::Result<Folding> {
         let selection = Selection::default();
-        let asked = Asked {
+        let asked = FoldingOptions {
             filtering: Filtering::Shown,
             selection: &selection,
             per_thread: false,
@@ -192,7 +192,7 @@ impl Folding {
 
 /// The paths of all calls.
 fn fold(
-    asked: &Asked<'_>,
+    asked: &FoldingOptions<'_>,
     trace: &Path,
     source: &dyn Source,
     ends_early: bool,

@@ -33,7 +33,7 @@ pub(crate) struct Words<'a> {
 
 /// Where a path is drawn, as parts of the width.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct PathRectangle {
     left: f64,
     width: f64,
     depth: usize,
@@ -47,7 +47,7 @@ struct Place {
 /// Where it can't be written.
 pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> anyhow::Result<()> {
     let all = paths.nodes[ROOT].total;
-    let mut places = vec![Place::default(); paths.nodes.len()];
+    let mut places = vec![PathRectangle::default(); paths.nodes.len()];
     places[ROOT].width = 1.0;
     let (mut deepest, mut left_out) = (0, 0_u64);
     let mut shown = vec![ROOT];
@@ -67,7 +67,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
                 left_out += u64::from(paths.nodes[path].total[1] > 0);
                 continue;
             }
-            places[path] = Place {
+            places[path] = PathRectangle {
                 left,
                 width,
                 depth,
@@ -124,7 +124,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
 fn frame(
     out: &mut dyn Write,
     node: &Path,
-    place: Place,
+    place: PathRectangle,
     y: f64,
     all: [u64; 2],
     words: &Words<'_>,

@@ -8,7 +8,7 @@ use crate::model::ThreadId;
 use crate::spans::{Span, Spans};
 
 #[derive(Default)]
-struct Kept {
+struct EdgeLog {
     calls: Vec<Vec<Call>>,
     marks: Vec<u64>,
     cpus: Vec<(u64, u32)>,
@@ -20,7 +20,7 @@ struct Kept {
     lanes: Vec<(u64, String)>,
 }
 
-impl Sink for Kept {
+impl Sink for EdgeLog {
     fn thread(&mut self, thread: &Thread) {
         self.now = thread.id.0 as usize;
         self.calls
@@ -56,7 +56,7 @@ impl Details for Offsets {
     }
 }
 
-fn nest(items: &[(usize, Item)]) -> (Kept, Plan) {
+fn nest(items: &[(usize, Item)]) -> (EdgeLog, Plan) {
     let mut planner = Planner::default();
     for (thread, item) in items {
         planner.add(*thread, item);
@@ -67,7 +67,7 @@ fn nest(items: &[(usize, Item)]) -> (Kept, Plan) {
         ..Thread::default()
     };
     let mut threads = vec![thread(0), thread(1), thread(2)];
-    let mut kept = Kept::default();
+    let mut kept = EdgeLog::default();
     if plan.may_overlap() {
         let mut counter = LaneCounter::new(&plan);
         for (thread, item) in items {

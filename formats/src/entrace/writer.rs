@@ -342,12 +342,12 @@ mod tests {
 
     /// The calls that a file gives back, by thread.
     #[derive(Default)]
-    struct Kept {
+    struct CallList {
         calls: [Vec<Call>; THREADS as usize],
         now: usize,
     }
 
-    impl Sink for Kept {
+    impl Sink for CallList {
         fn thread(&mut self, thread: &Thread) {
             self.now = thread.id.0 as usize;
         }
@@ -387,7 +387,7 @@ mod tests {
                 let bytes = FileBytes::new(file).expect("a file");
                 let source = EntraceSource::open(Box::new(bytes)).expect("a trace");
                 assert_eq!(source.diagnostics(), [], "{kind}");
-                let mut kept = Kept::default();
+                let mut kept = CallList::default();
                 drive(&source, &mut kept, &|_| {}).expect("a readable file");
                 for (thread, found) in (0..).zip(&kept.calls) {
                     assert!(*found == calls(thread), "{kind}: thread {thread}");

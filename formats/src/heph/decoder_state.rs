@@ -6,7 +6,7 @@ use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
 use super::names::{Gap, Names, Streams};
 use super::notes;
 use super::record::{Event, Metadata};
-use super::scan::{self, Found, Unit};
+use super::scan::{self, LocatedUnit, Unit};
 use crate::edges::{Item, What};
 use crate::error::Diagnostic;
 use crate::model::{Ticks, TraceInfo};
@@ -115,7 +115,7 @@ impl DecoderState {
     }
 
     /// The next unit of the file.
-    pub(super) fn unit(&mut self, found: &Found<'_>) -> Step {
+    pub(super) fn unit(&mut self, found: &LocatedUnit<'_>) -> Step {
         match &found.unit {
             Unit::Event(event) => return self.event(event, found.offset, found.size),
             Unit::Metadata(metadata) => {

@@ -3,7 +3,7 @@
 
 use super::event_parts::{FactPlaces, Parts};
 use super::names::{self, Gap, Names, Streams};
-use super::record::{self, Bad, Event, EventPacket, Kind, Metadata, Place, Value, head};
+use super::record::{self, Bad, Event, EventPacket, EventPosition, Kind, Metadata, Value, head};
 use super::tables::Functions;
 use crate::model::{Function, FunctionId, Thread, ThreadId};
 
@@ -35,7 +35,7 @@ const TYPES: &str = "c1fc1fb7 0000009c 00000001 00000002 0000000000000003 000000
                      0001 68 84 0002 0001 78 0000 \
                      0000 81 0000";
 
-const PLACE: Place = Place {
+const PLACE: EventPosition = EventPosition {
     stream: 1,
     counter: 2,
     substream: 3,
@@ -89,7 +89,7 @@ fn an_event_packet() {
         end,
         ..
     } = event;
-    let place = Place {
+    let place = EventPosition {
         stream,
         counter,
         substream,

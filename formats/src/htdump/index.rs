@@ -10,7 +10,7 @@ use super::items::{self, Naming};
 use super::klass::known;
 use super::names::{Names, Ties};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
-use super::scan::{Course, Event, Found, Step, Tables, Walker};
+use super::scan::{Course, Event, RecordContent, Step, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, shown};
 use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
@@ -115,7 +115,7 @@ impl Learner {
     }
 
     /// Takes the description of a klass from a record that has one.
-    fn take(&mut self, event: &Event<'_>, told: &mut Told) {
+    fn take(&mut self, event: &Event<'_>, told: &mut DiagnosticList) {
         let text = |name| String::from_utf8_lossy(event.text(name));
         match event.layout.meaning {
             Meaning::Klass => {
@@ -142,7 +142,7 @@ impl Learner {
 }
 
 /// Reports a faulty layout at the first record that has it.
-fn tell(event: &Event<'_>, told: &mut Told) {
+fn tell(event: &Event<'_>, told: &mut DiagnosticList) {
     let (layout, klass, offset) = (event.layout, event.header.klass, event.offset);
     let name = shown(&layout.name);
     if layout.assumed {
@@ -229,16 +229,16 @@ impl Indexer {
             return Ok(Err(format!("a record of klass {klass} is not whole")));
         }
         let (size, order) = match walker.at(offset, &self.tables)? {
-            Found::Event(event) if event.size() > end - offset => {
+            RecordContent::Event(event) if event.size() > end - offset => {
                 return Ok(Err(format!("a record of klass {klass} is not whole")));
             }
-            Found::Event(event)
+            RecordContent::Event(event)
                 if event.layout.meaning == Meaning::Endianness && event.named("endianness") > 1 =>
             {
                 let order = event.named("endianness");
                 return Ok(Err(format!("byte order {order} is neither 0 nor 1")));
             }
-            Found::Event(event) => {
+            RecordContent::Event(event) => {
                 let told = &mut self.gathered.told;
                 if is_new {
                     tell(&event, told);
@@ -246,18 +246,18 @@ impl Indexer {
                 self.learner.take(&event, told);
                 (event.size(), self.gathered.take(&event))
             }
-            Found::Cut => {
+            RecordContent::Cut => {
                 return Ok(Err(format!(
                     "the file ends within a record of klass {klass}"
                 )));
             }
-            Found::Long => {
+            RecordContent::Long => {
                 let limit = MAX_RECORD >> 20;
                 return Ok(Err(format!(
                     "a record of klass {klass} is longer than {limit} MiB"
                 )));
             }
-            Found::Unknown(klass) => {
+            RecordContent::Unknown(klass) => {
                 return Ok(Err(format!("klass {klass} was not announced")));
             }
         };
@@ -314,12 +314,12 @@ impl Threads {
 
 /// The problems, up to the limit.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct DiagnosticList {
     list: Vec<Diagnostic>,
     more: u64,
 }
 
-impl Told {
+impl DiagnosticList {
     pub(super) fn add(&mut self, offset: u64, what: String) {
         if self.list.len() < MAX_DIAGNOSTICS {
             self.list.push(Diagnostic { offset, what });
@@ -341,7 +341,7 @@ impl Told {
 /// What was collected so far.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
-    pub(super) told: Told,
+    pub(super) told: DiagnosticList,
     names: Names,
     threads: Threads,
     planner: Planner,

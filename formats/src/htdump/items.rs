@@ -7,7 +7,7 @@ use super::fields::Kind;
 use super::klass::{TRACE_BITS, TRACE_NAMES, known};
 use super::names::Ties;
 use super::note_reader;
-use super::scan::{Event, Found, Tables, Walker};
+use super::scan::{Event, RecordContent, Tables, Walker};
 use super::schema::{Label, Meaning};
 use crate::bytes::ReadAt;
 use crate::edges::{Details, Item, What};
@@ -117,7 +117,7 @@ impl<'f> Lookup<'f> {
 
 impl Details for Lookup<'_> {
     fn push(&mut self, item: &Item, sink: &mut dyn Sink) -> Result<(), Error> {
-        if let Found::Event(event) = self.walker.at(item.offset, self.tables)? {
+        if let RecordContent::Event(event) = self.walker.at(item.offset, self.tables)? {
             match &event.layout.meaning {
                 Meaning::Call { arguments, .. } => {
                     for &at in arguments {

@@ -17,7 +17,7 @@ pub(super) fn label_of(function: &Function) -> String {
 }
 
 #[derive(Debug)]
-struct Known {
+struct FunctionEntry {
     function: Function,
     /// Of a function of our klass: whether it is in the trace's table.
     listed: bool,
@@ -28,7 +28,7 @@ struct Known {
     number: u32,
 }
 
-impl Known {
+impl FunctionEntry {
     /// Its label. Its number in the file may differ from its number here.
     fn label(&self) -> String {
         if self.own && self.function.name.is_empty() {
@@ -49,7 +49,7 @@ impl Known {
 /// The functions, during the index pass.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    functions: Vec<Known>,
+    functions: Vec<FunctionEntry>,
     of_identifier: HashMap<u64, usize>,
     of_label: HashMap<String, usize>,
     taken: HashSet<u32>,
@@ -191,7 +191,7 @@ impl Names {
             }
         });
         let id = FunctionId(id);
-        self.functions.push(Known {
+        self.functions.push(FunctionEntry {
             function: Function { id, ..function },
             listed: true,
             named: false,

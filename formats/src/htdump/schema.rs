@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::fields::{Kind, Place};
+use super::fields::{FieldLayout, Kind};
 use super::klass::{self, KLASSES};
 use super::notes;
 use super::record::{
@@ -36,7 +36,7 @@ const SHOWN: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) name: Arc<str>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<FieldLayout>,
     /// Bytes of a record, header included, if no field is a text.
     pub(super) fixed: Option<usize>,
     /// The beginning of each field, in that case.
@@ -55,7 +55,7 @@ impl Layout {
     }
 
     /// The first field of that name and kind.
-    pub(super) fn of_kind(&self, name: &str, fits: impl Fn(&Place) -> bool) -> Option<usize> {
+    pub(super) fn of_kind(&self, name: &str, fits: impl Fn(&FieldLayout) -> bool) -> Option<usize> {
         self.place(name)
             .filter(|&at| self.places.get(at).is_some_and(fits))
     }
@@ -253,9 +253,9 @@ fn standard_name(id: u32) -> &'static str {
 }
 
 /// A header within a record.
-fn header_places(places: &mut Vec<Place>) {
+fn header_places(places: &mut Vec<FieldLayout>) {
     for (name, size) in [("type", 4), ("timestamp", 8), ("id", 8)] {
-        places.push(Place {
+        places.push(FieldLayout {
             name: name.into(),
             kind: Kind::Unsigned,
             size,
@@ -263,7 +263,7 @@ fn header_places(places: &mut Vec<Place>) {
     }
 }
 
-fn place(field: &Described, of: &str) -> Result<Place, String> {
+fn place(field: &Described, of: &str) -> Result<FieldLayout, String> {
     let kind = match (field.kind, field.size) {
         (TEXT, _) => Kind::Text,
         (SIGNED, 1 | 2 | 4 | 8) => Kind::Signed,
@@ -280,14 +280,14 @@ fn place(field: &Described, of: &str) -> Result<Place, String> {
         }
     };
     let size = if kind == Kind::Text { 0 } else { field.size };
-    Ok(Place {
+    Ok(FieldLayout {
         name: Arc::clone(&field.name),
         kind,
         size: size as u32,
     })
 }
 
-fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout {
+fn finish(id: u32, top: &Announced, places: Vec<FieldLayout>, is_call: bool) -> Layout {
     let mut starts = Vec::new();
     let mut end = HEADER_SIZE;
     let texts = places.iter().any(|place| place.kind == Kind::Text);

@@ -4,7 +4,7 @@
 use std::{fmt, io};
 
 use super::layout::{Crash, Header};
-use super::place::{Place, is_owned};
+use super::place::{FileSlot, is_owned};
 use super::walk::{PREAMBLE, opened_at};
 use crate::bytes::ReadAt;
 
@@ -47,7 +47,7 @@ impl Crash {
         };
         let end = (self.ticks).saturating_add(rate.saturating_mul(SURVIVED_AFTER_S));
         for index in 0..header.made {
-            let mut place = Place::new(bytes, header, index);
+            let mut place = FileSlot::new(bytes, header, index);
             let slot = place.slot()?;
             if !is_owned(&slot) || slot.tid != self.thread || slot.chunk == 0 {
                 continue;

@@ -145,7 +145,7 @@ type Moment = (i64, u64);
 type Cpus = BTreeMap<u32, Option<(Moment, ThreadId)>>;
 
 #[derive(Debug, Default)]
-struct Known {
+struct ThreadAttributes {
     id: ThreadId,
     encoder: ThreadEncoder,
     /// It has attributes.
@@ -169,7 +169,7 @@ struct Known {
 pub struct At {
     time: i64,
     scale: Scale,
-    threads: Vec<Known>,
+    threads: Vec<ThreadAttributes>,
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     turn: u64,
@@ -294,7 +294,7 @@ impl At {
 }
 
 /// A thread was last seen on its CPU.
-fn note(cpus: &mut Cpus, known: &mut Known) {
+fn note(cpus: &mut Cpus, known: &mut ThreadAttributes) {
     let Some(cpu) = known.cpu else { return };
     let last = cpus.entry(cpu).or_default();
     let when = known.last.take();
@@ -303,7 +303,7 @@ fn note(cpus: &mut Cpus, known: &mut Known) {
     }
 }
 
-impl Known {
+impl ThreadAttributes {
     /// A push or a pop. After `until`, it only shows that the level exists.
     #[inline]
     fn change(&mut self, op: Op, time: i64, until: i64) {
@@ -329,7 +329,7 @@ impl Known {
     }
 }
 
-impl Known {
+impl ThreadAttributes {
     fn counter(&mut self, name: FunctionId, number: Number, time: i64, until: i64) {
         let next = self.counters.len();
         let at = *self.counter_of.entry(name).or_insert(next);
@@ -388,9 +388,9 @@ impl Sink for At {
         self.now = *self.thread_of.entry(thread.id).or_insert(next);
         self.turn += 1;
         if self.now == next {
-            self.threads.push(Known {
+            self.threads.push(ThreadAttributes {
                 id: thread.id,
-                ..Known::default()
+                ..ThreadAttributes::default()
             });
         }
     }

@@ -16,12 +16,12 @@ const MAX_TOLD: usize = 1000;
 
 /// What is wrong with a folder.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct DiagnosticList {
     list: Vec<Diagnostic>,
     more: u64,
 }
 
-impl Told {
+impl DiagnosticList {
     /// `file` is the name, `offset` the byte in it.
     pub(super) fn add(&mut self, file: &str, offset: u64, what: &str) {
         if self.list.len() < MAX_TOLD {
@@ -158,7 +158,7 @@ impl Tree {
         types: Option<Vec<u8>>,
         tree: Option<Vec<u8>>,
         most: u32,
-        told: &mut Told,
+        told: &mut DiagnosticList,
     ) -> Tree {
         let mut out = Tree::default();
         let types: Vec<TypeFile> = told.read("types.json", types);
@@ -209,10 +209,10 @@ impl Tree {
     }
 
     /// Brings keys, types and names together.
-    fn settle(&mut self, mut kinds: Vec<Option<Kind>>, most: u32, told: &mut Told) {
+    fn settle(&mut self, mut kinds: Vec<Option<Kind>>, most: u32, told: &mut DiagnosticList) {
         let mut roles = vec![Role::Other; kinds.len()];
         let mut node_of = vec![None; kinds.len()];
-        let mut places: Vec<Place> = Vec::with_capacity(self.nodes.len());
+        let mut places: Vec<NodeRole> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
         let (mut foreign, mut doubled) = (0, 0);
         for (at, node) in self.nodes.iter().enumerate() {
@@ -221,7 +221,7 @@ impl Tree {
             } else {
                 places.get(node.parent)
             };
-            let place = Place::of(
+            let place = NodeRole::of(
                 parent.copied(),
                 &node.name,
                 &mut self.threads,
@@ -248,12 +248,12 @@ impl Tree {
         }
         let mut alone = vec![false; self.threads.len()];
         let in_order = places.iter().filter_map(|place| match place {
-            Place::RunQueue(thread) => Some((*thread, true)),
+            NodeRole::RunQueue(thread) => Some((*thread, true)),
             _ => None,
         });
         // A call stack says more.
         let stacks = places.iter().filter_map(|place| match place {
-            Place::Stack(thread) => Some((*thread, false)),
+            NodeRole::Stack(thread) => Some((*thread, false)),
             _ => None,
         });
         for (thread, is_alone) in in_order.chain(stacks) {
@@ -304,7 +304,7 @@ impl Tree {
 
 /// Where in the tree a node is.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum NodeRole {
     Root,
     Threads,
     Thread(u32),
@@ -317,51 +317,51 @@ enum Place {
     Other,
 }
 
-impl Place {
+impl NodeRole {
     fn of(
-        parent: Option<Place>,
+        parent: Option<NodeRole>,
         name: &str,
         threads: &mut Vec<u64>,
         thread_of: &mut HashMap<u64, u32>,
-    ) -> Place {
+    ) -> NodeRole {
         match (parent, name) {
-            (None, _) => Place::Root,
-            (Some(Place::Root), "Threads") => Place::Threads,
-            (Some(Place::Root), "CPUs") => Place::Cpus,
-            (Some(Place::Threads), id) => match id.parse() {
-                Ok(id) => Place::Thread(*thread_of.entry(id).or_insert_with(|| {
+            (None, _) => NodeRole::Root,
+            (Some(NodeRole::Root), "Threads") => NodeRole::Threads,
+            (Some(NodeRole::Root), "CPUs") => NodeRole::Cpus,
+            (Some(NodeRole::Threads), id) => match id.parse() {
+                Ok(id) => NodeRole::Thread(*thread_of.entry(id).or_insert_with(|| {
                     threads.push(id);
                     threads.len() as u32 - 1
                 })),
-                Err(_) => Place::Other,
+                Err(_) => NodeRole::Other,
             },
-            (Some(Place::Thread(thread)), "CallStack") => Place::Stack(thread),
-            (Some(Place::Thread(thread)), "Current_cpu_rq") => Place::RunQueue(thread),
-            (Some(Place::Stack(thread)), level) => match level.parse() {
-                Ok(level) if level > 0 => Place::Level(thread, level),
-                _ => Place::Other,
+            (Some(NodeRole::Thread(thread)), "CallStack") => NodeRole::Stack(thread),
+            (Some(NodeRole::Thread(thread)), "Current_cpu_rq") => NodeRole::RunQueue(thread),
+            (Some(NodeRole::Stack(thread)), level) => match level.parse() {
+                Ok(level) if level > 0 => NodeRole::Level(thread, level),
+                _ => NodeRole::Other,
             },
-            (Some(Place::Cpus), cpu) => cpu.parse().map_or(Place::Other, Place::Cpu),
-            (Some(Place::Cpu(cpu)), "Current_thread") => Place::Current(cpu),
-            (Some(_), _) => Place::Other,
+            (Some(NodeRole::Cpus), cpu) => cpu.parse().map_or(NodeRole::Other, NodeRole::Cpu),
+            (Some(NodeRole::Cpu(cpu)), "Current_thread") => NodeRole::Current(cpu),
+            (Some(_), _) => NodeRole::Other,
         }
     }
 
     fn role(self) -> Role {
         match self {
-            Place::Stack(thread) => Role::Depth(thread),
-            Place::Level(thread, level) => Role::Level(thread, level),
-            Place::Current(cpu) => Role::Cpu(cpu),
-            Place::Thread(thread) => Role::Status(thread),
-            Place::RunQueue(thread) => Role::RunQueue(thread),
-            Place::Cpu(_) => Role::CpuStatus,
+            NodeRole::Stack(thread) => Role::Depth(thread),
+            NodeRole::Level(thread, level) => Role::Level(thread, level),
+            NodeRole::Current(cpu) => Role::Cpu(cpu),
+            NodeRole::Thread(thread) => Role::Status(thread),
+            NodeRole::RunQueue(thread) => Role::RunQueue(thread),
+            NodeRole::Cpu(_) => Role::CpuStatus,
             _ => Role::Other,
         }
     }
 }
 
 /// Reports elements that are left out.
-fn left_out(told: &mut Told, file: &str, count: u64, what: &str) {
+fn left_out(told: &mut DiagnosticList, file: &str, count: u64, what: &str) {
     if count > 0 {
         told.add(file, 0, &format!("{count} {what}; they are left out"));
     }
@@ -373,7 +373,7 @@ fn by_key<T>(
     file: &str,
     elements: impl Iterator<Item = (u32, Option<T>)>,
     most: u32,
-    told: &mut Told,
+    told: &mut DiagnosticList,
 ) -> Vec<Option<T>> {
     let mut values: Vec<Option<T>> = Vec::new();
     let (mut foreign, mut doubled) = (0, 0);
@@ -398,7 +398,11 @@ fn by_key<T>(
 }
 
 /// Reads state.json: the values of the first `keys` keys.
-pub(super) fn read_state(bytes: Option<Vec<u8>>, keys: u32, told: &mut Told) -> Vec<Option<Value>> {
+pub(super) fn read_state(
+    bytes: Option<Vec<u8>>,
+    keys: u32,
+    told: &mut DiagnosticList,
+) -> Vec<Option<Value>> {
     let elements: Vec<StateFile> = told.read("state.json", bytes);
     let elements = elements.into_iter();
     let values = by_key(

@@ -36,7 +36,7 @@ const CHUNK: usize = 256 * 1024;
 
 /// The state of a thread beside its changes.
 #[derive(Debug, Default)]
-struct Known {
+struct ThreadData {
     thread: Thread,
     encoder: ThreadEncoder,
     wall: Option<(u64, u32)>,
@@ -47,7 +47,7 @@ pub(super) struct TcstateWriter {
     folder: PathBuf,
     info: TraceInfo,
     scale: Scale,
-    threads: Vec<Known>,
+    threads: Vec<ThreadData>,
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     changes: Changes,
@@ -262,9 +262,9 @@ impl Sink for TcstateWriter {
         self.now = *self.thread_of.entry(thread.id).or_insert(next);
         if self.now == next {
             self.changes.thread();
-            self.threads.push(Known {
+            self.threads.push(ThreadData {
                 thread: thread.clone(),
-                ..Known::default()
+                ..ThreadData::default()
             });
             return;
         }

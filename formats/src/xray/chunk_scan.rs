@@ -19,7 +19,7 @@ use crate::scale;
 
 /// A place in a chunk where records are missing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MissingRecords {
     /// Byte offset in the chunk, in front of the exit.
     pub(super) offset: usize,
     /// The running time there.
@@ -140,7 +140,7 @@ impl<M: Memory> Walk<M> {
     pub(super) fn chunk(
         &mut self,
         chunk: &[u8],
-        repair: &mut dyn FnMut(Place, &[u32]) -> bool,
+        repair: &mut dyn FnMut(MissingRecords, &[u32]) -> bool,
     ) -> Option<usize> {
         if !has_head(chunk) {
             return Some(0);
@@ -207,13 +207,13 @@ impl<M: Memory> Walk<M> {
         exit: Exit,
         id: u32,
         (offset, time): (usize, u64),
-        repair: &mut dyn FnMut(Place, &[u32]) -> bool,
+        repair: &mut dyn FnMut(MissingRecords, &[u32]) -> bool,
     ) -> bool {
         let entry = exit == Exit::Lone;
         if entry {
             self.closed.push(id);
         }
-        let place = Place {
+        let place = MissingRecords {
             offset,
             time,
             entry,

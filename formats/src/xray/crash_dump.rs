@@ -6,7 +6,7 @@
 
 use super::chunk_scan::{CHUNK_HEAD, First, PREAMBLE, RING, Walk, first, has_head};
 use super::dump::BlockSummary;
-use super::payload::{self, Place, Short};
+use super::payload::{self, PayloadBuffer, ShortPayload};
 use super::record::{self, Action, Extent, HEADER_SIZE, Header, METADATA_SIZE, Record, When};
 use crate::model::{Counts, EarlyCall, Function, Identity, Ticks, TraceInfo};
 use crate::moments;
@@ -50,7 +50,7 @@ pub fn identity(identity: &Identity, start: Ticks) -> Vec<u8> {
 
 /// A named moment, in the same way. Async-signal-safe. False: `out` refused bytes.
 pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<'_>) -> bool {
-    let mut moment = Short::new();
+    let mut moment = ShortPayload::new();
     payload::put_moment(&mut moment, number, time, name);
     custom(start.0, moment.bytes(), out)
 }
@@ -233,7 +233,12 @@ impl Head<'_, '_> {
         let start = info.start.map_or(tsc, |start| start.0);
         let summary = &sizes.summary;
         let counts = summary.counted(thread.counts);
-        let mut events = [Short::new(), Short::new(), Short::new(), Short::new()];
+        let mut events = [
+            ShortPayload::new(),
+            ShortPayload::new(),
+            ShortPayload::new(),
+            ShortPayload::new(),
+        ];
         let [of_thread, balance, about_process, about_clock] = &mut events;
         let latest = valid.then_some(Ticks(sizes.latest));
         payload::put_thread(of_thread, thread.name, Some(counts), latest);
@@ -395,7 +400,7 @@ fn synthetic(
         return Some(());
     }
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    let mut event = Short::new();
+    let mut event = ShortPayload::new();
     payload::put_synthetic(&mut event, count);
     taken(custom(time, event.bytes(), out))?;
     let action = if entry { Action::Entry } else { Action::Exit };

@@ -58,7 +58,7 @@ pub use schedule::{
 };
 
 pub(super) use draft::{
-    EARLY_CALL_BYTES, ESTIMATE_BYTES, Place, Short, early_call_row, early_calls_head, estimate_row,
+    EARLY_CALL_BYTES, ESTIMATE_BYTES, PayloadBuffer, ShortPayload, early_call_row, early_calls_head, estimate_row,
     estimates_head, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
     put_totals_row, totals_head,
 };

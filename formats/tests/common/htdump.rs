@@ -10,7 +10,7 @@ use fdr_formats::model::Function;
 use fdr_formats::writer::{Output, Writer};
 use fdr_formats::{Call, FunctionId, Losses, Thread, ThreadId, TraceInfo, registry};
 
-use crate::common::{Event, Kept, Read, list, push, read};
+use crate::common::{Event, EventLog, Read, list, push, read};
 
 /// Somewhere to write to that can be looked at.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ pub fn write(
 }
 
 /// The events of each thread, in one piece: a source may give a thread in several.
-pub fn joined(kept: &Kept) -> Vec<(ThreadId, Vec<Event>)> {
+pub fn joined(kept: &EventLog) -> Vec<(ThreadId, Vec<Event>)> {
     let mut threads: Vec<(ThreadId, Vec<Event>)> = Vec::new();
     for (id, events) in &kept.threads {
         match threads.iter_mut().find(|(known, _)| known == id) {

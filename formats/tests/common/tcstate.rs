@@ -11,7 +11,7 @@ use fdr_formats::writer::Output;
 use fdr_formats::{Losses, Source, Thread, TraceInfo, registry};
 
 pub use crate::common::ctf::Folder;
-use crate::common::{Event, Kept, Read, push};
+use crate::common::{Event, EventLog, Read, push};
 use serde_json::Value as Json;
 
 /// Writes events, in pieces that belong to threads.
@@ -30,7 +30,7 @@ pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Loss
 
 /// Everything that a source gives, threads that come in turns put together.
 pub fn read_source(source: &dyn Source) -> Read {
-    let mut kept = Kept::default();
+    let mut kept = EventLog::default();
     drive(source, &mut kept, &|_| {}).expect("readable files");
     let mut threads: Vec<(_, Vec<Event>)> = Vec::new();
     for (id, events) in kept.threads {

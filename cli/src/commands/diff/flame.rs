@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::Options;
 use crate::selection::Filtering;
-use crate::tree::folding::{Asked, Folding};
+use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::paths::Paths;
 use crate::tree::picture::{self, Words};
 use crate::{input, place, ui};
@@ -17,7 +17,7 @@ use crate::{input, place, ui};
 /// # Errors
 /// Where a trace can't be read, or the picture not be written.
 pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
-    let asked = Asked {
+    let asked = FoldingOptions {
         selection: &options.selection,
         filtering: Filtering::Shown,
         per_thread: false,

@@ -14,7 +14,7 @@ use self::sums::{Graph, Part};
 use super::{Status, Traces};
 use crate::place::{self, Shape};
 use crate::selection::{self, Filtering, Selection};
-use crate::tree::folding::{Asked, Folding};
+use crate::tree::folding::{Folding, FoldingOptions};
 use crate::{svg, trace, ui};
 
 const HELP: &str = "\
@@ -111,7 +111,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
         place::check(output, Shape::File, options.force)?;
     }
     let folding = Folding::of(
-        &Asked {
+        &FoldingOptions {
             selection: &options.selection,
             filtering: Filtering::Calls,
             per_thread: false,

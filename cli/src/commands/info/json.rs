@@ -11,7 +11,7 @@ use super::states::Counted;
 use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Trigger};
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
-use crate::tally::{Seen, Tally};
+use crate::tally::{Tally, ThreadTally};
 use crate::{clock, place, trace};
 
 #[derive(Serialize)]
@@ -108,7 +108,7 @@ pub(super) fn write(
     let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
     let has_times = !trace::is_timeless(info);
-    let thread = |seen: &'_ Seen| -> (Option<u64>, Option<u64>) {
+    let thread = |seen: &'_ ThreadTally| -> (Option<u64>, Option<u64>) {
         let begin = seen.times().map(|(first, _)| nanos(first));
         let duration = seen.times().map(|(first, last)| nanos(last.since(first)));
         (begin, duration.filter(|_| has_times))

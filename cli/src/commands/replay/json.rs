@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::Replay;
 use super::lines::{Line, Shown};
-use super::nearest::{Kind, Said};
+use super::nearest::{Kind, NearNote};
 use crate::report::json::{self, Head};
 use crate::report::names::name_of;
 
@@ -131,7 +131,7 @@ fn call(replay: &Replay<'_>, states: Option<&States>, shown: &Shown) -> Call {
     }
 }
 
-fn remark(replay: &Replay<'_>, said: &Said, depth: usize) -> Remark {
+fn remark(replay: &Replay<'_>, said: &NearNote, depth: usize) -> Remark {
     let info = replay.source.info();
     let kind = NoteKind::of(said.kind);
     let note = kind.and_then(|kind| Note::decode(kind, &said.body));

@@ -5,19 +5,19 @@ use std::cmp::Reverse;
 
 use fdr_formats::ThreadId;
 
-use super::nearest::{Found, Kind, Said, Seen};
+use super::nearest::{Kind, NearCall, NearNote, NearestEvents};
 
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
     Call(Shown),
-    Note(Said, usize),
+    Note(NearNote, usize),
 }
 
 /// A call, or several of the same function right behind each other.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shown {
-    pub(super) call: Seen,
+    pub(super) call: NearCall,
     /// Shown calls around it.
     pub(super) depth: usize,
     /// How many.
@@ -53,7 +53,7 @@ impl Line {
 }
 
 /// What is found, in lines. `grouped`: calls without calls inside that follow each other are one.
-pub(super) fn lines(found: Found, grouped: bool) -> Vec<Line> {
+pub(super) fn lines(found: NearestEvents, grouped: bool) -> Vec<Line> {
     let mut calls = found.calls;
     calls.sort_by_key(|call| (call.thread, call.start, Reverse(call.end), call.depth));
     let mut notes = found.notes;
@@ -65,7 +65,7 @@ pub(super) fn lines(found: Found, grouped: bool) -> Vec<Line> {
     let mut thread = None;
     for call in calls {
         // A note inside of a call that begins at the same tick has more open calls around it.
-        let is_before = |note: &Said| {
+        let is_before = |note: &NearNote| {
             let since = (note.thread, note.time).cmp(&(call.thread, call.start));
             since.then((note.depth > call.depth).cmp(&true)).is_lt()
         };
@@ -109,7 +109,7 @@ fn push_note(
     lines: &mut Vec<Line>,
     open: &mut Vec<usize>,
     thread: &mut Option<ThreadId>,
-    note: Said,
+    note: NearNote,
 ) {
     if *thread != Some(note.thread) {
         open.clear();
@@ -117,7 +117,7 @@ fn push_note(
     }
     while let Some(&last) = open.last() {
         // What follows the end of a call at the same tick, such as the result of its caller, has fewer open calls around it.
-        let is_around = |call: &Seen| {
+        let is_around = |call: &NearCall| {
             call.end > note.time || (call.end == note.time && call.depth < note.depth)
         };
         match lines.get(last) {
@@ -136,7 +136,7 @@ fn push_note(
 }
 
 /// Leaves the calls that are not around this one.
-fn close(lines: &[Line], open: &mut Vec<usize>, call: &Seen) {
+fn close(lines: &[Line], open: &mut Vec<usize>, call: &NearCall) {
     while let Some(&last) = open.last() {
         let is_around = match lines.get(last) {
             // Calls of no length at the same tick: their depths tell them apart.

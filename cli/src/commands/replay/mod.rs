@@ -15,7 +15,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use fdr_formats::{Source, ThreadId, Ticks};
 
-use self::nearest::{Nearest, Wanted};
+use self::nearest::{Nearest, NearestQuery};
 use super::{Headings, Status, Traces};
 use crate::selection::moment::{self, Span, When};
 use crate::selection::of_calls::OfCalls;
@@ -170,7 +170,7 @@ fn one(
     memory::grows("the calls that are shown");
     let chosen = options.calls.of(info).with_context(|| ui::path(trace))?;
     let around = moment_of(options, trace, source)?;
-    let wanted = Wanted {
+    let wanted = NearestQuery {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
         most,

@@ -9,7 +9,7 @@ use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use super::Replay;
 use super::lines::{Line, Shown};
-use super::nearest::{Kind, Said};
+use super::nearest::{Kind, NearNote};
 use super::notes;
 use crate::report::names::name_of;
 use crate::report::open::early_call;
@@ -317,7 +317,7 @@ impl Sayer<'_> {
         }
     }
 
-    fn note(&self, said: &Said) -> String {
+    fn note(&self, said: &NearNote) -> String {
         let words = notes::in_words(self.info, said, |id| self.thread(id));
         format!("* {}", ui::clean(&words))
     }

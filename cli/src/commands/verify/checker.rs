@@ -10,7 +10,7 @@ use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
-use super::finding::{Finding, Found, What};
+use super::finding::{Finding, FindingList, What};
 
 /// What was found, and in how much.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ pub(super) struct Checker {
     one_by_one: bool,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
-    found: Found,
+    found: FindingList,
 }
 
 impl Checker {
@@ -71,7 +71,7 @@ impl Checker {
             one_by_one: false,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
-            found: Found::new(limit),
+            found: FindingList::new(limit),
         }
     }
 
@@ -125,7 +125,7 @@ impl Sink for Checker {
 
 impl State {
     /// Tells of what is still open, and takes the memory back.
-    fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut Found) {
+    fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         for (entry, number) in std::mem::take(&mut self.open) {
             if !allow_open && Some(number) > self.gap {
                 found.add(thread, number, What::Open { entry });
@@ -133,7 +133,7 @@ impl State {
         }
     }
 
-    fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+    fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         self.number += 1;
         if call.time < self.last {
             let what = What::TimeBack {
@@ -158,7 +158,13 @@ impl State {
     }
 
     #[cold]
-    fn leave_other(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+    fn leave_other(
+        &mut self,
+        call: &Call,
+        thread: ThreadId,
+        allow_open: bool,
+        found: &mut FindingList,
+    ) {
         let is = |(function, _): &(FunctionId, u64)| *function == call.function;
         match self.rule.other(&self.open, is) {
             Exit::Innermost => {}
@@ -188,7 +194,7 @@ impl State {
     }
 
     /// Compares with what the recorder counted.
-    fn check_counts(&self, thread: ThreadId, counts: &Counts, found: &mut Found) {
+    fn check_counts(&self, thread: ThreadId, counts: &Counts, found: &mut FindingList) {
         let Counts {
             recorded,
             readable,
@@ -272,7 +278,7 @@ impl State {
 /// Ends the checkers: what is still open, the counts, and the sum of all.
 pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize) -> Verdict {
     let mut verdict = Verdict::default();
-    let mut found = Found::new(limit);
+    let mut found = FindingList::new(limit);
     let mut seen: BTreeMap<ThreadId, State> = BTreeMap::new();
     for mut checker in checkers {
         for (id, state) in &mut checker.threads {

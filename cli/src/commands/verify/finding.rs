@@ -137,16 +137,16 @@ impl Finding {
 
 /// Findings: the first ones in the order in which they are printed, and the count of all.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FindingList {
     limit: usize,
     first: BinaryHeap<Finding>,
     pub(super) count: u64,
 }
 
-impl Found {
+impl FindingList {
     /// Keeps at most `limit` of them.
-    pub(super) fn new(limit: usize) -> Found {
-        Found {
+    pub(super) fn new(limit: usize) -> FindingList {
+        FindingList {
             limit,
             first: BinaryHeap::new(),
             count: 0,
@@ -176,7 +176,7 @@ impl Found {
     }
 
     /// Adds others.
-    pub(super) fn join(&mut self, more: Found) {
+    pub(super) fn join(&mut self, more: FindingList) {
         self.count += more.count;
         more.first
             .into_iter()
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_first_findings_are_kept_in_whatever_order_they_come() {
-        let numbers = |found: Found| -> Vec<u64> {
+        let numbers = |found: FindingList| -> Vec<u64> {
             let number = |finding: Finding| match finding.place {
                 Where::Record { number, .. } => number,
                 Where::Offset(_) => 0,
@@ -203,7 +203,7 @@ mod tests {
             found.into_first().into_iter().map(number).collect()
         };
         let of = |numbers: &[u64]| {
-            let mut found = Found::new(3);
+            let mut found = FindingList::new(3);
             for &number in numbers {
                 let entry = FunctionId(1);
                 found.add(ThreadId(1), number, What::Open { entry });

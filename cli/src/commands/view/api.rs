@@ -16,12 +16,12 @@ use super::http::{Answer, Request};
 use super::live::Shown;
 use super::page;
 use super::paths::Flame;
-use super::picture::Asked;
+use super::picture::Viewport;
 use super::pyramid::OPEN;
 use super::server::{Asker, Pages};
 use super::survey;
 use super::task_details;
-use super::tasks::{self, Tasks, Wanted};
+use super::tasks::{self, TaskSelector, Tasks};
 use super::viewed::{Marked, Viewed};
 use super::wire;
 use crate::{trace, ui};
@@ -320,8 +320,8 @@ impl Api {
         let viewed = self.trace(request)?;
         let at = viewed.tick(float(request, "at")?);
         let wanted = match number(request, "task")? {
-            Some(task) => Wanted::Id(task),
-            None => Wanted::At(number(request, "lane")?.unwrap_or(0), at),
+            Some(task) => TaskSelector::Id(task),
+            None => TaskSelector::At(number(request, "lane")?.unwrap_or(0), at),
         };
         viewed.wait();
         let found = viewed
@@ -435,7 +435,7 @@ fn numbers<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Vec<T>
 }
 
 /// The stretch that a picture is asked of.
-fn asked(viewed: &Viewed, request: &Request) -> Result<Asked, Answer> {
+fn asked(viewed: &Viewed, request: &Request) -> Result<Viewport, Answer> {
     let (from, to) = (
         viewed.tick(float(request, "from")?),
         viewed.tick(float(request, "to")?),
@@ -444,7 +444,7 @@ fn asked(viewed: &Viewed, request: &Request) -> Result<Asked, Answer> {
     let least = to.saturating_sub(from) / 20_000;
     let pixel = float(request, "pixel")?.max(0.0) as u64;
     let pixel = pixel.max(least);
-    Ok(Asked { from, to, pixel })
+    Ok(Viewport { from, to, pixel })
 }
 
 /// The call that a request is about.

@@ -18,7 +18,7 @@ use super::file_data::{Head, ReportOf, SlowCalls};
 use super::filler::fill;
 use super::index::Line;
 use super::page;
-use super::picture::Asked;
+use super::picture::Viewport;
 use super::server::Asker;
 use super::task_details;
 use super::viewed::{Marked, Viewed};
@@ -144,7 +144,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
         out.write_all(&bytes)?;
     }
     for (viewed, &pixel) in traces.iter().zip(pixels) {
-        let asked = Asked {
+        let asked = Viewport {
             from: 0,
             to: u64::MAX,
             pixel,
@@ -160,7 +160,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
 }
 
 /// The values of counters that a file has: all of them, or as many as a screen can show.
-fn curves_asked(viewed: &Viewed, pixel: u64) -> Asked {
+fn curves_asked(viewed: &Viewed, pixel: u64) -> Viewport {
     let whole = viewed.index.span().unwrap_or_default();
     let values = |line: &Line| line.counters.len();
     let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
@@ -170,7 +170,7 @@ fn curves_asked(viewed: &Viewed, pixel: u64) -> Asked {
     } else {
         0
     };
-    Asked {
+    Viewport {
         from: 0,
         to: u64::MAX,
         pixel: pixel.max(least),

@@ -7,7 +7,7 @@ use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
-use super::index::{Frame, Index, Line, Place, Sign};
+use super::index::{Checkpoint, Frame, Index, Line, Sign};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::Poll;
 use crate::damage::KEPT;
@@ -252,7 +252,7 @@ impl Sink for Filler<'_> {
         reading.number += calls.len() as u64;
         if reading.number - reading.place >= STRETCH {
             reading.place = reading.number;
-            line.places.push(Place {
+            line.places.push(Checkpoint {
                 number: reading.number,
                 time: line.last,
                 open: line.open.as_slice().into(),

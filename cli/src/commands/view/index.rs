@@ -23,7 +23,7 @@ pub(super) struct Frame {
 
 /// A place between two records of a thread, from which its calls can be followed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Checkpoint {
     /// Entries and exits before.
     pub(super) number: u64,
     /// The time of the last record before.
@@ -48,7 +48,7 @@ pub(super) enum Sign {
 pub(super) struct Line {
     pub(super) pyramid: Pyramid,
     /// In order of time, as far as the thread's records are.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<Checkpoint>,
     pub(super) signs: Vec<(u64, Sign)>,
     pub(super) cpus: Cpus,
     pub(super) counters: Counters,
@@ -106,7 +106,7 @@ impl Index {
             let most = (most as f64 * share) as usize;
             Mutex::new(Line {
                 pyramid: Pyramid::new(most.max(10_000)),
-                places: vec![Place::default()],
+                places: vec![Checkpoint::default()],
                 signs: Vec::new(),
                 cpus: Cpus::new(threads.len()),
                 counters: Counters::new(threads.len()),

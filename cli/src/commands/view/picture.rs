@@ -92,7 +92,7 @@ impl Rows {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct Viewport {
     pub(super) from: u64,
     pub(super) to: u64,
     /// Ticks of a pixel.
@@ -109,11 +109,11 @@ pub(super) fn of_thread(
     states: Option<&Arc<States>>,
     untimed: &Untimed,
     thread: usize,
-    asked: Asked,
+    asked: Viewport,
     found: &HashSet<u32>,
 ) -> Result<Picture, Error> {
     let mut picture = Picture::default();
-    let Asked { from, to, pixel } = asked;
+    let Viewport { from, to, pixel } = asked;
     let id = source.info().threads.get(thread).map(|thread| thread.id);
     let can_read_again = index.can_read_again(thread);
     let read_again = match index.line(thread) {
@@ -181,7 +181,7 @@ fn thin<'a>(signs: impl Iterator<Item = &'a (u64, Sign)>, pixel: u64) -> Vec<(u6
 }
 
 /// The states, where those shorter than a pixel are joined to the longest among them.
-fn of_states(states: &States, thread: ThreadId, asked: Asked) -> Vec<Stay> {
+fn of_states(states: &States, thread: ThreadId, asked: Viewport) -> Vec<Stay> {
     let mut kept: Vec<Stay> = Vec::new();
     let mut longest = 0;
     for stay in states.between(thread, Ticks(asked.from), Ticks(asked.to)) {
@@ -210,7 +210,7 @@ fn of_states(states: &States, thread: ThreadId, asked: Asked) -> Vec<Stay> {
 struct Reader<'a> {
     stack: CallStack<()>,
     rows: Rows,
-    asked: Asked,
+    asked: Viewport,
     end: Option<Ticks>,
     take: &'a mut dyn FnMut(&mut Rows, usize, Item),
 }
@@ -257,7 +257,7 @@ fn deep(
     index: &Index,
     untimed: &Untimed,
     thread: usize,
-    asked: Asked,
+    asked: Viewport,
 ) -> Result<Vec<Vec<Item>>, Error> {
     let least = index
         .line(thread)

@@ -22,7 +22,7 @@ const PER_DECADE: f64 = 12.0;
 
 /// A call, as the page has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Seen {
+struct SurveyCall {
     start: u64,
     thread: ThreadId,
     depth: usize,
@@ -32,7 +32,7 @@ struct Seen {
 }
 
 #[derive(Serialize)]
-pub(super) struct Found {
+pub(super) struct CallRow {
     thread: usize,
     depth: usize,
     start: f64,
@@ -52,9 +52,9 @@ pub(super) struct Survey {
     shortest_ns: Option<u64>,
     longest_ns: Option<u64>,
     buckets: Vec<(u64, u64, u64)>,
-    previous: Option<Found>,
-    next: Option<Found>,
-    slowest: Vec<Found>,
+    previous: Option<CallRow>,
+    next: Option<CallRow>,
+    slowest: Vec<CallRow>,
 }
 
 /// A worker's share.
@@ -74,9 +74,9 @@ struct SurveyPass<'a> {
     /// Ticks of the shortest and the longest call.
     span: Option<(u64, u64)>,
     nanos: f64,
-    previous: Option<Seen>,
-    next: Option<Seen>,
-    slowest: BinaryHeap<Reverse<(u64, Reverse<Seen>)>>,
+    previous: Option<SurveyCall>,
+    next: Option<SurveyCall>,
+    slowest: BinaryHeap<Reverse<(u64, Reverse<SurveyCall>)>>,
     /// The ticks that are marked: only calls within are among the slowest.
     within: (u64, u64),
 }
@@ -114,7 +114,7 @@ impl Pass for SurveyPass<'_> {
         }
         self.calls += 1;
         let item = item_of(ended, self.end);
-        let seen = Seen {
+        let seen = SurveyCall {
             start: item.start,
             thread: self.thread,
             depth: ended.depth,
@@ -214,12 +214,12 @@ pub(super) fn of_functions(
     });
     let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
     slowest.sort();
-    let found = |seen: Seen| {
+    let found = |seen: SurveyCall| {
         let thread = info
             .threads
             .iter()
             .position(|thread| thread.id == seen.thread);
-        Some(Found {
+        Some(CallRow {
             thread: thread?,
             depth: seen.depth,
             start: viewed.relative(seen.start),

@@ -3,7 +3,7 @@
 use fdr_formats::notes::task_state;
 use serde::Serialize;
 
-use super::tasks::{Placed, Tasks, Wanted};
+use super::tasks::{Placed, TaskSelector, Tasks};
 use super::thread_tasks::Poll;
 use super::viewed::Viewed;
 
@@ -46,7 +46,12 @@ pub(super) struct PollOf {
 }
 
 /// One task, with the polls around a tick.
-pub(super) fn details(viewed: &Viewed, tasks: &Tasks, wanted: Wanted, at: u64) -> Option<TaskOf> {
+pub(super) fn details(
+    viewed: &Viewed,
+    tasks: &Tasks,
+    wanted: TaskSelector,
+    at: u64,
+) -> Option<TaskOf> {
     let task = tasks.find(wanted)?;
     let polls = tasks.polls_of(task);
     let near = polls.partition_point(|(_, poll)| poll.item.end < at);

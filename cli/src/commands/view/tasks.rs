@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::index::Index;
-use super::picture::{Asked, Picture, Rows};
+use super::picture::{Picture, Rows, Viewport};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::{Poll, join};
 use crate::report::tasks::seen::Task;
@@ -45,7 +45,7 @@ pub(super) struct Count {
 
 /// Which task is meant.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted {
+pub(super) enum TaskSelector {
     Id(u64),
     /// The one in a lane at a tick, or next to it.
     At(usize, u64),
@@ -121,7 +121,7 @@ impl Tasks {
     }
 
     /// A lane: the first row has the tasks, the second their polls.
-    pub(super) fn picture(&self, lane: usize, asked: Asked) -> Picture {
+    pub(super) fn picture(&self, lane: usize, asked: Viewport) -> Picture {
         let mut rows = Rows::new(asked.pixel);
         let lane = self.lanes.get(lane).map_or(&[][..], |lane| lane);
         let first = lane.partition_point(|&nth| self.tasks[nth].end < asked.from);
@@ -141,10 +141,10 @@ impl Tasks {
         }
     }
 
-    pub(super) fn find(&self, wanted: Wanted) -> Option<&Placed> {
+    pub(super) fn find(&self, wanted: TaskSelector) -> Option<&Placed> {
         match wanted {
-            Wanted::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
-            Wanted::At(lane, tick) => {
+            TaskSelector::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
+            TaskSelector::At(lane, tick) => {
                 let lane = self.lanes.get(lane)?;
                 let behind = lane.partition_point(|&nth| self.tasks[nth].end < tick);
                 self.tasks.get(*lane.get(behind).or_else(|| lane.last())?)

@@ -17,7 +17,7 @@ use foldhash::HashSet;
 
 use super::call_key::CallKey;
 use super::index::Index;
-use super::picture::{self, Asked, Picture};
+use super::picture::{self, Picture, Viewport};
 use super::server::Asker;
 use super::stretch::{self, Stretch};
 use super::tasks::Tasks;
@@ -166,7 +166,7 @@ impl Viewed {
     pub(super) fn picture(
         &self,
         thread: usize,
-        asked: Asked,
+        asked: Viewport,
         found: &HashSet<u32>,
     ) -> anyhow::Result<Picture> {
         let (source, index) = (&*self.source, &*self.index);
@@ -179,7 +179,7 @@ impl Viewed {
     pub(super) fn pictures(
         &self,
         threads: &[usize],
-        asked: Asked,
+        asked: Viewport,
         found: &HashSet<u32>,
     ) -> Vec<anyhow::Result<Picture>> {
         let next = AtomicUsize::new(0);

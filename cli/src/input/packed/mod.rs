@@ -106,18 +106,18 @@ pub(crate) struct Manner {
 
 /// Where the bytes go: what is to be said of it where it is full.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum Destination<'a> {
     /// The folder for temporary files.
     Temporary,
     /// The output, under the name that it is to have.
     Output(&'a Path),
 }
 
-impl Place<'_> {
+impl Destination<'_> {
     fn in_words(self) -> String {
         match self {
-            Place::Temporary => place::in_temporary(),
-            Place::Output(path) => ui::path(path),
+            Destination::Temporary => place::in_temporary(),
+            Destination::Output(path) => ui::path(path),
         }
     }
 }
@@ -130,7 +130,7 @@ pub(crate) fn unpack(
     path: &Path,
     packed: File,
     out: &File,
-    to: Place<'_>,
+    to: Destination<'_>,
     manner: Manner,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
@@ -195,7 +195,7 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
         return Ok((file, None));
     }
     let out = place::unnamed()?;
-    let unpacked = unpack(path, file, &out, Place::Temporary, Manner::default())?;
+    let unpacked = unpack(path, file, &out, Destination::Temporary, Manner::default())?;
     Ok((out, unpacked.damage))
 }
 
@@ -206,7 +206,7 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
 pub(crate) fn extract(
     archive: &File,
     folder: &Path,
-    to: Place<'_>,
+    to: Destination<'_>,
     cut: bool,
 ) -> anyhow::Result<()> {
     let mut archive = archive;

@@ -62,7 +62,7 @@ fn file(bytes: &[u8]) -> FileBytes {
 
 /// How often a changed file gave other bytes without a word, and how often damage was told.
 #[derive(Debug, Default)]
-struct Seen {
+struct MutationCounts {
     other: u32,
     damaged: u32,
 }
@@ -73,8 +73,8 @@ fn change_each(
     plain: u64,
     mut mend: impl FnMut(&mut Vec<u8>),
     unpack: impl Fn(&FileBytes, &File, Limits) -> Result<Unpacked, Failure>,
-) -> Seen {
-    let (mut random, mut seen) = (Random(7), Seen::default());
+) -> MutationCounts {
+    let (mut random, mut seen) = (Random(7), MutationCounts::default());
     for _ in 0..3000 {
         let mut changed = whole.to_vec();
         random.change(&mut changed);

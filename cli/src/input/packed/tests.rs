@@ -342,7 +342,12 @@ fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
     let bytes = archive(from.temporary());
     let done = |bytes: &[u8], cut| {
         let to = folder();
-        let done = super::extract(&file(bytes), to.temporary(), super::Place::Temporary, cut);
+        let done = super::extract(
+            &file(bytes),
+            to.temporary(),
+            super::Destination::Temporary,
+            cut,
+        );
         (done.is_ok(), fs::read_dir(to.temporary()).unwrap().count())
     };
     assert_eq!(done(&bytes, false), (true, 2));
@@ -358,7 +363,7 @@ fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
     let error = super::extract(
         &file(&bytes[..2300]),
         to.temporary(),
-        super::Place::Temporary,
+        super::Destination::Temporary,
         true,
     )
     .unwrap_err();

@@ -14,14 +14,14 @@ use crate::memory;
 /// What is known of the threads.
 #[derive(Default)]
 pub(super) struct Survey {
-    threads: HashMap<ThreadId, Seen>,
+    threads: HashMap<ThreadId, SurveyedThread>,
     current: ThreadId,
     times: Option<(Ticks, Ticks)>,
     refused: Option<io::Error>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SurveyedThread {
     stack: CallStack,
     earlier: Earlier,
 }

@@ -24,7 +24,7 @@ use super::value::{Value, Values, hex};
 
 /// What is kept of an open call. It is small, because each call is moved.
 #[derive(Default)]
-struct Kept {
+struct EntryFacts {
     /// It was entered before the first record, and was given there.
     early: bool,
     cpu: Option<CpuId>,
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 /// A thread on its way.
 struct Line {
     lane: Lane,
-    stack: CallStack<Kept>,
+    stack: CallStack<EntryFacts>,
     cpu: Option<CpuId>,
     /// The latest time of an edge that was given, and of anything.
     now: u64,
@@ -101,22 +101,22 @@ impl Ending<'_> {
     }
 }
 
-impl CallHandler<Kept> for Ending<'_> {
-    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
-        Kept {
+impl CallHandler<EntryFacts> for Ending<'_> {
+    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&EntryFacts>) -> EntryFacts {
+        EntryFacts {
             early: exit == Exit::Before,
             cpu: self.cpu,
             arguments: None,
         }
     }
 
-    fn ended(&mut self, ended: Ended<Kept>, _: &mut [Open<Kept>]) {
+    fn ended(&mut self, ended: Ended<EntryFacts>, _: &mut [Open<EntryFacts>]) {
         if self.error.is_some() {
             return;
         }
         let (start, end) = (self.ns(ended.call.start), self.ns(ended.end));
         let function = ended.call.function;
-        let Kept {
+        let EntryFacts {
             early,
             cpu,
             arguments,
@@ -256,7 +256,7 @@ impl Walker {
     fn line(
         &mut self,
     ) -> Option<(
-        &mut CallStack<Kept>,
+        &mut CallStack<EntryFacts>,
         &mut Vec<FunctionId>,
         &mut bool,
         Ending<'_>,
@@ -293,7 +293,7 @@ impl Walker {
         }
         *is_entry = call.edge == Edge::Entry;
         if call.edge == Edge::Entry {
-            let kept = Kept {
+            let kept = EntryFacts {
                 early: false,
                 cpu: ending.cpu,
                 arguments: None,

@@ -87,7 +87,7 @@ impl Task {
 
 /// The tasks of a trace, or of a worker's share of it.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TraceTasks {
     /// By their ids.
     pub(crate) tasks: HashMap<u64, Task>,
     pub(crate) damage: Damage,
@@ -108,7 +108,7 @@ struct By {
     others: HashMap<ThreadId, Vec<Option<String>>>,
 }
 
-impl Seen {
+impl TraceTasks {
     /// Reads the tasks of a source. `by`: the name of a field of events or arguments by which they are grouped.
     ///
     /// # Errors
@@ -117,10 +117,10 @@ impl Seen {
         source: &dyn Source,
         by: Option<&str>,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Seen, Error> {
+    ) -> Result<TraceTasks, Error> {
         let info = source.info();
-        let make = || by.map_or_else(Seen::default, |by| Seen::by(info, by));
-        let mut all = Seen::default();
+        let make = || by.map_or_else(TraceTasks::default, |by| TraceTasks::by(info, by));
+        let mut all = TraceTasks::default();
         for seen in drive_parallel(source, ui::jobs(), make, progress)? {
             all.damage.join(seen.damage);
             all.last = all.last.max(seen.last);
@@ -133,15 +133,15 @@ impl Seen {
     }
 
     /// No tasks yet. They are grouped by the field of that name.
-    pub(super) fn by(info: &TraceInfo, field: &str) -> Seen {
+    pub(super) fn by(info: &TraceInfo, field: &str) -> TraceTasks {
         let named = info.functions.iter().filter(|known| known.name == field);
         let names = named.map(|known| known.id.0).collect();
-        Seen {
+        TraceTasks {
             by: By {
                 names,
                 ..By::default()
             },
-            ..Seen::default()
+            ..TraceTasks::default()
         }
     }
 
@@ -234,7 +234,7 @@ fn text(field: &Field<'_>) -> String {
     }
 }
 
-impl Sink for Seen {
+impl Sink for TraceTasks {
     fn thread(&mut self, thread: &Thread) {
         if self.thread == thread.id {
             return;

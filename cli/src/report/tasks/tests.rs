@@ -9,8 +9,8 @@ use fdr_formats::{
     Call, Clock, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
 
-use super::rows::{Asked, Row, Tasks};
-use super::seen::Seen;
+use super::rows::{Row, TableOptions, Tasks};
+use super::seen::TraceTasks;
 use crate::report::query::Key;
 
 const WAITING: u8 = task_state::WAITING;
@@ -52,7 +52,7 @@ fn info(totals: Vec<FunctionTotals>) -> TraceInfo {
 /// A note: task, parent, function, state, counted, time, elapsed, busy, polls.
 type Typed = (u64, u64, u32, u8, u8, u64, u64, u64, u64);
 
-fn note(sink: &mut Seen, typed: Typed) {
+fn note(sink: &mut TraceTasks, typed: Typed) {
     let (task, parent, name, state, counted, time, elapsed, busy, polls) = typed;
     let note = Note::Task {
         task,
@@ -72,14 +72,14 @@ fn note(sink: &mut Seen, typed: Typed) {
     });
 }
 
-fn seen(notes: &[Typed]) -> Seen {
-    let mut seen = Seen::default();
+fn seen(notes: &[Typed]) -> TraceTasks {
+    let mut seen = TraceTasks::default();
     notes.iter().for_each(|typed| note(&mut seen, *typed));
     seen
 }
 
-fn tasks(info: &TraceInfo, seen: &Seen, whole: bool, by: bool) -> Tasks {
-    let asked = Asked {
+fn tasks(info: &TraceInfo, seen: &TraceTasks, whole: bool, by: bool) -> Tasks {
+    let asked = TableOptions {
         filter: None,
         sort: Key::Own,
         reverse: false,
@@ -193,20 +193,20 @@ fn a_task_whose_end_is_overwritten_is_not_open() {
 
 #[test]
 fn tasks_are_grouped_by_the_field_of_an_event_inside() {
-    let mut all = Seen::by(&info(Vec::new()), "route");
+    let mut all = TraceTasks::by(&info(Vec::new()), "route");
     let thread = Thread {
         id: ThreadId(1),
         ..Thread::default()
     };
     all.thread(&thread);
-    let call = |sink: &mut Seen, function, edge| {
+    let call = |sink: &mut TraceTasks, function, edge| {
         let (time, function) = (Ticks(0), FunctionId(function));
         sink.calls(&[match edge {
             Edge::Entry => Call::entry(time, function),
             _ => Call::exit(time, function),
         }]);
     };
-    let event = |sink: &mut Seen, route: &str| {
+    let event = |sink: &mut TraceTasks, route: &str| {
         let value = FieldValue::Text(route.as_bytes(), route.len() as u64);
         let field = Field {
             name: 3,

@@ -9,7 +9,7 @@ use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth, WAY, WRONG, wa
 
 use crate::look::{Lane, Look};
 use crate::plan::Failure;
-use crate::told::{self, Wanted};
+use crate::told::{self, NoteComparison};
 use crate::victim;
 
 /// How exactly the page knows what a thread has made.
@@ -219,7 +219,7 @@ pub(crate) fn thread(
     }
     told::check(
         lane,
-        &Wanted {
+        &NoteComparison {
             course,
             made,
             sure: if matches!(moment, Moment::Since(_)) {

@@ -12,7 +12,7 @@ use fdr_formats::{
 use fdr_tests::support::course::STRAND_WORD;
 use fdr_tests::support::script::FUNCTIONS;
 
-use crate::told::{Names, Said};
+use crate::told::{Names, ThreadNotes};
 
 /// Functions that are in no script have the numbers behind those that are.
 const OTHERS: [&str; 3] = ["outer", "inner", "strand"];
@@ -48,7 +48,7 @@ pub(crate) struct Lane {
     /// Some calls of the program left nothing: a function was only looked at for a while.
     pub(crate) misses_calls: bool,
     /// Its notes.
-    pub(crate) said: Said,
+    pub(crate) said: ThreadNotes,
     synthetic: [u64; 2],
     /// How many calls were open all the time.
     early: u64,

@@ -10,7 +10,7 @@ use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
 use crate::check;
 use crate::look::{INNER, Lane, Look, OUTER, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::told::{self, Wanted};
+use crate::told::{self, NoteComparison};
 use crate::victim::{Part, Setting};
 
 const THREADS: u64 = 8;
@@ -116,7 +116,7 @@ fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
             let why = format!("{name}: its own records are not the last ones of its course");
             return Err(Failure::Wrong(why));
         }
-        let wanted = Wanted {
+        let wanted = NoteComparison {
             course,
             made: own,
             sure: own,

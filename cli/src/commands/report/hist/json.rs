@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::durations::Bucket;
 use super::modes::Mode;
-use super::{Distribution, Found};
+use super::{Distribution, Distributions};
 use crate::report::json::{self, Head};
 
 #[derive(Serialize)]
@@ -58,7 +58,7 @@ pub(super) fn write(
     out: &mut dyn Write,
     file: &str,
     info: &TraceInfo,
-    found: &Found,
+    found: &Distributions,
 ) -> anyhow::Result<()> {
     json::print(
         out,

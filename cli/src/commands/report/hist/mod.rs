@@ -41,7 +41,7 @@ struct Distribution {
 }
 
 /// What was found in a trace.
-struct Found {
+struct Distributions {
     /// The function with most calls comes first.
     list: Vec<Distribution>,
     /// The calls are those of the whole run.
@@ -135,7 +135,7 @@ fn find(
     trace: &Path,
     info: &TraceInfo,
     figures: Figures,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<Distributions> {
     let mut of_records: BTreeMap<FunctionId, Durations> = BTreeMap::new();
     for (id, stats) in &figures.functions {
         if functions.matches(&name_of(info, *id)) {
@@ -180,7 +180,7 @@ fn find(
             durations,
         });
     }
-    Ok(Found {
+    Ok(Distributions {
         list,
         is_whole_run: report.is_whole || report.has_all,
         hidden,

@@ -21,7 +21,7 @@ use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
-use crate::report::tasks::seen::{Seen, Task};
+use crate::report::tasks::seen::{Task, TraceTasks};
 use crate::ui::Progress;
 use crate::{selection, stacks, trace};
 
@@ -94,7 +94,7 @@ pub(super) fn find(
 ) -> anyhow::Result<SlowTasks> {
     let about = |error| trace::about(trace, error);
     let progress = Progress::new(source);
-    let seen = Seen::of(source, by, &|bytes| progress.add(bytes));
+    let seen = TraceTasks::of(source, by, &|bytes| progress.add(bytes));
     drop(progress);
     let seen = seen.map_err(about)?;
     let usual = usual_tasks(&seen);
@@ -152,7 +152,7 @@ fn as_call(poll: &Poll) -> SlowCall {
 }
 
 /// What is usual, of each function whose tasks finished.
-fn usual_tasks(seen: &Seen) -> HashMap<FunctionId, UsualTask> {
+fn usual_tasks(seen: &TraceTasks) -> HashMap<FunctionId, UsualTask> {
     let mut times: HashMap<FunctionId, (Vec<u64>, Vec<u64>)> = HashMap::new();
     let finished = |task: &&Task| task.state == fdr_formats::notes::task_state::FINISHED;
     for task in seen.tasks.values().filter(finished) {
@@ -187,7 +187,7 @@ fn quantile(sorted: &[u64], percent: usize) -> u64 {
 fn choose(
     asked: &Query<'_>,
     info: &TraceInfo,
-    seen: &Seen,
+    seen: &TraceTasks,
     usual: &HashMap<FunctionId, UsualTask>,
 ) -> Vec<SlowTask> {
     let clock = &info.clock;
@@ -250,12 +250,12 @@ fn choose(
 }
 
 /// Whether one of two tasks is inside of the other.
-fn related(seen: &Seen, one: u64, other: u64) -> bool {
+fn related(seen: &TraceTasks, one: u64, other: u64) -> bool {
     seen.is_inside(one, |task| task == other) || seen.is_inside(other, |task| task == one)
 }
 
 /// The longest time between two polls that have records, or before the end of a task that has not ended.
-fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &Seen) -> Option<Between> {
+fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &TraceTasks) -> Option<Between> {
     let ends = polls.iter().map(|poll| (poll.number, poll.end));
     let open = (!slow.task.has_ended()).then_some(slow.end);
     let begins = polls.iter().skip(1).map(|poll| poll.start).chain(open);
@@ -271,7 +271,7 @@ fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &Seen) -> Option<Betwe
 }
 
 /// The innermost task inside of another that lasted for most of a stretch.
-fn awaited(seen: &Seen, task: u64, from: Ticks, until: Ticks) -> Option<(u64, FunctionId)> {
+fn awaited(seen: &TraceTasks, task: u64, from: Ticks, until: Ticks) -> Option<(u64, FunctionId)> {
     let lasts = |id: &u64, inner: &Task| {
         let start = Ticks(inner.time.0.saturating_sub(inner.elapsed));
         let end = match inner.has_ended() {

@@ -25,8 +25,8 @@ fn task(function: FunctionId, parent: u64, time: u64, elapsed: u64, busy: u64) -
 }
 
 /// 40 usual requests, and one with 5 ms that awaits a query for nearly all of it.
-fn seen() -> Seen {
-    let mut seen = Seen::default();
+fn seen() -> TraceTasks {
+    let mut seen = TraceTasks::default();
     for id in 1..=40 {
         let usual = task(REQUEST, 0, id * 100_000, 20_000, 5_000);
         seen.tasks.insert(id, usual);
