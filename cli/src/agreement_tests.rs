@@ -6,9 +6,9 @@ mod conversions;
 
 use std::collections::BTreeMap;
 
-use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Open, untimed};
+use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, EndedCall, OpenCall, untimed};
 use fdr_formats::source::drive;
-use fdr_formats::tcstate::state::{At, Value};
+use fdr_formats::tcstate::state::{StateAtTime, Value};
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Nanos, Sink, Source, Thread, ThreadId, Ticks,
     registry,
@@ -57,7 +57,7 @@ struct TraceSums {
 impl CallHandler<()> for TraceSums {
     fn missing(&mut self, _: FunctionId, _: fdr_formats::calls::Exit, _: Option<&()>) {}
 
-    fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
+    fn ended(&mut self, ended: EndedCall<()>, _: &mut [OpenCall<()>]) {
         let sums = self.sums.entry(ended.call.function.0).or_default();
         sums[0] += 1;
         sums[1] += u64::from(ended.clipped);
@@ -272,7 +272,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
             judged.entries <= found.missing.entries,
             "verify, trace {seed}"
         );
-        let mut at = At::new(i64::MAX, source.info());
+        let mut at = StateAtTime::new(i64::MAX, source.info());
         drive(source, &mut at, &|_| {}).expect("readable");
         if !has_synthetic(source) {
             open_ones += u64::from(!open.is_empty());
@@ -357,9 +357,9 @@ fn states(state: &fdr_formats::tcstate::state::State) -> BTreeMap<u64, Vec<u32>>
 }
 
 /// Whether something of that kind is in a trace.
-struct Has(fn(&Mark<'_>) -> bool, fn(&Call) -> bool, bool);
+struct EventPredicate(fn(&Mark<'_>) -> bool, fn(&Call) -> bool, bool);
 
-impl Sink for Has {
+impl Sink for EventPredicate {
     fn thread(&mut self, _: &Thread) {}
 
     fn calls(&mut self, calls: &[Call]) {
@@ -374,7 +374,7 @@ impl Sink for Has {
 }
 
 fn has(source: &dyn Source, mark: fn(&Mark<'_>) -> bool, call: fn(&Call) -> bool) -> bool {
-    let mut has = Has(mark, call, false);
+    let mut has = EventPredicate(mark, call, false);
     drive(source, &mut has, &|_| {}).expect("readable");
     has.2
 }

@@ -224,9 +224,9 @@ pub(crate) fn join_renamed(
     Some((kind, body))
 }
 
-type Rest<'v, 'a> = std::slice::Iter<'v, Value<'a>>;
+type ValueIter<'v, 'a> = std::slice::Iter<'v, Value<'a>>;
 
-fn fields<'v>(class: &NoteClass, values: &mut Rest<'v, '_>) -> Option<Vec<Field<'v>>> {
+fn fields<'v>(class: &NoteClass, values: &mut ValueIter<'v, '_>) -> Option<Vec<Field<'v>>> {
     let fields = class.fields.iter();
     fields.map(|&field| take(field, values)).collect()
 }
@@ -238,7 +238,7 @@ fn number(value: &Value<'_>) -> Option<u64> {
     }
 }
 
-fn take<'v>(field: u64, values: &mut Rest<'v, '_>) -> Option<Field<'v>> {
+fn take<'v>(field: u64, values: &mut ValueIter<'v, '_>) -> Option<Field<'v>> {
     let whole = match (kind(field), is_cut(field)) {
         (4 | 5, true) => Some(number(values.next()?)?),
         _ => None,

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open};
+use crate::calls::{CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall};
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
@@ -260,7 +260,7 @@ impl<F: FnMut(&Span)> CallHandler<CallEntry> for Closer<'_, F> {
     }
 
     #[inline]
-    fn ended(&mut self, ended: Ended<CallEntry>, open: &mut [Open<CallEntry>]) {
+    fn ended(&mut self, ended: EndedCall<CallEntry>, open: &mut [OpenCall<CallEntry>]) {
         let call = ended.call;
         let mut flags = 0;
         for (flag, is_so) in [

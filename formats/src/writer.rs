@@ -84,7 +84,7 @@ pub enum Output {
 }
 
 /// A writer that has begun, or the reason why there is none.
-pub type Begun = Result<Box<dyn Writer>, Error>;
+pub type WriterResult = Result<Box<dyn Writer>, Error>;
 
 /// What a target needs for an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub struct Target {
     pub file_as_stream: bool,
     /// Begins a trace. `info` gives the clock, the program, and the functions known so far. Its threads
     /// are ignored, because threads come to the sink.
-    pub create: fn(Output, &TraceInfo) -> Begun,
+    pub create: fn(Output, &TraceInfo) -> WriterResult,
 }
 
 impl Output {

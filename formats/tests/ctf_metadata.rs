@@ -2,7 +2,7 @@
 //! is an error that names the line, and a short text never costs much.
 
 use crate::common::ctf::{Folder, covers_all, read, read_whole};
-use crate::common::{Event, Read, hex};
+use crate::common::{Event, ReadTrace, hex};
 
 /// A text around the fields of one event class, and the trace of one event of these bytes.
 fn event(types: &str, fields: &str, bytes: &str) -> Folder {
@@ -15,7 +15,7 @@ fn event(types: &str, fields: &str, bytes: &str) -> Folder {
     Folder::of(&[("metadata", text.as_bytes()), ("stream", &bytes)])
 }
 
-fn words(read: &Read) -> String {
+fn words(read: &ReadTrace) -> String {
     let [(_, events)] = &read.kept.threads[..] else {
         panic!("one thread: {read:?}");
     };

@@ -3,12 +3,13 @@
 
 use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, golden, root, write};
 use crate::common::{
-    self, Event, Random, Read, cut_everywhere, enter, exit, flip_everywhere, list, program, read,
+    self, Event, Random, ReadTrace, cut_everywhere, enter, exit, flip_everywhere, list, program,
+    read,
 };
 use fdr_formats::{Call, TraceInfo, registry};
 
 /// Reads a damaged file; checks that its listing has each byte once.
-fn read_damaged(bytes: &[u8]) -> Read {
+fn read_damaged(bytes: &[u8]) -> ReadTrace {
     let mut at = 0;
     for (offset, size, kind, _) in list(bytes) {
         assert_eq!(offset, at, "{kind}");
@@ -47,7 +48,7 @@ fn without(function: u32) -> Vec<Call> {
 }
 
 /// The only diagnostic: where it is, and that it says this.
-fn told(read: &Read, offset: u64, what: &str) {
+fn told(read: &ReadTrace, offset: u64, what: &str) {
     let [one] = &read.diagnostics[..] else {
         panic!("{:?}", read.diagnostics);
     };
@@ -55,7 +56,7 @@ fn told(read: &Read, offset: u64, what: &str) {
 }
 
 /// Calls by the name of their functions, whose numbers depend on what is intact.
-fn named(read: &Read) -> Vec<(u64, String)> {
+fn named(read: &ReadTrace) -> Vec<(u64, String)> {
     let calls = read
         .kept
         .threads
@@ -125,7 +126,7 @@ fn cut_files_of_others_give_what_is_whole() {
     ] {
         let bytes = golden(&format!("entrace/{name}"));
         let whole = read(&bytes).expect("a golden file");
-        let names = |read: &Read| -> Vec<String> {
+        let names = |read: &ReadTrace| -> Vec<String> {
             let functions = read.info.functions.iter();
             functions.map(|function| function.name.clone()).collect()
         };

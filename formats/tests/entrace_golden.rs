@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::entrace::{TARGETS, entry, file, function, golden, root, write};
-use crate::common::{self, Event, Read, assert_nested, enter, exit, list, read};
+use crate::common::{self, Event, ReadTrace, assert_nested, enter, exit, list, read};
 use fdr_formats::registry::open;
 use fdr_formats::source::drive;
 use fdr_formats::{Call, ThreadId, Ticks};
@@ -20,7 +20,7 @@ const CRATES: [&str; 8] = [
     "v2.prefix.iet",
 ];
 
-fn read_golden(name: &str) -> Read {
+fn read_golden(name: &str) -> ReadTrace {
     let bytes = golden(&format!("entrace/{name}"));
     read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{
-    Event, EventLog, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+    Event, EventLog, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
 };
 use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
 use fdr_formats::source::drive;
@@ -21,7 +21,7 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn read_golden(name: &str) -> Read {
+fn read_golden(name: &str) -> ReadTrace {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -131,7 +131,7 @@ fn standard(start: u64) -> Vec<Call> {
     ]
 }
 
-fn marks(read: &Read, thread: u64) -> Vec<Event> {
+fn marks(read: &ReadTrace, thread: u64) -> Vec<Event> {
     let events = read.kept.events(thread).iter();
     events
         .filter(|event| !matches!(event, Event::Call(_)))

@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::common::heph::{
     self, attribute, epoch, event, function, intact, number, option, plain, text, told_info,
 };
-use crate::common::{Counted, Event, Read, enter, exit, list, read};
+use crate::common::{CountingBytes, Event, ReadTrace, enter, exit, list, read};
 use fdr_formats::{Ticks, registry};
 
-fn told(read: &Read) -> Vec<u64> {
+fn told(read: &ReadTrace) -> Vec<u64> {
     read.diagnostics.iter().map(|told| told.offset).collect()
 }
 
-fn damaged(parts: &[Vec<u8>]) -> Read {
+fn damaged(parts: &[Vec<u8>]) -> ReadTrace {
     let bytes = parts.concat();
     let mut at = 0;
     for (offset, size, kind, detail) in list(&bytes) {
@@ -261,7 +261,7 @@ fn what_a_trace_says_of_its_times_counts_from_its_epoch() {
     let (trace, _) = heph::write_threads(&told_info(), &[]);
     let plain = intact(&trace);
     let moved = intact(&[epoch(1_700_000_000_000_000_000 - 5000), trace].concat());
-    let times = |read: &Read| {
+    let times = |read: &ReadTrace| {
         let (anchor, unix) = read.info.clock.anchor.expect("an anchor");
         (anchor.0, unix, read.info.end.expect("an end").0)
     };
@@ -387,7 +387,7 @@ fn hostile_files_are_read_a_few_times_at_most() {
         bytes.extend(claim(size).repeat(50_000));
         let total = bytes.len() as u64;
         let count = Arc::new(AtomicU64::new(0));
-        let counted = Counted(bytes, Arc::clone(&count));
+        let counted = CountingBytes(bytes, Arc::clone(&count));
         let source = registry::open(Box::new(counted)).expect("a trace");
         // Where such a size leads from one claim to another, it is a packet.
         assert!(source.info().threads.len() <= 1, "{size}");

@@ -2,7 +2,7 @@
 //! their numbers where another stream begins; and klasses that are nearly ones of notes.
 
 use crate::common::htdump::Stream;
-use crate::common::{Event, Random, Read, enter, exit, hex, list, read};
+use crate::common::{Event, Random, ReadTrace, enter, exit, hex, list, read};
 use crate::fuzz::place::TestOutput;
 use crate::notes_formats::{around, encoded, event, few, table, write};
 use fdr_formats::TraceInfo;
@@ -16,7 +16,7 @@ fn bytes(place: &TestOutput) -> Vec<u8> {
     bytes.lock().expect("no writer panicked").clone()
 }
 
-fn clean(bytes: &[u8]) -> Read {
+fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
     read

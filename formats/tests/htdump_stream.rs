@@ -2,25 +2,25 @@
 //! orders, every kind of field, klasses in any order and anew, labels before and after their mapping.
 
 use crate::common::htdump::{self, Stream, name_of};
-use crate::common::{Event, Read, enter, exit, list, read, thread};
+use crate::common::{Event, ReadTrace, enter, exit, list, read, thread};
 use fdr_formats::{Call, Edge, Function, ThreadId, TraceInfo};
 
-fn parse(stream: &Stream) -> Read {
+fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
 }
 
-fn told(read: &Read) -> Vec<String> {
+fn told(read: &ReadTrace) -> Vec<String> {
     read.diagnostics.iter().map(ToString::to_string).collect()
 }
 
 /// Whole files, in which nothing is wrong.
-fn clean(stream: &Stream) -> Read {
+fn clean(stream: &Stream) -> ReadTrace {
     let read = parse(stream);
     assert_eq!(told(&read), [""; 0]);
     read
 }
 
-fn names(read: &Read, thread: u64) -> Vec<(u64, String)> {
+fn names(read: &ReadTrace, thread: u64) -> Vec<(u64, String)> {
     let calls = read.kept.calls(thread);
     let entries = calls.iter().filter(|call| call.edge == Edge::Entry);
     entries

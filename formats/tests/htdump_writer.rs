@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::htdump::{begin, joined, spread, write};
 use crate::common::{
-    self, Event, Random, Read, call, enter, exit, program, push, read, synthetic, thread,
+    self, Event, Random, ReadTrace, call, enter, exit, program, push, read, synthetic, thread,
 };
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registry};
@@ -14,7 +14,7 @@ use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registr
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 
 /// What nobody may complain about.
-fn clean(bytes: &[u8]) -> Read {
+fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
     read
@@ -97,7 +97,7 @@ fn wants_arguments(event: &Event) -> bool {
 }
 
 /// Everything of a source as HTDUMP, read again.
-fn converted(bytes: &[u8]) -> (Read, Read, String) {
+fn converted(bytes: &[u8]) -> (ReadTrace, ReadTrace, String) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
     let (mut writer, shared) = begin("htdump", source.info());
     drive(&*source, &mut writer, &|_| {}).expect("readable");
@@ -142,7 +142,7 @@ fn xray_traces_come_through() {
 }
 
 /// The events of each thread, without CPUs that the thread is on already.
-fn without_repeats(read: &Read) -> Vec<(ThreadId, Vec<Event>)> {
+fn without_repeats(read: &ReadTrace) -> Vec<(ThreadId, Vec<Event>)> {
     let mut threads = joined(&read.kept);
     for (_, events) in &mut threads {
         let mut now = None;

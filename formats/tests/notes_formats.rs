@@ -4,7 +4,7 @@
 use std::io::{Read as _, Seek, SeekFrom};
 
 use crate::common::htdump::joined;
-use crate::common::{self, Event, Random, Read, enter, exit, push, read, thread};
+use crate::common::{self, Event, Random, ReadTrace, enter, exit, push, read, thread};
 use crate::fuzz::place::TestOutput;
 use crate::notes::{TEXT, random_note};
 use fdr_formats::model::{Clock, What};
@@ -338,7 +338,7 @@ fn bytes_of(place: &TestOutput) -> Vec<u8> {
 }
 
 /// Flips each byte from `from` on: nothing panics, no flood of problems, and no event out of nothing.
-fn flips(target: &str, bytes: &[u8], from: usize, step: usize, wanted: &Read) {
+fn flips(target: &str, bytes: &[u8], from: usize, step: usize, wanted: &ReadTrace) {
     let mut bytes = bytes.to_vec();
     for at in (from..bytes.len()).step_by(step) {
         for mask in [0x01, 0x80, 0xff] {

@@ -10,7 +10,7 @@ use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::error::Error;
 use fdr_formats::registry::{self, FORMATS, Format, Opener};
-use fdr_formats::writer::{Begun, Kind, Output, Target};
+use fdr_formats::writer::{Kind, Output, Target, WriterResult};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz")).join(name)
@@ -73,7 +73,7 @@ fn readable() -> Vec<u8> {
 }
 
 /// The check with one target that is at fault.
-fn with_target(create: fn(Output, &TraceInfo) -> Begun) {
+fn with_target(create: fn(Output, &TraceInfo) -> WriterResult) {
     let target = Target {
         name: "faulty",
         title: "a fault",

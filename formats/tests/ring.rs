@@ -2,7 +2,7 @@
 //! moment of its protocol, and what no process leaves. `ring_live` reads one beside its writer.
 
 use crate::common::ring::{BASE, CHUNK, FUNCTIONS, REGIONS, Ring, SLOTS, STRIDE, chunk, counts};
-use crate::common::{self, Chunk, Event, Read, assert_nested, read, synthetic};
+use crate::common::{self, Chunk, Event, ReadTrace, assert_nested, read, synthetic};
 use fdr_formats::identity::Part;
 use fdr_formats::model::Missing;
 use fdr_formats::{Call, Edge, FunctionId, ThreadId, Ticks};
@@ -262,7 +262,7 @@ fn two_chunks() -> Ring {
 }
 
 /// Times of measured calls.
-fn times(read: &Read) -> Vec<u64> {
+fn times(read: &ReadTrace) -> Vec<u64> {
     let threads = read.kept.threads.iter();
     let events = threads.flat_map(|(_, events)| events);
     let time = |event: &Event| match event {
@@ -419,7 +419,7 @@ fn a_crash_is_the_reason() {
     }
 }
 
-fn golden(name: &str) -> Read {
+fn golden(name: &str) -> ReadTrace {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ring");
     let path = std::path::Path::new(folder).join(name);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{EventLog, Random, Read};
+use crate::common::{EventLog, Random, ReadTrace};
 use fdr_formats::Source;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::registry;
@@ -266,12 +266,12 @@ impl ReadAt for Live {
     }
 }
 
-fn read(live: &Live) -> Read {
+fn read(live: &Live) -> ReadTrace {
     let source: Box<dyn Source> = registry::open(Box::new(live.clone())).expect("a ring");
     let mut kept = EventLog::default();
     drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
     let diagnostics = [source.diagnostics(), &kept.diagnostics].concat();
-    Read {
+    ReadTrace {
         info: source.info().clone(),
         kept,
         diagnostics,
@@ -279,7 +279,7 @@ fn read(live: &Live) -> Read {
 }
 
 /// What must hold of any copy. Returns its records.
-fn check(read: &Read, place: &str) -> u64 {
+fn check(read: &ReadTrace, place: &str) -> u64 {
     assert_eq!(read.diagnostics, [], "{place}");
     assert!(read.info.threads.len() <= 1, "{place}");
     let Some(thread) = read.info.threads.first() else {

@@ -2,7 +2,7 @@
 //! went round in fewer chunks.
 
 use crate::common::ring::{CHUNK, REGION, REGIONS, Ring, SLOTS, chunk, counts};
-use crate::common::{Chunk, Read, read};
+use crate::common::{Chunk, ReadTrace, read};
 
 /// A region of three chunks, of which two have space: a thread went round in those.
 fn without_space() -> Ring {
@@ -49,7 +49,7 @@ fn fewer_chunks_than_can_be_are_told() {
 
 /// A thread with a region of two chunks, both of which were given: the second one in memory, for the disk had no
 /// more space. The file ends with so many bytes, `space`, of the region.
-fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> Read {
+fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> ReadTrace {
     let mut ring = Ring::new();
     ring.u32(76, 1);
     ring.thread(0, chunks, 0);

@@ -24,7 +24,7 @@ const SEEDS: u64 = 6;
 const FIRST_SEEDS: u64 = 2;
 
 /// What is written as that target, opened. Nothing may be lost.
-fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Written {
+fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> WrittenTrace {
     let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, info).expect("a writer");
@@ -32,19 +32,19 @@ fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Wri
     let losses = writer.finish().expect("a trace");
     assert_eq!(losses.to_string(), "", "losses of {}", target.name);
     let source = place.open().expect("a trace of our own");
-    Written {
+    WrittenTrace {
         source,
         _place: place,
     }
 }
 
 /// A trace that was written, with the place where it is.
-struct Written {
+struct WrittenTrace {
     source: Box<dyn Source>,
     _place: TestOutput,
 }
 
-fn convert(from: &Written, target: &Target) -> Written {
+fn convert(from: &WrittenTrace, target: &Target) -> WrittenTrace {
     let source = &*from.source;
     write(target, source.info(), |sink| {
         drive(source, sink, &|_| {}).expect("a readable trace");

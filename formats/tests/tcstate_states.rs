@@ -8,7 +8,7 @@ use crate::common::{Event, Random, enter, exit, push, thread};
 use fdr_formats::model::{Account, Cause, Clock, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::tcstate::TcstateSource;
-use fdr_formats::tcstate::state::{At, State as Whole, Value};
+use fdr_formats::tcstate::state::{State as Whole, StateAtTime, Value};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 pub(crate) const RUNNING: Option<State> = Some(State::Running);
@@ -110,7 +110,7 @@ fn by_path(state: &Whole) -> BTreeMap<String, (Option<i64>, Value)> {
 fn is_the_same_at(folder: &Folder, info: &TraceInfo, pieces: &[(Thread, Vec<Event>)], time: i64) {
     let source = TcstateSource::open(folder.path()).expect("our own folder");
     let of_history = by_path(&source.state(time).expect("readable"));
-    let mut at = At::new(time, info);
+    let mut at = StateAtTime::new(time, info);
     for (thread, events) in pieces {
         at.thread(thread);
         events.iter().for_each(|event| push(&mut at, event));

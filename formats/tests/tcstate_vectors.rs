@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::common::tcstate::{History, read_folder, write};
 use crate::common::{Event, enter, exit, push, thread};
 use fdr_formats::tcstate::TcstateSource;
-use fdr_formats::tcstate::state::{At, Attribute, State, Value};
+use fdr_formats::tcstate::state::{Attribute, State, StateAtTime, Value};
 use fdr_formats::{Function, FunctionId, Sink, Thread, TraceInfo};
 
 fn vector(name: &str) -> String {
@@ -202,7 +202,7 @@ fn the_state_of_a_trace_is_that_of_its_history() {
         let mut times: Vec<i64> = (0..60).map(|nth| start + nth * step.max(1)).collect();
         times.extend([start, start + 1, end - 1, end]);
         for time in times.into_iter().filter(|time| *time <= end) {
-            let mut sink = At::new(time, &info);
+            let mut sink = StateAtTime::new(time, &info);
             for (tid, events) in &events {
                 sink.thread(&thread(*tid));
                 for event in events {

@@ -4,7 +4,7 @@
 
 use std::io::Cursor;
 
-use crate::common::{self, Chunk, Event, Read, read};
+use crate::common::{self, Chunk, Event, ReadTrace, read};
 use fdr_formats::model::{Counts, Trouble};
 use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
 use fdr_formats::{Call, Clock, Edge, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
@@ -55,13 +55,13 @@ fn dump(info: &TraceInfo, chunks: &[Chunk]) -> Vec<u8> {
     file.into_inner()
 }
 
-fn whole(info: &TraceInfo, chunks: &[Chunk]) -> Read {
+fn whole(info: &TraceInfo, chunks: &[Chunk]) -> ReadTrace {
     let read = read(&dump(info, chunks)).expect("readable");
     assert_eq!(read.diagnostics, []);
     read
 }
 
-fn breaks(read: &Read) -> Vec<u64> {
+fn breaks(read: &ReadTrace) -> Vec<u64> {
     let events = read.kept.events(7).iter();
     let time = |event: &Event| match event {
         Event::Break(time) => Some(*time),
@@ -70,7 +70,7 @@ fn breaks(read: &Read) -> Vec<u64> {
     events.filter_map(time).collect()
 }
 
-fn times(read: &Read) -> Vec<u64> {
+fn times(read: &ReadTrace) -> Vec<u64> {
     read.kept.calls(7).iter().map(|call| call.time.0).collect()
 }
 

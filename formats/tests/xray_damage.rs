@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{CALL, Counted, END, extents, file, header, hex, list, preamble, read};
+use crate::common::{CALL, CountingBytes, END, extents, file, header, hex, list, preamble, read};
 use fdr_formats::registry;
 
 /// Asserts how much of a file is read to open it, and how many threads are found.
 fn opens_cheaply(what: &str, bytes: Vec<u8>, threads: usize) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
-    let bytes = Counted(bytes, Arc::clone(&count));
+    let bytes = CountingBytes(bytes, Arc::clone(&count));
     let source = registry::open(Box::new(bytes)).expect("readable");
     assert_eq!(source.lanes(), threads, "{what}");
     let read = count.load(Ordering::Relaxed);

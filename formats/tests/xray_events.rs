@@ -118,12 +118,12 @@ fn events(kept: &EventLog) -> Vec<Event> {
 }
 
 #[derive(Default)]
-struct Both {
+struct ThreadedLog {
     kept: EventLog,
     threads: Vec<Thread>,
 }
 
-impl Sink for Both {
+impl Sink for ThreadedLog {
     fn thread(&mut self, thread: &Thread) {
         self.kept.thread(thread);
         self.threads.push(thread.clone());
@@ -151,7 +151,7 @@ fn events_are_those_of_the_file() {
         let written = written.expect("memory");
         writer.finish().expect("memory");
         let read = read(file.get_ref()).expect("readable");
-        let mut sink = Both::default();
+        let mut sink = ThreadedLog::default();
         let pushed = push_thread(&info, &thread(), &chunks, &lane.gaps, lane.ended, &mut sink);
         assert_eq!(pushed, written, "{round}");
         assert_eq!(sink.threads, read.info.threads, "{round}");

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{
-    CALL, END, Event, EventLog, Read, cut_everywhere, enter, exit, extents, file, flip_everywhere,
-    header, hex, list, preamble, read,
+    CALL, END, Event, EventLog, ReadTrace, cut_everywhere, enter, exit, extents, file,
+    flip_everywhere, header, hex, list, preamble, read,
 };
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::source::{drive, drive_parallel};
@@ -90,7 +90,7 @@ fn big_endian_files_hold_the_same() {
     flip_everywhere(&big_endian(&golden("v1-min")), 1);
 }
 
-fn one_call_each(read: &Read, threads: &[u64]) {
+fn one_call_each(read: &ReadTrace, threads: &[u64]) {
     let found: Vec<u64> = read.info.threads.iter().map(|thread| thread.id.0).collect();
     assert_eq!(found, threads);
     for &thread in threads {

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use crate::common::{
-    Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
+    Event, Random, ReadTrace, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
     program, push, read, synthetic, thread,
 };
 use fdr_formats::model::{Counts, Missing};
@@ -121,7 +121,7 @@ fn any_mess_of_calls_is_made_to_nest() {
     }
 }
 
-fn rewrite(bytes: &[u8], version: Version) -> (Read, Read, Losses) {
+fn rewrite(bytes: &[u8], version: Version) -> (ReadTrace, ReadTrace, Losses) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
     let mut file = Cursor::new(Vec::new());
     let mut writer = XrayWriter::new(&mut file, version, source.info()).expect("writable");

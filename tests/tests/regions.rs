@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::faults_support::{Left, Row, UNSHARE, may};
+use crate::faults_support::{Leftovers, Row, UNSHARE, may};
 use fdr_formats::model::Counts;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
@@ -21,7 +21,7 @@ const WORK: u64 = 20;
 
 /// Rings on a file system of their own, of so many KiB, and traces elsewhere; a ring that is left is kept.
 /// Where there are two rings at most none is made ready beforehand: what a step finds is certain.
-fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Left, Folder) {
+fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Leftovers, Folder) {
     let before = format!(
         "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces"
     );

@@ -100,7 +100,7 @@ impl Program {
         program: &Path,
         words: &str,
         [input, out]: [&Path; 2],
-    ) -> Result<Took> {
+    ) -> Result<RunCost> {
         let mut all = Vec::new();
         for _ in 0..rounds {
             let mut run = command(&self.path);
@@ -115,7 +115,7 @@ impl Program {
                 words.get("peak_kib")?,
             ));
         }
-        Ok(Took {
+        Ok(RunCost {
             seconds: median(all.iter().map(|took| took.0)),
             cpu_seconds: median(all.iter().map(|took| took.1)),
             peak_mib: all.iter().fold(0.0, |most: f64, took| most.max(took.2)) / 1024.0,
@@ -157,7 +157,7 @@ pub(crate) fn left_a_trace(folder: &TempDir, log: &str) -> Result<()> {
 
 /// What a program took.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Took {
+pub(crate) struct RunCost {
     pub(crate) seconds: f64,
     /// Of all cores.
     pub(crate) cpu_seconds: f64,

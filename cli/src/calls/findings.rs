@@ -6,7 +6,7 @@ use fdr_formats::{FunctionId, Source, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
 use super::arguments::CallNotes;
-use super::cause::{self, Cause, Compared, Explained, Meanwhile, Parts};
+use super::cause::{self, Cause, Compared, ConcurrentCall, Explanation, Parts};
 use super::events::Events;
 use super::noise::Noise;
 use super::overlaps::{OverlapPass, Stretch, Stretches};
@@ -14,7 +14,7 @@ use super::query::{Query, ticks};
 use super::samples::Samples;
 use super::slow_call::SlowCall;
 use super::slowest::{self, Frames, SlowestPass};
-use super::states::{Around, CallStates};
+use super::states::{CallStates, PreemptionContext};
 use super::tree::{TreePass, Trees, Wait};
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
@@ -27,8 +27,8 @@ pub(crate) struct Finding {
     /// Calls of the function that are slow. `None`: the user said which calls are shown.
     pub(crate) slow_calls: Option<u64>,
     pub(crate) usual: Usual,
-    pub(crate) explained: Explained,
-    pub(crate) meanwhile: Option<Meanwhile>,
+    pub(crate) explained: Explanation,
+    pub(crate) meanwhile: Option<ConcurrentCall>,
     /// The longest wait inside, if it took a half of the call.
     pub(crate) wait: Option<Wait>,
     /// What the thread did, if the trace knows states.
@@ -185,7 +185,7 @@ pub(crate) fn explain(
         }
         let slow = place(call.thread, call.start, call.end);
         let states = states.map(|states| {
-            let around = Around {
+            let around = PreemptionContext {
                 states,
                 schedule: &source.info().schedule,
                 place: slow.map(|(place, _)| place),

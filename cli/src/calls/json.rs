@@ -12,7 +12,7 @@ use super::arguments::CallNotes;
 use super::cause::{Cause, Step};
 use super::events::{self, Events};
 use super::findings::{Finding, Findings};
-use super::states::By;
+use super::states::Preemptor;
 use super::words::sentence;
 use crate::report::json::{self, Head};
 use crate::report::json_field::JsonField;
@@ -49,7 +49,7 @@ struct Call<'a> {
     wait: Option<Wait>,
     states: Option<States>,
     samples: Option<AllSamples>,
-    meanwhile: Option<Meanwhile>,
+    meanwhile: Option<ConcurrentCall>,
     arguments: Vec<Arguments<'a>>,
     events: Vec<Event<'a>>,
     events_in_all: u64,
@@ -134,7 +134,7 @@ struct PreemptedBy {
 }
 
 #[derive(Serialize)]
-struct Meanwhile {
+struct ConcurrentCall {
     thread: u64,
     thread_name: String,
     function: String,
@@ -230,7 +230,7 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
             page_faults: samples.faults.count,
             page_faults_in: samples.faults.places.iter().map(place).collect(),
         }),
-        meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
+        meanwhile: finding.meanwhile.map(|meanwhile| ConcurrentCall {
             thread: meanwhile.thread.0,
             thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
             function: name_of(info, meanwhile.function),
@@ -298,14 +298,14 @@ fn place((place, samples): &(symbols::CodeLocation, u64)) -> SampledLine {
     }
 }
 
-fn preempted_by(info: &TraceInfo, by: By) -> PreemptedBy {
+fn preempted_by(info: &TraceInfo, by: Preemptor) -> PreemptedBy {
     let (thread, function) = match by {
-        By::Thread(thread, function) => (Some(thread), function),
-        By::Several(function) => (None, function),
-        By::Another => (None, None),
+        Preemptor::Thread(thread, function) => (Some(thread), function),
+        Preemptor::Several(function) => (None, function),
+        Preemptor::Another => (None, None),
     };
     PreemptedBy {
-        is_other_process: by == By::Another,
+        is_other_process: by == Preemptor::Another,
         thread: thread.map(|thread| thread.0),
         thread_name: thread.map(|thread| name_of_thread(info, thread).to_owned()),
         function: function.map(|function| name_of(info, function)),

@@ -1,7 +1,7 @@
 //! What other threads did during slow calls, and during usual ones. Must never keep an event: it adds up how long each
 //! function was open on each thread during each of a few stretches of time.
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::model::NoteKind;
 use fdr_formats::notes::Note;
 use fdr_formats::states::States;
@@ -143,7 +143,7 @@ impl Pass for OverlapPass<'_> {
         }
     }
 
-    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         if ended.untimed {
             return;
         }

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::{Clock, FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
@@ -162,7 +162,7 @@ impl<'a> SlowestPass<'a> {
     }
 
     /// The call, if it is slow.
-    fn slow(&self, ended: &Ended<()>, is_open: bool) -> Option<SlowCall> {
+    fn slow(&self, ended: &EndedCall<()>, is_open: bool) -> Option<SlowCall> {
         let function = ended.call.function;
         let threshold = self.thresholds.get(&function)?;
         let is_known = match is_open {
@@ -206,7 +206,7 @@ impl Pass for SlowestPass<'_> {
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
     /// A slow call explains the slow calls inside of it. They are dropped here, where no bound has left any of them out.
-    fn ended(&mut self, ended: &Ended<()>, is_open: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, is_open: bool) {
         let slow = self.slow(ended, is_open);
         if let Some(call) = &slow {
             *self.counts.entry(call.function).or_default() += 1;

@@ -7,7 +7,7 @@ use fdr_formats::address::Address;
 use fdr_formats::writer::Target;
 
 use super::{Status, Traces};
-use crate::outputs::conversion::{Done, Job, send, shape, tell, write};
+use crate::outputs::conversion::{Conversion, Job, send, shape, tell, write};
 use crate::outputs::{destination, map, names, target};
 use crate::place::{self, Shape};
 use crate::selection::{Filtering, Selection};
@@ -133,7 +133,14 @@ impl Options {
     }
 
     /// Says what was written to `name`, and what is wrong with the trace that was read.
-    fn tell(&self, source: &dyn Source, trace: &Path, name: &str, done: &Done, bytes: Option<u64>) {
+    fn tell(
+        &self,
+        source: &dyn Source,
+        trace: &Path,
+        name: &str,
+        done: &Conversion,
+        bytes: Option<u64>,
+    ) {
         let Tally {
             diagnostics,
             more_diagnostics,

@@ -222,7 +222,7 @@ fn write_notes(
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
     }
-    if let Some(counted) = states::Counted::of(info) {
+    if let Some(counted) = states::ScheduleCounts::of(info) {
         fact(out, "states", &counted.in_words())?;
     }
     for said in Moments::of(info, tally.times().map(|times| times.0)).in_words("") {

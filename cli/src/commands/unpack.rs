@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 
 use super::{Status, each};
 use crate::input;
-use crate::input::packed::{self, Destination, Manner, Unpacked};
+use crate::input::packed::{self, Destination, UnpackOptions, Unpacked};
 use crate::outputs::names;
 use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
@@ -134,11 +134,11 @@ impl Options {
         self.output.as_deref() == Some(Path::new("-"))
     }
 
-    fn manner(&self) -> Manner {
+    fn manner(&self) -> UnpackOptions {
         let Options {
             any_size, quiet, ..
         } = *self;
-        Manner { any_size, quiet }
+        UnpackOptions { any_size, quiet }
     }
 }
 

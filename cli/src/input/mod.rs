@@ -7,7 +7,7 @@
 //! | [`traces`] | a folder of traces becomes the paths in it |
 //! | `file` | standard input and compressed files become a plain file without a name ([`packed`]) |
 //! | `source` | an archive becomes a folder; a ring, a file of a format, or a folder becomes a source |
-//! | `Damaged` | the damage of a compressed file is told with that of the trace |
+//! | `DamagedSource` | the damage of a compressed file is told with that of the trace |
 
 pub(crate) mod exports;
 pub(crate) mod packed;
@@ -56,7 +56,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Box<dyn Source>> {
         offset: size,
         what: format!("{}: nothing after it is read", packed::in_words(&fault)),
     }));
-    Ok(Box::new(Damaged {
+    Ok(Box::new(DamagedSource {
         source,
         diagnostics,
         _folder: folder,
@@ -157,14 +157,14 @@ pub(crate) fn is_archive(head: &[u8]) -> bool {
 }
 
 /// A trace that is damaged as a compressed file, or has a folder that goes with it.
-struct Damaged {
+struct DamagedSource {
     source: Box<dyn Source>,
     diagnostics: Vec<Diagnostic>,
     /// Removed last.
     _folder: Option<Pending>,
 }
 
-impl Source for Damaged {
+impl Source for DamagedSource {
     fn inner(&self) -> Option<&dyn Source> {
         Some(&*self.source)
     }
@@ -205,7 +205,7 @@ const MAX_FOLDERS: usize = 1000;
 pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let process = named.to_str().and_then(|text| text.parse().ok());
     if let Some(process) = process.filter(|_| !named.exists()) {
-        let mapped = rings::find::rings(process, rings::find::For::Reading)?;
+        let mapped = rings::find::rings(process, rings::find::RingAccess::Reading)?;
         return Ok(mapped.into_iter().map(|mapped| mapped.path).collect());
     }
     if !named.is_dir() || registry::of_folder(named).is_some() {

@@ -30,7 +30,7 @@ pub(crate) struct Job<'a> {
 }
 
 /// What was converted.
-pub(crate) struct Done {
+pub(crate) struct Conversion {
     pub(crate) tally: Tally,
     pub(crate) losses: Losses,
 }
@@ -47,7 +47,11 @@ pub(crate) fn shape(target: &Target) -> Shape {
 ///
 /// # Errors
 /// Where the trace can't be read, or the new one not be written.
-pub(crate) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow::Result<Done> {
+pub(crate) fn write(
+    source: &dyn Source,
+    job: &Job<'_>,
+    output: &Path,
+) -> anyhow::Result<Conversion> {
     let (mut pending, out) = match shape(job.to) {
         Shape::File => {
             let (pending, file) = Pending::file(output, job.force)?;
@@ -70,7 +74,11 @@ pub(crate) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
 }
 
 /// Sends to an address. A format whose writer goes back in its file is written to a file without a name first.
-pub(crate) fn send(source: &dyn Source, job: &Job<'_>, address: &Address) -> anyhow::Result<Done> {
+pub(crate) fn send(
+    source: &dyn Source,
+    job: &Job<'_>,
+    address: &Address,
+) -> anyhow::Result<Conversion> {
     let file = match job.to.kind {
         Kind::Stream => None,
         Kind::File | Kind::Folder => Some(place::unnamed()?),
@@ -103,7 +111,11 @@ pub(super) enum Failure {
     Output(fdr_formats::Error),
 }
 
-pub(super) fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, Failure> {
+pub(super) fn convert(
+    source: &dyn Source,
+    job: &Job<'_>,
+    output: Output,
+) -> Result<Conversion, Failure> {
     let output = match output {
         output if job.jobs == 1 => Ok(output),
         Output::File(file) if job.to.file_as_stream => stream(file),
@@ -140,7 +152,7 @@ pub(super) fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Res
         losses.add_schedule(&source.info().schedule);
     }
     tally.opened(source);
-    Ok(Done { tally, losses })
+    Ok(Conversion { tally, losses })
 }
 
 fn stream(out: impl io::Write + Send + 'static) -> io::Result<Output> {
@@ -192,7 +204,7 @@ impl Sink for Tee<'_> {
     }
 }
 
-pub(crate) fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
+pub(crate) fn tell(name: &str, target: &Target, done: &Conversion, bytes: Option<u64>) {
     let events = ui::things(done.tally.events(), "event");
     let threads = ui::things(done.tally.threads().count() as u64, "thread");
     let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", ui::size(bytes)));

@@ -11,9 +11,9 @@ use crate::testing::random_xray::random_trace;
 use crate::testing::{MemoryTrace, entry, exit};
 
 /// Every file by its name, and what was said of it.
-type Made = (Vec<(String, Vec<u8>)>, String);
+type ConvertedFiles = (Vec<(String, Vec<u8>)>, String);
 
-fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> Made {
+fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> ConvertedFiles {
     let place = place::unnamed_folder().expect("a folder for temporary files");
     let folder = place.temporary();
     let output = match to.kind {
@@ -32,7 +32,7 @@ fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> Made {
         jobs,
     };
     let done = convert(source, &job, output);
-    let Ok(Done { tally, losses }) = done else {
+    let Ok(Conversion { tally, losses }) = done else {
         panic!("{}: not written", to.name);
     };
     let mut files = Vec::new();

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use fdr_formats::FunctionId;
 
 use super::histogram::Histogram;
-use crate::away::Away;
+use crate::away::OffCpu;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
 const DENSE: u32 = 1 << 20;
@@ -35,8 +35,8 @@ pub(crate) struct Stats {
     /// Calls that are in the trace in part only.
     pub(crate) clipped: u64,
     /// Of both, the time in which the thread did not run, where the trace knows states.
-    pub(crate) own_away: Away,
-    pub(crate) total_away: Away,
+    pub(crate) own_away: OffCpu,
+    pub(crate) total_away: OffCpu,
     /// Durations of the calls of which entry and exit were measured.
     pub(crate) measured: Histogram,
 }

@@ -59,8 +59,8 @@ fn report(names: &[&str]) -> Report {
     }
 }
 
-fn look(columns: Option<usize>, places: bool) -> Look {
-    Look {
+fn look(columns: Option<usize>, places: bool) -> TableStyle {
+    TableStyle {
         places,
         colour: false,
         columns,
@@ -70,9 +70,9 @@ fn look(columns: Option<usize>, places: bool) -> Look {
 }
 
 /// The table at that width, and how it fits.
-fn table_of(names: &[&str], columns: Option<usize>, places: bool) -> (Vec<String>, Fit) {
+fn table_of(names: &[&str], columns: Option<usize>, places: bool) -> (Vec<String>, TableLayout) {
     let (report, look) = (report(names), look(columns, places));
-    let fit = Fit::new(&report, look);
+    let fit = TableLayout::new(&report, look);
     let mut out = Vec::new();
     write_rows(&mut out, &report.rows, 2_469_134, look, &fit).unwrap();
     let text = String::from_utf8(out).unwrap();

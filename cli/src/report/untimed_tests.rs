@@ -145,7 +145,7 @@ fn outputs_say_so() {
     for key in ["total_ns", "self_ns", "min_ns", "p50_ns", "max_ns"] {
         assert!(f2[key].is_null(), "{key}");
     }
-    let look = look::Look {
+    let look = look::TableStyle {
         places: false,
         colour: false,
         columns: None,

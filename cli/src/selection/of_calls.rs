@@ -32,7 +32,7 @@ impl StateName {
 
 /// The calls that are listed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct OfCalls {
+pub(crate) struct CallOptions {
     /// Only calls that took at least TIME, as 50ms
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = super::HEADING)]
     over: Option<Duration>,
@@ -49,7 +49,7 @@ pub(crate) struct ChosenCalls {
     state: Option<(State, Arc<States>)>,
 }
 
-impl OfCalls {
+impl CallOptions {
     /// The least ns that a call must have taken, if that was asked for.
     pub(crate) fn over_ns(&self) -> Option<u64> {
         let over = self.over?;

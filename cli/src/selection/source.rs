@@ -13,7 +13,7 @@ use fdr_formats::{
 };
 
 use super::calls::{Calls, Open};
-use super::{Chosen, FunctionMatcher};
+use super::{FunctionMatcher, ResolvedSelection};
 use crate::report::names::name_of;
 use crate::ui;
 
@@ -21,11 +21,11 @@ use crate::ui;
 pub(super) struct Selected {
     source: Box<dyn Source>,
     info: TraceInfo,
-    chosen: Chosen,
+    chosen: ResolvedSelection,
 }
 
 impl Selected {
-    pub(super) fn new(source: Box<dyn Source>, chosen: Chosen) -> Selected {
+    pub(super) fn new(source: Box<dyn Source>, chosen: ResolvedSelection) -> Selected {
         let mut info = source.info().clone();
         info.threads.retain(|thread| chosen.has_thread(thread.id));
         (info.missing, info.missing_totals) = Default::default();
@@ -143,12 +143,12 @@ impl Source for Selected {
 /// Gives on what is of the chosen threads.
 struct Threads<'a> {
     sink: &'a mut dyn Sink,
-    chosen: &'a Chosen,
+    chosen: &'a ResolvedSelection,
     on: bool,
 }
 
 impl<'a> Threads<'a> {
-    fn new(sink: &'a mut dyn Sink, chosen: &'a Chosen) -> Threads<'a> {
+    fn new(sink: &'a mut dyn Sink, chosen: &'a ResolvedSelection) -> Threads<'a> {
         let on = chosen.has_thread(ThreadId::default());
         Threads { sink, chosen, on }
     }

@@ -4,7 +4,7 @@ use fdr_formats::filter::Filter;
 use fdr_formats::{Call, Edge, FunctionId, Source, ThreadId, Ticks, source};
 
 use super::source::Selected;
-use super::{Chosen, first_tick};
+use super::{ResolvedSelection, first_tick};
 use crate::report::engine::{Engine, gather};
 use crate::testing::{MemoryTrace, entry, exit};
 
@@ -90,7 +90,7 @@ fn calls_of(source: &dyn Source) -> Vec<(ThreadId, Call)> {
     log.0
 }
 
-fn select(seed: u64, chosen: Chosen) -> Selected {
+fn select(seed: u64, chosen: ResolvedSelection) -> Selected {
     Selected::new(Box::new(random_trace(seed)), chosen)
 }
 
@@ -99,13 +99,13 @@ fn windows_side_by_side_have_the_times_of_the_whole() {
     for seed in 0..500 {
         let whole = times(&random_trace(seed));
         for at in [0, 100, 107, 150, 200, 333, 1000] {
-            let left = Chosen {
+            let left = ResolvedSelection {
                 to: Some(Ticks(at)),
-                ..Chosen::default()
+                ..ResolvedSelection::default()
             };
-            let right = Chosen {
+            let right = ResolvedSelection {
                 from: Some(Ticks(at)),
-                ..Chosen::default()
+                ..ResolvedSelection::default()
             };
             let mut sum: Vec<(u32, u64, u64)> = Vec::new();
             // A thread that ends before the window, with open calls, has them open to its end only.
@@ -138,10 +138,10 @@ fn a_window_is_balanced_and_holds_each_of_its_records() {
     for seed in 0..300 {
         let all = calls_of(&random_trace(seed));
         for (from, to) in [(100, 140), (120, 121), (130, 130), (150, 500)] {
-            let chosen = Chosen {
+            let chosen = ResolvedSelection {
                 from: Some(Ticks(from)),
                 to: Some(Ticks(to)),
-                ..Chosen::default()
+                ..ResolvedSelection::default()
             };
             let given = calls_of(&select(seed, chosen));
             let inside = |call: &Call| (from..=to).contains(&call.time.0);
@@ -171,10 +171,10 @@ fn a_window_is_balanced_and_holds_each_of_its_records() {
 fn a_call_that_is_open_all_through_the_window_is_in_it() {
     let calls = [entry(100, 1), entry(110, 2), exit(900, 2), exit(910, 1)];
     let trace = MemoryTrace::new(&[(7, &calls)]);
-    let chosen = Chosen {
+    let chosen = ResolvedSelection {
         from: Some(Ticks(200)),
         to: Some(Ticks(300)),
-        ..Chosen::default()
+        ..ResolvedSelection::default()
     };
     let selected = Selected::new(Box::new(trace), chosen);
     let given: Vec<_> = calls_of(&selected)
@@ -208,13 +208,13 @@ fn inside_of_a_function_is_what_it_calls_and_itself() {
         exit(200, 4),
     ];
     let of = |within: &[&str], filter: Option<&str>| {
-        let chosen = Chosen {
+        let chosen = ResolvedSelection {
             within: within
                 .iter()
                 .map(|glob| Filter::parse(glob).unwrap())
                 .collect(),
             filter: filter.map(|glob| Filter::parse(glob).unwrap()),
-            ..Chosen::default()
+            ..ResolvedSelection::default()
         };
         let trace = MemoryTrace::new(&[(7, &calls)]);
         let given = calls_of(&Selected::new(Box::new(trace), chosen));
@@ -343,11 +343,11 @@ fn short_calls_are_those_of_the_calls_around_them() {
         (Some("#1"), Some("#2"), None, 10),
         (None, Some("#7"), None, 0),
     ] {
-        let chosen = Chosen {
+        let chosen = ResolvedSelection {
             within: within.map(filter).into_iter().collect(),
             filter: shown.map(filter),
             from: from.map(Ticks),
-            ..Chosen::default()
+            ..ResolvedSelection::default()
         };
         let said = format!("{chosen:?}");
         let trace = Events(fdr_formats::TraceInfo::default(), events());

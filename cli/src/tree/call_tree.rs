@@ -77,7 +77,7 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
-    near: Box<[Near; NEAR]>,
+    near: Box<[CachedSearch; NEAR]>,
 }
 
 impl Default for Tree {
@@ -88,7 +88,7 @@ impl Default for Tree {
             own: 0,
             calls: 0,
         };
-        let none = Near {
+        let none = CachedSearch {
             path: u64::MAX,
             node: NodeId::ROOT,
         };
@@ -102,7 +102,7 @@ impl Default for Tree {
 
 /// A search that was made.
 #[derive(Clone, Copy, Debug)]
-struct Near {
+struct CachedSearch {
     path: u64,
     node: NodeId,
 }
@@ -128,7 +128,7 @@ impl Tree {
         }
         let node = self.child(caller, Label::Function(function));
         let path = path(caller, function);
-        self.near[slot(path)] = Near { path, node };
+        self.near[slot(path)] = CachedSearch { path, node };
         node
     }
 

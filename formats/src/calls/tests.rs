@@ -12,7 +12,7 @@ fn exit(time: u64, function: u32) -> Call {
     Call::exit(Ticks(time), FunctionId(function))
 }
 
-fn line(ended: &Ended<()>) -> String {
+fn line(ended: &EndedCall<()>) -> String {
     let known = |known| match known {
         EdgeStatus::Measured => 'm',
         EdgeStatus::Synthetic => 's',
@@ -53,7 +53,7 @@ fn follow(stack: &mut CallStack, events: &[Event]) -> Vec<String> {
 fn lines_of(events: &[Event], end: Option<u64>) -> Vec<String> {
     let mut stack = CallStack::new();
     let mut lines = follow(&mut stack, events);
-    stack.finish(end.map(Ticks), &mut |ended, _: &mut [Open<()>]| {
+    stack.finish(end.map(Ticks), &mut |ended, _: &mut [OpenCall<()>]| {
         lines.push(line(&ended));
     });
     lines
@@ -130,7 +130,7 @@ fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
             ..enter(105, 7)
         },
     ] {
-        let (mut told, mut window) = (Teller::default(), Window::default());
+        let (mut told, mut window) = (CallLog::default(), Window::default());
         let mut stack = CallStack::new();
         stack.run(&mut window, &mut told, &[enter(100, 1)]);
         assert_eq!(stack.short_calls(Ticks(190), 90), 90);
@@ -231,15 +231,15 @@ fn next(seed: &mut u64) -> u64 {
 
 /// Keeps what it is told.
 #[derive(Default)]
-struct Teller {
+struct CallLog {
     lines: Vec<String>,
     plain: usize,
 }
 
-impl CallHandler<()> for Teller {
+impl CallHandler<()> for CallLog {
     fn missing(&mut self, _: FunctionId, _: Exit, _: Option<&()>) {}
 
-    fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
+    fn ended(&mut self, ended: EndedCall<()>, _: &mut [OpenCall<()>]) {
         let (total, own) = (ended.total(), ended.own());
         let clipped = if ended.clipped { "!" } else { "" };
         self.lines
@@ -247,7 +247,7 @@ impl CallHandler<()> for Teller {
     }
 }
 
-impl FastPath<()> for Teller {
+impl FastPath<()> for CallLog {
     fn root(&self) {}
 
     fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
@@ -264,7 +264,7 @@ impl FastPath<()> for Teller {
         Some(())
     }
 
-    fn entered(&mut self, _: FunctionId, _: &[Open<()>]) {}
+    fn entered(&mut self, _: FunctionId, _: &[OpenCall<()>]) {}
 }
 
 #[test]
@@ -312,7 +312,7 @@ fn the_fast_path_tells_what_the_long_way_does() {
         };
         let stack = || CallStack::new().with_untimed(untimed.clone());
         let (mut slow, mut fast) = (stack(), stack());
-        let (mut wanted, mut told) = (Teller::default(), Teller::default());
+        let (mut wanted, mut told) = (CallLog::default(), CallLog::default());
         let (mut window, mut rest) = (Window::default(), &calls[..]);
         while !rest.is_empty() {
             let (some, more) = rest.split_at(rest.len().min(1 + next(&mut seed) as usize % 700));

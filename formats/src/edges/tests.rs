@@ -95,7 +95,7 @@ fn item(start: u64, end: u64, function: u32) -> Item {
     Item {
         start: Ticks(start),
         end: Ticks(end),
-        what: What::Span {
+        what: ItemContent::Span {
             function: FunctionId(function),
             flags: 0,
             cpu: None,
@@ -110,7 +110,7 @@ fn of(span: &Span, offset: u64) -> Item {
     Item {
         start: span.start,
         end: span.end,
-        what: What::Span {
+        what: ItemContent::Span {
             function: span.function,
             flags: span.flags,
             cpu: span.cpu,
@@ -338,12 +338,12 @@ fn ties_are_broken_by_length_and_by_place() {
 #[test]
 fn marks_have_their_place_and_arguments_follow_their_entry() {
     let mark = |time, offset| Item {
-        what: What::Mark,
+        what: ItemContent::Mark,
         offset,
         ..item(time, time, 0)
     };
     let with = |cpu, offset| Item {
-        what: What::Span {
+        what: ItemContent::Span {
             function: FunctionId(1),
             flags: 0,
             cpu: Some(CpuId(cpu)),
@@ -354,7 +354,7 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
         ..item(10 * offset, 10 * offset + 5, 1)
     };
     let before = |time, offset| Item {
-        what: What::MarkBefore,
+        what: ItemContent::MarkBefore,
         ..mark(time, offset)
     };
     let items = [
@@ -373,7 +373,7 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
 #[test]
 fn a_cpu_stands_before_an_entry_and_behind_the_exits_before_it() {
     let cpu = |time, cpu| Item {
-        what: What::Cpu(CpuId(cpu)),
+        what: ItemContent::Cpu(CpuId(cpu)),
         ..item(time, time, 0)
     };
     // The first call ended before the thread moved, the other's end is after that.
@@ -397,7 +397,7 @@ fn calls_without_length_keep_their_place() {
     // One of two siblings has no length, and the other begins at the same time. An entry that was added is
     // around both.
     let mut around = item(50, 60, 2);
-    if let What::Span { flags, .. } = &mut around.what {
+    if let ItemContent::Span { flags, .. } = &mut around.what {
         *flags = flags::ENTRY_SYNTHETIC;
     }
     let items = [

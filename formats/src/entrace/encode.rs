@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::bincode::put_u64;
 use super::facts::{self, flags};
-use super::item::{At, Item, Kind, has};
+use super::item::{EntryPosition, Item, Kind, has};
 use super::notes::{self, NoteTable};
 use super::record::{
     Entry, MAX_ATTRIBUTES, MAX_ENTRY, Value, Version, encode_attributes, encode_entry,
@@ -112,7 +112,7 @@ pub(super) fn put(
     version: Version,
     functions: &Functions,
     item: &Item,
-    at: At,
+    at: EntryPosition,
     extra: &[u8],
 ) {
     match item.kind {
@@ -127,7 +127,7 @@ fn put_call(
     version: Version,
     functions: &Functions,
     item: &Item,
-    at: At,
+    at: EntryPosition,
     extra: &[u8],
 ) {
     let Some(function) = functions.list.get(item.number as usize) else {
@@ -169,7 +169,7 @@ fn put_call(
     encode_attributes(&attributes, version, out);
 }
 
-fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: At, extra: &[u8]) {
+fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: EntryPosition, extra: &[u8]) {
     let number = |name, value: u64| (name, Value::U64(value));
     let optional = |is: u8, name, value: u64| item.has(is).then(|| number(name, value));
     let cpu = optional(has::CPU, "cpu", item.cpu.into());

@@ -134,7 +134,7 @@ impl Item {
 
 /// The position of an entry in its thread and tree.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
+pub(super) struct EntryPosition {
     pub(super) parent: u32,
     pub(super) thread: u64,
 }

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use super::facts;
-use super::item::{At, Item};
+use super::item::{EntryPosition, Item};
 use super::record::{Entry, Level, Metadata, Value as RecordValue, Version, encode_entry};
 use crate::model::Function;
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
@@ -47,7 +47,7 @@ pub(super) fn put(
     version: Version,
     table: &NoteTable,
     item: &Item,
-    at: At,
+    at: EntryPosition,
     body: &[u8],
 ) {
     let kind = u8::try_from(item.number).ok().and_then(NoteKind::of);

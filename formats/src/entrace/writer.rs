@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 use super::bincode::put_u64;
 use super::encode;
 use super::facts;
-use super::item::{self, At, Item, has};
+use super::item::{self, EntryPosition, Item, has};
 use super::record::{Container, Entry, Kind, ROOT, encode_entry, encode_head};
 use super::thread_encoder::{Encoders, Store, Strands};
 use crate::error::{Diagnostic, Error};
@@ -174,7 +174,7 @@ impl EntraceWriter {
     fn merge(
         &self,
         mut own: u32,
-        mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
+        mut give: impl FnMut(u32, &Item, EntryPosition, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let threads = self.encoders.threads.iter().zip(&self.strands);
         let mut runs: Vec<Run<'_>> = threads
@@ -190,7 +190,7 @@ impl EntraceWriter {
             let item = run.item;
             run.take_extra()?;
             run.open.truncate(item.depth as usize);
-            let at = At {
+            let at = EntryPosition {
                 parent: run.open.last().copied().unwrap_or(0),
                 thread: run.thread,
             };

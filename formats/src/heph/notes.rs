@@ -88,7 +88,7 @@ pub(super) fn substream(event: &Event<'_>) -> u64 {
 
 /// The attributes of a note, as far as they were read.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct NoteAttributes {
     values: Vec<(Vec<u8>, OwnedValue)>,
     bytes: usize,
 }
@@ -99,7 +99,7 @@ enum OwnedValue {
     Text(Vec<u8>),
 }
 
-impl Gathered {
+impl NoteAttributes {
     /// Takes the attributes of an event, which may be `fdr:more`. False: it takes no more.
     pub(super) fn add(&mut self, event: &Event<'_>, is_more: bool) -> bool {
         let own = usize::from(is_more);

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::items::{self, Naming};
 use super::klass::known;
-use super::names::{Names, Ties};
+use super::names::{IdentifierMap, Names};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
 use super::scan::{Course, Event, RecordContent, Step, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, shown};
@@ -35,7 +35,7 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
             last: None,
             generation: 0,
         },
-        gathered: Gathered::default(),
+        gathered: IndexState::default(),
     };
     if !head.starts_with(&[0; 4]) {
         let what = format!(
@@ -170,7 +170,7 @@ fn tell(event: &Event<'_>, told: &mut DiagnosticList) {
 struct Indexer {
     tables: Tables,
     learner: Learner,
-    gathered: Gathered,
+    gathered: IndexState,
 }
 
 impl Indexer {
@@ -276,7 +276,7 @@ pub(super) struct Index {
     pub(super) info: TraceInfo,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) tables: Tables,
-    pub(super) ties: Ties,
+    pub(super) ties: IdentifierMap,
     pub(super) threads: Threads,
     pub(super) plan: Plan,
     /// Which threads have events.
@@ -340,7 +340,7 @@ impl DiagnosticList {
 
 /// What was collected so far.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
+pub(super) struct IndexState {
     pub(super) told: DiagnosticList,
     names: Names,
     threads: Threads,
@@ -352,7 +352,7 @@ pub(super) struct Gathered {
     busy: Vec<bool>,
 }
 
-impl Gathered {
+impl IndexState {
     /// Takes a record. Returns the byte order that it states.
     pub(super) fn take(&mut self, event: &Event<'_>) -> Option<ByteOrder> {
         let text = |at| String::from_utf8_lossy(event.bytes(at));

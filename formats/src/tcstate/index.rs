@@ -8,7 +8,7 @@ use std::path::Path;
 
 use super::meta::{Meta, ThreadMeta};
 use super::names::{self, Names};
-use super::order::{Item, Plan, Planner, What};
+use super::order::{IntervalContent, Item, Plan, Planner};
 use super::record::{HEADER_SIZE, Header, Interval, MIN_SIZE, SORTED, Value};
 use super::scan::{Bounds, Scanner};
 use super::switches::Collector;
@@ -253,11 +253,12 @@ impl Index {
         let (thread, what) = match (*role, interval.value) {
             (Role::Level(thread, level), Value::Text(string)) => {
                 let thread = *self.thread_of_tree.get(thread as usize)?;
-                (thread, What::Frame { level, string })
+                (thread, IntervalContent::Frame { level, string })
             }
-            (Role::Cpu(cpu), Value::Int(id)) => {
-                (*self.thread_of_id.get(&(id as u64))?, What::Cpu(cpu))
-            }
+            (Role::Cpu(cpu), Value::Int(id)) => (
+                *self.thread_of_id.get(&(id as u64))?,
+                IntervalContent::Cpu(cpu),
+            ),
             _ => return None,
         };
         Some(Item {
@@ -312,7 +313,7 @@ impl Index {
                 continue;
             };
             planner.add(&item);
-            if let What::Frame { string, .. } = item.what {
+            if let IntervalContent::Frame { string, .. } = item.what {
                 let string = string as usize;
                 if string >= used.len() {
                     used.resize(string + 1, None);

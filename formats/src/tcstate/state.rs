@@ -10,7 +10,7 @@ use super::record;
 use super::scan::Scanner;
 use super::schedule::StatesAt;
 use super::strings::label;
-use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, StateLosses, ThreadEncoder};
 use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
@@ -166,7 +166,7 @@ struct ThreadAttributes {
 
 /// A sink that finds the state at a time.
 #[derive(Debug)]
-pub struct At {
+pub struct StateAtTime {
     time: i64,
     scale: Scale,
     threads: Vec<ThreadAttributes>,
@@ -174,14 +174,14 @@ pub struct At {
     now: usize,
     turn: u64,
     cpus: Cpus,
-    untold: Untold,
+    untold: StateLosses,
 }
 
-impl At {
+impl StateAtTime {
     /// For a time in ns of the trace's clock.
     #[must_use]
-    pub fn new(time: i64, info: &TraceInfo) -> At {
-        At {
+    pub fn new(time: i64, info: &TraceInfo) -> StateAtTime {
+        StateAtTime {
             time,
             scale: Scale::new(info.clock.frequency),
             threads: Vec::new(),
@@ -189,7 +189,7 @@ impl At {
             now: 0,
             turn: 0,
             cpus: BTreeMap::new(),
-            untold: Untold::default(),
+            untold: StateLosses::default(),
         }
     }
 
@@ -382,7 +382,7 @@ fn plain(value: record::Value) -> Value {
     }
 }
 
-impl Sink for At {
+impl Sink for StateAtTime {
     fn thread(&mut self, thread: &Thread) {
         let next = self.threads.len();
         self.now = *self.thread_of.entry(thread.id).or_insert(next);

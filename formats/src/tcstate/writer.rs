@@ -22,7 +22,7 @@ use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
 use super::schedule::{self, Timelines};
 use super::state_system::{Attribute, Builder, Name};
-use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, StateLosses, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
 use crate::model::{Call, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
@@ -51,7 +51,7 @@ pub(super) struct TcstateWriter {
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     changes: Changes,
-    untold: Untold,
+    untold: StateLosses,
     losses: Losses,
     failed: Option<io::Error>,
     states: States,
@@ -77,7 +77,7 @@ impl TcstateWriter {
             thread_of: HashMap::new(),
             now: 0,
             changes: Changes::default(),
-            untold: Untold::default(),
+            untold: StateLosses::default(),
             losses,
             failed: None,
         }

@@ -10,7 +10,7 @@
 use super::chunk_scan::{self, CHUNK_HEAD, PREAMBLE, RING, Scan};
 use super::dump::{self, BlockSummary};
 use super::payload::{self, Payload};
-use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
+use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, RecordTime};
 use super::time::{Running, Turn};
 use crate::bytes::groups;
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
@@ -146,7 +146,7 @@ impl ChunkDecoder {
             }
             Ok(Record::Custom {
                 size,
-                when: When::Absolute(tsc),
+                when: RecordTime::Absolute(tsc),
                 ..
             }) => self.event(bytes, (size, tsc), batch),
             // The reader of a ring knows the chunk's thread and time better.

@@ -78,7 +78,7 @@ pub(super) const RING: Layout = Layout {
 };
 
 /// The facts of a chunk about its first record.
-pub(super) struct First {
+pub(super) struct ChunkStart {
     /// Unix time in seconds, and microseconds.
     pub(super) wall: (u64, u32),
     pub(super) cpu: u16,
@@ -87,7 +87,7 @@ pub(super) struct First {
 
 /// The first record of `chunk`. If it has no valid head, the start of the trace.
 #[inline(never)]
-pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
+pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> ChunkStart {
     let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
     let wall = match record(PREAMBLE / 2) {
         Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
@@ -97,7 +97,7 @@ pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
         Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
         _ => (0, 0),
     };
-    First { wall, cpu, tsc }
+    ChunkStart { wall, cpu, tsc }
 }
 
 /// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.

@@ -4,10 +4,10 @@
 //! The second pass writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or
 //! touch a file itself.
 
-use super::chunk_scan::{CHUNK_HEAD, First, PREAMBLE, RING, Walk, first, has_head};
+use super::chunk_scan::{CHUNK_HEAD, ChunkStart, PREAMBLE, RING, Walk, first, has_head};
 use super::dump::BlockSummary;
 use super::payload::{self, PayloadBuffer, ShortPayload};
-use super::record::{self, Action, Extent, HEADER_SIZE, Header, METADATA_SIZE, Record, When};
+use super::record::{self, Action, Extent, HEADER_SIZE, Header, METADATA_SIZE, Record, RecordTime};
 use crate::model::{Counts, EarlyCall, Function, Identity, Ticks, TraceInfo};
 use crate::moments;
 
@@ -164,13 +164,14 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
         out: &mut Out<'_>,
     ) -> Option<BlockSummary> {
         let tables = self.tables.take();
-        let all_tables = |give: &mut Give<'_, 't>| tables.clone().into_iter().flatten().all(give);
+        let all_tables =
+            |give: &mut BlockCallback<'_, 't>| tables.clone().into_iter().flatten().all(give);
         let head = Head {
             info: self.info,
             reason: self.reason,
             tables: tables.is_some().then_some(&all_tables),
         };
-        let all_chunks = |give: &mut Give<'_, 'c>| chunks.clone().all(give);
+        let all_chunks = |give: &mut BlockCallback<'_, 'c>| chunks.clone().all(give);
         head.block(thread, &all_chunks, room, out)
     }
 }
@@ -179,8 +180,8 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
 const EARLY_CALLS_HEAD: usize = 16;
 
 /// Hands out slices, as long as they are taken. Not generic, so the code behind it is compiled once.
-type Slices<'f, 's> = dyn Fn(&mut Give<'_, 's>) -> bool + 'f;
-type Give<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
+type Slices<'f, 's> = dyn Fn(&mut BlockCallback<'_, 's>) -> bool + 'f;
+type BlockCallback<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
 
 /// What a block says before the records.
 struct Head<'a, 't> {
@@ -228,7 +229,7 @@ impl Head<'_, '_> {
             reason,
             tables,
         } = *self;
-        let First { wall, cpu, tsc } = first(chunk, info);
+        let ChunkStart { wall, cpu, tsc } = first(chunk, info);
         let valid = !chunk.is_empty();
         let start = info.start.map_or(tsc, |start| start.0);
         let summary = &sizes.summary;
@@ -284,7 +285,7 @@ impl Head<'_, '_> {
         if !early.is_empty() {
             let event = Record::Custom {
                 size: early_bytes as i32,
-                when: When::Absolute(start),
+                when: RecordTime::Absolute(start),
                 cpu: None,
             };
             metadata(&event, out)?;
@@ -413,7 +414,7 @@ fn synthetic(
 pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
     let event = Record::Custom {
         size: i32::try_from(payload.len()).unwrap_or(i32::MAX),
-        when: When::Absolute(tsc),
+        when: RecordTime::Absolute(tsc),
         cpu: None,
     };
     metadata(&event, out).is_some() && out(payload)

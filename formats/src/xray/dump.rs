@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use super::chunk_scan::{self, CHUNK_HEAD, First, PREAMBLE, RING, Scan, first};
+use super::chunk_scan::{self, CHUNK_HEAD, ChunkStart, PREAMBLE, RING, Scan, first};
 use super::frame::{Frame, Head, Version};
 use super::payload;
 use super::record::{self, FUNCTION_LIMIT, Record};
@@ -142,7 +142,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
 
     /// The head of a thread's block. Also the tick of the first record.
     fn block_head(&mut self, thread: &Thread, valid: Option<&[u8]>) -> (Head, u64) {
-        let First { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
+        let ChunkStart { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
         let process = thread.process.or(self.info.process);
         let head = Head {
             thread: narrow(

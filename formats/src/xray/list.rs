@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use super::index::{Block, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
-use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
+use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, RecordTime};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
@@ -199,7 +199,7 @@ impl Lister<'_> {
                 delta,
                 kind,
             } => {
-                time = Some(self.time_of(When::Delta(delta)));
+                time = Some(self.time_of(RecordTime::Delta(delta)));
                 let _ = write!(self.listing.detail, "bytes={bytes} type={kind}");
                 size += self.payload(at + size, bytes, end)?;
             }
@@ -208,10 +208,10 @@ impl Lister<'_> {
         Ok(size)
     }
 
-    fn time_of(&mut self, when: When) -> u64 {
+    fn time_of(&mut self, when: RecordTime) -> u64 {
         match when {
-            When::Absolute(tsc) => tsc,
-            When::Delta(delta) => {
+            RecordTime::Absolute(tsc) => tsc,
+            RecordTime::Delta(delta) => {
                 self.base = self.base.wrapping_add_signed(i64::from(delta));
                 self.base
             }

@@ -11,7 +11,7 @@ use super::dump::{EXACT_TICKS, tables};
 use super::entry_spool::EntrySpool;
 use super::frame::{Frame, Head, Version};
 use super::payload::{self, encode_note};
-use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
+use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, RecordTime};
 use super::thread_state::{LAYOUT, ThreadState, action, highest_free, write_synthetic};
 use crate::calls::Exit;
 use crate::error::Error;
@@ -347,7 +347,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         }
         self.metadata(&Record::Custom {
             size,
-            when: When::Absolute(tsc),
+            when: RecordTime::Absolute(tsc),
             cpu: None,
         });
         self.push(data);

@@ -173,7 +173,7 @@ pub fn thread(id: u64) -> Thread {
 
 /// Everything that a trace gives.
 #[derive(Debug)]
-pub struct Read {
+pub struct ReadTrace {
     pub info: TraceInfo,
     pub kept: EventLog,
     /// Of opening and of decoding.
@@ -181,13 +181,13 @@ pub struct Read {
 }
 
 /// Opens by content and decodes all.
-pub fn read(bytes: &[u8]) -> Result<Read, fdr_formats::Error> {
+pub fn read(bytes: &[u8]) -> Result<ReadTrace, fdr_formats::Error> {
     let source = registry::open(Box::new(bytes.to_vec()))?;
     let mut kept = EventLog::default();
     drive(&*source, &mut kept, &|_| {})?;
     let mut diagnostics = source.diagnostics().to_vec();
     diagnostics.append(&mut kept.diagnostics);
-    Ok(Read {
+    Ok(ReadTrace {
         info: source.info().clone(),
         kept,
         diagnostics,
@@ -506,9 +506,9 @@ impl Chunk {
 }
 
 /// Counts what is read of a file.
-pub struct Counted(pub Vec<u8>, pub Arc<AtomicU64>);
+pub struct CountingBytes(pub Vec<u8>, pub Arc<AtomicU64>);
 
-impl ReadAt for Counted {
+impl ReadAt for CountingBytes {
     fn size(&self) -> u64 {
         self.0.size()
     }

@@ -14,21 +14,21 @@ const MAX: u64 = 512;
 
 /// How a command ended.
 #[derive(Debug)]
-struct Ended {
+struct CommandOutcome {
     code: i32,
     /// The most that it held at a time.
     mib: u64,
     stderr: String,
 }
 
-impl Ended {
+impl CommandOutcome {
     fn refused(&self) -> bool {
         self.code == 2 && self.stderr.contains("--max-memory allows more")
     }
 }
 
 /// Runs the tool in a folder; `@` stands for the file.
-fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
+fn fdr(folder: &Folder, words: &str, file: &Path) -> CommandOutcome {
     let told = folder.join("peak");
     let file = file.to_str().expect("UTF-8");
     let arguments = words.split(' ').map(|word| word.replace('@', file));
@@ -43,7 +43,7 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
         .expect("the tool runs");
     let told = fs::read_to_string(told).expect("its end");
     let (code, kib) = told.trim().split_once(' ').expect("two numbers");
-    let ended = Ended {
+    let ended = CommandOutcome {
         code: code.parse().expect("a code"),
         mib: kib.parse::<u64>().expect("a size") / 1024,
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -56,7 +56,7 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
 }
 
 /// The same, held to the limit: it does its work, or refuses the file by name.
-fn held(folder: &Folder, words: &str, file: &Path) -> Ended {
+fn held(folder: &Folder, words: &str, file: &Path) -> CommandOutcome {
     let ended = fdr(folder, words, file);
     assert!(ended.mib <= MAX, "{words}: {ended:?}");
     let named = ended.stderr.contains(file.to_str().expect("UTF-8"));

@@ -57,7 +57,7 @@ fn is_for_one(path: &Path, to: &Target) -> bool {
 }
 
 fn one(options: &Options, process: u32) -> anyhow::Result<()> {
-    let rings = find::rings(process, find::For::Reading)?;
+    let rings = find::rings(process, find::RingAccess::Reading)?;
     // Two copies of the recorder, of different versions, have a ring each.
     let several = rings.len() > 1 || options.every.is_some();
     for mut mapped in rings {

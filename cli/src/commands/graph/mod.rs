@@ -86,7 +86,7 @@ impl Options {
 }
 
 /// A graph, and what is said of it.
-struct Drawn<'a> {
+struct TitledGraph<'a> {
     graph: &'a Graph,
     title: String,
     /// What is left out, in words; empty: nothing.
@@ -139,7 +139,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
         selection::complain_of_none(option, filter, &names, "called function");
     }
     graph.cut(options.min, MAX);
-    let drawn = Drawn {
+    let drawn = TitledGraph {
         title: title(options, trace, &folding),
         left_out: left_out(options, &graph),
         is_to: options.to.is_some(),

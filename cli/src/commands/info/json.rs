@@ -7,7 +7,7 @@ use std::path::Path;
 use fdr_formats::{Function, Source, Ticks};
 use serde::Serialize;
 
-use super::states::Counted;
+use super::states::ScheduleCounts;
 use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Trigger};
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
@@ -31,8 +31,8 @@ struct Document<'a> {
     duration_ns: Option<u64>,
     records: u64,
     synthetic_records: u64,
-    others: Others,
-    states: Option<Counted>,
+    others: OtherCounts,
+    states: Option<ScheduleCounts>,
     threads: Vec<Thread<'a>>,
     function_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ struct Document<'a> {
 
 /// Everything that is no call, by its kind.
 #[derive(Serialize)]
-struct Others {
+struct OtherCounts {
     cpu_changes: u64,
     wall_times: u64,
     arguments: u64,
@@ -135,8 +135,8 @@ pub(super) fn write(
             .map(|(first, last)| nanos(last.since(first))),
         records: tally.records(),
         synthetic_records: tally.synthetic(),
-        states: Counted::of(info),
-        others: Others {
+        states: ScheduleCounts::of(info),
+        others: OtherCounts {
             cpu_changes: marks.cpus,
             wall_times: marks.walls,
             arguments: marks.arguments,

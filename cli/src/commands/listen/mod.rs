@@ -19,7 +19,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 use fdr_formats::address::{Address, SHAPES, Side};
 
-use self::door::{Door, PAUSE};
+use self::door::{PAUSE, PeerSource};
 use self::peers::Peer;
 use self::receive::{End, Received};
 use super::Status;
@@ -121,7 +121,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let stop = Stop::on_signals().context("signals")?;
     // That nothing can be written shows before anything is sent.
     drop(Pending::file(&output, options.force)?);
-    let mut door = Door::open(&options.address)?;
+    let mut door = PeerSource::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
         ui::complain(&door.in_words(&options.address));
     }
@@ -158,10 +158,10 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(&self, door: &mut Door) -> anyhow::Result<()> {
+    fn run(&self, door: &mut PeerSource) -> anyhow::Result<()> {
         let Options { keep, wait, .. } = self.options;
         let wait = match door {
-            Door::Connects { .. } => Some(wait.unwrap_or(WAIT)),
+            PeerSource::Connects { .. } => Some(wait.unwrap_or(WAIT)),
             _ => *wait,
         };
         std::thread::scope(|scope| {

@@ -9,7 +9,7 @@ use fdr_formats::{Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::Replay;
-use super::lines::{Line, Shown};
+use super::lines::{Line, ShownCall};
 use super::nearest::{Kind, NearNote};
 use crate::report::json::{self, Head};
 use crate::report::names::name_of;
@@ -94,7 +94,7 @@ pub(super) fn write(
     )
 }
 
-fn call(replay: &Replay<'_>, states: Option<&States>, shown: &Shown) -> Call {
+fn call(replay: &Replay<'_>, states: Option<&States>, shown: &ShownCall) -> Call {
     let info = replay.source.info();
     let call = &shown.call;
     let ns = |ticks: Ticks| info.clock.nanos(ticks).0;

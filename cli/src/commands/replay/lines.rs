@@ -10,13 +10,13 @@ use super::nearest::{Kind, NearCall, NearNote, NearestEvents};
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
-    Call(Shown),
+    Call(ShownCall),
     Note(NearNote, usize),
 }
 
 /// A call, or several of the same function right behind each other.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shown {
+pub(super) struct ShownCall {
     pub(super) call: NearCall,
     /// Shown calls around it.
     pub(super) depth: usize,
@@ -83,7 +83,7 @@ pub(super) fn lines(found: NearestEvents, grouped: bool) -> Vec<Line> {
             around.is_leaf = false;
         }
         open.push(lines.len());
-        lines.push(Line::Call(Shown {
+        lines.push(Line::Call(ShownCall {
             depth: open.len() - 1,
             calls: match call.kind {
                 Kind::Call => 1,
@@ -172,11 +172,11 @@ fn group(lines: Vec<Line>) -> Vec<Line> {
     grouped
 }
 
-fn are_alike(one: &Shown, next: &Shown) -> bool {
-    let is_plain = |shown: &Shown| {
+fn are_alike(one: &ShownCall, next: &ShownCall) -> bool {
+    let is_plain = |shown: &ShownCall| {
         let call = &shown.call;
         shown.is_leaf && call.kind == Kind::Call && call.has_entry && call.has_exit
     };
-    let who = |shown: &Shown| (shown.call.thread, shown.call.function, shown.depth);
+    let who = |shown: &ShownCall| (shown.call.thread, shown.call.function, shown.depth);
     is_plain(one) && is_plain(next) && who(one) == who(next)
 }

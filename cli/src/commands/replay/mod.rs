@@ -17,8 +17,8 @@ use fdr_formats::{Source, ThreadId, Ticks};
 
 use self::nearest::{Nearest, NearestQuery};
 use super::{Headings, Status, Traces};
-use crate::selection::moment::{self, Span, When};
-use crate::selection::of_calls::OfCalls;
+use crate::selection::moment::{self, MomentOption, Span};
+use crate::selection::of_calls::CallOptions;
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::ui::{self, Progress};
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     traces: Traces,
     /// The calls nearest to this moment; see fdr state --help
     #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true)]
-    around: Option<When>,
+    around: Option<MomentOption>,
     /// The last calls before the panic or crash that made the trace, first those of its thread
     #[arg(long, conflicts_with = "around")]
     before_panic: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
-    calls: OfCalls,
+    calls: CallOptions,
 }
 
 fn limit(text: &str) -> Result<usize, String> {

@@ -4,7 +4,7 @@
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use fdr_formats::calls::{EdgeStatus, Ended};
+use fdr_formats::calls::{EdgeStatus, EndedCall};
 use fdr_formats::model::CpuId;
 use fdr_formats::notes::NoteKind;
 use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
@@ -244,7 +244,7 @@ impl Pass for Nearest<'_> {
         }
     }
 
-    fn ended(&mut self, ended: &Ended<OpenCallFacts>, is_open: bool) {
+    fn ended(&mut self, ended: &EndedCall<OpenCallFacts>, is_open: bool) {
         let (start, end) = (ended.call.start, ended.end.max(ended.call.start));
         // What came since its entry, and belongs to no call inside.
         let waiting = self.waiting.get_mut(&self.thread);

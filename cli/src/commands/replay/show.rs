@@ -8,7 +8,7 @@ use fdr_formats::states::States;
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use super::Replay;
-use super::lines::{Line, Shown};
+use super::lines::{Line, ShownCall};
 use super::nearest::{Kind, NearNote};
 use super::notes;
 use crate::report::names::name_of;
@@ -25,7 +25,7 @@ const INDENT: usize = 2;
 const COLOURS: [&str; 6] = ["36", "33", "35", "32", "34", "31"];
 
 /// What is needed to say something of a line.
-struct Sayer<'a> {
+struct LinePrinter<'a> {
     info: &'a TraceInfo,
     states: Option<&'a States>,
     begin: Ticks,
@@ -48,7 +48,7 @@ pub(super) fn write(
             .or_insert_with(|| threads.push(line.thread()));
     }
     threads.sort_by_key(|thread| (Some(*thread) != replay.failed, *thread));
-    let sayer = Sayer {
+    let sayer = LinePrinter {
         info,
         states,
         begin: replay.begin,
@@ -105,7 +105,7 @@ fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Sayer<'_> {
+impl LinePrinter<'_> {
     /// One column for all threads.
     fn lines(
         &self,
@@ -219,7 +219,7 @@ impl Sayer<'_> {
         }
     }
 
-    fn call(&self, shown: &Shown) -> (String, String, Vec<String>) {
+    fn call(&self, shown: &ShownCall) -> (String, String, Vec<String>) {
         let call = &shown.call;
         let time = |ticks| ui::duration(self.info.clock.nanos(Ticks(ticks)).0);
         if let Kind::Short(calls) = call.kind {
@@ -271,7 +271,7 @@ impl Sayer<'_> {
     }
 
     /// In which states the thread was, if it did not run all the time.
-    fn states(&self, shown: &Shown) -> String {
+    fn states(&self, shown: &ShownCall) -> String {
         let Some(states) = self.states else {
             return String::new();
         };
@@ -296,7 +296,7 @@ impl Sayer<'_> {
 
     /// The letter at the end of a column.
     fn mark(&self, line: &Line) -> char {
-        let Line::Call(Shown { call, .. }) = line else {
+        let Line::Call(ShownCall { call, .. }) = line else {
             return ' ';
         };
         if call.is_open {

@@ -11,7 +11,7 @@ use fdr_formats::{Source, TraceInfo};
 use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::engine::Figures;
-use crate::report::look::Look;
+use crate::report::look::TableStyle;
 use crate::report::names::name_of;
 use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
@@ -314,7 +314,7 @@ fn write(
     if options.csv {
         return csv::write(out, &trace.to_string_lossy(), report, files);
     }
-    let look = Look {
+    let look = TableStyle {
         places: options.files,
         colour: ui::colour(),
         columns: ui::columns(),

@@ -11,7 +11,7 @@ use anyhow::Context;
 use fdr_formats::filter::Filter;
 use fdr_formats::writer::Target;
 
-use self::rule::{Keep, Rule};
+use self::rule::{KeepOptions, Rule};
 use self::scrubbed::Scrubbed;
 use super::Status;
 use crate::outputs::conversion::{self, Job};
@@ -31,7 +31,7 @@ version and tags; the text of a panic or trigger; addresses. Functions become
 f0001, f0002, …, threads t1, t2, … with these numbers, in the order in which
 the trace lists them.
 
---names writes which name became which. Keep that file: with it, what somebody
+--names writes which name became which. KeepOptions that file: with it, what somebody
 finds in the scrubbed trace can be understood.
 
 Times can tell much, too: how often, how long and when something was done.
@@ -91,7 +91,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         place::check(output, conversion::shape(target), options.force)?;
     }
     let source = options.selection.open(trace, Filtering::Calls)?;
-    let keep = Keep {
+    let keep = KeepOptions {
         names: options.keep.clone(),
         arguments: options.keep_arguments,
         events: options.keep_events,

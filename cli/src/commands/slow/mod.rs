@@ -23,7 +23,7 @@ use crate::calls::query::{Query, SHOWN, SHOWN_OF_EACH};
 use crate::calls::slow_call::SlowCall;
 use crate::outputs::conversion::{self, Job};
 use crate::place::{self, Shape};
-use crate::selection::of_calls::{ChosenCalls, OfCalls};
+use crate::selection::of_calls::{CallOptions, ChosenCalls};
 use crate::selection::{self, Filtering, Selection};
 use crate::{memory, trace, ui};
 
@@ -103,7 +103,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
-    calls: OfCalls,
+    calls: CallOptions,
 }
 
 impl Options {

@@ -115,9 +115,9 @@ fn a_long_call_of_a_function_with_few_calls_hides_those_inside() {
 }
 
 /// A trace whose last thread waits for a lock, and says so.
-struct Noted<'a>(&'a MemoryTrace, NoteKind, Vec<u8>);
+struct WaitingTrace<'a>(&'a MemoryTrace, NoteKind, Vec<u8>);
 
-impl Source for Noted<'_> {
+impl Source for WaitingTrace<'_> {
     fn info(&self) -> &TraceInfo {
         self.0.info()
     }
@@ -185,7 +185,7 @@ fn all_lines_fit_a_narrow_terminal_and_locks_are_named_where_none_is_known() {
     assert!(wide.contains("jobber_service::Shared::lock "), "{wide}");
     assert!(wide.contains("<- 100.0 % of the excess, waiting"), "{wide}");
     // Where the program has such locks, it needs no such advice.
-    let noted = Noted(&trace, NoteKind::ThreadState, wait(30));
+    let noted = WaitingTrace(&trace, NoteKind::ThreadState, wait(30));
     found = find(&ALL, Path::new("memory"), &noted).expect("in memory");
     let text = text(&noted, &found, 80);
     assert!(!text.contains("docs/locks.md"), "{text}");

@@ -19,7 +19,7 @@ use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::place::Pending;
 use crate::report::waits::OpenWait;
-use crate::selection::moment::{self, Span, When};
+use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::trace;
@@ -27,7 +27,7 @@ use crate::ui::{self, Progress};
 use crate::windows::is_cut;
 use crate::{clock, input};
 use states::ThreadState;
-use waiting::Both;
+use waiting::CallsAndWaits;
 
 const HELP: &str = "\
 An event at exactly that time has happened.
@@ -64,7 +64,7 @@ pub(crate) struct Options {
     traces: Traces,
     /// The moment; see below
     #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
-    at: When,
+    at: MomentOption,
     #[command(flatten)]
     selection: Selection,
     /// Print JSON: every attribute of the state with its path, times in nanoseconds
@@ -160,7 +160,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         );
     };
     let time = span.find(&options.at, &info.clock)?;
-    let mut sink = Both::new(time, info);
+    let mut sink = CallsAndWaits::new(time, info);
     let progress = Progress::new(&*source);
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);

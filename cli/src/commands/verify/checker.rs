@@ -10,7 +10,7 @@ use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
-use super::finding::{Finding, FindingList, What};
+use super::finding::{Finding, FindingKind, FindingList};
 
 /// What was found, and in how much.
 #[derive(Debug, Default)]
@@ -128,7 +128,7 @@ impl State {
     fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         for (entry, number) in std::mem::take(&mut self.open) {
             if !allow_open && Some(number) > self.gap {
-                found.add(thread, number, What::Open { entry });
+                found.add(thread, number, FindingKind::Open { entry });
             }
         }
     }
@@ -136,7 +136,7 @@ impl State {
     fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         self.number += 1;
         if call.time < self.last {
-            let what = What::TimeBack {
+            let what = FindingKind::TimeBack {
                 from: self.last,
                 to: call.time,
             };
@@ -174,7 +174,7 @@ impl State {
                 let depth = self.open.len() - inside;
                 for (entry, number) in self.open.drain(depth..).filter(unexplained) {
                     let left = call.function;
-                    found.add(thread, number, What::NoExit { entry, left });
+                    found.add(thread, number, FindingKind::NoExit { entry, left });
                 }
             }
             Exit::Before | Exit::Lone => {
@@ -185,7 +185,7 @@ impl State {
                 let explained = in_gap || (allow_open && self.open.is_empty());
                 if !explained {
                     let exit = call.function;
-                    found.add(thread, self.number, What::NoEntry { exit });
+                    found.add(thread, self.number, FindingKind::NoEntry { exit });
                 }
                 return;
             }
@@ -209,7 +209,7 @@ impl State {
             found.add(
                 thread,
                 0,
-                What::Sum {
+                FindingKind::Sum {
                     recorded,
                     readable,
                     overwritten,
@@ -223,7 +223,7 @@ impl State {
             found.add(
                 thread,
                 0,
-                What::Gaps {
+                FindingKind::Gaps {
                     lost,
                     overwritten,
                     dropped,
@@ -247,7 +247,7 @@ impl State {
                 found.add(
                     thread,
                     0,
-                    What::Differs {
+                    FindingKind::Differs {
                         what,
                         stated,
                         found: has,

@@ -7,7 +7,7 @@ use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
 /// Where a violation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Where {
+pub(super) enum FindingLocation {
     /// Byte offset in the file.
     Offset(u64),
     /// The thread's entry or exit of that number, from 1; 0: the thread as a whole.
@@ -16,7 +16,7 @@ pub(super) enum Where {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum FindingKind {
     Grammar(String),
     TimeBack {
         from: Ticks,
@@ -56,27 +56,27 @@ pub(super) enum What {
     },
 }
 
-impl What {
+impl FindingKind {
     /// For people; `name` says what a function is called.
     pub(super) fn in_words(&self, name: &dyn Fn(FunctionId) -> String) -> String {
         match self {
-            What::Grammar(what) => what.clone(),
-            What::TimeBack { from, to } => {
+            FindingKind::Grammar(what) => what.clone(),
+            FindingKind::TimeBack { from, to } => {
                 format!(
                     "time goes back by {} ticks (from {from} to {to})",
                     from.since(*to)
                 )
             }
-            What::NoEntry { exit } => format!("exit of {} without its entry", name(*exit)),
-            What::NoExit { entry, left } => {
+            FindingKind::NoEntry { exit } => format!("exit of {} without its entry", name(*exit)),
+            FindingKind::NoExit { entry, left } => {
                 format!(
                     "entry of {} without its exit before that of {}",
                     name(*entry),
                     name(*left)
                 )
             }
-            What::Open { entry } => format!("entry of {} without its exit", name(*entry)),
-            What::Sum {
+            FindingKind::Open { entry } => format!("entry of {} without its exit", name(*entry)),
+            FindingKind::Sum {
                 recorded,
                 readable,
                 overwritten,
@@ -92,21 +92,21 @@ impl What {
                      {overwritten} overwritten + {dropped} dropped{summarised}"
                 )
             }
-            What::Differs {
+            FindingKind::Differs {
                 what,
                 stated,
                 found,
             } => {
                 format!("the trace states {stated} {what}, and has {found}")
             }
-            What::Twice { is_running, time } => {
+            FindingKind::Twice { is_running, time } => {
                 let (what, before) = match is_running {
                     true => ("gets a CPU", "has one"),
                     false => ("leaves its CPU", "has none"),
                 };
                 format!("at tick {time} it {what}, and {before} already: switches are missing")
             }
-            What::Gaps {
+            FindingKind::Gaps {
                 lost,
                 overwritten,
                 dropped,
@@ -121,16 +121,16 @@ impl What {
 /// A violation, in the order in which they are printed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    pub(super) place: Where,
-    pub(super) what: What,
+    pub(super) place: FindingLocation,
+    pub(super) what: FindingKind,
 }
 
 impl Finding {
     /// What a reader found.
     pub(super) fn of(diagnostic: Diagnostic) -> Finding {
         Finding {
-            place: Where::Offset(diagnostic.offset),
-            what: What::Grammar(diagnostic.what),
+            place: FindingLocation::Offset(diagnostic.offset),
+            what: FindingKind::Grammar(diagnostic.what),
         }
     }
 }
@@ -155,8 +155,8 @@ impl FindingList {
 
     /// Something is wrong with a thread's record of that number.
     #[cold]
-    pub(super) fn add(&mut self, thread: ThreadId, number: u64, what: What) {
-        let place = Where::Record { thread, number };
+    pub(super) fn add(&mut self, thread: ThreadId, number: u64, what: FindingKind) {
+        let place = FindingLocation::Record { thread, number };
         self.push(Finding { place, what });
     }
 
@@ -197,8 +197,8 @@ mod tests {
     fn the_first_findings_are_kept_in_whatever_order_they_come() {
         let numbers = |found: FindingList| -> Vec<u64> {
             let number = |finding: Finding| match finding.place {
-                Where::Record { number, .. } => number,
-                Where::Offset(_) => 0,
+                FindingLocation::Record { number, .. } => number,
+                FindingLocation::Offset(_) => 0,
             };
             found.into_first().into_iter().map(number).collect()
         };
@@ -206,7 +206,7 @@ mod tests {
             let mut found = FindingList::new(3);
             for &number in numbers {
                 let entry = FunctionId(1);
-                found.add(ThreadId(1), number, What::Open { entry });
+                found.add(ThreadId(1), number, FindingKind::Open { entry });
             }
             found
         };

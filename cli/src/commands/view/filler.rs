@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed, untimed};
+use fdr_formats::calls::{CallStack, EdgeStatus, EndedCall, OpenCall, Untimed, untimed};
 use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, Ticks};
@@ -83,7 +83,7 @@ impl<'a> Filler<'a> {
         let end = self.end;
         let line = &mut *line;
         // A call that is open at the end has had no note yet.
-        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+        let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
             keep(line, &ended, end, &mut LastNote::default());
         };
         reading.stack.finish(end, &mut keep);
@@ -164,7 +164,7 @@ pub(super) fn frames<T>(stack: &CallStack<T>) -> impl Iterator<Item = Frame> + '
 }
 
 /// A call that has ended, as an item.
-pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
+pub(super) fn item_of<T>(ended: &EndedCall<T>, end: Option<Ticks>) -> Item {
     let is_last = end.is_none_or(|end| ended.end >= end);
     let is_open = ended.exit != EdgeStatus::Measured && is_last;
     let mut flags = if ended.clipped { CLIPPED } else { 0 };
@@ -178,7 +178,7 @@ pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
 }
 
 /// Keeps a call that has ended.
-fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>, last_note: &mut LastNote) {
+fn keep(line: &mut Line, ended: &EndedCall<()>, end: Option<Ticks>, last_note: &mut LastNote) {
     line.calls += 1;
     let item = item_of(ended, end);
     line.pyramid.add(ended.depth, item);
@@ -239,7 +239,7 @@ impl Sink for Filler<'_> {
             if call.edge == Edge::Entry {
                 reading.stack.enter(call, ());
             } else {
-                let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+                let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
                     keep(line, &ended, end, last_note);
                 };
                 reading.stack.exit(call, &mut keep);

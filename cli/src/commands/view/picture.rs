@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
+use fdr_formats::calls::{CallStack, EndedCall, OpenCall, Untimed};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::{Call, Edge, Error, Mark, Sink, Source, ThreadId, Ticks};
 use foldhash::HashSet;
@@ -224,7 +224,7 @@ impl Sink for Reader<'_> {
                 self.stack.enter(call, ());
                 continue;
             }
-            let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+            let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
                 let item = item_of(&ended, end);
                 if item.end >= from && item.start <= to {
                     take(rows, ended.depth, item);

@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use serde::Serialize;
 
 use super::call_key::CallKey;
 use super::filler::item_of;
-use super::server::Asker;
-use super::viewed::{Marked, Viewed};
+use super::server::WaitingPeer;
+use super::viewed::{MarkedRange, ViewedTrace};
 use crate::stacks::{self, Pass};
 use crate::trace;
 
@@ -108,7 +108,7 @@ impl Pass for SurveyPass<'_> {
 
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
-    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         if !self.functions.contains(&ended.call.function) {
             return;
         }
@@ -161,11 +161,11 @@ impl Pass for SurveyPass<'_> {
 /// # Errors
 /// If the trace can't be read.
 pub(super) fn of_functions(
-    viewed: &Viewed,
+    viewed: &ViewedTrace,
     functions: &HashSet<FunctionId>,
     at: Option<CallKey>,
-    marked: &Marked,
-    asker: Asker<'_>,
+    marked: &MarkedRange,
+    asker: WaitingPeer<'_>,
 ) -> anyhow::Result<Survey> {
     viewed.wait();
     let _alone = viewed.alone(asker)?;

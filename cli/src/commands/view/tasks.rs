@@ -14,7 +14,7 @@ use crate::report::tasks::seen::Task;
 
 /// A task with its place on the screen.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedTask {
     pub(super) id: u64,
     pub(super) task: Task,
     pub(super) start: u64,
@@ -28,7 +28,7 @@ pub(super) struct Placed {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// In order of their first polls.
-    pub(super) tasks: Vec<Placed>,
+    pub(super) tasks: Vec<PlacedTask>,
     /// By task, in order; each with the place of its thread.
     pub(super) polls: Vec<(usize, Poll)>,
     /// By lane: places of tasks, in order.
@@ -84,7 +84,7 @@ impl Tasks {
                 .map_or(first, |(_, poll)| first.min(poll.item.start));
             let last = known.last().map_or(0, |(_, poll)| poll.item.end);
             let last = last.max(task.time.0);
-            Placed {
+            PlacedTask {
                 id,
                 start,
                 end: match task.has_ended() {
@@ -96,7 +96,7 @@ impl Tasks {
                 polls: range,
             }
         };
-        let mut tasks: Vec<Placed> = all.into_iter().map(place).collect();
+        let mut tasks: Vec<PlacedTask> = all.into_iter().map(place).collect();
         tasks.sort_by_key(|task| (task.start, task.id));
         let lanes = pack(&mut tasks);
         let ids = tasks.iter().enumerate();
@@ -116,7 +116,7 @@ impl Tasks {
         }
     }
 
-    pub(super) fn polls_of(&self, task: &Placed) -> &[(usize, Poll)] {
+    pub(super) fn polls_of(&self, task: &PlacedTask) -> &[(usize, Poll)] {
         self.polls.get(task.polls.0..task.polls.1).unwrap_or(&[])
     }
 
@@ -141,7 +141,7 @@ impl Tasks {
         }
     }
 
-    pub(super) fn find(&self, wanted: TaskSelector) -> Option<&Placed> {
+    pub(super) fn find(&self, wanted: TaskSelector) -> Option<&PlacedTask> {
         match wanted {
             TaskSelector::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
             TaskSelector::At(lane, tick) => {
@@ -154,7 +154,7 @@ impl Tasks {
 }
 
 /// Gives each task the lowest lane that is free when the task begins. Returns the lanes.
-fn pack(tasks: &mut [Placed]) -> Vec<Vec<usize>> {
+fn pack(tasks: &mut [PlacedTask]) -> Vec<Vec<usize>> {
     let mut lanes: Vec<Vec<usize>> = Vec::new();
     let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut free: BTreeSet<usize> = BTreeSet::new();
@@ -177,7 +177,7 @@ fn pack(tasks: &mut [Placed]) -> Vec<Vec<usize>> {
 }
 
 /// A task as a bar.
-fn item_of(task: &Placed, polls: &[(usize, Poll)]) -> Item {
+fn item_of(task: &PlacedTask, polls: &[(usize, Poll)]) -> Item {
     let is_begun_before = polls.first().is_none_or(|(_, poll)| poll.number > 1);
     let mut flags = if is_begun_before { CLIPPED } else { 0 };
     flags |= if task.task.has_ended() { 0 } else { OPEN };
@@ -189,7 +189,7 @@ mod tests {
     use fdr_formats::notes::task_state;
     use fdr_formats::{FunctionId, ThreadId, Ticks};
 
-    use super::super::thread_tasks::OfThread;
+    use super::super::thread_tasks::ThreadTasks;
     use super::*;
 
     fn task(start: u64, end: u64) -> Task {
@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    fn placed(id: u64, start: u64, end: u64) -> Placed {
-        Placed {
+    fn placed(id: u64, start: u64, end: u64) -> PlacedTask {
+        PlacedTask {
             id,
             task: task(start, end),
             start,
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn tasks_take_as_few_lanes_as_they_need() {
         let spans = [(0, 10), (2, 5), (3, 30), (6, 9), (11, 20), (11, 12)];
-        let mut tasks: Vec<Placed> = spans
+        let mut tasks: Vec<PlacedTask> = spans
             .iter()
             .zip(1..)
             .map(|((from, to), id)| placed(id, *from, *to))
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_later_note_counts() {
-        let mut thread = OfThread::new(1);
+        let mut thread = ThreadTasks::new(1);
         let (first, last) = (task(0, 10), task(0, 20));
         thread.note(1, last.clone());
         thread.note(1, first);

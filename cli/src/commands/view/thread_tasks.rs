@@ -24,7 +24,7 @@ pub(super) struct Poll {
 
 /// What a thread says of tasks.
 #[derive(Debug)]
-pub(super) struct OfThread {
+pub(super) struct ThreadTasks {
     pub(super) tasks: HashMap<u64, Task>,
     pub(super) polls: Vec<Poll>,
     most: usize,
@@ -32,10 +32,10 @@ pub(super) struct OfThread {
     pub(super) more: u64,
 }
 
-impl OfThread {
+impl ThreadTasks {
     /// That of one of so many threads.
-    pub(super) fn new(threads: usize) -> OfThread {
-        OfThread {
+    pub(super) fn new(threads: usize) -> ThreadTasks {
+        ThreadTasks {
             tasks: HashMap::new(),
             polls: Vec::new(),
             most: (MAX_POLLS / threads.max(1)).max(MIN_POLLS),

@@ -97,7 +97,7 @@ fn start_of(file: &File) -> io::Result<impl Read> {
 
 /// How a file is to be unpacked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct UnpackOptions {
     /// As much as it holds.
     pub(crate) any_size: bool,
     /// Without a word of how far it is.
@@ -131,7 +131,7 @@ pub(crate) fn unpack(
     packed: File,
     out: &File,
     to: Destination<'_>,
-    manner: Manner,
+    manner: UnpackOptions,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
     let head = head(&packed);
@@ -160,7 +160,7 @@ pub(crate) fn unpack(
         Failure::Output(error) => {
             anyhow::Error::new(error).context(format!("{text}: {}", to.in_words()))
         }
-        Failure::TooMuch => anyhow!(
+        Failure::MemoryRefusal => anyhow!(
             "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
              `fdr unpack --any-size` writes it to a file",
             ui::size(size),
@@ -195,7 +195,13 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
         return Ok((file, None));
     }
     let out = place::unnamed()?;
-    let unpacked = unpack(path, file, &out, Destination::Temporary, Manner::default())?;
+    let unpacked = unpack(
+        path,
+        file,
+        &out,
+        Destination::Temporary,
+        UnpackOptions::default(),
+    )?;
     Ok((out, unpacked.damage))
 }
 

@@ -89,7 +89,7 @@ fn change_each(
                 let other = unpacked.damage.is_none() && unpacked.bytes <= plain;
                 seen.other += u32::from(other && changed != whole);
             }
-            Err(Failure::TooMuch) => seen.damaged += 1,
+            Err(Failure::MemoryRefusal) => seen.damaged += 1,
             Err(failure) => panic!("{failure:?}"),
         }
     }

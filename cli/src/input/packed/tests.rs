@@ -40,7 +40,7 @@ fn unpacked(packed: &[u8]) -> (Vec<u8>, Option<Fault>) {
 
 fn is_too_much(packed: &[u8], most: u64) -> bool {
     let all = [1, 3].map(|jobs| unpack_with(packed, most, jobs));
-    let all = all.map(|done| matches!(done, Err(Failure::TooMuch)));
+    let all = all.map(|done| matches!(done, Err(Failure::MemoryRefusal)));
     assert_eq!(all[0], all[1]);
     all[0]
 }
@@ -168,7 +168,7 @@ fn no_flipped_bit_changes_what_is_given() {
                     whole += usize::from(damage.is_none());
                 }
                 // A size that was made enormous.
-                Err(Failure::TooMuch) => {}
+                Err(Failure::MemoryRefusal) => {}
                 Err(other) => panic!("{at}.{bit}: {other:?}"),
             }
         }

@@ -6,7 +6,7 @@ use std::io;
 use fdr_formats::notes::{Form, Note, NoteKind, task_state};
 use fdr_formats::{FunctionId, Ticks, note_words};
 
-use super::receiver::What;
+use super::receiver::HappeningKind;
 use super::value::{Value, Values, hex};
 use super::walker::Walker;
 
@@ -18,7 +18,7 @@ impl Walker {
         let mut values = Values::default();
         let Some(note) = Note::decode(kind, body) else {
             values.add("data", hex(body));
-            return self.give(Some(time), What::Payload, kind.name(), &values);
+            return self.give(Some(time), HappeningKind::Payload, kind.name(), &values);
         };
         let name = note_words::name(info, note.name());
         let what = match &note {
@@ -57,9 +57,9 @@ impl Walker {
                     values.add("span_id", Value::Unsigned(*span));
                 }
                 match form {
-                    Some(Form::Counter) => What::Counter,
-                    Some(Form::Begin | Form::End) => What::Span,
-                    Some(Form::Instant) | None => What::Event,
+                    Some(Form::Counter) => HappeningKind::Counter,
+                    Some(Form::Begin | Form::End) => HappeningKind::Span,
+                    Some(Form::Instant) | None => HappeningKind::Event,
                 }
             }
             Note::Task {
@@ -86,7 +86,7 @@ impl Walker {
                 values.add("busy_ns", Value::Unsigned(facts.length(*busy)));
                 values.add("polls", Value::Unsigned(*polls));
                 let ended = [task_state::FINISHED, task_state::DROPPED].contains(state);
-                What::Task { id: *task, ended }
+                HappeningKind::Task { id: *task, ended }
             }
             Note::ThreadState {
                 object,
@@ -114,7 +114,7 @@ impl Walker {
                     values.add("holder_function", Value::Text(function));
                 }
                 values.add("waited_ns", Value::Unsigned(facts.length(*waited)));
-                What::ThreadState
+                HappeningKind::ThreadState
             }
         };
         self.give(Some(time), what, &name, &values)

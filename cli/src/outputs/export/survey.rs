@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use fdr_formats::calls::{CallHandler, CallStack, Ended, Exit, Open};
+use fdr_formats::calls::{CallHandler, CallStack, EndedCall, Exit, OpenCall};
 use fdr_formats::{
     Call, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks, source,
 };
@@ -23,21 +23,21 @@ pub(super) struct Survey {
 #[derive(Default)]
 struct SurveyedThread {
     stack: CallStack,
-    earlier: Earlier,
+    earlier: EarlierCalls,
 }
 
 /// Calls that were entered before the first record, innermost first.
 #[derive(Default)]
-struct Earlier(Vec<FunctionId>);
+struct EarlierCalls(Vec<FunctionId>);
 
-impl CallHandler<()> for Earlier {
+impl CallHandler<()> for EarlierCalls {
     fn missing(&mut self, function: FunctionId, exit: Exit, _: Option<&()>) {
         if exit == Exit::Before {
             self.0.push(function);
         }
     }
 
-    fn ended(&mut self, _: Ended<()>, _: &mut [Open<()>]) {}
+    fn ended(&mut self, _: EndedCall<()>, _: &mut [OpenCall<()>]) {}
 }
 
 impl Survey {

@@ -13,7 +13,7 @@ use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, CpuId, Function, FunctionId, Mark, Source, ThreadId, Ticks, registry};
 
-use self::parse::{Sums, Written};
+use self::parse::{Sums, TraceWriter};
 use super::survey::Survey;
 use super::{EXPORTS, Export};
 use crate::input::exports;

@@ -9,7 +9,7 @@ use fdr_formats::filter::Filter;
 use fdr_formats::lengths;
 use fdr_formats::model::FunctionTotals;
 use fdr_formats::notes::task_state;
-use fdr_formats::tasks::Counted;
+use fdr_formats::tasks::TotalKind;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
@@ -171,13 +171,13 @@ fn add_totals(info: &TraceInfo, sums: &mut BTreeMap<(String, Option<String>), Su
             sum.function = totals.function;
         }
         match counted {
-            Counted::Finished => sum.finished.add(totals),
-            Counted::Dropped => {
+            TotalKind::Finished => sum.finished.add(totals),
+            TotalKind::Dropped => {
                 sum.dropped.add(totals);
                 // They began nowhere else.
                 sum.begun += totals.untimed;
             }
-            Counted::Busy => {
+            TotalKind::Busy => {
                 sum.busy.add(totals);
                 sum.begun += totals.untimed;
             }

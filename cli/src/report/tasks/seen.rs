@@ -94,12 +94,12 @@ pub(crate) struct TraceTasks {
     /// The last note of any task.
     pub(crate) last: Ticks,
     thread: ThreadId,
-    by: By,
+    by: GroupingField,
 }
 
 /// Finds the values of a field.
 #[derive(Clone, Debug, Default)]
-struct By {
+struct GroupingField {
     /// The ids that the field's name has. Empty: tasks are not grouped.
     names: Vec<u32>,
     /// For each open call of the thread: the first value inside of it, but for tasks inside.
@@ -137,9 +137,9 @@ impl TraceTasks {
         let named = info.functions.iter().filter(|known| known.name == field);
         let names = named.map(|known| known.id.0).collect();
         TraceTasks {
-            by: By {
+            by: GroupingField {
                 names,
-                ..By::default()
+                ..GroupingField::default()
             },
             ..TraceTasks::default()
         }
@@ -196,7 +196,7 @@ impl TraceTasks {
     }
 }
 
-impl By {
+impl GroupingField {
     fn take(&mut self, field: &Field<'_>) {
         if !self.names.contains(&field.name) {
             return;

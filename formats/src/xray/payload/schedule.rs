@@ -122,7 +122,7 @@ pub fn head(kind: u8, rows: u32) -> [u8; 16] {
 
 /// All of a schedule, in as many payloads as it needs.
 pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let mut rest = Rest {
+    let mut rest = UnwrittenSchedule {
         switches: &schedule.switches,
         samples: &schedule.samples,
         accounts: &schedule.accounts,
@@ -132,14 +132,14 @@ pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
 }
 
 /// What no payload has yet.
-struct Rest<'a> {
+struct UnwrittenSchedule<'a> {
     switches: &'a [Switch],
     samples: &'a [Sample],
     accounts: &'a [Account],
     modules: &'a [Module],
 }
 
-impl Rest<'_> {
+impl UnwrittenSchedule<'_> {
     /// The next payload.
     fn take(&mut self) -> Option<Vec<u8>> {
         if let Some(batch) = take_some(&mut self.switches, BATCH) {

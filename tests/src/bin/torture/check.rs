@@ -7,7 +7,7 @@ use fdr_tests::support::course::Course;
 use fdr_tests::support::script::{DEEPEST, FUNCTIONS};
 use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth, WAY, WRONG, way};
 
-use crate::look::{Lane, Look};
+use crate::look::{DecodedTrace, Lane};
 use crate::plan::Failure;
 use crate::told::{self, NoteComparison};
 use crate::victim;
@@ -269,7 +269,7 @@ pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
 }
 
 /// The lane of that thread; each has at most one.
-pub(crate) fn lane(look: &Look, number: usize) -> Result<Option<&Lane>, Failure> {
+pub(crate) fn lane(look: &DecodedTrace, number: usize) -> Result<Option<&Lane>, Failure> {
     let mut lanes = look
         .lanes
         .iter()
@@ -283,7 +283,12 @@ pub(crate) fn lane(look: &Look, number: usize) -> Result<Option<&Lane>, Failure>
 
 /// All threads of a program: each is there, or counted among those whose place others have. `taken`:
 /// places that were being given away at that moment, whose former threads may or may not be counted.
-pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result<(), Failure> {
+pub(crate) fn all(
+    look: &DecodedTrace,
+    truth: &Truth,
+    seed: u64,
+    taken: usize,
+) -> Result<(), Failure> {
     let (mut gone, mut known) = (Vec::new(), 0);
     for number in truth.threads() {
         match lane(look, number)? {
@@ -320,7 +325,7 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
 }
 
 /// What a trace says of the program, and what the program found wrong itself.
-fn program(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+fn program(look: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
     let tags = look.info.identity.get(Part::Tags);
     let wanted = match truth.get(0, WAY) {
         way if way::is_noted(way) => victim::tags(seed),
@@ -338,7 +343,7 @@ fn program(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
 }
 
 /// The trace of a trigger, which was made while the program went on.
-pub(crate) fn fired(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+pub(crate) fn fired(look: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
     program(look, truth, seed)?;
     for number in truth.threads() {
         if let Some(lane) = lane(look, number)? {
@@ -350,7 +355,7 @@ pub(crate) fn fired(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure
 }
 
 /// Whether a trigger made the trace.
-pub(crate) fn is_fired(look: &Look) -> bool {
+pub(crate) fn is_fired(look: &DecodedTrace) -> bool {
     look.info
         .reason
         .starts_with("trigger torture_victim::noted::strand>")

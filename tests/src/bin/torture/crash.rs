@@ -13,7 +13,7 @@ use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
 use crate::check::{self, Moment};
 use crate::child;
 use crate::kill;
-use crate::look::{Lane, Look, look};
+use crate::look::{DecodedTrace, Lane, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 use crate::victim::{Part, Setting};
 
@@ -163,7 +163,7 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
 
 /// Every thread as far as it surely was at the crash, and as it is in the end.
 fn threads(
-    look: &Look,
+    look: &DecodedTrace,
     is_ring: bool,
     truth: &Truth,
     seed: u64,
@@ -212,7 +212,7 @@ fn threads(
 
 /// What the file says of the crash. In a trace the thread that crashed is the first, and the calls are
 /// open that it was in.
-fn told(look: &Look, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
+fn told(look: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
     let lane = check::lane(look, CRASHING)?;
     let Lane { id, name, .. } = lane.ok_or_else(|| "it has no such thread".to_owned())?;
     let reason = &look.info.reason;

@@ -12,7 +12,7 @@ use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
 use fdr_tests::support::wait::Patience;
 
 use crate::check::{self, Moment};
-use crate::look::{Look, look};
+use crate::look::{DecodedTrace, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::victim::{Part, Setting};
 
@@ -95,7 +95,7 @@ fn number(path: &Path) -> Option<u64> {
 
 impl Files<'_> {
     /// Looks at the files that are there and removes them; the last one of them.
-    fn take(&mut self) -> Result<Option<Look>, Failure> {
+    fn take(&mut self) -> Result<Option<DecodedTrace>, Failure> {
         let files = self.folder.ending(".fdr").into_iter();
         let mut files: Vec<(u64, PathBuf)> = files
             .filter_map(|path| Some((number(&path)?, path)))
@@ -112,7 +112,7 @@ impl Files<'_> {
         Ok(last)
     }
 
-    fn check(&mut self, look: &Look) -> Result<(), Failure> {
+    fn check(&mut self, look: &DecodedTrace) -> Result<(), Failure> {
         for thread in self.truth.threads() {
             let Some(lane) = check::lane(look, thread)? else {
                 if let Some(made) = self.made.get(&thread) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
 
 use crate::check;
-use crate::look::{Look, look};
+use crate::look::{DecodedTrace, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::victim::{Part, Setting};
 
@@ -92,7 +92,7 @@ fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
 }
 
 /// The one file of a process.
-fn only(process: u64, files: &[PathBuf]) -> Result<Look, Failure> {
+fn only(process: u64, files: &[PathBuf]) -> Result<DecodedTrace, Failure> {
     let [file] = files else {
         return Err(Failure::Wrong(format!("process {process} has {files:?}")));
     };

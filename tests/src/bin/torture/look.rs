@@ -24,7 +24,7 @@ const _: () = assert!(STRAND == STRAND_WORD);
 const ANY: u8 = STRAND + 2;
 
 /// All of a trace.
-pub(crate) struct Look {
+pub(crate) struct DecodedTrace {
     pub(crate) info: TraceInfo,
     pub(crate) lanes: Vec<Lane>,
 }
@@ -155,12 +155,15 @@ fn words(info: &TraceInfo) -> BTreeMap<FunctionId, u8> {
 }
 
 /// Looks at a file.
-pub(crate) fn look(path: &Path) -> Result<Look, String> {
+pub(crate) fn look(path: &Path) -> Result<DecodedTrace, String> {
     look_but(path, &|_| false)
 }
 
 /// The same where the reader may have something to say that is true.
-pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Result<Look, String> {
+pub(crate) fn look_but(
+    path: &Path,
+    is_true: &dyn Fn(&Diagnostic) -> bool,
+) -> Result<DecodedTrace, String> {
     let name = path.display();
     let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
     let source: Box<dyn Source> = registry::open_path(path).map_err(|error| failed(&error))?;
@@ -199,7 +202,7 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
     wrong.extend(said.map(|one| format!("{one:?}")));
     wrong.extend(lanes.iter().filter_map(Lane::wrong));
     match wrong.first() {
-        None => Ok(Look {
+        None => Ok(DecodedTrace {
             info: source.info().clone(),
             lanes,
         }),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
 
 use crate::check;
-use crate::look::{INNER, Lane, Look, OUTER, look};
+use crate::look::{DecodedTrace, INNER, Lane, OUTER, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::told::{self, NoteComparison};
 use crate::victim::{Part, Setting};
@@ -48,7 +48,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
             .sum()
     };
     child.goes_on(folder.path(), LIMIT, handled)?;
-    let mut last: Option<(u64, Look)> = None;
+    let mut last: Option<(u64, DecodedTrace)> = None;
     for path in folder.ending(".fdr") {
         let look = look(&path)?;
         look.lanes.iter().try_for_each(groups)?;
@@ -94,7 +94,7 @@ fn groups(lane: &Lane) -> Result<(), Failure> {
 }
 
 /// The last file, when all threads have ended.
-fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+fn exact(look: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
     let mut without_place = 0;
     for thread in truth.threads() {
         let lane = check::lane(look, thread)?;

@@ -12,7 +12,7 @@ use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use self::notes::{NotePass, Stretches, TaskNotes};
-use crate::calls::cause::{self, Compared, Meanwhile};
+use crate::calls::cause::{self, Compared, ConcurrentCall};
 use crate::calls::findings::{Finding, explain};
 use crate::calls::overlaps::{self, OverlapPass, Stretch};
 use crate::calls::query::{ENOUGH_CALLS, MIN_NS, Query, TIMES_P50, TIMES_P90, ticks};
@@ -43,14 +43,14 @@ pub(super) struct UsualTask {
 
 /// The longest time between two polls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Between {
+pub(super) struct PollGap {
     /// The number of the poll before it, from 1.
     pub(super) after: u64,
     pub(super) from: Ticks,
     pub(super) until: Ticks,
     /// The innermost task inside that lasted for most of it, and its function.
     pub(super) awaited: Option<(u64, FunctionId)>,
-    pub(super) meanwhile: Option<Meanwhile>,
+    pub(super) meanwhile: Option<ConcurrentCall>,
 }
 
 /// A slow task, and what was found of it.
@@ -67,7 +67,7 @@ pub(super) struct SlowTask {
     pub(super) is_busy: Option<bool>,
     /// Polls that have records.
     pub(super) known_polls: u64,
-    pub(super) between: Option<Between>,
+    pub(super) between: Option<PollGap>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
     /// Its arguments, and the events inside.
@@ -255,13 +255,13 @@ fn related(seen: &TraceTasks, one: u64, other: u64) -> bool {
 }
 
 /// The longest time between two polls that have records, or before the end of a task that has not ended.
-fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &TraceTasks) -> Option<Between> {
+fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &TraceTasks) -> Option<PollGap> {
     let ends = polls.iter().map(|poll| (poll.number, poll.end));
     let open = (!slow.task.has_ended()).then_some(slow.end);
     let begins = polls.iter().skip(1).map(|poll| poll.start).chain(open);
     let all = ends.zip(begins);
     let ((after, from), until) = all.max_by_key(|((_, end), start)| start.since(*end))?;
-    Some(Between {
+    Some(PollGap {
         after,
         from,
         until,
@@ -304,7 +304,7 @@ fn look_between(
     list: &mut [SlowTask],
     always: &dyn Fn(FunctionId) -> f64,
 ) -> anyhow::Result<()> {
-    let stretch = |between: &Between| Stretch {
+    let stretch = |between: &PollGap| Stretch {
         thread: NO_THREAD,
         start: between.from,
         end: between.until,

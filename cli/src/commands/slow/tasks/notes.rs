@@ -105,7 +105,7 @@ impl Pass for NotePass<'_> {
 
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
-    fn ended(&mut self, _: &fdr_formats::calls::Ended<()>, _: bool) {}
+    fn ended(&mut self, _: &fdr_formats::calls::EndedCall<()>, _: bool) {}
 
     fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {
         if !matches!(kind, NoteKind::Event | NoteKind::Arguments) {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fdr_tests::support::truth::descriptors::{GO, OF_CHILDREN, round};
 
-use super::owner::Own;
+use super::owner::OwnedFile;
 use super::{DescriptorTask, MANY, PATIENCE, table, work};
 
 /// Bytes of the stack of a child that has one of its own.
@@ -73,7 +73,7 @@ fn lived(life: &Life) -> Result<(), String> {
         return Ok(());
     }
     table::close_from(life.wanted.first());
-    let mut own = Own::new(life.wanted.page, OF_CHILDREN, false);
+    let mut own = OwnedFile::new(life.wanted.page, OF_CHILDREN, false);
     let first = own.open()?;
     for number in first + 1..MANY {
         table::dup_over(first, number)?;

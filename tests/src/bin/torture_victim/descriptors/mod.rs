@@ -20,7 +20,7 @@ use fdr_tests::support::truth::descriptors::{
 use fdr_tests::support::truth::{PHASE, STOP, WRONG};
 
 use crate::page::Page;
-use owner::{Own, Owner};
+use owner::{OwnedFile, Owner};
 use table::Number;
 
 /// Steps of a thread in a round, at most.
@@ -95,7 +95,7 @@ pub(crate) fn run(page: Page, seed: u64, rounds: u64, how: u64) {
         how,
     };
     table::widen(NUMBERS + ROOM);
-    let held = Held::new().unwrap_or_else(|why| stop(page, &why));
+    let held = EarlyDescriptors::new().unwrap_or_else(|why| stop(page, &why));
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
         for share in 1..THREADS {
@@ -248,7 +248,7 @@ fn apart(wanted: DescriptorTask, number: u64) -> Result<(), String> {
             return Err(format!("unshare: {}", std::io::Error::last_os_error()));
         }
         table::close_from(wanted.first());
-        let mut own = Own::new(wanted.page, OF_OTHERS, false);
+        let mut own = OwnedFile::new(wanted.page, OF_OTHERS, false);
         let first = own.open()?;
         for other in first + 1..MANY {
             table::dup_over(first, other)?;
@@ -273,14 +273,14 @@ fn dump(wanted: DescriptorTask) -> Result<(), String> {
 }
 
 /// What the program had before the recorder had a thread.
-struct Held {
+struct EarlyDescriptors {
     pipe: [Number; 2],
     lock: Number,
 }
 
-impl Held {
-    fn new() -> Result<Held, String> {
-        let held = Held {
+impl EarlyDescriptors {
+    fn new() -> Result<EarlyDescriptors, String> {
+        let held = EarlyDescriptors {
             pipe: table::pipe()?,
             lock: table::open(c"lock", 0)?,
         };
