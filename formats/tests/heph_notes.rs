@@ -1,7 +1,7 @@
 //! Notes in Heph, typed by hand; packets that Heph's own converter takes; and the substreams of tasks.
 
 use crate::common::{Event, Random, enter, exit, hex, list, read, thread};
-use crate::fuzz::place::TestOutput;
+use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
 use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, write};
 use fdr_formats::model::What;

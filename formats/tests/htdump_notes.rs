@@ -3,7 +3,7 @@
 
 use crate::common::htdump::Stream;
 use crate::common::{Event, Random, ReadTrace, enter, exit, hex, list, read};
-use crate::fuzz::place::TestOutput;
+use crate::fuzz::test_output::TestOutput;
 use crate::notes_formats::{around, encoded, event, few, table, write};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::What;

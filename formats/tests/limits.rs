@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use crate::fuzz::alloc::Counting;
 use crate::fuzz::folder::Folder;
 use crate::fuzz::pack::unpack;
-use crate::fuzz::place::TestOutput;
+use crate::fuzz::test_output::TestOutput;
 use fdr_formats::registry::{FORMATS, Opened, Opener, targets};
 use fdr_formats::source::drive;
 use fdr_formats::writer::Target;

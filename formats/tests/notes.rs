@@ -1,7 +1,7 @@
 //! Notes: each kind typed by hand, any note there and back, damaged ones, and what conversions do with them.
 
 use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
-use crate::fuzz::place::TestOutput;
+use crate::fuzz::test_output::TestOutput;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::What;
 use fdr_formats::notes::{ERROR, Field, FieldValue, MAX_BYTES, MAX_FIELDS, Note, NoteKind, RESULT};

@@ -5,7 +5,7 @@ use std::io::{Read as _, Seek, SeekFrom};
 
 use crate::common::htdump::joined;
 use crate::common::{self, Event, Random, ReadTrace, enter, exit, push, read, thread};
-use crate::fuzz::place::TestOutput;
+use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
 use fdr_formats::model::{Clock, What};
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, RESULT};

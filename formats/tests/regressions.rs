@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fuzz::check::check;
-use crate::fuzz::place;
+use crate::fuzz::test_output;
 use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::error::Error;
@@ -91,7 +91,7 @@ fn a_target_that_writes_nothing_is_a_finding() {
     with_target(|_, info| {
         let xray = registry::target("xray").expect("the native format");
         // Into a file that nobody reads.
-        let elsewhere = place::TestOutput::new(Kind::File)?;
+        let elsewhere = test_output::TestOutput::new(Kind::File)?;
         (xray.create)(elsewhere.output()?, info)
     });
 }

@@ -14,7 +14,7 @@ use fdr_formats::writer::Target;
 use fdr_formats::{Sink, Source, TraceInfo};
 
 use crate::common;
-use crate::fuzz::place::TestOutput;
+use crate::fuzz::test_output::TestOutput;
 use holds::{Holds, TABLE};
 use plain::{Plain, ThreadedLog};
 use programs::Program;

@@ -13,7 +13,7 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks}
 
 use super::folder::Folder;
 use super::pack::unpack;
-use super::place::TestOutput;
+use super::test_output::TestOutput;
 
 /// Lines of a listing that are looked at.
 const LINES: u64 = 1 << 20;

@@ -6,7 +6,7 @@ mod alloc;
 mod check;
 mod folder;
 mod pack;
-mod place;
+mod test_output;
 mod seeds;
 
 use std::env;

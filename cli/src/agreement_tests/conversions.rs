@@ -10,7 +10,7 @@ use super::{
     Reference, Sums, has, traces, traces_that_go_back, traces_with_short_calls, whole_run,
 };
 use crate::input;
-use crate::place::{self, Pending};
+use crate::output_file::{self, Pending};
 
 /// A trace in another format, with what the format can't hold. Its folder, if it has one, is removed with it.
 pub(super) struct Converted {
@@ -37,7 +37,7 @@ pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Con
         writer.finish().expect("a trace")
     };
     if target.kind == Kind::Folder {
-        let folder = place::unnamed_folder().expect("a folder");
+        let folder = output_file::unnamed_folder().expect("a folder");
         let losses = write(Output::Folder(folder.temporary().to_owned()));
         let back = input::open(folder.temporary()).expect("a trace");
         return Converted {
@@ -46,7 +46,7 @@ pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Con
             _folder: Some(folder),
         };
     }
-    let file = place::unnamed().expect("a file");
+    let file = output_file::unnamed().expect("a file");
     let losses = write(Output::File(file.try_clone().expect("a file")));
     let bytes = FileBytes::new(file).expect("a file");
     Converted {

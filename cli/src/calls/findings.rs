@@ -19,7 +19,7 @@ use super::tree::{TreePass, Trees, Wait};
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
 use crate::symbols::Symbols;
-use crate::{away, selection, stacks, trace};
+use crate::{off_cpu, selection, stacks, trace};
 
 /// A slow call, and what was found of it.
 pub(crate) struct Finding {
@@ -82,7 +82,7 @@ pub(crate) fn find(
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let states = away::states_of(source.info()).filter(|_| !asked.is_chosen());
+    let states = off_cpu::states_of(source.info()).filter(|_| !asked.is_chosen());
     let noise = states
         .as_deref()
         .map(|states| Noise::new(states, clock, &usual, &report.rows));
@@ -122,7 +122,7 @@ pub(crate) fn explain(
     let about = |error| trace::about(trace, error);
     let clock = &source.info().clock;
     let stretch = |thread, start, end| Stretch { thread, start, end };
-    let states = away::states_of(source.info());
+    let states = off_cpu::states_of(source.info());
     let states = states.as_deref();
     let mut functions: Vec<FunctionId> = slow.iter().map(|call| call.function).collect();
     functions.sort_unstable();

@@ -13,7 +13,7 @@ use super::query::{ENOUGH_CALLS, Query, ticks};
 use super::slow_call::SlowCall;
 use super::usual::Usual;
 use crate::report::rows::ThreadRow;
-use crate::selection::of_calls::ChosenCalls;
+use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
 /// The part of its thread's time from which a call of a function with few calls hides no call inside of it.

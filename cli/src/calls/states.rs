@@ -11,7 +11,7 @@ use super::cause::{Cause, Explanation};
 use super::overlaps::Presences;
 use super::slow_call::SlowCall;
 use super::tree::Tree;
-use crate::away::Split;
+use crate::off_cpu::Split;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 

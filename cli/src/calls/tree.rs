@@ -14,7 +14,7 @@ use super::arguments::PathNotes;
 use super::events::Events;
 use super::overlaps::Stretch;
 use super::slow_call::SlowCall;
-use crate::away::OffCpu;
+use crate::off_cpu::OffCpu;
 use crate::report::waits::Object;
 use crate::stacks::Pass;
 

@@ -20,7 +20,7 @@ use crate::report::table;
 use crate::selection::{Filtering, Selection};
 use crate::tally::{Marks, Tally, ThreadTally};
 use crate::ui::{self, Progress};
-use crate::{clock, input, place, trace};
+use crate::{clock, input, output_file, trace};
 
 /// Diagnostics that are shown.
 const SHOWN: usize = 20;
@@ -81,7 +81,7 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
         let shape = if trace.is_dir() { "folder" } else { "file" };
         let size = match input::is_standard(trace) {
             true => String::new(),
-            false => format!(" ({})", ui::size(place::size(trace))),
+            false => format!(" ({})", ui::size(output_file::size(trace))),
         };
         fact(out, shape, &format!("{}{size}", ui::path(trace)))?;
         let open = table::open_in_words(

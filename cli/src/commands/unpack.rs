@@ -11,8 +11,8 @@ use anyhow::{Context, bail};
 use super::{Status, each};
 use crate::input;
 use crate::input::packed::{self, Destination, UnpackOptions, Unpacked};
+use crate::output_file::{self, Pending, Shape};
 use crate::outputs::names;
-use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
 const HELP: &str = "\
@@ -93,7 +93,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
             ui::path(path)
         ),
     };
-    place::check_is_not(&output, path)?;
+    output_file::check_is_not(&output, path)?;
     let unpacked = match archive {
         true => folder(options, path, file, &output)?,
         false => {
@@ -105,7 +105,7 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
         }
     };
     if !options.quiet {
-        let size = ui::size(place::size(&output));
+        let size = ui::size(output_file::size(&output));
         ui::complain(&format!("{}: {size}", ui::path(&output)));
     }
     Ok(status(&unpacked))
@@ -123,7 +123,7 @@ fn to_stdout(options: &Options, path: &Path, file: File) -> anyhow::Result<Unpac
     if io::stdout().is_terminal() {
         bail!("-o -: a trace is not for a terminal; send it to a pipe");
     }
-    let mut plain = place::unnamed()?;
+    let mut plain = output_file::unnamed()?;
     let unpacked = packed::unpack(path, file, &plain, Destination::Temporary, options.manner())?;
     StandardOutput::new()?.print(&mut plain)?;
     Ok(unpacked)
@@ -149,8 +149,8 @@ fn is_name(asked: &Path) -> bool {
 
 /// An archive becomes a folder.
 fn folder(options: &Options, path: &Path, file: File, output: &Path) -> anyhow::Result<Unpacked> {
-    place::check(output, Shape::Folder, options.force)?;
-    let archive = place::unnamed()?;
+    output_file::check(output, Shape::Folder, options.force)?;
+    let archive = output_file::unnamed()?;
     let unpacked = packed::unpack(
         path,
         file,

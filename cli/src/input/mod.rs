@@ -22,7 +22,7 @@ use fdr_formats::bytes::FileBytes;
 use fdr_formats::source::Record;
 use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry, ring};
 
-use crate::place::{self, Pending};
+use crate::output_file::{self, Pending};
 use crate::ring::{Owner, Ring};
 use crate::trace::about;
 use crate::{clock, memory, ring as rings, ui};
@@ -99,8 +99,8 @@ fn standard() -> anyhow::Result<File> {
             "standard input: a trace is not typed; send it through a pipe, as in `ssh host cat app.fdr | fdr report -`"
         );
     }
-    let mut file = place::unnamed()?;
-    io::copy(&mut input, &mut file).with_context(place::in_temporary)?;
+    let mut file = output_file::unnamed()?;
+    io::copy(&mut input, &mut file).with_context(output_file::in_temporary)?;
     Ok(file)
 }
 
@@ -112,7 +112,7 @@ fn source(
 ) -> anyhow::Result<(Box<dyn Source>, Option<Pending>)> {
     let head = packed::head(&file);
     if is_archive(&head) {
-        let folder = place::unnamed_folder()?;
+        let folder = output_file::unnamed_folder()?;
         let extracted = packed::extract(
             &file,
             folder.temporary(),

@@ -12,7 +12,7 @@ use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
 use super::{destination, export, read_thread, write_thread};
-use crate::place::{self, Pending, Shape};
+use crate::output_file::{self, Pending, Shape};
 use crate::tally::Tally;
 use crate::ui::{self, Progress};
 use crate::{memory, trace};
@@ -81,14 +81,14 @@ pub(crate) fn send(
 ) -> anyhow::Result<Conversion> {
     let file = match job.to.kind {
         Kind::Stream => None,
-        Kind::File | Kind::Folder => Some(place::unnamed()?),
+        Kind::File | Kind::Folder => Some(output_file::unnamed()?),
     };
     let (out, place) = match &file {
         None => (
             Output::Stream(destination::open(address)?),
             destination::name(address),
         ),
-        Some(file) => (Output::File(file.try_clone()?), place::in_temporary()),
+        Some(file) => (Output::File(file.try_clone()?), output_file::in_temporary()),
     };
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
@@ -98,7 +98,7 @@ pub(crate) fn send(
     if let Some(mut file) = file {
         let named = || destination::name(address);
         let mut out = destination::open(address)?;
-        file.rewind().with_context(place::in_temporary)?;
+        file.rewind().with_context(output_file::in_temporary)?;
         io::copy(&mut file, &mut out).with_context(named)?;
         out.flush().with_context(named)?;
     }

@@ -14,7 +14,7 @@ use crate::testing::{MemoryTrace, entry, exit};
 type ConvertedFiles = (Vec<(String, Vec<u8>)>, String);
 
 fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> ConvertedFiles {
-    let place = place::unnamed_folder().expect("a folder for temporary files");
+    let place = output_file::unnamed_folder().expect("a folder for temporary files");
     let folder = place.temporary();
     let output = match to.kind {
         Kind::Folder => Output::Folder(folder.to_owned()),

@@ -11,7 +11,7 @@ use super::engine::{Engine, Figures, gather};
 use super::query::{Key, Selection};
 use super::rows::Report;
 use crate::ui::{self, Progress};
-use crate::{away, trace};
+use crate::{off_cpu, trace};
 
 impl Figures {
     /// The figures of a trace, with what was found at its opening.
@@ -47,7 +47,7 @@ pub(crate) fn engines(
     per_thread: bool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Engine>, fdr_formats::Error> {
-    let states = away::states_of(source.info());
+    let states = off_cpu::states_of(source.info());
     let make = || Engine::new(source, per_thread).with_states(states.clone());
     drive_parallel(source, ui::jobs(), make, progress)
 }

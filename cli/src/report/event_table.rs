@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use super::events::{EventRows, Number};
-use super::look::TableStyle;
+use super::table_style::TableStyle;
 use crate::columns::{Columns, no_room};
 use crate::ui;
 

@@ -18,7 +18,7 @@ use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::histogram::add;
 use super::stats::{LOW, Stats, Table};
-use crate::away::{Absence, Kind, OffCpu, Parts};
+use crate::off_cpu::{Absence, Kind, OffCpu, Parts};
 
 /// Calls on their way into the figures. A loop follows the edges, another one takes the calls that ended: a processor
 /// runs two short ones faster than one long one.

@@ -9,7 +9,7 @@ use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::stats::Stats;
-use crate::away::{OffCpu, Split, states_of};
+use crate::off_cpu::{OffCpu, Split, states_of};
 use crate::ui;
 
 /// A time in states. The first three are what is known.

@@ -12,7 +12,7 @@ use super::engine::{Engine, Figures, gather};
 use super::query::{Key, Selection};
 use super::rows::Report;
 use super::states::InStates;
-use crate::away::{OffCpu, states_of};
+use crate::off_cpu::{OffCpu, states_of};
 use crate::testing::packed::batches;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use fdr_formats::FunctionId;
 
 use super::histogram::Histogram;
-use crate::away::OffCpu;
+use crate::off_cpu::OffCpu;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
 const DENSE: u32 = 1 << 20;

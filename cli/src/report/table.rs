@@ -8,10 +8,10 @@ use fdr_formats::identity::Part;
 
 use super::event_table;
 use super::function_rows::Row;
-use super::look::{TableStyle, when};
 use super::notes::{notes, scope_in_words};
 use super::rows::{OpenRow, Report, ThreadRow};
 use super::states::{InStates, RowStates, percent, thread_facts};
+use super::table_style::{TableStyle, when};
 use super::wait_table;
 use crate::columns::Columns;
 use crate::{trace, ui};

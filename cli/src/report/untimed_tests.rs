@@ -7,7 +7,7 @@ use super::engine::{Engine, gather};
 use super::function_rows::Row;
 use super::query::{Key, Selection};
 use super::rows::Report;
-use super::{csv, json, look, notes, table};
+use super::{csv, json, notes, table, table_style};
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 /// A trace of one thread in which f2 and f5 are untimed.
@@ -145,7 +145,7 @@ fn outputs_say_so() {
     for key in ["total_ns", "self_ns", "min_ns", "p50_ns", "max_ns"] {
         assert!(f2[key].is_null(), "{key}");
     }
-    let look = look::TableStyle {
+    let look = table_style::TableStyle {
         places: false,
         colour: false,
         columns: None,

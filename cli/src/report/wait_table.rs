@@ -5,7 +5,7 @@ use std::io::Write;
 
 use fdr_formats::TraceInfo;
 
-use super::look::{TableStyle, when};
+use super::table_style::{TableStyle, when};
 use super::waits::{OpenWait, WaitRow, WaitRows};
 use crate::columns::Columns;
 use crate::{trace, ui};

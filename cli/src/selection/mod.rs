@@ -6,9 +6,9 @@
 //! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
 //! has a synthetic exit. So every command and every format shows such a call as clipped.
 
+pub(crate) mod call_options;
 mod calls;
 pub(crate) mod moment;
-pub(crate) mod of_calls;
 mod source;
 mod tasks;
 #[cfg(test)]

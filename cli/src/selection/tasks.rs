@@ -13,7 +13,7 @@ use foldhash::HashSet;
 
 use super::MAX_NAMES;
 use crate::report::tasks::polls::{Poll, PollPass};
-use crate::report::tasks::seen::TraceTasks;
+use crate::report::tasks::task_table::TraceTasks;
 use crate::stacks;
 use crate::ui::{self, Progress};
 

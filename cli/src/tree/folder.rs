@@ -12,8 +12,8 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
 use super::call_tree::{Label, MAX, NodeId, Tree};
 use super::line::Line;
-use crate::away::Absence;
 use crate::damage::Damage;
+use crate::off_cpu::Absence;
 
 /// A worker's share of the trace.
 #[derive(Debug)]

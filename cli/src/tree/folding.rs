@@ -20,7 +20,7 @@ use crate::report::names::name_of;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
-use crate::{away, memory, trace};
+use crate::{memory, off_cpu, trace};
 
 /// What is asked of a trace.
 pub(crate) struct FoldingOptions<'a> {
@@ -255,5 +255,5 @@ fn states_of(trace: &Path, info: &TraceInfo) -> anyhow::Result<Arc<States>> {
             ui::path(trace)
         )
     };
-    away::states_of(info).ok_or_else(none)
+    off_cpu::states_of(info).ok_or_else(none)
 }

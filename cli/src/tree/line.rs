@@ -12,7 +12,7 @@ use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::call_tree::{Label, NodeId, Tree};
-use crate::away::{Absence, OffCpu, lasting};
+use crate::off_cpu::{Absence, OffCpu, lasting};
 use crate::report::open::is_end;
 
 /// Functions in a path. Deeper calls are the last one's.

@@ -11,7 +11,7 @@ use fdr_formats::{Call, Function, FunctionId, Sink, Source, Thread, Ticks};
 use super::call_tree::{Label, Node, Tree};
 use super::folded_lines::write;
 use super::folder::{Folder, gather};
-use crate::away;
+use crate::off_cpu;
 use crate::report::engine;
 use crate::report::states_tests::{THREAD, schedule};
 use crate::testing::packed::batches;
@@ -294,7 +294,7 @@ fn the_times_in_a_state_add_up_to_those_of_a_report() {
     for seed in (1..40).filter(|seed: &u64| !seed.is_multiple_of(3)) {
         let mut trace = MemoryTrace::default();
         trace.info.schedule = schedule(seed, 1 << 40);
-        let states = away::states_of(&trace.info).expect("states");
+        let states = off_cpu::states_of(&trace.info).expect("states");
         let batches = batches(seed, 0);
         let mut engine = engine::Engine::new(&trace, false);
         engine = engine.with_states(Some(states.clone()));

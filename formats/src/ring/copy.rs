@@ -19,9 +19,9 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
+use super::file_slot::{FileSlot, cut_off};
 use super::layout::{CHUNK, ENDED, Header, LIVE, Slot};
 use super::open_calls::OpenCalls;
-use super::place::{FileSlot, cut_off};
 use super::walk::{PREAMBLE, opened_at, walk};
 use crate::bytes::ReadAt;
 use crate::error::Diagnostic;

@@ -3,8 +3,8 @@
 
 use std::{fmt, io};
 
+use super::file_slot::{FileSlot, is_owned};
 use super::layout::{Crash, Header};
-use super::place::{FileSlot, is_owned};
 use super::walk::{PREAMBLE, opened_at};
 use crate::bytes::ReadAt;
 

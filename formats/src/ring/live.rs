@@ -3,9 +3,9 @@
 
 use std::io;
 
+use super::file_slot::FileSlot;
 use super::layout::{ENDED, LIVE};
 use super::open_calls::{OpenCall, OpenCalls};
-use super::place::FileSlot;
 use super::reader::Ring;
 use super::totals;
 use crate::model::{FunctionTotals, ThreadId, Ticks};

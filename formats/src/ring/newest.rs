@@ -4,8 +4,8 @@
 
 use std::io;
 
+use super::file_slot::FileSlot;
 use super::layout::{CHUNK, Slot};
-use super::place::FileSlot;
 use super::walk::PREAMBLE;
 
 /// The newest chunk, by the marks around it.

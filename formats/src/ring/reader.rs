@@ -5,10 +5,10 @@ use std::io::{self, Read, Seek, Write};
 use std::mem::{self, offset_of};
 
 use super::copy::{Copy, SlotContent};
+use super::file_slot::FileSlot;
 use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
 };
-use super::place::FileSlot;
 use super::{moments, schedule_reader, totals};
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};

@@ -10,7 +10,7 @@ use crate::selection::Filtering;
 use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::paths::Paths;
 use crate::tree::picture::{self, Words};
-use crate::{input, place, ui};
+use crate::{input, output_file, ui};
 
 /// Reads both sides, and draws the picture.
 ///
@@ -30,7 +30,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
     for (side, path) in [&options.before, &options.after].into_iter().enumerate() {
         let traces: Vec<PathBuf> = input::traces(path)?;
         for trace in &traces {
-            place::check_is_not(output, trace)?;
+            output_file::check_is_not(output, trace)?;
             let folding = Folding::of(&asked, trace)?;
             let added = folding.add_to(&mut paths, side);
             added.with_context(|| ui::path(trace))?;
@@ -62,7 +62,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         value: ui::duration,
         is_change: true,
     };
-    place::write(output, options.force, |out| {
+    output_file::write(output, options.force, |out| {
         picture::draw(out, &paths, &words)
     })
 }

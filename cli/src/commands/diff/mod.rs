@@ -16,7 +16,7 @@ use anyhow::bail;
 
 use self::compare::{Comparison, Verdict, compare};
 use super::Status;
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::selection::Selection;
 use crate::ui;
 
@@ -86,7 +86,7 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if let Some(output) = &options.flame {
-        place::check(output, Shape::File, options.force)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
     let before = runs::of(&options.before, &options.selection)?;
     let after = runs::of(&options.after, &options.selection)?;

@@ -16,7 +16,7 @@ use super::save::Job;
 use crate::outputs::conversion::shape;
 use crate::outputs::names;
 use crate::ring::find;
-use crate::{clock, place, ui};
+use crate::{clock, output_file, ui};
 
 /// Numbers that are tried for a name that no file has.
 const NUMBERS: u32 = 100_000;
@@ -69,7 +69,7 @@ fn one(options: &Options, process: u32) -> anyhow::Result<()> {
             quiet: options.quiet,
         };
         let output = names::output(options.output.as_deref(), several, Path::new(""), &name)?;
-        place::check(&output, shape(options.to), options.force)?;
+        output_file::check(&output, shape(options.to), options.force)?;
         if let Some(now) = clock::monotonic_raw_ns() {
             mapped.ring.lasts_until(now);
         }

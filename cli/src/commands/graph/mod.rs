@@ -12,7 +12,7 @@ use fdr_formats::filter::Filter;
 
 use self::sums::{Graph, Part};
 use super::{Status, Traces};
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::selection::{self, Filtering, Selection};
 use crate::tree::folding::{Folding, FoldingOptions};
 use crate::{svg, trace, ui};
@@ -107,8 +107,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result<Status> {
     if let Some(output) = output {
-        place::check_is_not(output, trace)?;
-        place::check(output, Shape::File, options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
     let folding = Folding::of(
         &FoldingOptions {
@@ -146,10 +146,12 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
         graph: &graph,
     };
     match output {
-        Some(output) => place::write(output, options.force, |out| match svg::is_picture(output) {
-            true => picture::draw(out, &drawn),
-            false => dot::write(out, &drawn),
-        })?,
+        Some(output) => {
+            output_file::write(output, options.force, |out| match svg::is_picture(output) {
+                true => picture::draw(out, &drawn),
+                false => dot::write(out, &drawn),
+            })?
+        }
         None => ui::print(|out| match options.json {
             true => json::write(
                 out,

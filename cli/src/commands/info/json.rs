@@ -12,7 +12,7 @@ use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Tri
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
 use crate::tally::{Tally, ThreadTally};
-use crate::{clock, place, trace};
+use crate::{clock, output_file, trace};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -118,7 +118,7 @@ pub(super) fn write(
     let file = file.to_path_buf();
     let document = Document {
         file: &file.to_string_lossy(),
-        bytes: place::size(&file),
+        bytes: output_file::size(&file),
         format: &info.format,
         program: &info.program,
         process: info.process,

@@ -3,8 +3,8 @@
 //! All bytes of a trace are kept as they come. They are read only when the stream has ended. Must never lose what came of a
 //! trace. The command says how a stream ended, and its exit code says so, too.
 
-mod door;
 mod newcomers;
+mod peer_source;
 mod peers;
 mod receive;
 
@@ -19,12 +19,12 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 use fdr_formats::address::{Address, SHAPES, Side};
 
-use self::door::{PAUSE, PeerSource};
+use self::peer_source::{PAUSE, PeerSource};
 use self::peers::Peer;
 use self::receive::{End, Received};
 use super::Status;
+use crate::output_file::{self, Pending, Shape};
 use crate::outputs::names;
-use crate::place::{self, Pending, Shape};
 use crate::selection::moment::seconds;
 use crate::signals::Stop;
 use crate::tally::Tally;
@@ -225,7 +225,7 @@ impl Session<'_> {
             .map_err(|_| anyhow::anyhow!("a thread failed"))?;
         for number in *next..MAX_FILES {
             let path = numbered(output, number);
-            if number > 1 && place::check(&path, Shape::File, *force).is_err() {
+            if number > 1 && output_file::check(&path, Shape::File, *force).is_err() {
                 continue;
             }
             *next = number + 1;

@@ -17,12 +17,12 @@ use fdr_formats::{Source, ThreadId, Ticks};
 
 use self::nearest::{Nearest, NearestQuery};
 use super::{Headings, Status, Traces};
+use crate::selection::call_options::CallOptions;
 use crate::selection::moment::{self, MomentOption, Span};
-use crate::selection::of_calls::CallOptions;
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::ui::{self, Progress};
-use crate::{away, memory, stacks, trace};
+use crate::{memory, off_cpu, stacks, trace};
 
 const HELP: &str = "\
 Each line is a call, where it begins: its time since the first record of the
@@ -199,7 +199,7 @@ fn one(
         failed,
         around,
     };
-    let states = away::states_of(info);
+    let states = off_cpu::states_of(info);
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
         match options.json {

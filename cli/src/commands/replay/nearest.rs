@@ -10,7 +10,7 @@ use fdr_formats::notes::NoteKind;
 use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
 use crate::damage::Damage;
-use crate::selection::of_calls::ChosenCalls;
+use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
 /// So much of a note is kept, and so many of them.

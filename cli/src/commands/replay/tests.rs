@@ -4,7 +4,7 @@ use fdr_formats::{Call, FunctionId, ThreadId, Ticks};
 
 use super::lines::{Line, lines};
 use super::nearest::{Nearest, NearestQuery};
-use crate::selection::of_calls::ChosenCalls;
+use crate::selection::call_options::ChosenCalls;
 use crate::stacks;
 use crate::testing::random_trace::RandomTrace;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};

@@ -14,9 +14,9 @@ use fdr_formats::writer::Target;
 use self::rule::{KeepOptions, Rule};
 use self::scrubbed::Scrubbed;
 use super::Status;
+use crate::output_file::{self, Pending};
 use crate::outputs::conversion::{self, Job};
 use crate::outputs::{destination, target};
-use crate::place::{self, Pending};
 use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
 
@@ -87,8 +87,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let (trace, output, target) = (&options.trace, &options.output, options.to);
     let address = destination::parse(Some(output), target)?;
     if address.is_none() {
-        place::check_is_not(output, trace)?;
-        place::check(output, conversion::shape(target), options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, conversion::shape(target), options.force)?;
     }
     let source = options.selection.open(trace, Filtering::Calls)?;
     let keep = KeepOptions {
@@ -113,7 +113,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         Some(address) => (conversion::send(&scrubbed, &job, address)?, None),
         None => {
             let done = conversion::write(&scrubbed, &job, output)?;
-            (done, Some(place::size(output)))
+            (done, Some(output_file::size(output)))
         }
     };
     if let Some(mut names) = names {

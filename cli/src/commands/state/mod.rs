@@ -17,7 +17,7 @@ use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, Traces};
 use crate::commands::Headings;
-use crate::place::Pending;
+use crate::output_file::Pending;
 use crate::report::waits::OpenWait;
 use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};

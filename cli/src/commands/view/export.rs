@@ -23,7 +23,7 @@ use super::server::WaitingPeer;
 use super::task_details;
 use super::viewed::{MarkedRange, ViewedTrace};
 use super::wire;
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::{trace, ui};
 
 /// The most bytes of data, so that the file has 20 MB at most.
@@ -40,9 +40,9 @@ const MAX_VALUES: usize = 50_000;
 /// If a trace can't be read, the file can't be written, or the data are too large whatever is joined.
 pub(super) fn write(traces: &[Arc<ViewedTrace>], output: &Path, force: bool) -> anyhow::Result<()> {
     for viewed in traces {
-        place::check_is_not(output, &viewed.path)?;
+        output_file::check_is_not(output, &viewed.path)?;
     }
-    place::check(output, Shape::File, force)?;
+    output_file::check(output, Shape::File, force)?;
     let mut answers = Answers::default();
     for viewed in traces {
         fill(&viewed.index, &*viewed.source);
@@ -76,7 +76,7 @@ pub(super) fn write(traces: &[Arc<ViewedTrace>], output: &Path, force: bool) -> 
         }
     };
     let page = page::with_data(&STANDARD.encode(&packed));
-    place::write(output, force, |out| Ok(out.write_all(&page)?))?;
+    output_file::write(output, force, |out| Ok(out.write_all(&page)?))?;
     let size = ui::size(page.len() as u64);
     let mut words = format!("{}: {size}", ui::path(output));
     for (viewed, &pixel) in traces.iter().zip(&pixels).filter(|(_, pixel)| **pixel > 0) {

@@ -12,7 +12,7 @@ use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::Poll;
 use crate::damage::KEPT;
 use crate::report::tasks::polls::LastNote;
-use crate::report::tasks::seen::Task;
+use crate::report::tasks::task_table::Task;
 use crate::{trace, ui};
 
 /// Events and gaps of a thread that are kept.

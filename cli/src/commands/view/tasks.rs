@@ -10,7 +10,7 @@ use super::index::Index;
 use super::picture::{Picture, Rows, Viewport};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::{Poll, join};
-use crate::report::tasks::seen::Task;
+use crate::report::tasks::task_table::Task;
 
 /// A task with its place on the screen.
 #[derive(Clone, Debug)]

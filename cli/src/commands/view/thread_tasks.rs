@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::pyramid::Item;
-use crate::report::tasks::seen::Task;
+use crate::report::tasks::task_table::Task;
 
 /// Polls that a page keeps of all threads together, and those that it keeps of a thread in any case.
 const MAX_POLLS: usize = 1_000_000;

@@ -29,7 +29,7 @@ use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
 use crate::tree::folding::Folding;
 use crate::tree::paths::Paths;
-use crate::{away, input, memory, selection, trace, ui};
+use crate::{input, memory, off_cpu, selection, trace, ui};
 
 /// Bytes of an item of the index, with what lists keep in reserve.
 const ITEM: u64 = 32;
@@ -107,7 +107,7 @@ impl ViewedTrace {
             is_file: true,
             notes: Vec::new(),
             index: Arc::new(Index::new(&*source, items)),
-            states: away::states_of(source.info()),
+            states: off_cpu::states_of(source.info()),
             untimed: untimed(source.info()),
             source,
             base: OnceLock::new(),

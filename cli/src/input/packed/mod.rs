@@ -30,7 +30,7 @@ pub(crate) use frames::Fault;
 pub(crate) use pack::{Failure as PackFailure, Packed, pack};
 pub(crate) use unpack::Unpacked;
 
-use crate::place;
+use crate::output_file;
 use crate::ui::{self, Progress};
 use inflate::Failure;
 use unpack::Limits;
@@ -116,7 +116,7 @@ pub(crate) enum Destination<'a> {
 impl Destination<'_> {
     fn in_words(self) -> String {
         match self {
-            Destination::Temporary => place::in_temporary(),
+            Destination::Temporary => output_file::in_temporary(),
             Destination::Output(path) => ui::path(path),
         }
     }
@@ -194,7 +194,7 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
     if !probe(&head(&file)) {
         return Ok((file, None));
     }
-    let out = place::unnamed()?;
+    let out = output_file::unnamed()?;
     let unpacked = unpack(
         path,
         file,

@@ -8,7 +8,7 @@ use fdr_formats::bytes::FileBytes;
 
 use super::inflate::Failure;
 use super::unpack::{Limits, Unpacked, unpack};
-use crate::place;
+use crate::output_file;
 
 const MAX: u64 = 1 << 20;
 
@@ -55,7 +55,7 @@ fn calls(count: u64) -> Vec<u8> {
 }
 
 fn file(bytes: &[u8]) -> FileBytes {
-    let mut file = place::unnamed().unwrap();
+    let mut file = output_file::unnamed().unwrap();
     file.write_all(bytes).unwrap();
     FileBytes::new(file).unwrap()
 }
@@ -79,7 +79,7 @@ fn change_each(
         let mut changed = whole.to_vec();
         random.change(&mut changed);
         mend(&mut changed);
-        let out = place::unnamed().unwrap();
+        let out = output_file::unnamed().unwrap();
         let limits = Limits { most: MAX, jobs: 2 };
         match unpack(&file(&changed), &out, limits) {
             Ok(unpacked) => {

@@ -160,7 +160,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::place;
+    use crate::output_file;
 
     #[test]
     fn what_is_larger_than_allowed_is_refused() {
@@ -174,7 +174,7 @@ mod tests {
             (Codec::Xz, xz.finish().unwrap()),
         ] {
             assert_eq!(self::codec(&packed), Some(codec));
-            let out = place::unnamed().unwrap();
+            let out = output_file::unnamed().unwrap();
             let of = |most| unpack(codec, &packed, &out, most, &|_| {});
             assert!(
                 matches!(of(99_999), Err(Failure::MemoryRefusal)),

@@ -13,17 +13,17 @@ use super::inflate::Failure;
 use super::pack::{FRAME, pack};
 use super::unpack::{Limits, Unpacked, unpack};
 use super::{Fault, most, plain_name};
-use crate::place;
+use crate::output_file;
 
 fn file(bytes: &[u8]) -> File {
-    let mut file = place::unnamed().unwrap();
+    let mut file = output_file::unnamed().unwrap();
     file.write_all(bytes).unwrap();
     file
 }
 
 fn unpack_with(packed: &[u8], most: u64, jobs: usize) -> Result<(Vec<u8>, Option<Fault>), Failure> {
     let packed = FileBytes::new(file(packed)).unwrap();
-    let out = place::unnamed().unwrap();
+    let out = output_file::unnamed().unwrap();
     let Unpacked { bytes, damage } = unpack(&packed, &out, Limits { most, jobs }, &|_| {})?;
     let mut plain = vec![0; usize::try_from(bytes).unwrap()];
     out.read_exact_at(&mut plain, 0).unwrap();
@@ -244,8 +244,8 @@ fn frames_of_no_concern_and_empty_ones_are_passed_over() {
 }
 
 /// A folder that is gone at the end of the test.
-fn folder() -> place::Pending {
-    place::unnamed_folder().unwrap()
+fn folder() -> output_file::Pending {
+    output_file::unnamed_folder().unwrap()
 }
 
 fn archive(folder: &Path) -> Vec<u8> {

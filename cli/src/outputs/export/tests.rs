@@ -17,8 +17,8 @@ use self::parse::{Sums, TraceWriter};
 use super::survey::Survey;
 use super::{EXPORTS, Export};
 use crate::input::exports;
+use crate::output_file;
 use crate::outputs::conversion::{Job, convert};
-use crate::place;
 use crate::report::engine::{Engine, gather};
 use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
@@ -28,7 +28,7 @@ use fdr_formats::source::drive;
 
 /// What an export is for a trace: its bytes, and what was said to be left out.
 fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u8>, String) {
-    let folder = place::unnamed_folder().expect("a folder for temporary files");
+    let folder = output_file::unnamed_folder().expect("a folder for temporary files");
     let path = folder.temporary().join("export");
     let job = Job {
         trace: Path::new("trace"),

@@ -13,7 +13,7 @@ use fdr_formats::tasks::TotalKind;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::seen::{Task, TraceTasks};
+use super::task_table::{Task, TraceTasks};
 use crate::memory;
 use crate::report::names::name_of;
 use crate::report::query::Key;

@@ -10,7 +10,7 @@ use fdr_formats::{
 };
 
 use super::rows::{Row, TableOptions, Tasks};
-use super::seen::TraceTasks;
+use super::task_table::TraceTasks;
 use crate::report::query::Key;
 
 const WAITING: u8 = task_state::WAITING;

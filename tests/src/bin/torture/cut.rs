@@ -13,7 +13,7 @@ use fdr_tests::support::wait::Patience;
 
 use crate::check;
 use crate::child::{self, Child};
-use crate::look::look;
+use crate::decoded_trace::decode_trace;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 use crate::victim::{Part, Setting};
 
@@ -73,9 +73,9 @@ fn process(
     if times == 0 {
         let traces = folder.ending(".fdr");
         let last = traces.last().ok_or_else(|| format!("no trace: {said}"))?;
-        let look = look(last)?;
+        let trace = decode_trace(last)?;
         if !has_zeros {
-            check::all(&look, &truth, seed, 0)?;
+            check::all(&trace, &truth, seed, 0)?;
         }
     }
     let what = match (times, has_zeros) {

@@ -3,7 +3,7 @@
 //! its own bytes and no other. What it prints is where it belongs. Each trace is whole. Must never take what the program
 //! says of its own files for granted: they are read here once more.
 
-mod place;
+mod file_system;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ use fdr_tests::support::truth::{PHASE, STOP, Truth};
 
 use crate::child::{Child as Process, command};
 use crate::plan::{Failure, Plan, Tally, Try, Verdict, lock};
-use place::Places;
+use file_system::Places;
 
 /// Rounds of a process.
 const PROCESS: u64 = 25;
@@ -198,7 +198,11 @@ fn start(one: &Try<'_>, rounds: u64, how: &ProcessPlan, folder: &Path) -> Result
                     libc::close(number);
                 }
             }
-            if refused { place::refuse() } else { Ok(()) }
+            if refused {
+                file_system::refuse()
+            } else {
+                Ok(())
+            }
         });
     }
     Ok(program)

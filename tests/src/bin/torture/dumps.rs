@@ -12,7 +12,7 @@ use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
 use fdr_tests::support::wait::Patience;
 
 use crate::check::{self, Moment};
-use crate::look::{DecodedTrace, look};
+use crate::decoded_trace::{DecodedTrace, decode_trace};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::victim::{Part, Setting};
 
@@ -103,18 +103,18 @@ impl Files<'_> {
         files.sort();
         let mut last = None;
         for (_, path) in files {
-            let look = look(&path)?;
-            self.check(&look)?;
+            let trace = decode_trace(&path)?;
+            self.check(&trace)?;
             fs::remove_file(&path).map_err(|error| error.to_string())?;
             self.count += 1;
-            last = Some(look);
+            last = Some(trace);
         }
         Ok(last)
     }
 
-    fn check(&mut self, look: &DecodedTrace) -> Result<(), Failure> {
+    fn check(&mut self, trace: &DecodedTrace) -> Result<(), Failure> {
         for thread in self.truth.threads() {
-            let Some(lane) = check::lane(look, thread)? else {
+            let Some(lane) = check::lane(trace, thread)? else {
                 if let Some(made) = self.made.get(&thread) {
                     let why = format!("n{thread} was in an earlier file and is in this no more");
                     return Err(Failure::Lost(*made, why));

@@ -8,9 +8,9 @@ use std::time::Duration;
 use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
 
 use crate::check;
-use crate::look::{DecodedTrace, INNER, Lane, OUTER, look};
+use crate::decoded_trace::{DecodedTrace, INNER, Lane, OUTER, decode_trace};
+use crate::notes::{self, NoteComparison};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::told::{self, NoteComparison};
 use crate::victim::{Part, Setting};
 
 const THREADS: u64 = 8;
@@ -50,11 +50,11 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     child.goes_on(folder.path(), LIMIT, handled)?;
     let mut last: Option<(u64, DecodedTrace)> = None;
     for path in folder.ending(".fdr") {
-        let look = look(&path)?;
-        look.lanes.iter().try_for_each(groups)?;
-        let number = look.info.dump.unwrap_or(0);
+        let trace = decode_trace(&path)?;
+        trace.lanes.iter().try_for_each(groups)?;
+        let number = trace.info.dump.unwrap_or(0);
         if last.as_ref().is_none_or(|(known, _)| *known < number) {
-            last = Some((number, look));
+            last = Some((number, trace));
         }
     }
     let (_, last) = last.ok_or_else(|| "there is no file".to_owned())?;
@@ -94,10 +94,10 @@ fn groups(lane: &Lane) -> Result<(), Failure> {
 }
 
 /// The last file, when all threads have ended.
-fn exact(look: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
+fn exact(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
     let mut without_place = 0;
     for thread in truth.threads() {
-        let lane = check::lane(look, thread)?;
+        let lane = check::lane(trace, thread)?;
         let lane = lane.ok_or_else(|| format!("n{thread} is missing"))?;
         check::keeps(lane, CHUNKS)?;
         let Lane { name, counts, .. } = lane;
@@ -122,9 +122,9 @@ fn exact(look: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
             sure: own,
             is_exact: true,
         };
-        told::check(&mine, &wanted)?;
+        notes::check(&mine, &wanted)?;
     }
-    let missing = look.info.missing;
+    let missing = trace.info.missing;
     if missing.dropped != without_place || missing.threads > 0 {
         let why = format!("{without_place} records are nowhere; {missing:?}");
         return Err(Failure::Wrong(why));

@@ -21,7 +21,7 @@ use self::modes::Mode;
 use super::Options;
 use crate::commands::{Headings, Status, each_trace};
 use crate::input;
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::report::engine::Figures;
 use crate::report::function_rows::Row;
 use crate::report::names::name_of;
@@ -93,8 +93,8 @@ fn one(
     headings: &mut Headings,
 ) -> anyhow::Result<Status> {
     if let Some(output) = &options.output {
-        place::check_is_not(output, trace)?;
-        place::check(output, Shape::File, options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
     let source = options.selection.open(trace, Filtering::Calls)?;
     let info = source.info();
@@ -114,7 +114,7 @@ fn one(
                 "--hist: these are several functions; the picture is of {name}"
             ));
         }
-        place::write(output, options.force, |out| {
+        output_file::write(output, options.force, |out| {
             picture::draw(out, info, first, found.is_whole_run)
         })?;
         return Ok(Status::Done);

@@ -21,7 +21,7 @@ use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
-use crate::report::tasks::seen::{Task, TraceTasks};
+use crate::report::tasks::task_table::{Task, TraceTasks};
 use crate::ui::Progress;
 use crate::{selection, stacks, trace};
 
@@ -311,7 +311,7 @@ fn look_between(
     };
     let all = list.iter().filter_map(|slow| slow.between.as_ref());
     let stretches = overlaps::Stretches::new(all.map(stretch).collect());
-    let states = crate::away::states_of(source.info());
+    let states = crate::off_cpu::states_of(source.info());
     let pass = || OverlapPass::new(&stretches, states.as_deref());
     let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;
     let (seen, waits_for_it) = OverlapPass::gather(passes);

@@ -12,7 +12,7 @@ use fdr_formats::{
 use fdr_tests::support::course::STRAND_WORD;
 use fdr_tests::support::script::FUNCTIONS;
 
-use crate::told::{Names, ThreadNotes};
+use crate::notes::{Names, ThreadNotes};
 
 /// Functions that are in no script have the numbers behind those that are.
 const OTHERS: [&str; 3] = ["outer", "inner", "strand"];
@@ -155,12 +155,12 @@ fn words(info: &TraceInfo) -> BTreeMap<FunctionId, u8> {
 }
 
 /// Looks at a file.
-pub(crate) fn look(path: &Path) -> Result<DecodedTrace, String> {
-    look_but(path, &|_| false)
+pub(crate) fn decode_trace(path: &Path) -> Result<DecodedTrace, String> {
+    decode_trace_except(path, &|_| false)
 }
 
 /// The same where the reader may have something to say that is true.
-pub(crate) fn look_but(
+pub(crate) fn decode_trace_except(
     path: &Path,
     is_true: &dyn Fn(&Diagnostic) -> bool,
 ) -> Result<DecodedTrace, String> {

@@ -7,7 +7,7 @@ use fdr_formats::notes::{Field, FieldValue, Form, Note, NoteKind, RESULT, reason
 use fdr_formats::{FunctionId, TraceInfo};
 use fdr_tests::support::course::{self, Course, EVERY, ROUND};
 
-use crate::look::{Lane, STRAND};
+use crate::decoded_trace::{Lane, STRAND};
 use crate::plan::Failure;
 
 /// A note that the program makes at a place that is known before.

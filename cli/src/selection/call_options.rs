@@ -10,7 +10,7 @@ use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use super::first_tick;
 use super::moment::seconds;
-use crate::away;
+use crate::off_cpu;
 
 /// A state of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -64,7 +64,7 @@ impl CallOptions {
         let state = match self.state {
             None => None,
             Some(name) => {
-                let states = away::states_of(info);
+                let states = off_cpu::states_of(info);
                 let states = states.ok_or_else(|| {
                     anyhow::anyhow!("--state: the trace knows no states of its threads")
                 })?;
