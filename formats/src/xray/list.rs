@@ -1,7 +1,7 @@
 //! The listing: one line for each record, in the order of the file. The listing is for people, so it names
 //! functions. It must never hide a byte: bytes that are no record have lines too.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use super::index::{Block, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
@@ -9,7 +9,7 @@ use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, Record
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
-use crate::model::{Edge, FunctionId, ThreadId, Ticks};
+use crate::model::{Counts, Edge, FunctionId, Missing, Schedule, ThreadId, Ticks, Trouble};
 use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Stop, Visit};
 
@@ -289,19 +289,7 @@ fn describe(detail: &mut String, payload: &Payload) {
             name,
             counts,
             latest,
-        } => {
-            let counts = counts.unwrap_or_default();
-            let latest = latest.map(|latest| format!(", the latest at tick {latest}"));
-            write!(
-                detail,
-                " {name:?} recorded={} readable={} overwritten={} dropped={} records{}",
-                counts.recorded,
-                counts.readable,
-                counts.overwritten,
-                counts.dropped,
-                latest.unwrap_or_default()
-            )
-        }
+        } => describe_thread(detail, name, counts.unwrap_or_default(), *latest),
         Payload::Clock {
             name,
             error_ppm,
@@ -318,11 +306,7 @@ fn describe(detail: &mut String, payload: &Payload) {
             if let Some((tick, nanos)) = until {
                 let _ = write!(detail, ", written at tick {tick} = {nanos} ns");
             }
-            write!(
-                detail,
-                ", skew={} ns, steps back={}, ahead={} ns, time of day moved={} ns",
-                trouble.skew_ns, trouble.steps_back, trouble.ahead_ns, trouble.wall_step_ns
-            )
+            describe_trouble(detail, trouble)
         }
         Payload::Process {
             program,
@@ -335,10 +319,9 @@ fn describe(detail: &mut String, payload: &Payload) {
             let (process, dump) = (process.unwrap_or_default(), dump.unwrap_or_default());
             let _ = write!(
                 detail,
-                " {program:?} process={process} dump={dump} reason={reason:?}, missing: {} records \
-                 of {} ended threads, {} of threads without a ring",
-                missing.overwritten, missing.threads, missing.dropped
+                " {program:?} process={process} dump={dump} reason={reason:?}"
             );
+            describe_missing(detail, missing);
             end.map_or(Ok(()), |end| write!(detail, ", ends at tick {end}"))
         }
         Payload::Identity(identity) => {
@@ -372,14 +355,7 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::Threshold { ticks } => {
             write!(detail, " calls below {ticks} ticks leave no records")
         }
-        Payload::Schedule(part) => {
-            let (switches, samples) = (part.switches.len(), part.samples.len());
-            let (accounts, modules) = (part.accounts.len(), part.modules.len());
-            write!(
-                detail,
-                " {switches} switches, {samples} samples, {accounts} accounts, {modules} modules"
-            )
-        }
+        Payload::Schedule(part) => describe_schedule(detail, part),
         Payload::Totals {
             is_of_missing,
             rows,
@@ -399,4 +375,43 @@ fn describe(detail: &mut String, payload: &Payload) {
         ),
         Payload::Note(_) | Payload::Unknown => Ok(()),
     };
+}
+
+fn describe_thread(
+    detail: &mut String,
+    name: &str,
+    counts: Counts,
+    latest: Option<Ticks>,
+) -> fmt::Result {
+    let _ = write!(
+        detail,
+        " {name:?} recorded={} readable={} overwritten={} dropped={} records",
+        counts.recorded, counts.readable, counts.overwritten, counts.dropped
+    );
+    latest.map_or(Ok(()), |tick| write!(detail, ", the latest at tick {tick}"))
+}
+
+fn describe_trouble(detail: &mut String, trouble: &Trouble) -> fmt::Result {
+    write!(
+        detail,
+        ", skew={} ns, steps back={}, ahead={} ns, time of day moved={} ns",
+        trouble.skew_ns, trouble.steps_back, trouble.ahead_ns, trouble.wall_step_ns
+    )
+}
+
+fn describe_missing(detail: &mut String, missing: &Missing) {
+    let _ = write!(
+        detail,
+        ", missing: {} records of {} ended threads, {} of threads without a ring",
+        missing.overwritten, missing.threads, missing.dropped
+    );
+}
+
+fn describe_schedule(detail: &mut String, part: &Schedule) -> fmt::Result {
+    let (switches, samples) = (part.switches.len(), part.samples.len());
+    let (accounts, modules) = (part.accounts.len(), part.modules.len());
+    write!(
+        detail,
+        " {switches} switches, {samples} samples, {accounts} accounts, {modules} modules"
+    )
 }
