@@ -12,7 +12,9 @@ use super::arguments::CallNotes;
 use super::cause::{Cause, Step};
 use super::events::{self, Events};
 use super::findings::{Finding, Findings};
-use super::states::Preemptor;
+use super::samples::Samples;
+use super::states::{CallStates, Preemptor};
+use super::tree;
 use super::words::sentence;
 use crate::report::json::{self, Head};
 use crate::report::json_field::JsonField;
@@ -197,39 +199,11 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
         excess_ns: total_ns.saturating_sub(usual.p50),
         path: explained.path.iter().map(part).collect(),
         spread: explained.spread.iter().map(part).collect(),
-        cause: match explained.cause {
-            Cause::None => "none",
-            Cause::Itself => "itself",
-            Cause::TooOften => "calls",
-            Cause::ShortCalls => "short_calls",
-            Cause::OtherWork => "other_work",
-            Cause::Spread => "spread",
-        },
+        cause: cause(explained.cause),
         share: explained.share,
-        wait: finding.wait.map(|wait| Wait {
-            waited_for: wait.object.in_words(info),
-            reason: note_words::reason(wait.object.reason).into_owned(),
-            waited_ns: nanos(wait.waited),
-            holder: (wait.holder > 0).then_some(wait.holder),
-            holder_name: (wait.holder > 0)
-                .then(|| name_of_thread(info, ThreadId(wait.holder)).to_owned()),
-            holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
-        }),
-        states: finding.states.map(|states| States {
-            running_ns: nanos(states.known.spent.running.0),
-            preempted_ns: nanos(states.known.spent.preempted.0),
-            waiting_ns: nanos(states.known.spent.waiting.0),
-            unknown_ns: nanos(states.known.unknown.0),
-            excess: states.excess.map(State::name),
-            preempted_by: states.by.map(|by| preempted_by(info, by)),
-            page_faults: states.page_faults,
-        }),
-        samples: finding.samples.as_ref().map(|samples| AllSamples {
-            time: samples.time.count,
-            time_in: samples.time.places.iter().map(place).collect(),
-            page_faults: samples.faults.count,
-            page_faults_in: samples.faults.places.iter().map(place).collect(),
-        }),
+        wait: finding.wait.map(|found| wait(info, &found)),
+        states: finding.states.map(|found| states(info, &found)),
+        samples: finding.samples.as_ref().map(samples),
         meanwhile: finding.meanwhile.map(|meanwhile| ConcurrentCall {
             thread: meanwhile.thread.0,
             thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
@@ -246,6 +220,51 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
         events: events(info, &finding.events, call.start),
         events_in_all: finding.events.count,
         sentence: sentence(info, finding),
+    }
+}
+
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::None => "none",
+        Cause::Itself => "itself",
+        Cause::TooOften => "calls",
+        Cause::ShortCalls => "short_calls",
+        Cause::OtherWork => "other_work",
+        Cause::Spread => "spread",
+    }
+}
+
+fn wait(info: &TraceInfo, wait: &tree::Wait) -> Wait {
+    let holder = (wait.holder > 0).then_some(wait.holder);
+    Wait {
+        waited_for: wait.object.in_words(info),
+        reason: note_words::reason(wait.object.reason).into_owned(),
+        waited_ns: info.clock.nanos(Ticks(wait.waited)).0,
+        holder,
+        holder_name: holder.map(|id| name_of_thread(info, ThreadId(id)).to_owned()),
+        holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
+    }
+}
+
+fn states(info: &TraceInfo, states: &CallStates) -> States {
+    let nanos = |ticks| info.clock.nanos(ticks).0;
+    States {
+        running_ns: nanos(states.known.spent.running),
+        preempted_ns: nanos(states.known.spent.preempted),
+        waiting_ns: nanos(states.known.spent.waiting),
+        unknown_ns: nanos(states.known.unknown),
+        excess: states.excess.map(State::name),
+        preempted_by: states.by.map(|by| preempted_by(info, by)),
+        page_faults: states.page_faults,
+    }
+}
+
+fn samples(samples: &Samples) -> AllSamples {
+    AllSamples {
+        time: samples.time.count,
+        time_in: samples.time.places.iter().map(place).collect(),
+        page_faults: samples.faults.count,
+        page_faults_in: samples.faults.places.iter().map(place).collect(),
     }
 }
 

@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
 
-use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, Untimed, untimed};
+use fdr_formats::calls::{
+    CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, Untimed, untimed,
+};
 use fdr_formats::model::Counts;
 use fdr_formats::note_words;
 use fdr_formats::notes::{Note, NoteKind};

@@ -267,6 +267,41 @@ impl FastPath<()> for CallLog {
     fn entered(&mut self, _: FunctionId, _: &[OpenCall<()>]) {}
 }
 
+fn of_100(seed: &mut u64, many: u64) -> bool {
+    next(seed) % 100 < many
+}
+
+/// Calls that go up, then down, and the time of the last one. In 100 of them, so many are `odd`, or synthetic, or have a
+/// time that goes back, or go up in the first half.
+fn random_calls(seed: &mut u64, [odd, synthetic, back, up]: [u64; 4]) -> (u64, Vec<Call>) {
+    let (mut time, mut open) = (1000, Vec::new());
+    let calls = (0..1500)
+        .map(|nth| {
+            time += next(seed) % 9;
+            if of_100(seed, back) {
+                time -= next(seed) % 90;
+            }
+            let function = 1 + (next(seed) % 5) as u32;
+            // Up, then down.
+            let is_up = of_100(seed, if nth < 800 { up } else { 100 - up });
+            let left = if is_up { None } else { open.pop() };
+            let call = match left {
+                _ if of_100(seed, odd) => exit(time, function),
+                Some(left) => exit(time, left),
+                None => {
+                    open.push(function);
+                    enter(time, function)
+                }
+            };
+            Call {
+                synthetic: of_100(seed, synthetic),
+                ..call
+            }
+        })
+        .collect();
+    (time, calls)
+}
+
 #[test]
 fn the_fast_path_tells_what_the_long_way_does() {
     let (mut seed, mut plain, mut all) = (11, 0, 0);
@@ -280,32 +315,7 @@ fn the_fast_path_tells_what_the_long_way_does() {
             [0, 0, 0, 80],
             [1, 0, 0, 97],
         ][round % 5];
-        let of_100 = |seed: &mut u64, many| next(seed) % 100 < many;
-        let (mut time, mut open) = (1000, Vec::new());
-        let calls: Vec<Call> = (0..1500)
-            .map(|nth| {
-                time += next(&mut seed) % 9;
-                if of_100(&mut seed, back) {
-                    time -= next(&mut seed) % 90;
-                }
-                let function = 1 + (next(&mut seed) % 5) as u32;
-                // Up, then down.
-                let is_up = of_100(&mut seed, if nth < 800 { up } else { 100 - up });
-                let left = if is_up { None } else { open.pop() };
-                let call = match left {
-                    _ if of_100(&mut seed, odd) => exit(time, function),
-                    Some(left) => exit(time, left),
-                    None => {
-                        open.push(function);
-                        enter(time, function)
-                    }
-                };
-                Call {
-                    synthetic: of_100(&mut seed, synthetic),
-                    ..call
-                }
-            })
-            .collect();
+        let (time, calls) = random_calls(&mut seed, [odd, synthetic, back, up]);
         let untimed: Untimed = match round % 3 {
             0 => Untimed::default(),
             _ => [2, 4].map(FunctionId).into_iter().collect(),

@@ -8,7 +8,7 @@ use super::index::Index;
 use super::names;
 use super::record;
 use super::scan::Scanner;
-use super::schedule::StatesAt;
+use super::schedule::{Since, StatesAt};
 use super::strings::label;
 use super::thread_encoder::{Number, Op, StateLosses, ThreadEncoder};
 use crate::bytes::FileBytes;
@@ -196,6 +196,24 @@ impl StateAtTime {
     /// The state, after all events. `info` has the names of the functions.
     #[must_use]
     pub fn finish(mut self, info: &TraceInfo) -> State {
+        let moment = StatesAt::of(info, self.time);
+        let mut list = AttributeList {
+            start: self.start(info, &moment),
+            attributes: Vec::new(),
+        };
+        for known in &mut self.threads {
+            note(&mut self.cpus, known);
+        }
+        self.list_threads(info, &moment, &mut list);
+        self.list_cpus(&moment, &mut list);
+        State {
+            time: self.time,
+            attributes: list.attributes,
+        }
+    }
+
+    /// The time at which the history begins.
+    fn start(&self, info: &TraceInfo, moment: &StatesAt) -> Option<i64> {
         let begin = info.start.map(|start| nanos(&info.clock, start));
         let first = self
             .threads
@@ -203,93 +221,108 @@ impl StateAtTime {
             .filter_map(|known| Some(known.encoder.first? - i64::from(known.encoder.before > 0)));
         let threads = self.threads.iter();
         let counted = threads.filter_map(|known| Some(known.encoder.counted?.0));
-        let moment = StatesAt::of(info, self.time);
-        let start = first.chain(counted).chain(begin).chain(moment.first).min();
-        let mut attributes = Vec::new();
-        let mut push = |path: &[&str], since: Option<i64>, value: Value| {
-            let path = path.iter().map(|&name| name.to_owned()).collect();
-            attributes.push(Attribute { path, since, value });
-        };
-        for known in &mut self.threads {
-            note(&mut self.cpus, known);
-        }
+        first.chain(counted).chain(begin).chain(moment.first).min()
+    }
+
+    /// The threads with calls or counters, then those of which only states are known.
+    fn list_threads(&self, info: &TraceInfo, moment: &StatesAt, list: &mut AttributeList) {
         let seen = || self.threads.iter().filter(|known| known.seen);
         if seen().next().is_some() || !moment.threads.is_empty() {
-            push(&["Threads"], start, Value::Null);
+            list.push(&["Threads"], None, Value::Null);
         }
         for known in seen() {
-            let id = known.id.to_string();
-            let states = moment.threads.get(&known.id);
-            let (since, status) = states.map_or((None, record::Value::Null), |[own, _]| *own);
-            push(&["Threads", &id], since.or(start), plain(status));
-            if let Some([_, (since, cpu)]) = states {
-                let path = ["Threads", &id, "Current_cpu_rq"];
-                push(&path, since.or(start), plain(*cpu));
-            }
-            let depth = match known.depth {
-                0 => Value::Null,
-                depth => Value::Int(depth as i64),
-            };
-            push(&["Threads", &id, "CallStack"], known.since.or(start), depth);
-            for (level, frame) in (1..).zip(&known.levels) {
-                let level: u64 = level;
-                let value = match frame.function {
-                    Some(id) => Value::Text(match info.function(id) {
-                        Some(function) => label(function),
-                        None => id.to_string(),
-                    }),
-                    None => Value::Null,
-                };
-                let level = level.to_string();
-                push(
-                    &["Threads", &id, "CallStack", &level],
-                    frame.since.or(start),
-                    value,
-                );
-            }
-            if !known.counters.is_empty() {
-                push(&["Threads", &id, "Counters"], start, Value::Null);
-            }
-            for (name, (since, value)) in known.counters(info) {
-                let path = ["Threads", &id, "Counters", &name];
-                push(&path, since.or(start), value);
-            }
+            list.push_thread(info, known, moment.threads.get(&known.id));
         }
         let with_calls: HashSet<ThreadId> = seen().map(|known| known.id).collect();
         let others = moment.threads.iter();
         for (id, [own, cpu]) in others.filter(|(id, _)| !with_calls.contains(id)) {
             let id = id.to_string();
-            push(&["Threads", &id], own.0.or(start), plain(own.1));
+            list.push(&["Threads", &id], own.0, plain(own.1));
             let path = ["Threads", &id, "Current_cpu_rq"];
-            push(&path, cpu.0.or(start), plain(cpu.1));
+            list.push(&path, cpu.0, plain(cpu.1));
         }
-        let cpus: BTreeSet<u32> = self
-            .cpus
-            .keys()
-            .chain(moment.cpus.keys())
-            .copied()
-            .collect();
+    }
+
+    fn list_cpus(&self, moment: &StatesAt, list: &mut AttributeList) {
+        let known = self.cpus.keys().chain(moment.cpus.keys());
+        let cpus: BTreeSet<u32> = known.copied().collect();
         if !cpus.is_empty() {
-            push(&["CPUs"], start, Value::Null);
+            list.push(&["CPUs"], None, Value::Null);
         }
         for number in cpus {
             let cpu = number.to_string();
             let status = moment.cpus.get(&number).copied();
             let (since, status) = status.unwrap_or((None, record::Value::Null));
-            push(&["CPUs", &cpu], since.or(start), plain(status));
+            list.push(&["CPUs", &cpu], since, plain(status));
             let Some(last) = self.cpus.get(&number) else {
                 continue;
             };
-            let thread = match last {
-                Some((_, thread)) => Value::Int(thread.0 as i64),
+            let path = ["CPUs", &cpu, "Current_thread"];
+            match last {
+                // The CPU's previous thread is forgotten.
+                Some((_, thread)) => {
+                    list.push_since(&path, None, Value::Int(thread.0 as i64));
+                }
+                None => list.push(&path, None, Value::Null),
+            }
+        }
+    }
+}
+
+/// Attributes in the order of their keys.
+struct AttributeList {
+    /// The time since when an attribute without a time of its own has its value.
+    start: Option<i64>,
+    attributes: Vec<Attribute>,
+}
+
+impl AttributeList {
+    fn push(&mut self, path: &[&str], since: Option<i64>, value: Value) {
+        self.push_since(path, since.or(self.start), value);
+    }
+
+    fn push_since(&mut self, path: &[&str], since: Option<i64>, value: Value) {
+        let path = path.iter().map(|&name| name.to_owned()).collect();
+        self.attributes.push(Attribute { path, since, value });
+    }
+
+    /// A thread with calls or counters, and with its states if they are known.
+    fn push_thread(
+        &mut self,
+        info: &TraceInfo,
+        known: &ThreadAttributes,
+        states: Option<&[Since; 2]>,
+    ) {
+        let id = known.id.to_string();
+        let (since, status) = states.map_or((None, record::Value::Null), |[own, _]| *own);
+        self.push(&["Threads", &id], since, plain(status));
+        if let Some([_, (since, cpu)]) = states {
+            let path = ["Threads", &id, "Current_cpu_rq"];
+            self.push(&path, *since, plain(*cpu));
+        }
+        let depth = match known.depth {
+            0 => Value::Null,
+            depth => Value::Int(depth as i64),
+        };
+        self.push(&["Threads", &id, "CallStack"], known.since, depth);
+        for (level, frame) in (1_u64..).zip(&known.levels) {
+            let value = match frame.function {
+                Some(id) => Value::Text(match info.function(id) {
+                    Some(function) => label(function),
+                    None => id.to_string(),
+                }),
                 None => Value::Null,
             };
-            // The CPU's previous thread is forgotten.
-            let since = start.filter(|_| last.is_none());
-            push(&["CPUs", &cpu, "Current_thread"], since, thread);
+            let path = ["Threads", &id, "CallStack", &level.to_string()];
+            self.push(&path, frame.since, value);
         }
-        let time = self.time;
-        State { time, attributes }
+        if !known.counters.is_empty() {
+            self.push(&["Threads", &id, "Counters"], None, Value::Null);
+        }
+        for (name, (since, value)) in known.counters(info) {
+            let path = ["Threads", &id, "Counters", &name];
+            self.push(&path, since, value);
+        }
     }
 }
 

@@ -209,12 +209,11 @@ impl Tree {
     }
 
     /// Brings keys, types and names together.
-    fn settle(&mut self, mut kinds: Vec<Option<Kind>>, most: u32, told: &mut DiagnosticList) {
-        let mut roles = vec![Role::Other; kinds.len()];
-        let mut node_of = vec![None; kinds.len()];
+    fn settle(&mut self, kinds: Vec<Option<Kind>>, most: u32, told: &mut DiagnosticList) {
+        let mut keys = Keys::new(kinds);
         let mut places: Vec<NodeRole> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
-        let (mut foreign, mut doubled) = (0, 0);
+        let mut foreign = 0;
         for (at, node) in self.nodes.iter().enumerate() {
             let parent = if at == 0 {
                 None
@@ -228,52 +227,85 @@ impl Tree {
                 &mut thread_of,
             );
             places.push(place);
-            let Some(key) = node.key.filter(|&key| key < most) else {
-                foreign += 1;
-                continue;
-            };
-            let least = roles.len().max(key as usize + 1);
-            kinds.resize(least, None);
-            roles.resize(least, Role::Other);
-            node_of.resize(least, None);
-            let (key, role) = (key as usize, place.role());
-            if node_of[key].is_some() {
-                doubled += 1;
-                // The key whose values have the right type counts.
-                if kinds[key].is_none() || role.kind() != kinds[key] {
-                    continue;
-                }
+            match node.key.filter(|&key| key < most) {
+                Some(key) => keys.assign(key as usize, at as u32, place.role()),
+                None => foreign += 1,
             }
-            (node_of[key], roles[key]) = (Some(at as u32), role);
         }
-        let mut alone = vec![false; self.threads.len()];
-        let in_order = places.iter().filter_map(|place| match place {
-            NodeRole::RunQueue(thread) => Some((*thread, true)),
-            _ => None,
-        });
-        // A call stack says more.
-        let stacks = places.iter().filter_map(|place| match place {
-            NodeRole::Stack(thread) => Some((*thread, false)),
-            _ => None,
-        });
-        for (thread, is_alone) in in_order.chain(stacks) {
-            alone[thread as usize] = is_alone;
-        }
-        self.has_states_alone = alone;
+        self.has_states_alone = has_states_alone(&places, self.threads.len());
         let what = "attributes without a key that the history has";
         left_out(told, "tree.json", foreign, what);
-        left_out(
-            told,
-            "tree.json",
-            doubled,
-            "attributes with the key of another",
-        );
-        let named = |key: usize| node_of.get(key).is_some_and(Option::is_some);
+        let what = "attributes with the key of another";
+        left_out(told, "tree.json", keys.doubled, what);
+        keys.fit(told);
+        let kinds = keys.kinds.into_iter();
+        self.kinds = kinds.map(Option::unwrap_or_default).collect();
+        (self.roles, self.node_of) = (keys.roles, keys.node_of);
+    }
+}
+
+/// Of each thread, whether its states are all that there is of it.
+fn has_states_alone(places: &[NodeRole], threads: usize) -> Vec<bool> {
+    let mut alone = vec![false; threads];
+    let in_order = places.iter().filter_map(|place| match place {
+        NodeRole::RunQueue(thread) => Some((*thread, true)),
+        _ => None,
+    });
+    // A call stack says more.
+    let stacks = places.iter().filter_map(|place| match place {
+        NodeRole::Stack(thread) => Some((*thread, false)),
+        _ => None,
+    });
+    for (thread, is_alone) in in_order.chain(stacks) {
+        alone[thread as usize] = is_alone;
+    }
+    alone
+}
+
+/// What is known of each key so far.
+struct Keys {
+    kinds: Vec<Option<Kind>>,
+    roles: Vec<Role>,
+    node_of: Vec<Option<u32>>,
+    /// Nodes whose key another node has, too.
+    doubled: u64,
+}
+
+impl Keys {
+    /// Keys of which only the types are known.
+    fn new(kinds: Vec<Option<Kind>>) -> Keys {
+        Keys {
+            roles: vec![Role::Other; kinds.len()],
+            node_of: vec![None; kinds.len()],
+            kinds,
+            doubled: 0,
+        }
+    }
+
+    /// Gives a key to a node.
+    fn assign(&mut self, key: usize, node: u32, role: Role) {
+        let least = self.roles.len().max(key + 1);
+        self.kinds.resize(least, None);
+        self.roles.resize(least, Role::Other);
+        self.node_of.resize(least, None);
+        if self.node_of[key].is_some() {
+            self.doubled += 1;
+            // The key whose values have the right type counts.
+            if self.kinds[key].is_none() || role.kind() != self.kinds[key] {
+                return;
+            }
+        }
+        (self.node_of[key], self.roles[key]) = (Some(node), role);
+    }
+
+    /// Gives types to keys that have none, and takes roles from keys whose values can't have them.
+    fn fit(&mut self, told: &mut DiagnosticList) {
         let (mut guessed, mut unfit) = (0, 0);
-        for (key, (kind, role)) in kinds.iter_mut().zip(&mut roles).enumerate() {
+        let keys = self.kinds.iter_mut().zip(&mut self.roles);
+        for ((kind, role), node) in keys.zip(&self.node_of) {
             let (wanted, guess) = (role.kind(), role.guess());
             match *kind {
-                None => guessed += u64::from(named(key)),
+                None => guessed += u64::from(node.is_some()),
                 Some(kind) if wanted.is_none_or(|wanted| wanted == kind || kind == Kind::Any) => {}
                 // All of its values may be null.
                 Some(Kind::None) => {}
@@ -297,8 +329,6 @@ impl Tree {
             let what = format!("{unfit} keys have a type that their attribute can't have");
             told.add("types.json", 0, &what);
         }
-        self.kinds = kinds.into_iter().map(Option::unwrap_or_default).collect();
-        (self.roles, self.node_of) = (roles, node_of);
     }
 }
 

@@ -9,7 +9,9 @@ use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, Record
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
-use crate::model::{Counts, Edge, FunctionId, Missing, Schedule, ThreadId, Ticks, Trouble};
+use crate::model::{
+    Counts, EarlyCall, Edge, FunctionId, Missing, Schedule, ThreadId, Ticks, Trouble,
+};
 use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Stop, Visit};
 
@@ -297,15 +299,8 @@ fn describe(detail: &mut String, payload: &Payload) {
             until,
             trouble,
         } => {
-            let (tick, nanos) = anchor.unwrap_or_default();
-            let error = error_ppm.unwrap_or_default();
-            let _ = write!(
-                detail,
-                " {name:?} error={error} ppm, tick {tick} = {nanos} ns since 1970"
-            );
-            if let Some((tick, nanos)) = until {
-                let _ = write!(detail, ", written at tick {tick} = {nanos} ns");
-            }
+            let _ = write!(detail, " {name:?} error={} ppm", error_ppm.unwrap_or(0.0));
+            describe_anchors(detail, anchor.unwrap_or_default(), *until);
             describe_trouble(detail, trouble)
         }
         Payload::Process {
@@ -346,12 +341,7 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::ShortCalls { calls, ticks } => {
             write!(detail, " {calls} calls without records took {ticks} ticks")
         }
-        Payload::EarlyCalls(calls) => {
-            let list = calls
-                .iter()
-                .map(|call| format!("{} since tick {}", call.function, call.begin.0));
-            write!(detail, " {}", list.collect::<Vec<_>>().join(", "))
-        }
+        Payload::EarlyCalls(calls) => describe_early_calls(detail, calls),
         Payload::Threshold { ticks } => {
             write!(detail, " calls below {ticks} ticks leave no records")
         }
@@ -414,4 +404,18 @@ fn describe_schedule(detail: &mut String, part: &Schedule) -> fmt::Result {
         detail,
         " {switches} switches, {samples} samples, {accounts} accounts, {modules} modules"
     )
+}
+
+fn describe_anchors(detail: &mut String, (tick, nanos): (Ticks, u64), until: Option<(Ticks, u64)>) {
+    let _ = write!(detail, ", tick {tick} = {nanos} ns since 1970");
+    if let Some((tick, nanos)) = until {
+        let _ = write!(detail, ", written at tick {tick} = {nanos} ns");
+    }
+}
+
+fn describe_early_calls(detail: &mut String, calls: &[EarlyCall]) -> fmt::Result {
+    let list = calls
+        .iter()
+        .map(|call| format!("{} since tick {}", call.function, call.begin.0));
+    write!(detail, " {}", list.collect::<Vec<_>>().join(", "))
 }

@@ -4,14 +4,14 @@
 use std::io::Write;
 use std::path::Path;
 
-use fdr_formats::{Function, Source, Ticks};
+use fdr_formats::{Function, Source, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::states::ScheduleCounts;
 use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Trigger};
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
-use crate::tally::{Tally, ThreadTally};
+use crate::tally::{Marks, Tally, ThreadTally};
 use crate::{clock, output_file, trace};
 
 #[derive(Serialize)]
@@ -108,13 +108,7 @@ pub(super) fn write(
     let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
     let has_times = !trace::is_timeless(info);
-    let thread = |seen: &'_ ThreadTally| -> (Option<u64>, Option<u64>) {
-        let begin = seen.times().map(|(first, _)| nanos(first));
-        let duration = seen.times().map(|(first, last)| nanos(last.since(first)));
-        (begin, duration.filter(|_| has_times))
-    };
     let moments = Moments::of(info, first);
-    let marks = tally.marks();
     let file = file.to_path_buf();
     let document = Document {
         file: &file.to_string_lossy(),
@@ -136,44 +130,8 @@ pub(super) fn write(
         records: tally.records(),
         synthetic_records: tally.synthetic(),
         states: ScheduleCounts::of(info),
-        others: OtherCounts {
-            cpu_changes: marks.cpus,
-            wall_times: marks.walls,
-            arguments: marks.arguments,
-            custom_events: marks.customs,
-            typed_events: marks.typed,
-            notes: marks.notes.count(),
-            events: marks.notes.events,
-            counter_samples: marks.notes.counters,
-            spans_with_fields: marks.notes.spans,
-            noted_arguments: marks.notes.arguments,
-            task_changes: marks.notes.tasks,
-            thread_state_changes: marks.notes.thread_states,
-            gaps: marks.gaps,
-            lost_records: marks.lost,
-            clock_breaks: marks.breaks,
-        },
-        threads: tally
-            .threads()
-            .map(|seen| {
-                let (begin_ns, duration_ns) = thread(seen);
-                let counts = seen.thread.counts.as_ref();
-                Thread {
-                    id: seen.thread.id.0,
-                    name: &seen.thread.name,
-                    process: seen.thread.process.or(info.process),
-                    begin_ns,
-                    duration_ns,
-                    records: seen.records - seen.synthetic,
-                    synthetic_records: seen.synthetic,
-                    recorded: counts.map(|counts| counts.recorded),
-                    readable: counts.map(|counts| counts.readable),
-                    overwritten: counts.map(|counts| counts.overwritten),
-                    dropped: counts.map(|counts| counts.dropped),
-                    summarised: counts.map(|counts| counts.summarised),
-                }
-            })
-            .collect(),
+        others: OtherCounts::new(&tally.marks()),
+        threads: tally.threads().map(|seen| thread(seen, info)).collect(),
         function_count: info.called().count(),
         functions: functions.then(|| info.called().map(one_function).collect()),
         failed_thread: info.failed_thread().map(|thread| thread.0),
@@ -196,5 +154,49 @@ fn one_function(function: &Function) -> OneFunction<'_> {
         file: &function.file,
         line: function.line,
         untimed: function.untimed,
+    }
+}
+
+impl OtherCounts {
+    fn new(marks: &Marks) -> OtherCounts {
+        OtherCounts {
+            cpu_changes: marks.cpus,
+            wall_times: marks.walls,
+            arguments: marks.arguments,
+            custom_events: marks.customs,
+            typed_events: marks.typed,
+            notes: marks.notes.count(),
+            events: marks.notes.events,
+            counter_samples: marks.notes.counters,
+            spans_with_fields: marks.notes.spans,
+            noted_arguments: marks.notes.arguments,
+            task_changes: marks.notes.tasks,
+            thread_state_changes: marks.notes.thread_states,
+            gaps: marks.gaps,
+            lost_records: marks.lost,
+            clock_breaks: marks.breaks,
+        }
+    }
+}
+
+fn thread<'a>(seen: &'a ThreadTally, info: &TraceInfo) -> Thread<'a> {
+    let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
+    let counts = seen.thread.counts.as_ref();
+    Thread {
+        id: seen.thread.id.0,
+        name: &seen.thread.name,
+        process: seen.thread.process.or(info.process),
+        begin_ns: seen.times().map(|(first, _)| nanos(first)),
+        duration_ns: seen
+            .times()
+            .map(|(first, last)| nanos(last.since(first)))
+            .filter(|_| !trace::is_timeless(info)),
+        records: seen.records - seen.synthetic,
+        synthetic_records: seen.synthetic,
+        recorded: counts.map(|counts| counts.recorded),
+        readable: counts.map(|counts| counts.readable),
+        overwritten: counts.map(|counts| counts.overwritten),
+        dropped: counts.map(|counts| counts.dropped),
+        summarised: counts.map(|counts| counts.summarised),
     }
 }

@@ -197,9 +197,42 @@ pub(super) fn of_functions(
     };
     let passes = stacks::run(&*viewed.source, make);
     let passes = passes.map_err(|error| trace::about(&viewed.path, error))?;
+    Ok(survey(viewed, &passes))
+}
+
+/// The shares of all workers together.
+fn survey(viewed: &ViewedTrace, passes: &[SurveyPass<'_>]) -> Survey {
+    let info = viewed.info();
     let sum = |of: fn(&SurveyPass<'_>) -> u64| passes.iter().map(of).sum();
+    let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
+    slowest.sort();
+    let row = |call: SurveyCall| row(viewed, &call);
+    let previous = passes.iter().filter_map(|pass| pass.previous).max();
+    let next = passes.iter().filter_map(|pass| pass.next).min();
+    let slowest = slowest.iter().take(SLOWEST);
+    let spans = || passes.iter().filter_map(|pass| pass.span);
+    let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
+    Survey {
+        calls: sum(|pass| pass.calls),
+        measured: sum(|pass| pass.measured),
+        before: sum(|pass| pass.before),
+        longer: sum(|pass| pass.longer),
+        equal: sum(|pass| pass.equal),
+        shortest_ns: spans().map(|(shortest, _)| shortest).min().map(nanos),
+        longest_ns: spans().map(|(_, longest)| longest).max().map(nanos),
+        buckets: buckets(passes),
+        previous: previous.and_then(row),
+        next: next.and_then(row),
+        slowest: slowest
+            .filter_map(|Reverse((_, Reverse(call)))| row(*call))
+            .collect(),
+    }
+}
+
+/// The buckets from the first one with a call: from, to, calls.
+fn buckets(passes: &[SurveyPass<'_>]) -> Vec<(u64, u64, u64)> {
     let mut counts: Vec<u64> = Vec::new();
-    for pass in &passes {
+    for pass in passes {
         counts.resize(counts.len().max(pass.counts.len()), 0);
         counts
             .iter_mut()
@@ -212,41 +245,20 @@ pub(super) fn of_functions(
         let (from, to) = bounds(nth);
         (from, to, count)
     });
-    let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
-    slowest.sort();
-    let found = |seen: SurveyCall| {
-        let thread = info
-            .threads
-            .iter()
-            .position(|thread| thread.id == seen.thread);
-        Some(CallRow {
-            thread: thread?,
-            depth: seen.depth,
-            start: viewed.relative(seen.start),
-            end: viewed.relative(seen.end),
-            function: seen.function.0,
-            flags: seen.flags,
-        })
-    };
-    let previous = passes.iter().filter_map(|pass| pass.previous).max();
-    let next = passes.iter().filter_map(|pass| pass.next).min();
-    let slowest = slowest.iter().take(SLOWEST);
-    let spans = || passes.iter().filter_map(|pass| pass.span);
-    let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
-    Ok(Survey {
-        calls: sum(|pass| pass.calls),
-        measured: sum(|pass| pass.measured),
-        before: sum(|pass| pass.before),
-        longer: sum(|pass| pass.longer),
-        equal: sum(|pass| pass.equal),
-        shortest_ns: spans().map(|(shortest, _)| shortest).min().map(nanos),
-        longest_ns: spans().map(|(_, longest)| longest).max().map(nanos),
-        buckets: buckets.collect(),
-        previous: previous.and_then(found),
-        next: next.and_then(found),
-        slowest: slowest
-            .filter_map(|Reverse((_, Reverse(seen)))| found(*seen))
-            .collect(),
+    buckets.collect()
+}
+
+/// A call as the page gets it. `None`: of a thread that the trace does not list.
+fn row(viewed: &ViewedTrace, call: &SurveyCall) -> Option<CallRow> {
+    let mut threads = viewed.info().threads.iter();
+    let thread = threads.position(|thread| thread.id == call.thread)?;
+    Some(CallRow {
+        thread,
+        depth: call.depth,
+        start: viewed.relative(call.start),
+        end: viewed.relative(call.end),
+        function: call.function.0,
+        flags: call.flags,
     })
 }
 
