@@ -315,7 +315,7 @@ fn whole_run(source: &dyn Source) -> Option<(WholeRun, Vec<WholeRun>)> {
 }
 
 #[test]
-fn figures_of_the_whole_run_are_those_of_its_threads_and_of_json() {
+fn whole_run_agrees_with_threads_and_json() {
     let (mut estimated, mut compared) = (0, 0);
     for (seed, source) in traces_with_short_calls(0, 1) {
         let Some((all, threads)) = whole_run(&*source) else {

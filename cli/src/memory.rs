@@ -126,11 +126,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allocated_and_what_is_lent_is_counted() {
+    fn allocated_and_lent_memory_is_counted() {
         const ALONE: &str = "FDR_TEST_ALONE";
         if std::env::var_os(ALONE).is_none() {
             // Other tests of this process would release memory meanwhile.
-            let name = "memory::tests::what_is_allocated_and_what_is_lent_is_counted";
+            let name = "memory::tests::allocated_and_lent_memory_is_counted";
             let this = std::env::current_exe().expect("this program");
             let mut alone = std::process::Command::new(this);
             let output = alone.args([name, "--exact"]).env(ALONE, "1").output();
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_grew_and_what_to_do() {
+    fn refusals_name_cause_and_remedy() {
         let refusal = MemoryRefusal {
             what: "the table",
             limit: 512 << 20,

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_may_be_open_where_a_writer_ended_some_or_an_exit_is_missing() {
+    fn ended_or_missing_exits_may_mean_open_calls() {
         let may_be_open = |calls: &[Call]| {
             let trace = MemoryTrace::new(&[(7, calls)]);
             Tally::of(&trace, &|_| {}).unwrap().may_be_open()

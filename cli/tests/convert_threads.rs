@@ -92,7 +92,7 @@ fn substreams() -> Vec<u8> {
 }
 
 #[test]
-fn substreams_stay_threads_of_their_own_in_every_format() {
+fn substreams_stay_threads_in_every_format() {
     let folder = Folder::new("substreams");
     let trace = folder.file("a.heph");
     fs::write(&trace, substreams()).expect("space");

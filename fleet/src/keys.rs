@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_keys_do_not_run_into_each_other() {
+    fn parts_of_keys_stay_separate() {
         assert_ne!(
             function_key("ab", "c", "", 1),
             function_key("a", "bc", "", 1)

@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_classes_come_back_and_others_are_none() {
+    fn class_words_come_back() {
         let many = format!("c{}", ".0".repeat(MAX_FIELDS));
         for word in ["c", "200010c.100000007.3ff0400000008", "200000d", &many] {
             let class = NoteClass::parse(word).expect("a class");

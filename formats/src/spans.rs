@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_entered_in_a_gap_does_not_begin_before_it() {
+    fn calls_from_gaps_do_not_begin_earlier() {
         let mut spans = Spans::default();
         let mut found = Vec::new();
         spans.thread(ThreadId(1));
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_times_will_not_show_is_told() {
+    fn lost_order_is_reported() {
         let mut spans = Spans::default();
         spans.thread(ThreadId(1));
         for call in [enter(5, 1), enter(3, 2), exit(9, 2), exit(8, 1)] {

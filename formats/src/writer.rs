@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_as_often_as_somebody_asks() {
+    fn errors_are_returned_on_every_call() {
         let mut kept = None;
         assert!(tell_kept(&mut kept).is_ok());
         kept = Some(io::Error::new(io::ErrorKind::StorageFull, "no space"));

@@ -284,7 +284,7 @@ fn a_folder_of_ours_flipped(step: usize) {
 }
 
 #[test]
-fn damage_among_packets_costs_no_more_than_its_packet() {
+fn damage_costs_one_packet() {
     let whole = read_whole(&golden("ours"));
     let path = golden("ours");
     let source = fs::read(path.join("thread-101")).expect("a file");

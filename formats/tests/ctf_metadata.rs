@@ -301,7 +301,7 @@ fn towers_of_types_are_refused() {
 }
 
 #[test]
-fn a_short_text_of_a_huge_type_is_refused() {
+fn short_texts_of_huge_types_are_refused() {
     // Each struct holds the one before twice: 2^30 fields in 31 lines.
     let mut text = "/* CTF 1.8 */\nstruct s0 { string a; };\n".to_owned();
     for level in 1..=30 {
@@ -431,7 +431,7 @@ fn metadata_packets_may_be_damaged() {
 }
 
 #[test]
-fn what_is_no_trace_is_not_taken_for_one() {
+fn foreign_folders_are_no_trace() {
     let open = |folder: &Folder| {
         let error = fdr_formats::registry::open_path(folder.path()).err();
         error.expect("no trace").to_string()

@@ -160,7 +160,7 @@ fn write_in_batches(program: &str, events: &[Event], most: usize) -> Folder {
 }
 
 #[test]
-fn a_program_of_five_letters_keeps_all_of_its_calls() {
+fn five_letter_programs_keep_all_calls() {
     let events = steady(40_000, 8186);
     let folder = write_in_batches("hello", &events, 512);
     let bytes = folder.bytes("thread-1");
@@ -234,7 +234,7 @@ fn marked(random: &mut Random, count: u64) -> Vec<Event> {
 }
 
 #[test]
-fn no_packet_is_empty_whatever_comes_between_and_at_the_end() {
+fn no_packet_is_empty() {
     for seed in 1..300 {
         let mut random = Random(seed);
         let count = random.below(9000);
@@ -288,7 +288,7 @@ fn counts(overwritten: u64) -> Counts {
 }
 
 #[test]
-fn a_head_that_no_event_follows_has_an_event_of_its_own() {
+fn heads_without_events_get_one() {
     let calls = [Event::Call(enter(5, 1)), Event::Call(exit(6, 1))];
     let cpus = [Event::Cpu(7, 2), Event::Cpu(7, 3), Event::Cpu(9, 2)];
     let lost = Thread {

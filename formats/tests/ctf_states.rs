@@ -52,7 +52,7 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn states_come_back_and_traces_without_have_no_word_of_them() {
+fn states_come_back_and_stay_absent() {
     // So many that they need several packets.
     for switches in [0, 3, 20_000] {
         let info = TraceInfo {
@@ -72,7 +72,7 @@ fn states_come_back_and_traces_without_have_no_word_of_them() {
 }
 
 #[test]
-fn what_is_left_of_a_cut_file_is_read() {
+fn cut_files_are_read_up_to_there() {
     let info = TraceInfo {
         schedule: schedule(20_000),
         ..TraceInfo::default()

@@ -209,7 +209,7 @@ fn losses_are_between_packets_and_counted_once() {
 }
 
 #[test]
-fn packets_end_where_the_cpu_changes_and_where_they_are_long() {
+fn packets_end_at_cpu_changes_and_limits() {
     let mut events = vec![Event::Cpu(5, 2)];
     for time in 5..5000 {
         events.push(Event::Call(enter(time, 1)));

@@ -182,7 +182,7 @@ fn broken() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn after_a_damaged_entry_reading_goes_on_where_it_can() {
+fn reading_goes_on_after_damaged_entries() {
     let places = |head: usize, prefix: usize| {
         let mut at = head;
         let places = entries().into_iter().map(move |entry| {
@@ -231,7 +231,7 @@ fn a_wrong_length_costs_no_entry() {
 }
 
 #[test]
-fn a_wrong_parent_is_told_and_times_stand_in() {
+fn wrong_parents_are_replaced_by_times() {
     for (parent, what) in [
         (2, "does not come before it"),
         (250, "does not come before it"),
@@ -333,7 +333,7 @@ fn the_tables_of_an_et_are_checked() {
 }
 
 #[test]
-fn attributes_that_are_not_sorted_are_told_in_version_2() {
+fn unsorted_attributes_are_reported_in_version_2() {
     let entries = [
         root(),
         entry(
@@ -349,7 +349,7 @@ fn attributes_that_are_not_sorted_are_told_in_version_2() {
 }
 
 #[test]
-fn what_lacks_a_time_or_thread_among_others_is_left_out_and_told() {
+fn entries_without_time_or_thread_are_reported() {
     let mut entries = entries();
     entries.push(entry(0, "timeless", "", &[("tid", 7)]));
     let place = 10 + entries[..4].concat().len() as u64;
@@ -383,7 +383,7 @@ fn diagnostics_are_bounded() {
 }
 
 #[test]
-fn entries_that_lie_about_the_same_bytes_are_not_read_again_and_again() {
+fn overlapping_entries_are_read_once() {
     // 40,000 small frames, each of which claims a name of a megabyte.
     let mut lie = vec![0, 0];
     lie.extend([253]);

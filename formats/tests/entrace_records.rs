@@ -211,7 +211,7 @@ fn list(input: &mut Input<'_>) -> Vec<u64> {
 }
 
 #[test]
-fn files_of_the_crates_are_encoded_again_byte_for_byte() {
+fn crate_files_are_reencoded_byte_for_byte() {
     for (name, container, version) in CRATES {
         let bytes = golden(&format!("entrace/{name}"));
         let mut input = Input::new(&bytes[HEAD_SIZE..]);

@@ -216,7 +216,7 @@ fn smallest_and_unbalanced_files() {
 }
 
 #[test]
-fn cut_files_give_what_is_intact_and_say_where_it_ends() {
+fn cut_files_are_read_up_to_the_cut() {
     for (name, intact, offsets) in [("v1-trunc", 12, [273, 261]), ("v3-trunc", 10, [272, 261])] {
         let read = read_golden(name);
         assert_eq!(

@@ -257,7 +257,7 @@ fn an_epoch_that_goes_back_moves_zero() {
 }
 
 #[test]
-fn what_a_trace_says_of_its_times_counts_from_its_epoch() {
+fn stated_times_count_from_the_epoch() {
     let (trace, _) = heph::write_threads(&told_info(), &[]);
     let plain = intact(&trace);
     let moved = intact(&[epoch(1_700_000_000_000_000_000 - 5000), trace].concat());
@@ -362,7 +362,7 @@ fn a_flood_of_damage_is_counted() {
 }
 
 #[test]
-fn a_large_packet_is_read_and_a_giant_one_in_part() {
+fn giant_packets_are_read_in_part() {
     let part = text("s", &"x".repeat(65_535));
     for (count, whole) in [(100, true), (600, false)] {
         let large = event((1, 0, 0), (10, 20), b"a", &part.repeat(count));
@@ -374,7 +374,7 @@ fn a_large_packet_is_read_and_a_giant_one_in_part() {
 
 /// Files in which every place looks like the start of something long.
 #[test]
-fn hostile_files_are_read_a_few_times_at_most() {
+fn hostile_files_are_read_few_times() {
     let head = epoch(1);
     let claim = |size: u32| {
         let mut bytes = vec![0xc1, 0xfc, 0x1f, 0xb7];

@@ -113,7 +113,7 @@ fn a_task_is_a_substream_of_its_thread() {
 }
 
 #[test]
-fn a_task_on_a_thread_that_is_a_substream_comes_back() {
+fn tasks_on_substreams_come_back() {
     let target = registry::target("heph").expect("a target");
     let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
@@ -139,7 +139,7 @@ fn a_task_on_a_thread_that_is_a_substream_comes_back() {
 }
 
 #[test]
-fn names_of_another_trace_behind_this_one_are_its_own() {
+fn appended_traces_keep_their_own_names() {
     let (info, events) = few();
     let (first, ..) = write("heph", &info, &events);
     let other = table(&[(2, "other::accepted", What::Event)]);

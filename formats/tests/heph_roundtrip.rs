@@ -202,7 +202,7 @@ fn threads_that_no_stream_can_have() {
 }
 
 #[test]
-fn streams_and_substreams_go_back_to_where_they_were() {
+fn streams_and_substreams_come_back() {
     let places = [(2, 0), (2, 7), (2, u64::MAX), (9, 1 << 40), (3, 1)];
     let mut bytes = Vec::new();
     let mut counters = [0; 10];

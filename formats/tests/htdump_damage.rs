@@ -424,7 +424,7 @@ impl ReadAt for Endless {
 }
 
 #[test]
-fn a_text_of_all_the_file_is_given_up() {
+fn texts_as_long_as_the_file_are_refused() {
     let mut stream = Stream::new(false);
     stream.hawktracer().named(10, 5, 1, "f");
     let offset = stream.bytes.len();

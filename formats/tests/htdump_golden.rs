@@ -84,7 +84,7 @@ fn a_file_of_hawktracers_library() {
 }
 
 #[test]
-fn files_of_the_rust_crate_and_of_hawktracers_tests() {
+fn files_of_others_are_read() {
     let read = read_golden("rust_hawktracer");
     assert_eq!(read.diagnostics, []);
     let found = calls(&read);

@@ -135,7 +135,7 @@ fn what_is_written_is_typed_by_hand() {
 }
 
 #[test]
-fn names_keep_their_numbers_apart_where_another_stream_begins() {
+fn streams_keep_their_name_numbers_apart() {
     let (info, events) = few();
     let (first, ..) = write("htdump", &info, &events);
     let mut other = table(&[
@@ -178,7 +178,7 @@ fn names_keep_their_numbers_apart_where_another_stream_begins() {
 }
 
 #[test]
-fn klasses_that_are_nearly_ones_of_notes_are_shown_as_they_are() {
+fn klasses_nearly_like_notes_are_no_notes() {
     for word in [
         "FDR_Note:",
         "FDR_Note:zz",

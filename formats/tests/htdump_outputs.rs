@@ -305,7 +305,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_an_error_at_the_end() {
+fn full_disks_are_errors_at_finish() {
     for room in [0, 100, 10_000, 200_000] {
         let target = registry::target("htdump").expect("a target");
         let output = Output::Stream(Box::new(Full(room)));

@@ -155,7 +155,7 @@ fn without_repeats(read: &ReadTrace) -> Vec<(ThreadId, Vec<Event>)> {
 }
 
 #[test]
-fn marks_keep_their_side_of_an_entry_in_the_same_nanosecond() {
+fn marks_keep_their_side_of_entries() {
     let events = vec![
         Event::Wall(1, 2),
         Event::Custom(10, None, b"before".to_vec()),
@@ -218,7 +218,7 @@ fn times_are_exact_in_ns_whatever_the_clock() {
 }
 
 #[test]
-fn calls_in_the_same_nanosecond_stay_in_one_another() {
+fn calls_in_one_nanosecond_stay_nested() {
     // 10 ticks are one ns: parent and child begin in the same one, and the next ends in it, too.
     let events = [
         enter(100, 1),
@@ -250,7 +250,7 @@ fn calls_in_the_same_nanosecond_stay_in_one_another() {
 }
 
 #[test]
-fn what_does_not_nest_is_made_to_and_flagged() {
+fn unnested_calls_are_nested_and_flagged() {
     let events = vec![
         Event::Call(exit(10, 1)),
         Event::Call(enter(20, 2)),

@@ -163,7 +163,7 @@ pub(crate) const HOSTILE: [&str; 22] = [
 ];
 
 #[test]
-fn no_name_and_no_text_passes_for_another_thing() {
+fn names_and_texts_are_unambiguous() {
     let long = "n\"\\\u{1b};\n".repeat(2_000);
     let all: Vec<&str> = HOSTILE.into_iter().chain([&long[..]]).collect();
     let mut names = vec![(1, "app::run", What::Calls)];
@@ -230,7 +230,7 @@ fn no_name_and_no_text_passes_for_another_thing() {
 }
 
 #[test]
-fn times_of_tasks_are_in_the_units_of_the_format() {
+fn task_times_use_the_formats_units() {
     let task = |elapsed, busy| Note::Task {
         task: 1,
         parent: 0,

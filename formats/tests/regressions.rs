@@ -37,7 +37,7 @@ fn what_was_found_stays_mended() {
 }
 
 #[test]
-fn every_target_has_a_seed_and_no_seed_is_a_finding() {
+fn every_target_has_a_clean_seed() {
     for format in FORMATS {
         let seeds = inputs("corpus", format.name);
         for target in format.targets {
@@ -57,7 +57,7 @@ fn every_target_has_a_seed_and_no_seed_is_a_finding() {
 }
 
 #[test]
-fn every_folder_of_inputs_is_that_of_a_format() {
+fn input_folders_are_named_by_format() {
     for kind in ["corpus", "regressions"] {
         for entry in fs::read_dir(folder(kind)).expect("the folder") {
             let name = entry.expect("a readable folder").file_name();
@@ -98,7 +98,7 @@ fn a_target_that_writes_nothing_is_a_finding() {
 
 #[test]
 #[should_panic(expected = "faulty can't be begun: not today")]
-fn a_target_that_can_not_be_begun_is_a_finding() {
+fn targets_that_cannot_begin_are_findings() {
     with_target(|_, _| Err(Error::NotATrace("not today".into())));
 }
 

@@ -308,7 +308,7 @@ fn check(read: &ReadTrace, place: &str) -> u64 {
 }
 
 #[test]
-fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
+fn live_copies_are_unbroken_runs() {
     let mut records = 0;
     for seed in 0..12 {
         for (pace, changes) in [(20, false), (2_000, false), (20, true), (1_000, true)] {
@@ -330,7 +330,7 @@ fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
 }
 
 #[test]
-fn a_writer_that_is_faster_than_the_reader_is_counted() {
+fn records_lost_to_fast_writers_are_counted() {
     let mut writer = Writer::new(5, false, CHUNKS);
     writer.go(50_000);
     let writer = Arc::new(Mutex::new(writer));

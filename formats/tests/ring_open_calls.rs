@@ -99,7 +99,7 @@ fn damaged_open_calls_harm_nothing_else() {
 /// A process that was killed just after it published the entry of function 2, behind a summary: the frames tell it to
 /// whoever finds the cursor there, and nothing is in the trace twice.
 #[test]
-fn a_record_that_was_published_before_its_frame_says_so_is_there_once() {
+fn early_published_entries_are_there_once() {
     let at = SLOTS + STRIDE;
     let chunk = || chunk(2000).enter(1, 5).enter(2, 95);
     let frames = [
@@ -133,7 +133,7 @@ fn a_record_that_was_published_before_its_frame_says_so_is_there_once() {
 /// A thread leaves a call, opens a chunk for that, and enters another one, whose entry waits. Whenever it does so, no
 /// record is missing before the entry.
 #[test]
-fn an_open_call_of_a_later_chunk_is_not_behind_an_earlier_one() {
+fn open_calls_keep_the_order_of_chunks() {
     let chunks = || [chunk(2000).enter(1, 5), chunk(2010).exit(1, 5)];
     let [first, second] = chunks();
     let mut before = Ring::with_open_calls();
@@ -196,7 +196,7 @@ fn totals(function: u32, calls: u64, longest: u64, lengths: &[(u8, u64)]) -> Fun
 }
 
 #[test]
-fn totals_of_threads_and_of_ended_ones_are_in_the_trace() {
+fn totals_include_ended_threads() {
     let mut ring = Ring::with_open_calls();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
     let [own, ended] = ring.totals();

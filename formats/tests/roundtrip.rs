@@ -153,7 +153,7 @@ fn ticks_become_nanoseconds() {
 }
 
 #[test]
-fn ticks_of_an_odd_rate_become_the_same_nanoseconds_everywhere() {
+fn odd_tick_rates_become_equal_nanoseconds() {
     let xray = registry::target("xray").expect("the native format");
     for target in targets() {
         let holds = Holds::of(target.name).and(Holds::of("xray"));

@@ -103,7 +103,7 @@ fn a_counter_has_its_value_until_the_next() {
 }
 
 #[test]
-fn what_is_no_number_of_a_state_is_left_out() {
+fn counters_without_numbers_are_left_out() {
     let two = [(0, FieldValue::Unsigned(1)), (0, FieldValue::Unsigned(2))];
     let events = [
         Event::Call(enter(1000, 1)),

@@ -267,7 +267,7 @@ fn any_list_comes_back() {
 }
 
 #[test]
-fn a_history_has_the_names_and_numbers_of_trace_compass() {
+fn histories_use_trace_compass_names() {
     let list = [
         (1000, 0, 0, None),
         (1010, 7, 1, WAITING),
@@ -325,7 +325,7 @@ fn a_history_has_the_names_and_numbers_of_trace_compass() {
 }
 
 #[test]
-fn what_is_no_state_is_counted_and_traces_without_states_have_no_word_of_them() {
+fn invalid_states_are_counted() {
     let mut known = schedule(&[(1000, 7, 1, RUNNING)]);
     let sample = Sample {
         time: Ticks(1001),

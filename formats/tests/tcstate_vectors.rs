@@ -107,7 +107,7 @@ fn interval_sets_are_those_of_trace_compass() {
 }
 
 #[test]
-fn keys_are_trace_compasss_quarks_moved_by_the_root() {
+fn keys_are_quarks_moved_by_the_root() {
     let (info, events) = events("ev0.tsv");
     let (folder, _) = write(&info, &pieces(&events));
     let history = History::read(folder.path());
@@ -192,7 +192,7 @@ fn by_path(state: &State) -> BTreeMap<String, (Option<i64>, Value)> {
 }
 
 #[test]
-fn the_state_of_a_trace_is_that_of_its_history() {
+fn states_of_traces_and_histories_agree() {
     for name in ["ev0", "ev1", "ev2"] {
         let (info, events) = events(&format!("{name}.tsv"));
         let (folder, _) = write(&info, &pieces(&events));

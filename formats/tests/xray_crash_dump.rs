@@ -186,7 +186,7 @@ fn every_repair_is_there() {
 }
 
 #[test]
-fn a_whole_ring_of_entries_fits_the_room_that_is_asked_for() {
+fn full_rings_fit_the_stated_room() {
     let mut chunk = Chunk::new(7, 1, 1000);
     for _ in 0..8000 {
         chunk = chunk.enter(1, 1);
@@ -196,7 +196,7 @@ fn a_whole_ring_of_entries_fits_the_room_that_is_asked_for() {
 }
 
 #[test]
-fn too_small_a_room_and_a_full_disk_are_said() {
+fn small_rooms_and_full_disks_are_reported() {
     let (info, chunk) = (info(), Chunk::new(7, 1, 1000).enter(1, 5).0);
     let thread = CrashThread {
         id: 7,

@@ -373,7 +373,7 @@ fn several_threads_of_unlike_length() {
 }
 
 #[test]
-fn a_dump_without_threads_still_tells_what_it_is() {
+fn dumps_without_threads_still_have_facts() {
     for version in [Version::V1, Version::V3] {
         let (bytes, _, summary) = write(version, &[]);
         assert_eq!((summary.threads, summary.records), (0, 0));

@@ -103,7 +103,7 @@ fn one_call_each(read: &ReadTrace, threads: &[u64]) {
 }
 
 #[test]
-fn version_1_as_the_document_and_as_llvm_write_it() {
+fn version_1_is_read_in_both_layouts() {
     let (one, two) = (preamble(1, 16), preamble(2, 32));
     let junk = "aa".repeat(24);
     let fixed = [&one, CALL, END, &*junk, &two, CALL, END, &junk];
@@ -277,7 +277,7 @@ fn diagnostics_do_not_flood() {
 }
 
 #[test]
-fn large_events_are_kept_whole_and_monstrous_ones_in_part() {
+fn monstrous_events_are_kept_in_part() {
     const MIB: usize = 1 << 20;
     for (size, kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
         let event: String = (size as u32)
@@ -302,7 +302,7 @@ fn large_events_are_kept_whole_and_monstrous_ones_in_part() {
 }
 
 #[test]
-fn blocks_of_a_thread_come_in_order_of_time() {
+fn blocks_of_a_thread_are_time_ordered() {
     let blocks = [9u8, 2, 5].map(|tsc| format!("{}{}{CALL}", extents(64), preamble(1, tsc)));
     let parts = [&header(3, 0), &*blocks[0], &blocks[1], &blocks[2]];
     let read = read(&file(&parts)).expect("readable");
@@ -312,7 +312,7 @@ fn blocks_of_a_thread_come_in_order_of_time() {
 }
 
 #[test]
-fn threads_decoded_at_the_same_time_give_the_same() {
+fn parallel_decoding_gives_the_same() {
     let source = XraySource::open(Box::new(golden("llvm19-demo-v5"))).expect("readable");
     let (mut one, done) = (EventLog::default(), AtomicU64::new(0));
     let progress = |bytes| _ = done.fetch_add(bytes, Ordering::Relaxed);

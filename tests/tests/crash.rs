@@ -161,7 +161,7 @@ fn inside_the_recorder_at_any_instruction() {
 }
 
 #[test]
-fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
+fn handler_faults_end_with_the_first_signal() {
     for place in ["main", "std"] {
         let folder = Folder::new("crash-broken");
         let outcome = CRASHER.run(&folder, "FDR=1", &[place, "broken"]);
@@ -176,7 +176,7 @@ fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
 }
 
 #[test]
-fn records_that_cannot_be_read_stay_in_the_ring() {
+fn unreadable_records_stay_in_the_ring() {
     let folder = Folder::new("crash-unreadable");
     let outcome = CRASHER.run(&folder, "FDR=1", &["std", "unreadable"]);
     same_end(&outcome, &["std", "unreadable"], libc::SIGSEGV);
@@ -234,7 +234,7 @@ fn a_panic_during_a_panic() {
 }
 
 #[test]
-fn a_handler_of_the_programs_own_comes_after_ours() {
+fn the_programs_earlier_handler_runs_after_ours() {
     let folder = Folder::new("crash-own");
     let arguments = ["main", "null", "own"];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
@@ -249,7 +249,7 @@ fn a_handler_of_the_programs_own_comes_after_ours() {
 }
 
 #[test]
-fn a_handler_that_is_installed_later_takes_ours_away() {
+fn later_handlers_replace_ours() {
     let folder = Folder::new("crash-later");
     let arguments = ["main", "null", "recorded", "own"];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);

@@ -25,7 +25,7 @@ fn reasons(folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn a_handler_that_is_installed_later_and_calls_ours() {
+fn later_handlers_may_call_ours() {
     for (way, signal, said) in [
         ("null", libc::SIGSEGV, "SIGSEGV"),
         ("abort", libc::SIGABRT, "SIGABRT"),

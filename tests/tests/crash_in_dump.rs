@@ -37,7 +37,7 @@ fn another(folder: &Folder) {
 }
 
 #[test]
-fn a_crash_in_a_dump_leaves_nothing_for_ever() {
+fn crashes_in_dumps_leave_nothing() {
     for _ in 0..TRIES {
         let folder = Folder::new("crash-in-dump");
         let program = dumping(&folder);

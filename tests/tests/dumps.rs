@@ -343,7 +343,7 @@ fn names_are_made_of_the_pattern() {
 }
 
 #[test]
-fn a_program_that_goes_elsewhere_leaves_its_files_where_it_began() {
+fn outputs_stay_in_the_first_folder() {
     let folder = Folder::new("dump-elsewhere");
     let outcome = endings(&folder, "FDR=1", "elsewhere").ok();
     assert_eq!(folder.names().len(), 2, "{outcome:?}");
@@ -396,7 +396,7 @@ fn what_is_no_file_is_not_replaced() {
 }
 
 #[test]
-fn a_number_that_a_file_has_is_not_used_again() {
+fn numbers_of_existing_files_are_skipped() {
     let folder = Folder::new("dump-taken");
     fs::write(folder.join("t.1"), "precious").expect("it can be written");
     let outcome = endings(&folder, "FDR=1 FDR_OUT=t.%n", "return").ok();
@@ -451,7 +451,7 @@ fn a_quiet_recorder_says_nothing() {
 }
 
 #[test]
-fn a_program_with_another_panic_hook_is_not_disturbed() {
+fn other_panic_hooks_are_not_disturbed() {
     let folder = Folder::new("dump-silent");
     let outcome = like_untraced(&folder, "FDR=1 FDR_PANIC=1", "silent");
     assert!(outcome.status.success());
@@ -459,7 +459,7 @@ fn a_program_with_another_panic_hook_is_not_disturbed() {
 }
 
 #[test]
-fn an_aborted_process_leaves_a_trace_or_its_ring() {
+fn aborted_processes_leave_trace_or_ring() {
     let folder = Folder::new("dump-abort");
     let outcome = like_untraced(&folder, "FDR=1", "abort");
     assert_eq!(outcome.status.code(), None);

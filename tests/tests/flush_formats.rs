@@ -70,7 +70,7 @@ fn converted(folder: &Folder, trace: &str) -> Vec<(&'static Target, PathBuf, Out
 }
 
 #[test]
-fn what_the_trace_says_of_the_program_is_in_every_format() {
+fn program_facts_are_in_every_format() {
     let folder = Folder::new("formats-info");
     let record = |target: &'static Target| {
         let _ = endings(&folder, target, target.name, "return").run().ok();
@@ -107,7 +107,7 @@ fn what_the_trace_says_of_the_program_is_in_every_format() {
 }
 
 #[test]
-fn by_signal_while_threads_live_and_at_the_end() {
+fn dumps_by_signal_and_at_the_end() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-signal");
         let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
@@ -131,7 +131,7 @@ fn by_signal_while_threads_live_and_at_the_end() {
 }
 
 #[test]
-fn a_ring_that_went_round_is_the_same_in_every_format() {
+fn wrapped_rings_are_equal_in_every_format() {
     let folder = Folder::new("formats-round");
     let record = |target: &'static Target| {
         let outcome = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
@@ -191,7 +191,7 @@ fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &st
 }
 
 #[test]
-fn without_a_number_a_later_dump_replaces_the_one_before() {
+fn unnumbered_dumps_replace_each_other() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-replace");
         let outcome = endings(&folder, target, "trace", "dump-3").run().ok();
@@ -217,7 +217,7 @@ fn another_runs_trace_is_replaced_too() {
 }
 
 #[test]
-fn what_is_no_trace_is_left_as_it_is() {
+fn foreign_files_are_left_unchanged() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-foreign");
         let path = folder.join("endings.trace");
@@ -241,7 +241,7 @@ fn what_is_no_trace_is_left_as_it_is() {
 }
 
 #[test]
-fn each_dump_goes_over_a_connection_of_its_own() {
+fn each_dump_has_its_own_connection() {
     for target in of_kind(Kind::Stream) {
         let folder = Folder::new("formats-connect");
         let listener = Listener::tcp();
@@ -309,7 +309,7 @@ fn a_dump_on_standard_output() {
 }
 
 #[test]
-fn the_tool_makes_every_format_of_a_running_process_and_sends_it() {
+fn the_tool_sends_snapshots_in_every_format() {
     let folder = Folder::new("formats-running");
     let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
         .set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.")
@@ -338,7 +338,7 @@ fn the_tool_makes_every_format_of_a_running_process_and_sends_it() {
 }
 
 #[test]
-fn a_format_that_only_the_tool_writes_is_one_line_and_the_trace_is_xray() {
+fn tool_only_formats_fall_back_to_xray() {
     for name in ["ctf", "IET2", "tcstate"] {
         let folder = Folder::new("formats-of-the-tool");
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
@@ -355,7 +355,7 @@ fn a_format_that_only_the_tool_writes_is_one_line_and_the_trace_is_xray() {
 }
 
 #[test]
-fn mistakes_are_one_line_and_the_program_runs_on() {
+fn mistakes_in_formats_are_one_line() {
     let file = registry::recorded().find(|target| target.kind != Kind::Stream);
     let file = file.expect("a format that is no stream").name;
     for (out, format, what) in [

@@ -83,7 +83,7 @@ fn values_that_mean_nothing() {
 }
 
 #[test]
-fn several_mistakes_are_one_line_and_an_unknown_name_is_named() {
+fn several_mistakes_are_one_line() {
     let folder = Folder::new("fault-several");
     let two = [("FDR", "1"), ("FDR_MODE", "x"), ("FDR_CLOCK", "y")];
     let outcome = endings(&folder, &two, "return");
@@ -137,7 +137,7 @@ fn no_folder_for_rings_costs_only_their_afterlife() {
 }
 
 #[test]
-fn missing_folders_are_made_where_they_are_named_as_such() {
+fn named_missing_folders_are_made() {
     let folder = Folder::new("fault-missing");
     let variables = [("FDR", "1"), ("FDR_OUT", "a/b/"), ("FDR_DIR", "c/d/")];
     let outcome = endings(&folder, &variables, "exit");
@@ -217,7 +217,7 @@ fn no_folder_for_traces() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_no_reason_to_die() {
+fn file_size_limits_do_not_kill() {
     // In units of 512 or 1024 bytes, which depends on the shell: nothing at all, a part of the ring's head, a part of
     // its regions, all but the trace.
     for blocks in [0, 1, 64, 1000, 140_000] {

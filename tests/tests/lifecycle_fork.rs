@@ -96,7 +96,7 @@ fn a_child_that_goes_on_records_by_itself() {
 }
 
 #[test]
-fn a_child_may_have_a_dumper_of_its_own() {
+fn children_may_have_their_own_dumper() {
     let folder = Folder::new("fork-enables");
     // The child copies its ring's file, which is as long as the budget.
     let outcome = forks(&folder, "FDR=1 FDR_MEMORY=16M", "enables");
@@ -246,7 +246,7 @@ fn forks_in_any_thread_while_others_record() {
 }
 
 #[test]
-fn no_lock_of_another_thread_stays_in_a_child() {
+fn children_inherit_no_held_lock() {
     let folder = Folder::new("fork-locks");
     let variables = format!("{SMALL} FDR_LOG=quiet FDR_OUT=%e.%p.fdr");
     let outcome = forks(&folder, &variables, "locks");
@@ -275,7 +275,7 @@ fn a_stream_stays_its_parents() {
 }
 
 #[test]
-fn programs_that_it_starts_are_recorded_apart_or_not_at_all() {
+fn started_programs_are_recorded_apart() {
     let folder = Folder::new("fork-spawn");
     let outcome = forks(&folder, "FDR=1", "spawn");
     assert_eq!(facts::one(&outcome.stdout, "again"), ["true"]);

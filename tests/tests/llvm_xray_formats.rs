@@ -455,7 +455,7 @@ fn numbers_among_arguments_are_arguments() {
 }
 
 #[test]
-fn golden_files_hold_what_llvm_xray_finds_in_them() {
+fn golden_files_agree_with_llvm_xray() {
     let names = [
         "v1-std",
         "v2-std",

@@ -63,7 +63,7 @@ fn no_trace_is_wanted_in_dev_null() {
 }
 
 #[test]
-fn a_ring_is_where_it_is_asked_for_though_no_trace_is_wanted() {
+fn ring_paths_hold_without_traces() {
     let variables = "FDR=1 FDR_OUT=/dev/null FDR_DIR=. FDR_CRASH=0";
     let folder = Folder::new("output-null-ring");
     let outcome = steadfast(&folder, variables, "work exit");
@@ -133,7 +133,7 @@ fn a_link_to_an_open_file_stays_one() {
 }
 
 #[test]
-fn what_is_no_file_but_a_folder_is_one() {
+fn folders_as_outputs_stay_folders() {
     let folder = Folder::new("output-folder");
     fs::create_dir(folder.join("there")).expect("a folder");
     let program = Program::new(ENDINGS, &folder).args(&["return"]);

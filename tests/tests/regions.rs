@@ -78,7 +78,7 @@ fn chunks(counts: &Counts) -> u64 {
 }
 
 #[test]
-fn a_thread_without_space_goes_round_in_what_it_has() {
+fn threads_without_space_reuse_their_chunks() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -98,7 +98,7 @@ fn a_thread_without_space_goes_round_in_what_it_has() {
 }
 
 #[test]
-fn a_thread_that_keeps_the_oldest_stops_where_space_ends() {
+fn full_mode_stops_where_space_ends() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -115,7 +115,7 @@ fn a_thread_that_keeps_the_oldest_stops_where_space_ends() {
 }
 
 #[test]
-fn a_thread_has_two_chunks_whatever_the_disk_has() {
+fn threads_always_have_two_chunks() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -126,7 +126,7 @@ fn a_thread_has_two_chunks_whatever_the_disk_has() {
 }
 
 #[test]
-fn what_is_left_of_a_process_without_space_is_whole() {
+fn processes_without_space_leave_whole_traces() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -237,7 +237,7 @@ fn taken(path: &PathBuf) -> u64 {
 }
 
 #[test]
-fn threads_that_start_together_record_everything_and_take_little() {
+fn simultaneous_threads_record_everything() {
     const AT_ONCE: u64 = 64;
     let folder = Folder::new("region-burst");
     let at_once = AT_ONCE.to_string();

@@ -134,7 +134,7 @@ fn every_format_into_a_file() {
 }
 
 #[test]
-fn streams_in_a_file_are_readable_as_they_come() {
+fn growing_stream_files_are_readable() {
     for name in streams() {
         let folder = Folder::new("stream-grows");
         let program = streamer(&folder, "trace", "2 1000").env("FDR_FORMAT", name);
@@ -232,7 +232,7 @@ fn a_call_of_dump_and_the_signal_flush() {
 }
 
 #[test]
-fn functions_of_a_library_that_is_loaded_later_have_names() {
+fn functions_loaded_later_have_names() {
     for target in registry::recorded() {
         let folder = Folder::new("stream-plugin");
         let open = format!("open:{}", plugin().display());
@@ -304,7 +304,7 @@ fn the_end_in_a_signal_handler() {
 }
 
 #[test]
-fn a_child_of_fork_has_no_part_in_it() {
+fn forked_children_do_not_stream() {
     // It dumps at its end, over a connection of its own; which of the two is sooner is open.
     let folder = Folder::new("stream-fork");
     let listener = Listener::tcp();

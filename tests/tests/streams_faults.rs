@@ -273,7 +273,7 @@ fn known(tally: &Tally) -> (u64, u64) {
 }
 
 #[test]
-fn a_full_file_system_ends_the_trace_not_the_program() {
+fn full_file_systems_end_only_the_trace() {
     let folder = Folder::new("fault-full");
     // 40 blocks of 512 bytes: the ring itself is refused as well, and is in memory then.
     let outcome = Program::in_shell("ulimit -f 40; exec \"$0\" \"$@\"", STREAMER, &folder)

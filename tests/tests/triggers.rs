@@ -92,7 +92,7 @@ fn json(command: &str, trace: &Path) -> Value {
 }
 
 #[test]
-fn a_slow_call_makes_one_trace_that_holds_it_and_the_time_after() {
+fn slow_calls_make_one_trace_each() {
     let folders = WAYS.map(|_| Folder::new("triggered"));
     let trigger = "triggered::handle>300ms +1s";
     let programs: Vec<Running> = WAYS
@@ -175,7 +175,7 @@ fn tools_point_to_the_slow_call() {
 }
 
 #[test]
-fn ten_thousand_slow_calls_make_no_more_files_than_allowed() {
+fn ten_thousand_slow_calls_respect_the_limit() {
     let folder = Folder::new("triggered-many");
     let mut program = start(
         &folder,
@@ -235,7 +235,7 @@ fn a_call_that_never_returns_fires_once() {
 }
 
 #[test]
-fn a_dump_that_is_due_at_the_end_is_made_then() {
+fn due_dumps_are_made_at_the_end() {
     for way in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("triggered-due");
         let mut program = start(
@@ -260,7 +260,7 @@ fn a_dump_that_is_due_at_the_end_is_made_then() {
 }
 
 #[test]
-fn calls_deep_inside_and_in_handlers_are_followed_as_long_as_there_is_room() {
+fn deep_and_handler_calls_are_watched() {
     let reasons = |trigger: &str, lines: &[&str]| {
         let folder = Folder::new("triggered-deep");
         let mut program = start(&folder, "", trigger);
@@ -300,7 +300,7 @@ fn calls_deep_inside_and_in_handlers_are_followed_as_long_as_there_is_room() {
 }
 
 #[test]
-fn a_function_with_a_trigger_is_never_only_counted() {
+fn watched_functions_are_never_only_counted() {
     let folder = Folder::new("triggered-counted");
     let variables = "FDR_BUDGET=0.0001% FDR_BUFFER=128K";
     let mut program = start(&folder, variables, "triggered::handle>300ms");
@@ -322,7 +322,7 @@ fn a_function_with_a_trigger_is_never_only_counted() {
 }
 
 #[test]
-fn a_child_of_a_fork_dumps_for_its_own_calls_when_it_ends() {
+fn forked_children_dump_for_their_calls() {
     for way in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("triggered-fork");
         let mut program = start(&folder, way, "triggered::handle>50ms");

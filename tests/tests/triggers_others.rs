@@ -159,7 +159,7 @@ fn the_signal() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_told_of_once_and_the_ring_stays() {
+fn missing_folders_are_reported_once() {
     let folder = Folder::new("trigger-gone");
     let places = "FDR_LOG=info FDR_DIR=rings/ FDR_OUT=traces/%p.%n.fdr";
     fs::create_dir(folder.join("traces")).expect("a folder");
@@ -218,7 +218,7 @@ fn a_full_disk_is_told_of_once() {
 }
 
 #[test]
-fn a_bad_value_is_one_line_and_the_program_runs() {
+fn bad_triggers_are_one_line() {
     for (variable, value, wanted) in [
         ("FDR_TRIGGER", "triggered::handle", "my_app::function>50ms"),
         (

@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_ratios_reasons_and_the_other_revision() {
+    fn tables_have_ratios_reasons_and_revisions() {
         let program = || Program {
             path: "x".into(),
             place: "x".into(),

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_figures_and_what_is_missing_is_named() {
+    fn missing_figures_are_named() {
         let words = Words::parse("untraced=1.5 measured=38.0 why=none\n");
         assert_eq!(words.over("measured", "untraced"), Some(36.5));
         assert_eq!(words.ratio("measured", "why"), None);

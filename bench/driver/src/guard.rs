@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn two_percent_are_let_pass_either_way_and_no_more() {
+    fn changes_up_to_two_percent_pass() {
         let of = |before: f64, now: f64| verdict(Some(before), Some(now));
         assert_eq!(of(100.0, 100.0), ("", false));
         assert_eq!(of(100.0, 101.9), ("", false));
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_worse_fails_and_another_compiler_judges_nothing() {
+    fn only_worse_counts_of_the_same_compiler_fail() {
         let before = counts("rustc 1", &[("old", 5.0), ("a", 50.0)]);
         let judged = |now: Counts| {
             let (table, bad) = compare(&before, &now);

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_leaves_no_trace_is_told_with_what_it_said() {
+    fn runs_without_trace_report_their_output() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = left_a_trace(&folder, "fdr: no room\n").expect_err("no trace");
         assert!(error.to_string().ends_with("left no trace: fdr: no room"));

@@ -71,7 +71,7 @@ fn conversions_read_back_tell_the_same_calls() {
 }
 
 #[test]
-fn conversions_keep_short_calls_and_totals_or_say_what_they_leave_out() {
+fn conversions_keep_totals_or_report_losses() {
     conversions_tell_the_same_calls(|| traces_with_short_calls(1, STEP), STEP);
 }
 
@@ -84,7 +84,7 @@ mod the_rest {
     }
 
     #[test]
-    fn more_conversions_keep_short_calls_and_totals_or_say_what_they_leave_out() {
+    fn more_conversions_keep_totals_or_report_losses() {
         conversions_tell_the_same_calls(|| traces_with_short_calls(1, 5), 5);
     }
 }
@@ -147,7 +147,7 @@ fn conversions_tell_the_same_calls<I: Iterator<Item = (u64, Box<dyn Source>)>>(
 /// Some formats can't hold a time that is before the one that precedes it. Then the writer says so, and the calls are
 /// those of the trace all the same; where it says nothing, their times are, too.
 #[test]
-fn conversions_of_clocks_that_go_back_tell_the_same_calls_or_what_they_changed() {
+fn conversions_of_backward_clocks_report_changes() {
     let mut wrong = Vec::new();
     for target in registry::targets() {
         let (name, mut same, mut told) = (target.name, 0, 0);

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_does_to_any_call_is_no_finding() {
+    fn system_noise_is_no_finding() {
         use State::{Preempted, Running, Waiting};
         let ms = 1_000_000;
         for (state, waits, least) in [

@@ -108,7 +108,7 @@ fn a_trace_of_many_batches_comes_in_order() {
 }
 
 #[test]
-fn a_trace_that_can_not_be_read_ends_with_its_error() {
+fn unreadable_traces_end_with_their_error() {
     struct Broken(MemoryTrace);
     impl Source for Broken {
         fn info(&self) -> &fdr_formats::TraceInfo {

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_is_a_file_or_goes_into_a_folder() {
+    fn outputs_are_files_or_go_into_folders() {
         let name = OsStr::new("app.7.fdr");
         let of = |asked: Option<&str>, several| {
             output(asked.map(Path::new), several, Path::new("/r"), name).unwrap()

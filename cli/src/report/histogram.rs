@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_off_by_more_than_one_in_128() {
+    fn cells_are_exact_to_one_in_128() {
         for shift in 0..64 {
             for offset in [0, 1, 2, 3, 7, 8, 12_345, 999_999_937] {
                 let value = (1_u64 << shift).saturating_add(offset);
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_in_order_and_have_all_that_was_counted() {
+    fn lengths_are_ordered_and_complete() {
         assert_eq!(
             of([7, 3, 7, 1_000_001]).lengths(),
             [(3, 1), (7, 2), (1_000_001, 1)]
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_in_order_and_hold_what_was_counted() {
+    fn cells_are_ordered_and_hold_the_counts() {
         for few in [true, false] {
             let mut histogram = of([3, 1_000_001, 130, 131, u64::MAX]);
             if !few {

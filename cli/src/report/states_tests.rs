@@ -131,7 +131,7 @@ fn sums(engine: Engine, untimed: FunctionId) -> Sums {
 }
 
 #[test]
-fn what_is_added_up_on_the_way_is_what_a_search_for_each_call_finds() {
+fn running_sums_equal_searches_by_call() {
     // Where the clock goes back, no sum is right: those seeds are for the next test.
     for seed in (1..90).filter(|seed: &u64| !seed.is_multiple_of(3)) {
         let untimed = FunctionId(if seed % 4 == 0 { 3 } else { 0 });
@@ -211,7 +211,7 @@ fn in_states(spent: [u64; 4]) -> InStates {
 }
 
 #[test]
-fn a_call_has_its_own_states_and_those_of_the_calls_inside() {
+fn calls_include_the_states_of_callees() {
     let calls = [
         entry(100, 1),
         entry(200, 2),
@@ -261,7 +261,7 @@ fn a_call_has_its_own_states_and_those_of_the_calls_inside() {
 }
 
 #[test]
-fn accounts_are_coarse_and_the_difference_of_the_first_and_the_last() {
+fn accounts_are_differences_of_first_and_last() {
     let calls = [entry(100, 1), exit(200, 1)];
     let mut trace = MemoryTrace::new(&[(7, &calls)]);
     trace.info.clock.frequency = 1_000_000_000;

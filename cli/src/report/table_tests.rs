@@ -110,7 +110,7 @@ fn a_table_fits_its_terminal() {
 }
 
 #[test]
-fn columns_go_in_order_and_numbers_are_never_cut() {
+fn columns_keep_order_and_numbers_stay_whole() {
     assert_eq!(table(Some(90), false).1, ["min", "p90", "p50", "mean"]);
     let (lines, left_out) = table(Some(80), false);
     assert_eq!(left_out, ["min", "p90", "p50", "mean", "p99"]);
@@ -138,7 +138,7 @@ fn columns_go_in_order_and_numbers_are_never_cut() {
 }
 
 #[test]
-fn a_path_that_all_names_share_is_left_out_where_there_is_no_room_for_it() {
+fn shared_paths_are_left_out_without_room() {
     let names = [
         "my_app::index::Index::add_a_word_to_the_list",
         "<my_app::pool::Worker as my_app::Run>::run",

@@ -95,7 +95,7 @@ fn select(seed: u64, chosen: ResolvedSelection) -> Selected {
 }
 
 #[test]
-fn windows_side_by_side_have_the_times_of_the_whole() {
+fn adjacent_windows_add_up_to_the_whole() {
     for seed in 0..500 {
         let whole = times(&random_trace(seed));
         for at in [0, 100, 107, 150, 200, 333, 1000] {
@@ -134,7 +134,7 @@ fn all_closed(seed: u64) -> bool {
 }
 
 #[test]
-fn a_window_is_balanced_and_holds_each_of_its_records() {
+fn windows_are_balanced_and_complete() {
     for seed in 0..300 {
         let all = calls_of(&random_trace(seed));
         for (from, to) in [(100, 140), (120, 121), (130, 130), (150, 500)] {
@@ -168,7 +168,7 @@ fn a_window_is_balanced_and_holds_each_of_its_records() {
 }
 
 #[test]
-fn a_call_that_is_open_all_through_the_window_is_in_it() {
+fn calls_around_a_window_are_in_it() {
     let calls = [entry(100, 1), entry(110, 2), exit(900, 2), exit(910, 1)];
     let trace = MemoryTrace::new(&[(7, &calls)]);
     let chosen = ResolvedSelection {
@@ -190,7 +190,7 @@ fn a_call_that_is_open_all_through_the_window_is_in_it() {
 }
 
 #[test]
-fn inside_of_a_function_is_what_it_calls_and_itself() {
+fn inside_means_a_function_and_its_callees() {
     let calls = [
         entry(100, 1),
         entry(110, 2),
@@ -241,7 +241,7 @@ fn inside_of_a_function_is_what_it_calls_and_itself() {
 }
 
 #[test]
-fn times_are_found_as_ticks_by_the_rule_of_their_scale() {
+fn times_become_ticks_by_their_scale() {
     for frequency in [1, 1000, 999_999_937, 1_000_000_000, 2_995_200_000, 1 << 40] {
         let clock = fdr_formats::Clock {
             frequency,
@@ -316,7 +316,7 @@ impl Source for Events {
 
 /// Short calls of 1, of 2 inside of it, of 3 beside it, and of none.
 #[test]
-fn short_calls_are_those_of_the_calls_around_them() {
+fn short_calls_belong_to_their_callers() {
     let events = || {
         vec![
             Event::Call(entry(100, 1)),

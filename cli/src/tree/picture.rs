@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_as_wide_as_their_part_and_stand_on_their_callers() {
+    fn frames_are_proportional_and_stand_on_callers() {
         let paths = paths(&[(&["a"], 0, 250), (&["a", "b"], 0, 500), (&["c"], 0, 250)]);
         let picture = picture(&paths, false);
         // Three levels: the lowest one is everything.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_narrow_is_left_out_and_told() {
+    fn narrow_frames_are_left_out_and_reported() {
         let paths = paths(&[(&["a"], 0, 1_000_000), (&["b"], 0, 1), (&["c"], 0, 2)]);
         let picture = picture(&paths, false);
         assert_eq!(picture.matches("class=\"f\"").count(), 2, "{picture}");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_red_for_more_and_blue_for_less() {
+    fn changes_are_red_for_more_blue_for_less() {
         let paths = paths(&[
             (&["a"], 100, 200),
             (&["b"], 200, 100),

@@ -60,7 +60,7 @@ fn tree_of(source: &dyn Source) -> Tree {
 }
 
 #[test]
-fn a_line_is_a_path_and_its_own_time() {
+fn lines_are_paths_with_self_times() {
     let calls = [
         entry(0, 1),
         entry(10, 2),
@@ -111,7 +111,7 @@ fn a_deep_recursion_has_an_end() {
 }
 
 #[test]
-fn the_least_deep_paths_stay_and_nothing_is_lost() {
+fn shallow_paths_stay_and_sums_hold() {
     // Every thread calls functions of its own, which call one another, so that each path is another one.
     let calls = |thread: u32| -> Vec<Call> {
         let of = |nth: u32| {
@@ -158,7 +158,7 @@ fn the_least_deep_paths_stay_and_nothing_is_lost() {
 }
 
 #[test]
-fn lines_of_a_function_add_up_to_its_self_time() {
+fn lines_add_up_to_self_times() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/xray");
     let mut compared = 0;
     for file in std::fs::read_dir(folder).expect("golden files").flatten() {
@@ -190,7 +190,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
 }
 
 #[test]
-fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
+fn open_calls_have_lines_of_their_own() {
     let calls = [entry(0, 1), entry(10, 2), entry(12, 3), exit(15, 3)];
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
     assert_eq!(folded(&trace, false), "#1 10\n#1;#2 2\n#1;#2;#3 3\n");
@@ -213,7 +213,7 @@ fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
 }
 
 #[test]
-fn what_a_writer_ended_last_was_open_where_the_moment_of_the_dump_is_not_known() {
+fn without_dump_time_last_ends_mean_open() {
     let end = |time, id| Call {
         synthetic: true,
         ..exit(time, id)
@@ -271,7 +271,7 @@ fn untimed_second() -> Vec<Function> {
 }
 
 #[test]
-fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
+fn early_untimed_calls_leave_time_to_callers() {
     // f1 and, in it, f2 were entered before the trace began.
     let calls = [entry(0, 3), exit(5, 3), exit(10, 2), exit(30, 1)];
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
@@ -286,7 +286,7 @@ fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
 }
 
 #[test]
-fn the_times_in_a_state_add_up_to_those_of_a_report() {
+fn state_times_add_up_to_the_report() {
     let threads = Thread {
         id: THREAD,
         ..Thread::default()

@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_leaves_the_cursor_at_its_beginning_and_is_not_shown_too_often() {
+    fn progress_lines_are_rare_and_reset_the_cursor() {
         let arrivals = Arrivals::hidden();
         let mut state = arrivals.state.lock().expect("one thread");
         let begin = state.shown;

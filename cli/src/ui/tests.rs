@@ -82,7 +82,7 @@ fn long_names_lose_their_middle() {
 }
 
 #[test]
-fn facts_stay_in_one_line_if_they_are_short() {
+fn short_facts_stay_in_one_line() {
     let text = "my_app (process 7) · 5.021 s · 3 threads · 1,004 records";
     assert_eq!(
         wrap_facts(text, 38, 2),

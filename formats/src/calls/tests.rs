@@ -88,7 +88,7 @@ fn calls_that_nest() {
 }
 
 #[test]
-fn an_exit_further_out_ends_those_inside_with_the_edge_before() {
+fn outer_exits_end_inner_calls_before() {
     let calls = [enter(1, 1), enter(2, 2), enter(5, 3), exit(9, 1)];
     assert_eq!(
         lines(&calls),
@@ -97,7 +97,7 @@ fn an_exit_further_out_ends_those_inside_with_the_edge_before() {
 }
 
 #[test]
-fn a_call_from_before_is_around_all_that_came_since() {
+fn early_calls_surround_all_later_calls() {
     let calls = [enter(5, 1), exit(8, 1), exit(20, 2), exit(30, 3)];
     assert_eq!(
         lines(&calls),
@@ -106,7 +106,7 @@ fn a_call_from_before_is_around_all_that_came_since() {
 }
 
 #[test]
-fn an_exit_without_entry_among_open_calls_begins_with_the_edge_before() {
+fn stray_exits_begin_with_the_edge_before() {
     let calls = [
         enter(0, 1),
         enter(4, 2),
@@ -122,7 +122,7 @@ fn an_exit_without_entry_among_open_calls_begins_with_the_edge_before() {
 
 /// The caller of a call without an entry may have made short calls in the same stretch of time.
 #[test]
-fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
+fn self_times_never_fall_below_zero() {
     for later in [
         exit(200, 7),
         Call {
@@ -155,7 +155,7 @@ fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
 }
 
 #[test]
-fn what_is_open_at_the_end_lasts_until_the_dump() {
+fn open_calls_last_until_the_dump() {
     let calls = [enter(1, 1), enter(4, 2)];
     assert_eq!(lines(&calls), ["2 4..4 0 m-!", "1 1..4 3 m-!"]);
     let events = calls.map(Event::Call);
@@ -165,7 +165,7 @@ fn what_is_open_at_the_end_lasts_until_the_dump() {
 }
 
 #[test]
-fn calls_over_a_gap_or_a_break_are_clipped() {
+fn calls_over_gaps_and_breaks_are_clipped() {
     for doubt in [Event::Lose, Event::Doubt] {
         let events = [
             Event::Call(enter(0, 1)),
@@ -179,7 +179,7 @@ fn calls_over_a_gap_or_a_break_are_clipped() {
 }
 
 #[test]
-fn right_behind_a_gap_a_call_begins_with_its_exit() {
+fn behind_a_gap_calls_begin_with_exits() {
     let events = [
         Event::Call(enter(0, 1)),
         Event::Call(exit(1, 1)),
@@ -207,7 +207,7 @@ fn what_a_writer_added_is_told() {
 }
 
 #[test]
-fn untimed_functions_are_as_wide_as_the_calls_in_them() {
+fn untimed_calls_are_as_long_as_callees() {
     let mut stack = CallStack::new().with_untimed([FunctionId(2)].into_iter().collect());
     let calls = [
         enter(0, 1),
@@ -303,7 +303,7 @@ fn random_calls(seed: &mut u64, [odd, synthetic, back, up]: [u64; 4]) -> (u64, V
 }
 
 #[test]
-fn the_fast_path_tells_what_the_long_way_does() {
+fn the_fast_path_equals_the_slow_path() {
     let (mut seed, mut plain, mut all) = (11, 0, 0);
     for round in 0..600 {
         // In 100 calls, some edges are missing or were added, and some times go back. Stacks grow beyond

@@ -286,7 +286,7 @@ fn any_order_of_the_file_will_do() {
 }
 
 #[test]
-fn a_call_that_ends_far_off_draws_nothing_into_its_run() {
+fn distant_ends_draw_nothing_into_runs() {
     // In order of entry, and with an end that is damaged.
     let mut items = vec![(0, item(0, u64::MAX, 9))];
     items.extend((1..100u64).map(|nth| (0, item(nth * 10, nth * 10 + 5, 1))));
@@ -299,7 +299,7 @@ fn a_call_that_ends_far_off_draws_nothing_into_its_run() {
 }
 
 #[test]
-fn a_parent_of_the_same_start_is_found_behind_the_end_of_a_run() {
+fn parents_of_equal_start_are_found_behind_runs() {
     let mut items: Vec<_> = (0..7u64)
         .map(|nth| (0, item(nth * 10, nth * 10 + 5, 1)))
         .collect();
@@ -336,7 +336,7 @@ fn ties_are_broken_by_length_and_by_place() {
 }
 
 #[test]
-fn marks_have_their_place_and_arguments_follow_their_entry() {
+fn arguments_follow_entries_and_marks_keep_places() {
     let mark = |time, offset| Item {
         what: ItemContent::Mark,
         offset,
@@ -371,7 +371,7 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
 }
 
 #[test]
-fn a_cpu_stands_before_an_entry_and_behind_the_exits_before_it() {
+fn cpus_stand_between_exits_and_the_entry() {
     let cpu = |time, cpu| Item {
         what: ItemContent::Cpu(CpuId(cpu)),
         ..item(time, time, 0)

@@ -149,7 +149,7 @@ fn the_types_that_are_written() {
 }
 
 #[test]
-fn what_does_not_fit_an_event_goes_on_in_further_ones() {
+fn long_payloads_go_on_in_further_events() {
     let mut encoded = Vec::new();
     let mut places = FactPlaces::default();
     let mut parts = Parts::begin(&mut encoded, PLACE, "main", &mut places);
@@ -186,7 +186,7 @@ fn facts_are_a_microsecond_apart() {
 }
 
 #[test]
-fn an_elided_name_has_its_begin_a_hash_and_its_end() {
+fn elided_names_keep_begin_hash_and_end() {
     let mut functions = Functions::default();
     let name = "my_app::tokens::<impl Stem for Word>::stem";
     let mut declare = |id: u32, name: &str| {

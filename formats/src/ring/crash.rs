@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crash_is_told_as_the_kernel_told_it() {
+    fn crashes_are_told_in_the_kernels_words() {
         let crash = |signal, code| Crash {
             signal,
             code,

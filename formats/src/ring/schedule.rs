@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_it_is_read_is_left_out() {
+    fn schedules_that_change_are_left_out() {
         let entries = [
             watermark(1_010),
             running(1_011, 1),

@@ -468,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_went_back_and_times_out_of_range() {
+    fn backward_and_out_of_range_times_are_counted() {
         let calls = [enter(5, 1), enter(9, 2), exit(3, 2), exit(u64::MAX, 1)];
         let (ops, _, losses) = run(&calls);
         assert_eq!(ops, [push(5, 1), push(9, 2), pop(9), pop(i64::MAX)]);

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_began_anew_goes_on_where_it_was() {
+    fn restarted_clocks_go_on() {
         let mut running = at(10 * FAR, None);
         assert_eq!(running.set(5), Turn::Break);
         assert_eq!(running.now(), Some(10 * FAR));

@@ -121,7 +121,7 @@ fn reported(path: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn what_the_crate_writes_is_what_its_program_counted() {
+fn crate_files_agree_with_their_programs() {
     let Some(write) = foreign("write", "ENTRACE files of the crate entrace_core are read") else {
         return;
     };

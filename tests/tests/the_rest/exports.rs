@@ -62,7 +62,7 @@ fn said(command: &mut Command) -> String {
 }
 
 #[test]
-fn gos_pprof_finds_the_calls_and_the_self_times_of_the_report() {
+fn gos_pprof_agrees_with_the_report() {
     let Some(go) = fdr_tests::reader("go", "pprof reads an export (Debian package golang-go)")
     else {
         return;
@@ -182,7 +182,7 @@ impl RowSums {
 }
 
 #[test]
-fn speedscope_finds_the_calls_and_the_self_times_of_the_report() {
+fn speedscope_agrees_with_the_report() {
     let check = "speedscope reads an export";
     let Some((page, browser)) = super::page::sources(check).zip(super::page::chromium(check))
     else {
@@ -288,7 +288,7 @@ fn collected(folder: &Folder, host: u8, kind: &str, messages: &[&[u8]]) -> Optio
 }
 
 #[test]
-fn a_collector_of_opentelemetry_finds_the_calls_and_the_self_times_of_the_report() {
+fn opentelemetry_collector_agrees_with_the_report() {
     let folder = Folder::new("exports-otlp");
     let (trace, wanted) = recorded(&folder);
     let messages = std::fs::read(exported(&trace, "otlp", &folder)).expect("the export");

@@ -78,7 +78,7 @@ fn written(folder: &Folder, shape: Shape, format: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn every_command_holds_little_of_a_small_xray_file() {
+fn commands_hold_little_of_small_files() {
     let folder = Folder::new("memory-commands");
     for shape in SHAPES {
         let path = written(&folder, shape, "xray");
@@ -125,7 +125,7 @@ fn every_format_is_read_in_little_memory() {
 
 /// Half a gigabyte of zeros in a few kilobytes: each nine are an entry of its own.
 #[test]
-fn zeros_in_a_packed_stream_of_entries_are_refused() {
+fn packed_streams_of_zeros_are_refused() {
     let folder = Folder::new("memory-zeros");
     let (stream, packed) = (folder.join("zeros.iet"), folder.join("zeros.zst"));
     fs::write(&stream, b"\0ENTRACE\x01\x01").expect("a file");
@@ -218,7 +218,7 @@ fn a_table_of_many_functions_takes_little() {
 
 /// Threads with a million open calls each: only one thread's calls are open at a time.
 #[test]
-fn open_calls_of_threads_that_have_ended_are_given_back() {
+fn open_calls_of_ended_threads_are_freed() {
     let folder = Folder::new("memory-open");
     let trace = folder.join("open.fdr");
     raw(&trace, 8, |_| (0..1 << 20).map(|nth| (1 + nth % 3, 0)));
@@ -250,7 +250,7 @@ fn large_windows_are_taken_one_at_a_time() {
 }
 
 #[test]
-fn a_refusal_names_the_file_what_grew_and_the_option() {
+fn refusals_name_file_cause_and_option() {
     let folder = Folder::new("memory-refusal");
     let path = written(&folder, shape_called("entries"), "xray");
     let ended = fdr(&folder, "report --max-memory 32M @", &path);

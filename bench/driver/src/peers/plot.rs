@@ -127,7 +127,7 @@ mod tests {
     use crate::peers::results::tests::findings;
 
     #[test]
-    fn each_measured_row_has_two_bars_in_each_panel() {
+    fn measured_rows_have_two_bars_per_panel() {
         let findings = findings();
         let drawn = |row: &&Row| row.mode.kind != Kind::Off && row.cells[0].thread().is_some();
         let rows = findings.rows.iter().filter(drawn).count();

@@ -58,7 +58,7 @@ fn trace() -> MemoryTrace {
 }
 
 #[test]
-fn threads_are_side_by_side_in_the_order_of_time() {
+fn threads_stand_side_by_side_in_time() {
     let each = [
         (7, 100, 0, 1, 1),
         (7, 110, 1, 2, 1),
@@ -75,7 +75,7 @@ fn threads_are_side_by_side_in_the_order_of_time() {
 }
 
 #[test]
-fn the_nearest_are_kept_with_the_calls_around_them() {
+fn nearest_calls_keep_their_callers() {
     let near = |moment, most| {
         shown(
             &trace(),
@@ -111,7 +111,7 @@ fn the_nearest_are_kept_with_the_calls_around_them() {
 }
 
 #[test]
-fn another_thread_does_not_crowd_out_the_one_that_failed() {
+fn the_failed_thread_is_not_crowded_out() {
     let busy: Vec<Call> = (0..500)
         .flat_map(|at| [entry(1000 + 2 * at, 2), exit(1001 + 2 * at, 2)])
         .collect();
@@ -158,7 +158,7 @@ fn shorter_calls_are_left_out_with_over() {
 }
 
 #[test]
-fn whatever_the_trace_the_calls_around_a_kept_call_are_kept() {
+fn random_traces_keep_callers_of_kept_calls() {
     for seed in 0..40 {
         let trace = RandomTrace::new(seed, 1, 0);
         let wanted = |most| NearestQuery {

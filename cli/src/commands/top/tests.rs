@@ -146,7 +146,7 @@ fn the_end_of_the_process_is_told_first() {
 }
 
 #[test]
-fn functions_with_states_at_80_and_at_120_columns() {
+fn functions_with_states_fit_80_and_120_columns() {
     let mut view = view(Page::Functions, Sort::Waiting);
     let mut shown = picture();
     shown.states_over_ns = Some(500_000_000);
@@ -299,7 +299,7 @@ fn keys_do_what_the_help_says() {
 }
 
 #[test]
-fn a_wrong_filter_is_told_and_can_be_mended() {
+fn wrong_filters_can_be_mended() {
     let mut view = view(Page::Functions, Sort::Own);
     for key in ['/', '-'] {
         press(&mut view, KeyCode::Char(key));
@@ -405,7 +405,7 @@ fn open(function: u32, entered: u64, inside: u64) -> OpenCall {
 }
 
 #[test]
-fn a_call_counts_while_it_lasts_and_once_in_all() {
+fn lasting_calls_count_once() {
     let begin = Instant::now();
     let second = Duration::from_secs(1);
     // `run` was entered at 100 and has called `leaf` three times; the fourth call is open since 900.

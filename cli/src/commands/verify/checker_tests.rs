@@ -141,7 +141,7 @@ fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<FindingKind> {
 }
 
 #[test]
-fn a_gap_explains_what_is_open_there_and_nothing_else() {
+fn gaps_explain_open_calls_only() {
     let open = [entry(1, 1), entry(2, 2)];
     // Left in the gap, entered in the gap, both.
     assert_eq!(with_gap(&open, 2, &[]), []);
@@ -316,7 +316,7 @@ fn an_absurd_depth_is_followed() {
 
 /// As other commands look for it: at any depth.
 #[test]
-fn a_call_left_under_thousands_of_others_is_found() {
+fn deeply_buried_calls_are_found() {
     let deep = 5000;
     let calls: Vec<Call> = [entry(0, 1)]
         .into_iter()

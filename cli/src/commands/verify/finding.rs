@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_findings_are_kept_in_whatever_order_they_come() {
+    fn first_findings_are_kept_in_any_order() {
         let numbers = |found: FindingList| -> Vec<u64> {
             let number = |finding: Finding| match finding.place {
                 FindingLocation::Record { number, .. } => number,

@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_has_the_colour_of_what_is_looked_for() {
+    fn runs_have_the_searched_functions_colour() {
         // Three calls within a pixel of 100 ticks, the longest first, and one behind it.
         let calls = [(0, 50, 1), (60, 70, 2), (80, 99, 3), (200, 210, 1)];
         let drawn = |found: &[u32]| {

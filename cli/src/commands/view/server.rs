@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_for_which_nobody_waits_is_given_up() {
+    fn unawaited_answers_are_given_up() {
         let (sender, told) = std::sync::mpsc::channel();
         let shared = serve_with(Arc::new(Endless(Mutex::new(sender))));
         let mut stream = TcpStream::connect(("127.0.0.1", shared.port)).expect("a server");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_the_token_and_asks_by_our_name_is_answered() {
+    fn requests_need_token_and_host_name() {
         let shared = begin();
         let Shared { port, token, .. } = &*shared;
         let get = |path: &str, more: &str| {

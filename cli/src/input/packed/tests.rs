@@ -92,7 +92,7 @@ fn what_is_packed_comes_back_whatever_its_size() {
 }
 
 #[test]
-fn a_reader_or_writer_that_fails_ends_the_packing() {
+fn failing_readers_and_writers_end_packing() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
@@ -118,7 +118,7 @@ fn a_reader_or_writer_that_fails_ends_the_packing() {
 }
 
 #[test]
-fn of_a_file_that_is_cut_off_all_before_is_given_wherever_that_is() {
+fn cut_files_give_all_before_the_cut() {
     let parts: Vec<Vec<u8>> = (0..4).map(|nth| some_bytes(700 + 10 * nth)).collect();
     let frames: Vec<Vec<u8>> = parts.iter().map(|part| frame(part)).collect();
     let (plain, packed) = (parts.concat(), frames.concat());
@@ -227,7 +227,7 @@ fn a_window_of_gigabytes_is_not_made() {
 }
 
 #[test]
-fn frames_of_no_concern_and_empty_ones_are_passed_over() {
+fn skippable_and_empty_frames_are_skipped() {
     let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
     let empty = zstd::bulk::compress(&[], 1).unwrap();
     let plain = some_bytes(300);
@@ -335,7 +335,7 @@ fn an_archive_makes_files_in_its_folder_alone() {
 }
 
 #[test]
-fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
+fn cut_archives_lose_only_the_end() {
     let from = folder();
     fs::write(from.temporary().join("a"), some_bytes(600)).unwrap();
     fs::write(from.temporary().join("b"), some_bytes(600)).unwrap();
@@ -390,7 +390,7 @@ fn a_thread_that_panics_ends_the_packing() {
 }
 
 #[test]
-fn a_folder_in_a_folder_is_no_trace_to_pack() {
+fn nested_folders_are_not_packed() {
     let from = folder();
     fs::create_dir(from.temporary().join("inner")).unwrap();
     let error = Archive::of(from.temporary(), OsStr::new("x"))

@@ -118,7 +118,7 @@ fn same_sums(source: &dyn Source, what: &str, has_entries: bool) -> usize {
 }
 
 #[test]
-fn the_sums_of_every_export_are_those_of_the_report() {
+fn export_sums_equal_the_report() {
     let mut exact = 0;
     for seed in 0..40 {
         let has_entries = seed % 4 == 0;
@@ -135,7 +135,7 @@ fn the_sums_of_every_export_are_those_of_the_report() {
 }
 
 #[test]
-fn traces_with_a_clock_that_goes_back_keep_their_sums_where_calls_have_times() {
+fn backward_clocks_keep_their_sums() {
     for seed in 0..40 {
         let source = RandomTrace::new(seed, 0, 100);
         let wanted = reported(&source);
@@ -168,7 +168,7 @@ fn golden_traces_and_damaged_ones_are_exported() {
 }
 
 #[test]
-fn states_of_threads_are_where_a_format_has_a_place_for_them() {
+fn thread_states_are_exported_where_possible() {
     let mut source = RandomTrace::new(4, 1, 0);
     let ((first, last), at) = (
         Survey::of(&source)
@@ -348,7 +348,7 @@ fn what_is_left_out_is_said() {
 }
 
 #[test]
-fn an_export_is_known_when_somebody_gives_it_to_read() {
+fn exports_are_recognised_as_input() {
     let source = registry::open(Box::new(hostile())).expect("a trace");
     for export in EXPORTS {
         let (bytes, _) = exported(export, &*source, 1);
@@ -366,7 +366,7 @@ fn an_export_is_known_when_somebody_gives_it_to_read() {
 }
 
 #[test]
-fn a_record_of_each_kind_is_where_it_belongs() {
+fn each_record_kind_is_in_its_place() {
     let mut trace = parse::xray();
     for (id, name) in [(1, "outer"), (2, "key"), (3, "inner")] {
         trace.functions.push(Function {

@@ -91,7 +91,7 @@ fn tasks(info: &TraceInfo, seen: &TraceTasks, whole: bool, by: bool) -> Tasks {
 }
 
 #[test]
-fn the_last_note_of_a_task_counts_whichever_comes_first() {
+fn the_latest_note_of_a_task_counts() {
     let mut notes = [
         (7, 0, 1, WAITING, 0, 100, 50, 10, 1),
         (7, 0, 1, WAITING, 0, 300, 250, 20, 2),
@@ -148,7 +148,7 @@ fn totals(function: u32, calls: u64, untimed: u64, total: u64, own: u64) -> Func
 }
 
 #[test]
-fn totals_count_each_task_and_notes_those_that_they_lack() {
+fn notes_count_tasks_missing_from_totals() {
     let counted = vec![
         totals(11, 90, 0, 9_000, 900),
         totals(12, 5, 2, 500, 100),
@@ -178,7 +178,7 @@ fn totals_count_each_task_and_notes_those_that_they_lack() {
 }
 
 #[test]
-fn a_task_whose_end_is_overwritten_is_not_open() {
+fn tasks_with_overwritten_ends_are_closed() {
     let counted = vec![totals(11, 9, 0, 900, 90), totals(13, 9, 10, 100, 100)];
     let notes = [
         (1, 0, 1, WAITING, 1, 100, 50, 10, 1),
@@ -192,7 +192,7 @@ fn a_task_whose_end_is_overwritten_is_not_open() {
 }
 
 #[test]
-fn tasks_are_grouped_by_the_field_of_an_event_inside() {
+fn tasks_are_grouped_by_event_field() {
     let mut all = TraceTasks::by(&info(Vec::new()), "route");
     let thread = Thread {
         id: ThreadId(1),

@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_keeps_one_chunk_of_four_is_seen() {
+    fn rings_that_lose_chunks_are_detected() {
         let mut lane = Lane::default();
         (lane.counts.overwritten, lane.cpus) = (50_000, 4);
         lane.counts.readable = 8_184;

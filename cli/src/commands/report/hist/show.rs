@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_its_part_and_any_call_shows() {
+    fn bars_are_proportional_and_never_empty() {
         assert_eq!(bar(100, 100, 4), "████");
         assert_eq!(bar(50, 100, 4), "██");
         assert_eq!(bar(53, 100, 4), "██▏");

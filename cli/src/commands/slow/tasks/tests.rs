@@ -88,7 +88,7 @@ fn a_long_poll_is_told_from_waiting() {
 }
 
 #[test]
-fn the_longest_time_between_polls_names_what_was_awaited() {
+fn longest_poll_gap_names_the_awaited_task() {
     let seen = seen();
     let usual = usual_tasks(&seen);
     let chosen = choose(&ALL, &info(), &seen, &usual);
@@ -115,7 +115,7 @@ fn the_longest_time_between_polls_names_what_was_awaited() {
 }
 
 #[test]
-fn a_task_inside_of_a_shown_one_is_not_shown_by_itself() {
+fn inner_tasks_are_not_shown_twice() {
     let seen = seen();
     assert!(related(&seen, 51, 50) && related(&seen, 50, 51));
     assert!(!related(&seen, 1, 50));
