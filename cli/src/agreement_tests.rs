@@ -74,7 +74,7 @@ impl CallHandler<()> for TraceSums {
 }
 
 impl Reference {
-    fn of(source: &dyn Source) -> Reference {
+    fn read(source: &dyn Source) -> Reference {
         Reference::follow(source, false)
     }
 
@@ -240,7 +240,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
     let (mut odd, mut open_ones, mut lasting) = (0, 0, 0);
     for (seed, source) in traces {
         let source = &*source;
-        let reference = Reference::of(source);
+        let reference = Reference::read(source);
         let open = reference.open();
         let latest = reference.threads.values().map(CallStack::latest).max();
         lasting += u64::from(!open.is_empty() && source.info().end > latest);
@@ -254,7 +254,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
             "report, trace {seed}: one rounding for each of two threads"
         );
         assert_eq!(short_of(source), ticks, "flame, trace {seed}");
-        let tally = Tally::of(source, &|_| {}).expect("readable");
+        let tally = Tally::count(source, &|_| {}).expect("readable");
         assert_eq!(tally.marks().short_calls, calls, "info, trace {seed}");
         assert_eq!(sums, in_nanos(source, &found.sums), "report, trace {seed}");
         assert_eq!(missing, found.missing, "report, trace {seed}");

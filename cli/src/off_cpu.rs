@@ -24,7 +24,7 @@ const UNKNOWN: usize = 2;
 
 impl OffCpu {
     /// That many ticks of one kind.
-    pub(crate) fn of(kind: Kind, ticks: u64) -> OffCpu {
+    pub(crate) fn new(kind: Kind, ticks: u64) -> OffCpu {
         let mut away = OffCpu::default();
         away.0[kind.0] = ticks;
         away
@@ -69,7 +69,7 @@ impl From<StretchStates> for OffCpu {
 pub(crate) struct Kind(usize);
 
 impl Kind {
-    fn of(state: Option<State>) -> Option<Kind> {
+    fn from_state(state: Option<State>) -> Option<Kind> {
         match state {
             Some(State::Running) => None,
             Some(State::Preempted) => Some(Kind(PREEMPTED)),
@@ -141,7 +141,7 @@ impl Absence {
 
     /// What the thread does now that does not run.
     pub(crate) fn kind(&self) -> Option<Kind> {
-        Kind::of(self.course.now().state)
+        Kind::from_state(self.course.now().state)
     }
 
     /// Whether the thread is still in the state of the moment that was reached last.
@@ -181,7 +181,7 @@ impl Absence {
                 let spent = next.unwrap_or(stack.spent_in_calls());
                 // Those of the call before that place.
                 let before = if place == self.aside { self.base } else { 0 };
-                let spent = OffCpu::of(kind, spent.wrapping_sub(before));
+                let spent = OffCpu::new(kind, spent.wrapping_sub(before));
                 let around = open.get(..place).unwrap_or(&[]);
                 match self.timed(around) {
                     0 => self.orphans.add(&spent),
@@ -215,7 +215,7 @@ impl Absence {
         let kind = self.kind();
         if !is_aside && !is_added {
             // All of it lies in this state. What it takes from its caller is taken when that ends, or the state.
-            let of = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::of(kind, ticks));
+            let of = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
             let parts = Parts {
                 total: of(ended.total()),
                 own: of(ended.own()),
@@ -229,7 +229,7 @@ impl Absence {
         let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;
         if is_aside || is_around {
             if let Some(kind) = kind {
-                inside = OffCpu::of(kind, ended.children.wrapping_sub(self.base));
+                inside = OffCpu::new(kind, ended.children.wrapping_sub(self.base));
             }
             self.base = ended.call.spent_before();
             self.aside = open.len();

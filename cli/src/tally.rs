@@ -176,7 +176,10 @@ impl Tally {
     ///
     /// # Errors
     /// Where the file can't be read.
-    pub(crate) fn of(source: &dyn Source, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Error> {
+    pub(crate) fn count(
+        source: &dyn Source,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Tally, Error> {
         let parts = drive_parallel(source, ui::jobs(), Tally::default, progress)?;
         let mut sum = Tally::default();
         for thread in &source.info().threads {
@@ -192,7 +195,7 @@ impl Tally {
     /// From when to when the records of each thread are there; `None` without any.
     pub(crate) fn windows(&self) -> Option<Windows> {
         let seen = self.threads();
-        Windows::of(seen.map(|seen| (&seen.thread, seen.first, seen.last)))
+        Windows::from_threads(seen.map(|seen| (&seen.thread, seen.first, seen.last)))
     }
 
     /// From when to when there is anything in the trace.
@@ -369,7 +372,7 @@ mod tests {
         let one = [entry(5, 1), exit(9, 1)];
         let two = [synthetic(entry(3, 2)), exit(4, 2)];
         let trace = MemoryTrace::new(&[(8, &one), (7, &two), (8, &one)]);
-        let tally = Tally::of(&trace, &|_| {}).unwrap();
+        let tally = Tally::count(&trace, &|_| {}).unwrap();
         let threads: Vec<_> = tally
             .threads()
             .map(|seen| (seen.thread.id.0, seen.records, seen.synthetic))
@@ -383,7 +386,7 @@ mod tests {
     fn ended_or_missing_exits_may_mean_open_calls() {
         let may_be_open = |calls: &[Call]| {
             let trace = MemoryTrace::new(&[(7, calls)]);
-            Tally::of(&trace, &|_| {}).unwrap().may_be_open()
+            Tally::count(&trace, &|_| {}).unwrap().may_be_open()
         };
         let begun = synthetic(entry(1, 2));
         assert!(!may_be_open(&[begun, entry(3, 1), exit(4, 1), exit(5, 2)]));

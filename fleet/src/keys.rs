@@ -26,7 +26,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Of a trace, and the figures of all of it.
-    pub(crate) fn of(info: &TraceInfo, figures: &TraceFigures) -> Keys {
+    pub(crate) fn new(info: &TraceInfo, figures: &TraceFigures) -> Keys {
         let trace = trace_key(info, figures);
         let program = info.program.rsplit('/').next().unwrap_or_default();
         let edges = figures.threads.iter().filter_map(|thread| thread.window);

@@ -47,7 +47,7 @@ pub(crate) enum Value<'a> {
 pub(crate) type Names = [(Fact, &'static str)];
 
 /// The facts of a trace with these names. Facts without a value are left out.
-pub(crate) fn of<'a>(
+pub(crate) fn values<'a>(
     info: &'a TraceInfo,
     names: &'static Names,
 ) -> impl Iterator<Item = (&'static str, Value<'a>)> {

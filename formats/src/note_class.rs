@@ -57,7 +57,7 @@ pub(crate) struct NoteClass {
 
 impl NoteClass {
     /// That of an event or of arguments. `None`: the note has another kind, or a type that this version does not know.
-    pub(crate) fn of(note: &Note<'_>) -> Option<NoteClass> {
+    pub(crate) fn from_note(note: &Note<'_>) -> Option<NoteClass> {
         let (event, fields) = match note {
             Note::Event {
                 name,
@@ -88,7 +88,7 @@ impl NoteClass {
     }
 
     pub(crate) fn kind(&self) -> Option<NoteKind> {
-        NoteKind::of(self.event as u8)
+        NoteKind::from_number(self.event as u8)
     }
 
     /// The name of the notes, or the function of their calls.

@@ -57,7 +57,7 @@ pub(crate) fn split(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
         behind.is_some_and(|behind| behind.is_empty() || *behind == FILLER)
     };
     let note = Note::decode(kind, body).filter(is_whole);
-    note.and_then(|note| of(&note))
+    note.and_then(|note| values_of(&note))
         .unwrap_or_else(|| whole(kind, body))
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn whole(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
     }
 }
 
-fn of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
+fn values_of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
     let mut values = Vec::new();
     let simple = |name: u32| NoteClass {
         event: u64::from(name) << 32 | note.kind() as u64,
@@ -81,11 +81,11 @@ fn of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
                 values.push(Value::Unsigned(*span));
             }
             fields.iter().for_each(|field| put(field, &mut values));
-            NoteClass::of(note)?
+            NoteClass::from_note(note)?
         }
         Note::Arguments { fields, .. } => {
             fields.iter().for_each(|field| put(field, &mut values));
-            NoteClass::of(note)?
+            NoteClass::from_note(note)?
         }
         Note::Task {
             task,

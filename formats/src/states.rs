@@ -20,7 +20,7 @@ pub struct Spent {
 impl Spent {
     /// The time in that state.
     #[must_use]
-    pub fn of(&self, state: State) -> Ticks {
+    pub fn in_state(&self, state: State) -> Ticks {
         match state {
             State::Running => self.running,
             State::Preempted => self.preempted,

@@ -8,7 +8,7 @@ use fdr_formats::{ThreadId, Ticks, TraceInfo};
 fn schedule(switches: u64) -> Schedule {
     let to = |nth: u64| match nth % 4 {
         3 => None,
-        state => State::of(state as u8),
+        state => State::from_number(state as u8),
     };
     let switch = |nth: u64| Switch {
         time: Ticks(10 * nth),
@@ -79,7 +79,7 @@ fn cut_files_are_read_up_to_there() {
     };
     let (whole, _) = write(&info, &[(thread(7), events())]);
     let bytes = whole.bytes("states");
-    let folder = Folder::of(&[
+    let folder = Folder::with_files(&[
         ("metadata", &whole.bytes("metadata")),
         ("facts", &whole.bytes("facts")),
         ("states", &bytes[..bytes.len() / 2]),

@@ -55,7 +55,7 @@ fn convert(from: &WrittenTrace, target: &Target) -> WrittenTrace {
 fn pairs() -> impl Iterator<Item = (&'static Target, &'static Target, Holds)> {
     targets().flat_map(|one| {
         targets().map(move |other| {
-            let holds = Holds::of(one.name).and(Holds::of(other.name));
+            let holds = Holds::for_target(one.name).and(Holds::for_target(other.name));
             (one, other, holds)
         })
     })
@@ -64,7 +64,7 @@ fn pairs() -> impl Iterator<Item = (&'static Target, &'static Target, Holds)> {
 #[test]
 fn the_table_is_that_of_the_registry() {
     for target in targets() {
-        assert_eq!(Holds::of(target.name).target, target.name);
+        assert_eq!(Holds::for_target(target.name).target, target.name);
     }
     for holds in TABLE {
         let known = registry::target(holds.target).is_some();
@@ -124,7 +124,8 @@ fn snapshots(seeds: Range<u64>) {
             let first = write(one, &program.info, |sink| program.tell(sink, 50));
             let there = convert(&first, other);
             // A writer that balances the calls does it once; from then on nothing changes.
-            let balanced = Holds::of(one.name).unbalanced && !Holds::of(other.name).unbalanced;
+            let balanced =
+                Holds::for_target(one.name).unbalanced && !Holds::for_target(other.name).unbalanced;
             let wanted = if balanced { &there } else { &first };
             let wanted = Plain::read(&*wanted.source, holds);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
@@ -137,7 +138,7 @@ fn snapshots(seeds: Range<u64>) {
 #[test]
 fn ticks_become_nanoseconds() {
     for target in targets() {
-        let holds = Holds::of(target.name);
+        let holds = Holds::for_target(target.name);
         for seed in 0..SEEDS {
             let mut told = ThreadedLog::default();
             let program = Program::whole(seed, holds);
@@ -156,7 +157,7 @@ fn ticks_become_nanoseconds() {
 fn odd_tick_rates_become_equal_nanoseconds() {
     let xray = registry::target("xray").expect("the native format");
     for target in targets() {
-        let holds = Holds::of(target.name).and(Holds::of("xray"));
+        let holds = Holds::for_target(target.name).and(Holds::for_target("xray"));
         for seed in 0..SEEDS {
             let mut told = ThreadedLog::default();
             let program = Program::whole(seed, holds);
@@ -178,7 +179,7 @@ fn odd_tick_rates_become_equal_nanoseconds() {
 #[test]
 #[should_panic(expected = "two programs, thread 100: event")]
 fn a_difference_is_found() {
-    let holds = Holds::of("xray");
+    let holds = Holds::for_target("xray");
     let read = |program: &Program| {
         let xray = registry::target("xray").expect("the native format");
         let written = write(xray, &program.info, |sink| program.tell(sink, 50));

@@ -248,8 +248,10 @@ fn any_list_comes_back() {
         let mut list = Vec::new();
         for _ in 0..random.below(40) {
             let time = 3000 + random.below(range);
-            let (mut thread, mut to) =
-                (1 + random.below(threads), State::of(random.below(4) as u8));
+            let (mut thread, mut to) = (
+                1 + random.below(threads),
+                State::from_number(random.below(4) as u8),
+            );
             if random.below(12) == 0 {
                 (thread, to) = (0, None);
             }

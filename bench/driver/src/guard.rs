@@ -77,7 +77,7 @@ impl Counts {
         rows.map(|(name, count)| (name, count.as_float()))
     }
 
-    fn of(&self, name: &str) -> Option<f64> {
+    fn count(&self, name: &str) -> Option<f64> {
         self.rows().find(|(known, _)| *known == name)?.1
     }
 
@@ -182,9 +182,9 @@ fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
     let names =
         |counts: &Counts| -> Vec<String> { counts.rows().map(|row| row.0.clone()).collect() };
     let mut gone = names(before);
-    gone.retain(|name| now.of(name).is_none());
+    gone.retain(|name| now.count(name).is_none());
     for name in names(now).into_iter().chain(gone) {
-        let (old, new) = (before.of(&name), now.of(&name));
+        let (old, new) = (before.count(&name), now.count(&name));
         let more = old.zip(new).map(|(old, new)| (new / old - 1.0) * 100.0);
         let (word, is_bad) = verdict(old, new);
         bad += usize::from(is_bad);

@@ -116,19 +116,19 @@ fn conversions_tell_the_same_calls<I: Iterator<Item = (u64, Box<dyn Source>)>>(
             assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
             let identity = |source: &dyn Source| source.info().identity.clone();
             assert_eq!(identity(&*back), identity(source), "{name}, trace {seed}");
-            let all_short = Reference::of(source).found.short[0];
+            let all_short = Reference::read(source).found.short[0];
             let told = losses
                 .iter()
                 .find(|(what, _)| what.starts_with("short calls"));
             assert_eq!(
-                told.map_or(0, |(_, count)| count) + Reference::of(&*back).found.short[0],
+                told.map_or(0, |(_, count)| count) + Reference::read(&*back).found.short[0],
                 all_short,
                 "{name}, trace {seed}"
             );
             if keeps {
                 assert_eq!(whole_run(&*back), whole_run(source), "trace {seed}");
             }
-            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let again = Reference::read(&*back).finish(back.info().end).sums;
             let (mut again, mut wanted) = (again, found.sums);
             if OF_WHOLE_CALLS.iter().any(|format| name.starts_with(format)) {
                 let fewer = |(id, sums): (&u32, &[u64; 3])| sums[1] < wanted[id][1];
@@ -153,7 +153,7 @@ fn conversions_of_backward_clocks_report_changes() {
         let (name, mut same, mut told) = (target.name, 0, 0);
         for (seed, source) in traces_that_go_back(2) {
             let source = &*source;
-            let found = Reference::of(source).finish(source.info().end);
+            let found = Reference::read(source).finish(source.info().end);
             if name == OTHER_RULE && found.missing.entries + found.missing.exits > 0 {
                 continue;
             }
@@ -162,7 +162,7 @@ fn conversions_of_backward_clocks_report_changes() {
                 losses,
                 _folder,
             } = converted(source, target, seed.is_multiple_of(2));
-            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let again = Reference::read(&*back).finish(back.info().end).sums;
             let nth = |sums: &Sums, nth: usize| -> Vec<u64> {
                 sums.values().map(|sums| sums[nth]).collect()
             };

@@ -236,7 +236,7 @@ impl Explainer<'_> {
             states,
             arguments: cause::arguments(tree, &explained),
             events: tree.events.clone(),
-            samples: Samples::of(&call, schedule, symbols),
+            samples: Samples::in_call(&call, schedule, symbols),
             explained,
         })
     }

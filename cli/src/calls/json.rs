@@ -156,7 +156,7 @@ pub(crate) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
             calls_not_shown: found.not_shown.iter().map(|(_, calls)| calls).sum(),

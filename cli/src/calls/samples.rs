@@ -33,7 +33,7 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// `None`: there is none.
-    pub(crate) fn of(
+    pub(crate) fn in_call(
         call: &SlowCall,
         schedule: &Schedule,
         symbols: &mut Symbols<'_>,
@@ -44,7 +44,7 @@ impl Samples {
                 is_there && sample.thread == call.thread && sample.cause == cause
             };
             let inside = schedule.samples.iter().filter(is_inside);
-            Sampled::of(inside.map(|sample| symbols.place(sample.address)))
+            Sampled::from_places(inside.map(|sample| symbols.place(sample.address)))
         };
         let samples = Samples {
             time: of(model::Cause::Time),
@@ -72,7 +72,7 @@ impl Samples {
 }
 
 impl Sampled {
-    fn of(places: impl Iterator<Item = CodeLocation>) -> Sampled {
+    fn from_places(places: impl Iterator<Item = CodeLocation>) -> Sampled {
         let mut functions: HashMap<String, (u64, Lines)> = HashMap::new();
         let mut count = 0;
         for place in places {

@@ -114,7 +114,7 @@ impl CallStates {
         let spent = &self.known.spent;
         let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
         let mut parts: Vec<String> = State::ALL
-            .map(|state| format!("{} {}", state.name(), time(spent.of(state))))
+            .map(|state| format!("{} {}", state.name(), time(spent.in_state(state))))
             .to_vec();
         if self.known.unknown > Ticks(0) {
             parts.push(format!("not known {}", time(self.known.unknown)));

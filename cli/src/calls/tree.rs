@@ -70,7 +70,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    fn of(function: FunctionId) -> Tree {
+    fn new(function: FunctionId) -> Tree {
         let root = Node {
             function,
             ..Node::default()
@@ -239,7 +239,7 @@ impl<'a> TreePass<'a> {
             open: HashMap::new(),
             trees: Trees {
                 slow: Vec::new(),
-                usual: Tree::of(function),
+                usual: Tree::new(function),
                 usual_calls: 0,
                 sample: Vec::new(),
                 outermost: HashMap::new(),
@@ -321,7 +321,7 @@ impl Pass for TreePass<'_> {
                 return OpenPath::inside(None);
             }
             let tree = self.open.entry(self.thread);
-            tree.or_insert_with(|| Tree::of(function)).clear();
+            tree.or_insert_with(|| Tree::new(function)).clear();
             return OpenPath::inside(Some(0));
         };
         let tree = self.open.get_mut(&self.thread);

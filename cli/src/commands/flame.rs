@@ -84,7 +84,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .filter(|path| *path != Path::new("-"))
     else {
         return options.traces.each(|trace, _| {
-            let folding = Folding::of(&options.asked(), trace)?;
+            let folding = Folding::read(&options.asked(), trace)?;
             ui::print(|out| folding.write(out))?;
             Ok(Status::Done)
         });
@@ -95,7 +95,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let (mut paths, mut lines, mut heads) = (Paths::default(), Vec::new(), Vec::new());
     let status = options.traces.each(|trace, _| {
         output_file::check_is_not(output, trace)?;
-        let folding = Folding::of(&asked, trace)?;
+        let folding = Folding::read(&asked, trace)?;
         match is_picture {
             true => folding
                 .add_to(&mut paths, 1)

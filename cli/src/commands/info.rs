@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let progress = Progress::new(&*source);
-    let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
+    let tally = Tally::count(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(trace, error))?;
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
@@ -222,10 +222,10 @@ fn write_notes(
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
     }
-    if let Some(counted) = states::ScheduleCounts::of(info) {
+    if let Some(counted) = states::ScheduleCounts::from_info(info) {
         fact(out, "states", &counted.in_words())?;
     }
-    for said in Moments::of(info, tally.times().map(|times| times.0)).in_words("") {
+    for said in Moments::from_info(info, tally.times().map(|times| times.0)).in_words("") {
         fact(out, "mark", &said)?;
     }
     if let Some(missing) = trace::missing(&info.missing) {

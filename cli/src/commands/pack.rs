@@ -139,7 +139,7 @@ fn input(trace: &Path, name: &OsStr) -> anyhow::Result<(Box<dyn Read + Send>, &'
         if registry::of_folder(trace).is_none() {
             bail!("{}: not a trace folder that fdr knows", text());
         }
-        return Ok((Box::new(Archive::of(trace, name)?), ".tar.zst"));
+        return Ok((Box::new(Archive::from_folder(trace, name)?), ".tar.zst"));
     }
     if !kind.is_file() {
         bail!("{}: is no regular file", text());

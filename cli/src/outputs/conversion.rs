@@ -124,7 +124,7 @@ pub(super) fn convert(
     };
     let output = output.map_err(|error| Failure::Output(error.into()))?;
     memory::grows("what the reader and the writer keep (threads, functions and open calls)");
-    let export = export::of(job.to);
+    let export = export::for_target(job.to);
     let writer = match export {
         Some(export) => export.begin(output, source),
         None => (job.to.create)(output, source.info()),

@@ -18,7 +18,7 @@ impl Figures {
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
-    pub(crate) fn of(
+    pub(crate) fn read(
         trace: &Path,
         source: &dyn Source,
         per_thread: bool,
@@ -58,7 +58,7 @@ impl Report {
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn of_all(trace: &Path, source: &dyn Source) -> anyhow::Result<Report> {
-        let figures = Figures::of(trace, source, false)?;
+        let figures = Figures::read(trace, source, false)?;
         let all = Selection {
             filter: None,
             sort: Key::Own,

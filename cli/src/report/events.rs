@@ -26,7 +26,7 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    fn of(value: &FieldValue<'_>) -> Option<Number> {
+    fn from_value(value: &FieldValue<'_>) -> Option<Number> {
         match *value {
             FieldValue::Unsigned(number) | FieldValue::Address(number) => {
                 Some(Number::Whole(number.into()))
@@ -86,7 +86,7 @@ struct Values {
 }
 
 impl Values {
-    fn of(time: Ticks, number: Number) -> Values {
+    fn new(time: Ticks, number: Number) -> Values {
         let (whole, sum) = match number {
             Number::Whole(number) => (number, 0.0),
             Number::Float(number) => (0, number),
@@ -170,10 +170,12 @@ impl Events {
         else {
             return;
         };
-        let (list, number) = match Form::of(form) {
+        let (list, number) = match Form::from_number(form) {
             Some(Form::Begin | Form::End) => return,
             Some(Form::Counter) => {
-                let number = fields.first().and_then(|field| Number::of(&field.value));
+                let number = fields
+                    .first()
+                    .and_then(|field| Number::from_value(&field.value));
                 (&mut self.counters, number)
             }
             Some(Form::Instant) | None => (&mut self.events, None),
@@ -184,7 +186,7 @@ impl Events {
         stats.reach(time, time);
         stats.threads.insert(thread);
         if let Some(number) = number {
-            stats.value(&Values::of(time, number));
+            stats.value(&Values::new(time, number));
         }
     }
 

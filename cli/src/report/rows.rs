@@ -147,7 +147,7 @@ impl Report {
         let waiting = figures.waits.open(info, threads, since);
         let waits = WaitRows::new(info, &figures.waits, waiting, selection)?;
         let seen = figures.threads.iter();
-        let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
+        let windows = Windows::from_threads(seen.map(|part| (&part.thread, part.first, part.last)));
         let windows = windows.filter(|_| !is_timeless(info));
         let open = open_rows(info, &figures.threads);
         let failed = info.thread_of_reason();
@@ -158,11 +158,11 @@ impl Report {
         let states = AllThreadStates::new(info);
         let threads = threads.map(|thread| thread_row(info, thread, &states, first, selection));
         Ok(Report {
-            whole: WholeRunFigures::of(info, &figures.functions, selection)?,
+            whole: WholeRunFigures::from_info(info, &figures.functions, selection)?,
             is_whole: false,
             has_all: false,
             open,
-            moments: Moments::of(info, first),
+            moments: Moments::from_info(info, first),
             events,
             waits,
             recording_cost: info.recording_cost,
@@ -347,7 +347,7 @@ fn thread_row(
         of_records: of_records(info, &part.functions),
         self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
-        states: states.of(&info.clock, part.thread.id, part.first, part.last),
+        states: states.of_thread(&info.clock, part.thread.id, part.first, part.last),
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),
         records: part.records,

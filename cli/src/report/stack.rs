@@ -424,9 +424,9 @@ fn settle_away(
         let (time, children) = (ended.total[nth], ended.children[nth]);
         stats
             .own_away
-            .add(&OffCpu::of(kind, time.wrapping_sub(children)));
+            .add(&OffCpu::new(kind, time.wrapping_sub(children)));
         if ended.open[nth] == 0 {
-            away.add(&OffCpu::of(kind, time));
+            away.add(&OffCpu::new(kind, time));
         }
     }
 }

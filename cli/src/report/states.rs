@@ -137,7 +137,7 @@ impl AllThreadStates {
         }
     }
 
-    pub(super) fn of(
+    pub(super) fn of_thread(
         &self,
         clock: &Clock,
         thread: ThreadId,

@@ -196,7 +196,7 @@ const ALL: Selection = Selection {
 
 fn report(trace: &MemoryTrace) -> Report {
     let path = std::path::Path::new("memory");
-    let figures = Figures::of(path, trace, true).expect("in memory");
+    let figures = Figures::read(path, trace, true).expect("in memory");
     Report::new(&trace.info, figures, &ALL).expect("little memory")
 }
 

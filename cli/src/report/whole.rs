@@ -77,7 +77,7 @@ impl WholeRunFigures {
     ///
     /// # Errors
     /// Where the rows take too much memory.
-    pub(crate) fn of(
+    pub(crate) fn from_info(
         info: &TraceInfo,
         records: &BTreeMap<FunctionId, Box<Stats>>,
         selection: &Selection,

@@ -60,7 +60,7 @@ impl CallOptions {
     ///
     /// # Errors
     /// If a state is asked for, and the trace knows none.
-    pub(crate) fn of(&self, info: &TraceInfo) -> anyhow::Result<ChosenCalls> {
+    pub(crate) fn for_trace(&self, info: &TraceInfo) -> anyhow::Result<ChosenCalls> {
         let state = match self.state {
             None => None,
             Some(name) => {
@@ -103,6 +103,6 @@ impl ChosenCalls {
         };
         let spent = states.known(thread, start, end).spent;
         let all = spent.all().0;
-        all > 0 && spent.of(*state).0.saturating_mul(2) >= all
+        all > 0 && spent.in_state(*state).0.saturating_mul(2) >= all
     }
 }

@@ -285,7 +285,7 @@ impl Selection {
         let (from, to) = self.window(source)?;
         let polls = match self.task.is_empty() {
             true => None,
-            false => Some(Polls::of(&self.task, source)?),
+            false => Some(Polls::read(&self.task, source)?),
         };
         Ok(ResolvedSelection {
             threads,
@@ -303,10 +303,10 @@ impl Selection {
             return Ok((None, None));
         }
         let progress = Progress::new(source);
-        let tally = Tally::of(source, &|bytes| progress.add(bytes))?;
+        let tally = Tally::count(source, &|bytes| progress.add(bytes))?;
         drop(progress);
         let clock = &source.info().clock;
-        let Some(span) = Span::of(&tally, clock) else {
+        let Some(span) = Span::from_tally(&tally, clock) else {
             return Ok((None, None));
         };
         let (start, end) = (i128::from(span.start), i128::from(span.end));
@@ -345,7 +345,7 @@ pub(crate) fn begin(source: &dyn Source) -> anyhow::Result<Option<Ticks>> {
         whole = inner;
     }
     let progress = Progress::new(whole);
-    let tally = Tally::of(whole, &|bytes| progress.add(bytes))?;
+    let tally = Tally::count(whole, &|bytes| progress.add(bytes))?;
     Ok(Span::ticks(&tally).map(|(first, _)| first))
 }
 

@@ -175,7 +175,7 @@ fn date_of(text: &str) -> Option<i128> {
 
 impl Span {
     /// First and last entry or exit of a trace; of a trace without any, first and last note. `None`: it has neither.
-    pub(crate) fn of(tally: &Tally, clock: &Clock) -> Option<Span> {
+    pub(crate) fn from_tally(tally: &Tally, clock: &Clock) -> Option<Span> {
         let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
         let (start, end) = Span::ticks(tally)?;
         Some(Span {

@@ -70,7 +70,7 @@ pub(super) struct Polls(HashMap<ThreadId, Vec<Poll>>);
 impl Polls {
     /// # Errors
     /// Where the trace can't be read, or has no such task.
-    pub(super) fn of(names: &[TaskName], source: &dyn Source) -> anyhow::Result<Polls> {
+    pub(super) fn read(names: &[TaskName], source: &dyn Source) -> anyhow::Result<Polls> {
         // The trace is read once for each field, and once for all numbers.
         let mut by_field: BTreeMap<Option<&str>, Vec<&TaskName>> = BTreeMap::new();
         for name in names {
@@ -79,7 +79,7 @@ impl Polls {
         let mut wanted = HashSet::default();
         for (field, names) in by_field {
             let progress = Progress::new(source);
-            let seen = TraceTasks::of(source, field, &|bytes| progress.add(bytes))?;
+            let seen = TraceTasks::read(source, field, &|bytes| progress.add(bytes))?;
             drop(progress);
             for name in names {
                 let found = tasks_of(name, &seen);

@@ -199,7 +199,7 @@ impl Tree {
     }
 
     /// The label of a path; of one of open calls, that of their function.
-    pub(crate) fn of(&self, node: &Node) -> Label {
+    pub(crate) fn label_of(&self, node: &Node) -> Label {
         match node.label {
             Label::Open => self.nodes[node.caller.index()].label,
             label => label,

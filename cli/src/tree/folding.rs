@@ -62,7 +62,7 @@ impl Folding {
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
-    pub(crate) fn of(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
+    pub(crate) fn read(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
         let mut source = asked.selection.open(trace, asked.filtering)?;
         // Where nothing is overwritten, nothing is to be told.
         let info = source.info();
@@ -105,7 +105,7 @@ impl Folding {
     /// The same of a source, of which nothing is left out.
     ///
     /// # Errors
-    /// As [`Folding::of`].
+    /// As [`Folding::read`].
     pub(crate) fn of_source(
         trace: &Path,
         source: Box<dyn Source>,
@@ -133,7 +133,7 @@ impl Folding {
     /// What a path has by itself: ns, or calls.
     fn value(&self, node: &Node) -> u64 {
         match self.calls {
-            _ if self.shown.get(&self.tree.of(node)) == Some(&false) => 0,
+            _ if self.shown.get(&self.tree.label_of(node)) == Some(&false) => 0,
             true => node.calls,
             false => self.source.info().clock.nanos(Ticks(node.own)).0,
         }
@@ -231,7 +231,7 @@ fn shown(filter: &Filter, info: &TraceInfo, tree: &Tree) -> HashMap<Label, bool>
             Label::Function(id) => filter.matches(&name_of(info, id)),
             Label::Root | Label::Thread(_) | Label::Others | Label::Open | Label::Short => false,
         };
-        let label = tree.of(node);
+        let label = tree.label_of(node);
         shown.entry(label).or_insert_with(|| is_shown(label));
     }
     if !shown.values().any(|&is_shown| is_shown) {

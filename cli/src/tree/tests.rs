@@ -36,7 +36,7 @@ pub(crate) fn sums_of(source: &dyn Source) -> BTreeMap<u32, u64> {
     let mut sums = BTreeMap::new();
     let tree = tree_of(source);
     for (_, node) in tree.nodes() {
-        if let (Label::Function(id), 1..) = (tree.of(node), node.own) {
+        if let (Label::Function(id), 1..) = (tree.label_of(node), node.own) {
             *sums.entry(id.0).or_default() += node.own;
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn short_of(source: &dyn Source) -> u64 {
     let tree = tree_of(source);
     let short = tree
         .nodes()
-        .filter(|(_, node)| tree.of(node) == Label::Short);
+        .filter(|(_, node)| tree.label_of(node) == Label::Short);
     short.map(|(_, node)| node.own).sum()
 }
 
@@ -177,7 +177,7 @@ fn lines_add_up_to_self_times() {
         let mut own: BTreeMap<FunctionId, u64> = BTreeMap::new();
         let tree = gather(vec![folder]).tree;
         for (_, node) in tree.nodes() {
-            if let Label::Function(id) = tree.of(node) {
+            if let Label::Function(id) = tree.label_of(node) {
                 *own.entry(id).or_default() += node.own;
             }
         }
@@ -313,7 +313,7 @@ fn state_times_add_up_to_the_report() {
             let tree = gather(vec![folder]).tree;
             let mut sums: BTreeMap<FunctionId, u64> = BTreeMap::new();
             for (_, node) in tree.nodes() {
-                if let Label::Function(id) = tree.of(node) {
+                if let Label::Function(id) = tree.label_of(node) {
                     *sums.entry(id).or_default() += node.own;
                 }
             }

@@ -114,7 +114,7 @@ fn one(store: &Store, path: &Path, only_stats: bool) -> anyhow::Result<ExportedT
     let source = fleet::open(path)?;
     let source = &*source;
     let figures = fleet::figures(path, source)?;
-    let keys = Keys::of(source.info(), &figures);
+    let keys = Keys::new(source.info(), &figures);
     let (stats, detail) = (
         format!("{}.stats", keys.trace),
         format!("{}.detail", keys.trace),

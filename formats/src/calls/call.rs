@@ -16,7 +16,7 @@ pub enum EdgeStatus {
 }
 
 impl EdgeStatus {
-    pub(super) fn of(call: &Call) -> EdgeStatus {
+    pub(super) fn from_call(call: &Call) -> EdgeStatus {
         match call.synthetic {
             true => EdgeStatus::Synthetic,
             false => EdgeStatus::Measured,

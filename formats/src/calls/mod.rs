@@ -269,7 +269,7 @@ impl<T> CallStack<T> {
     #[inline]
     fn close_by(&mut self, call: &Call, out: &mut impl CallHandler<T>) {
         let is_tail = call.edge == Edge::TailExit;
-        self.close(call.time, EdgeStatus::of(call), is_tail, out);
+        self.close(call.time, EdgeStatus::from_call(call), is_tail, out);
     }
 
     /// Ends the innermost open call.

@@ -71,7 +71,7 @@ impl Facts {
                 time: Ticks(event.time),
                 thread: ThreadId(fields.number("thread")),
                 cpu: CpuId(fields.number("cpu") as u32),
-                to: State::of(fields.number("state") as u8),
+                to: State::from_number(fields.number("state") as u8),
             }),
             Fact::Sample => info.schedule.samples.extend(fields.sample()),
             Fact::Module => info.schedule.modules.push(fields.module()?),
@@ -182,7 +182,7 @@ impl Fields<'_, '_> {
     }
 
     fn sample(&self) -> Option<Sample> {
-        let cause = Cause::of(self.number("cause") as u8)?;
+        let cause = Cause::from_number(self.number("cause") as u8)?;
         Some(Sample {
             time: Ticks(self.event.time),
             thread: ThreadId(self.number("thread")),

@@ -141,7 +141,7 @@ fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> NoteResul
 
 /// The note in an event that has its bytes.
 fn raw(kind: Slot, data: Slot, reader: &mut Reader<'_>) -> NoteResult {
-    let kind = NoteKind::of(reader.values.number(kind) as u8);
+    let kind = NoteKind::from_number(reader.values.number(kind) as u8);
     let body = reader.row(data)?.to_vec();
     let is_note = kind.filter(|&kind| Note::decode(kind, &body).is_some());
     Ok(is_note.map(|kind| (kind, body)))

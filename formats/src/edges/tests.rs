@@ -106,7 +106,7 @@ fn item(start: u64, end: u64, function: u32) -> Item {
     }
 }
 
-fn of(span: &Span, offset: u64) -> Item {
+fn item_of(span: &Span, offset: u64) -> Item {
     Item {
         start: span.start,
         end: span.end,
@@ -185,7 +185,7 @@ fn untimed_siblings_stay_siblings() {
         let mut items = Vec::new();
         spans.thread(ThreadId(0));
         for call in &calls {
-            spans.call(call, &mut |span| items.push((0, of(span, 0))));
+            spans.call(call, &mut |span| items.push((0, item_of(span, 0))));
         }
         let (kept, plan) = nest(&items);
         assert_eq!(edges(&kept.calls[0]), edges(&calls), "seed {seed}");
@@ -245,7 +245,7 @@ fn random_programs_come_back_as_they_were() {
                     continue;
                 };
                 spans.thread(ThreadId(thread as u64));
-                spans.call(call, &mut |span| items.push((thread, of(span, 0))));
+                spans.call(call, &mut |span| items.push((thread, item_of(span, 0))));
             }
         }
         let (kept, plan) = nest(&items);

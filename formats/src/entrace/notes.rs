@@ -50,7 +50,9 @@ pub(super) fn put(
     at: EntryPosition,
     body: &[u8],
 ) {
-    let kind = u8::try_from(item.number).ok().and_then(NoteKind::of);
+    let kind = u8::try_from(item.number)
+        .ok()
+        .and_then(NoteKind::from_number);
     let Some(note) = kind.map(|kind| split(kind, body)) else {
         return;
     };

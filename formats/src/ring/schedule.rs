@@ -121,7 +121,7 @@ impl Entry {
                 time,
                 thread,
                 cpu,
-                to: State::of(kind),
+                to: State::from_number(kind),
             }),
             WATERMARK => Entry::Watermark(time),
             _ if kind >= ACCOUNTS => match kind - ACCOUNTS {
@@ -132,7 +132,7 @@ impl Entry {
                 time,
                 thread,
                 cpu,
-                cause: Cause::of(kind.wrapping_sub(SAMPLES))?,
+                cause: Cause::from_number(kind.wrapping_sub(SAMPLES))?,
                 address: value,
             }),
         })

@@ -368,7 +368,7 @@ impl Index {
                 }
             }
             if let Some(Some(function)) = self.function_of.get_mut(found.number as usize) {
-                let (id, agrees) = names.of(found.number, found.text);
+                let (id, agrees) = names.function(found.number, found.text);
                 *function = id;
                 if !agrees {
                     let number = found.number;

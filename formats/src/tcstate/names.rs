@@ -199,7 +199,7 @@ impl Names {
     }
 
     /// The function of a string, and whether meta.json agrees.
-    pub(super) fn of(&mut self, number: u32, text: &str) -> (FunctionId, bool) {
+    pub(super) fn function(&mut self, number: u32, text: &str) -> (FunctionId, bool) {
         let stated = self.by_number.get(&number).copied();
         if let Some(id) = stated.filter(|&id| self.is_called(id, text)) {
             return (id, true);

@@ -212,7 +212,7 @@ pub(super) struct StatesAt {
 
 impl StatesAt {
     /// The state of a trace at a time in ns.
-    pub(super) fn of(info: &TraceInfo, time: i64) -> StatesAt {
+    pub(super) fn new(info: &TraceInfo, time: i64) -> StatesAt {
         let states = States::new(&info.schedule);
         let threads = states.threads();
         let (extent, cpus) = extent(&states, &info.clock, &threads);

@@ -196,7 +196,7 @@ impl StateAtTime {
     /// The state, after all events. `info` has the names of the functions.
     #[must_use]
     pub fn finish(mut self, info: &TraceInfo) -> State {
-        let moment = StatesAt::of(info, self.time);
+        let moment = StatesAt::new(info, self.time);
         let mut list = AttributeList {
             start: self.start(info, &moment),
             attributes: Vec::new(),

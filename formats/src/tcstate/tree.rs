@@ -220,7 +220,7 @@ impl Tree {
             } else {
                 places.get(node.parent)
             };
-            let place = NodeRole::of(
+            let place = NodeRole::from_name(
                 parent.copied(),
                 &node.name,
                 &mut self.threads,
@@ -348,7 +348,7 @@ enum NodeRole {
 }
 
 impl NodeRole {
-    fn of(
+    fn from_name(
         parent: Option<NodeRole>,
         name: &str,
         threads: &mut Vec<u64>,

@@ -166,7 +166,7 @@ impl ChunkDecoder {
         };
         match payload::short_calls(data) {
             Some(Payload::ShortCalls { calls, ticks }) => {
-                let time = Ticks(self.time.of(tsc));
+                let time = Ticks(self.time.time_of(tsc));
                 batch.mark(&Mark::ShortCalls { time, calls, ticks });
             }
             Some(Payload::Threshold { ticks }) => batch.mark(&Mark::Threshold { ticks }),
@@ -174,7 +174,7 @@ impl ChunkDecoder {
                 let Some((kind, body)) = payload::note_of_ring(data) else {
                     return self.skip(whole);
                 };
-                let time = Ticks(self.time.of(tsc));
+                let time = Ticks(self.time.time_of(tsc));
                 batch.mark(&Mark::Note { time, kind, body });
             }
         }

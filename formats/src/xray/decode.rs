@@ -322,7 +322,7 @@ impl<'a> Decoder<'a> {
 
     fn when(&mut self, when: RecordTime, at: u64) -> Option<Ticks> {
         match (when, self.time.now()) {
-            (RecordTime::Absolute(tsc), _) => Some(Ticks(self.time.of(tsc))),
+            (RecordTime::Absolute(tsc), _) => Some(Ticks(self.time.time_of(tsc))),
             (RecordTime::Delta(delta), Some(now)) => {
                 let now = now.wrapping_add_signed(i64::from(delta));
                 self.time.advance(now);

@@ -29,7 +29,7 @@ impl Folder {
     }
 
     /// A folder of these files.
-    pub fn of(files: &[(&str, &[u8])]) -> Folder {
+    pub fn with_files(files: &[(&str, &[u8])]) -> Folder {
         let folder = Folder::new();
         for (name, bytes) in files {
             folder.put(name, bytes);

@@ -50,7 +50,8 @@ fn panel(
         .flat_map(figures)
         .flatten()
         .map(|figure| figure.median);
-    let Some(Spread { min, max, .. }) = Spread::of(medians.filter(|median| *median > 0.0)) else {
+    let Some(Spread { min, max, .. }) = Spread::from_values(medians.filter(|median| *median > 0.0))
+    else {
         return Ok(());
     };
     let (from, to) = (

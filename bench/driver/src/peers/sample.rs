@@ -34,7 +34,7 @@ impl Sample {
             let each: Result<Vec<f64>> = slices()
                 .map(|slice| Ok(slice.get(&ns)? / slice.get(&calls)?))
                 .collect();
-            Ok(Spread::of(each?)
+            Ok(Spread::from_values(each?)
                 .ok_or("the program measured no slice")?
                 .median)
         };

@@ -31,7 +31,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         let traces: Vec<PathBuf> = input::traces(path)?;
         for trace in &traces {
             output_file::check_is_not(output, trace)?;
-            let folding = Folding::of(&asked, trace)?;
+            let folding = Folding::read(&asked, trace)?;
             let added = folding.add_to(&mut paths, side);
             added.with_context(|| ui::path(trace))?;
         }

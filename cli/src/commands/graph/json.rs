@@ -61,7 +61,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             all_ns: graph.all,
             min_share,
             functions: functions.collect(),

@@ -110,7 +110,7 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
         output_file::check_is_not(output, trace)?;
         output_file::check(output, Shape::File, options.force)?;
     }
-    let folding = Folding::of(
+    let folding = Folding::read(
         &FoldingOptions {
             selection: &options.selection,
             filtering: Filtering::Calls,

@@ -108,7 +108,7 @@ pub(super) fn write(
     let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
     let has_times = !trace::is_timeless(info);
-    let moments = Moments::of(info, first);
+    let moments = Moments::from_info(info, first);
     let file = file.to_path_buf();
     let document = Document {
         file: &file.to_string_lossy(),
@@ -116,10 +116,10 @@ pub(super) fn write(
         format: &info.format,
         program: &info.program,
         process: info.process,
-        identity: Identity::of(&info.identity),
+        identity: Identity::new(&info.identity),
         reason: &info.reason,
         dump: info.dump,
-        clock: Clock::of(info),
+        clock: Clock::new(info),
         has_times,
         begin_ns: begin.map(nanos),
         begin_unix_ns: begin.and_then(|begin| info.clock.unix_nanos(begin)),
@@ -129,18 +129,18 @@ pub(super) fn write(
             .map(|(first, last)| nanos(last.since(first))),
         records: tally.records(),
         synthetic_records: tally.synthetic(),
-        states: ScheduleCounts::of(info),
+        states: ScheduleCounts::from_info(info),
         others: OtherCounts::new(&tally.marks()),
         threads: tally.threads().map(|seen| thread(seen, info)).collect(),
         function_count: info.called().count(),
         functions: functions.then(|| info.called().map(one_function).collect()),
         failed_thread: info.failed_thread().map(|thread| thread.0),
-        trigger: info.trigger().map(Trigger::of),
-        open_calls: open.iter().map(OpenCall::of).collect(),
+        trigger: info.trigger().map(Trigger::new),
+        open_calls: open.iter().map(OpenCall::new).collect(),
         marks: moments.list,
         earlier_marks: moments.earlier,
-        missing: Missing::of(&info.missing),
-        diagnostics: tally.diagnostics.iter().map(Problem::of).collect(),
+        missing: Missing::new(&info.missing),
+        diagnostics: tally.diagnostics.iter().map(Problem::new).collect(),
         diagnostics_not_shown: tally.more_diagnostics,
         clock_notes: clock::notes(&info.clock),
     };

@@ -22,7 +22,7 @@ pub(super) struct ScheduleCounts {
 
 impl ScheduleCounts {
     /// `None`: the trace knows nothing of states.
-    pub(super) fn of(info: &TraceInfo) -> Option<ScheduleCounts> {
+    pub(super) fn from_info(info: &TraceInfo) -> Option<ScheduleCounts> {
         let schedule = &info.schedule;
         if schedule.is_empty() {
             return None;

@@ -83,7 +83,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             failed_thread: replay.failed.map(|thread| thread.0),
             around_ns: replay.around.map(|around| info.clock.nanos(around).0),
             calls,
@@ -133,7 +133,7 @@ fn call(replay: &Replay<'_>, states: Option<&States>, shown: &ShownCall) -> Call
 
 fn remark(replay: &Replay<'_>, said: &NearNote, depth: usize) -> Remark {
     let info = replay.source.info();
-    let kind = NoteKind::of(said.kind);
+    let kind = NoteKind::from_number(said.kind);
     let note = kind.and_then(|kind| Note::decode(kind, &said.body));
     Remark {
         thread: said.thread.0,

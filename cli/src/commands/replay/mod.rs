@@ -168,7 +168,10 @@ fn one(
         );
     }
     memory::grows("the calls that are shown");
-    let chosen = options.calls.of(info).with_context(|| ui::path(trace))?;
+    let chosen = options
+        .calls
+        .for_trace(info)
+        .with_context(|| ui::path(trace))?;
     let around = moment_of(options, trace, source)?;
     let wanted = NearestQuery {
         moment: around.unwrap_or_default(),
@@ -223,11 +226,11 @@ fn moment_of(
         return Ok(None);
     };
     let progress = Progress::new(source);
-    let tally = Tally::of(source, &|bytes| progress.add(bytes));
+    let tally = Tally::count(source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(trace, error))?;
     let clock = &source.info().clock;
-    let Some(span) = Span::of(&tally, clock) else {
+    let Some(span) = Span::from_tally(&tally, clock) else {
         bail!(
             "{}: no thread has entered or left a function",
             ui::path(trace)

@@ -14,7 +14,7 @@ pub(super) fn in_words(
     said: &NearNote,
     thread: impl Fn(ThreadId) -> String,
 ) -> String {
-    let note = NoteKind::of(said.kind).and_then(|kind| Note::decode(kind, &said.body));
+    let note = NoteKind::from_number(said.kind).and_then(|kind| Note::decode(kind, &said.body));
     let time = |ticks| ui::duration(info.clock.nanos(Ticks(ticks)).0);
     match note {
         Some(Note::ThreadState {

@@ -309,7 +309,7 @@ impl LinePrinter<'_> {
             return ' ';
         };
         let half = known.spent.all().0 / 2;
-        let is = |state| half > 0 && known.spent.of(state).0 >= half;
+        let is = |state| half > 0 && known.spent.in_state(state).0 >= half;
         match () {
             () if is(State::Waiting) => 'w',
             () if is(State::Preempted) => 'p',

@@ -205,7 +205,7 @@ fn one(options: &Options, trace: &Path, place: &mut ReportSeries) -> anyhow::Res
         return tasks_of(options, trace, source, place);
     }
     memory::grows("the figures of functions and threads");
-    let figures = Figures::of(trace, source, options.per_thread)?;
+    let figures = Figures::read(trace, source, options.per_thread)?;
     let selection = Selection {
         filter: options.selection.filter().cloned(),
         sort: options.sort,
@@ -274,7 +274,7 @@ fn tasks_of(
     memory::grows("the tasks of the trace");
     let by = options.by.as_deref();
     let progress = Progress::new(source);
-    let seen = TraceTasks::of(source, by, &|bytes| progress.add(bytes));
+    let seen = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
     drop(progress);
     let mut seen = seen.map_err(|error| trace::about(trace, error))?;
     let (mut diagnostics, more) = std::mem::take(&mut seen.damage).into_parts();

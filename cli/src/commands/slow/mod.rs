@@ -147,7 +147,7 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         output_file::check(output, Shape::File, options.force)?;
     }
     memory::grows("the slowest calls");
-    let chosen = options.calls.of(source.info());
+    let chosen = options.calls.for_trace(source.info());
     let chosen = chosen.with_context(|| ui::path(trace))?;
     let info = source.info();
     if options.tasks {

@@ -124,7 +124,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         // A history is made to be looked up: all of it is read only where records may be overwritten.
         let begins = match source.info().threads.iter().any(is_cut) {
             true => {
-                let tally = Tally::of(&source, &|_| {});
+                let tally = Tally::count(&source, &|_| {});
                 let tally = tally.map_err(|error| trace::about(path, error))?;
                 begins(&tally, &source.info().clock)
             }
@@ -145,7 +145,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         source = options.selection.select(source, path, Filtering::Calls)?;
     }
     let progress = Progress::new(&*source);
-    let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
+    let tally = Tally::count(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(path, error))?;
     trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
@@ -153,7 +153,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         source = options.selection.select(source, path, Filtering::Calls)?;
     }
     let info = source.info();
-    let Some(span) = Span::of(&tally, &info.clock) else {
+    let Some(span) = Span::from_tally(&tally, &info.clock) else {
         bail!(
             "{}: no thread has entered or left a function",
             ui::path(path)

@@ -115,7 +115,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     let head = head(answer);
     let head = columns.map_or(head.clone(), |width| ui::wrap_facts(&head, width, 2));
     writeln!(out, "{head}")?;
-    let values = Values::of(answer);
+    let values = Values::new(answer);
     let states: HashMap<u64, &ThreadState> =
         answer.states().map(|state| (state.thread, state)).collect();
     let threads = threads(answer, &values);
@@ -146,7 +146,7 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn of(answer: &'a Answer<'_>) -> Values<'a> {
+    fn new(answer: &'a Answer<'_>) -> Values<'a> {
         let mut values = Values {
             frames: BTreeMap::new(),
             counters: BTreeMap::new(),

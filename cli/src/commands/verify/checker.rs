@@ -119,7 +119,7 @@ impl Sink for Checker {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        self.found.push(Finding::of(diagnostic));
+        self.found.push(Finding::from_diagnostic(diagnostic));
     }
 }
 

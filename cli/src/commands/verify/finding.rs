@@ -127,7 +127,7 @@ pub(super) struct Finding {
 
 impl Finding {
     /// What a reader found.
-    pub(super) fn of(diagnostic: Diagnostic) -> Finding {
+    pub(super) fn from_diagnostic(diagnostic: Diagnostic) -> Finding {
         Finding {
             place: FindingLocation::Offset(diagnostic.offset),
             what: FindingKind::Grammar(diagnostic.what),

@@ -88,7 +88,7 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let info = source.info();
     let mut verdict = checker::conclude(checkers, &info.threads, limit);
     for diagnostic in source.diagnostics() {
-        verdict.add(Finding::of(diagnostic.clone()));
+        verdict.add(Finding::from_diagnostic(diagnostic.clone()));
     }
     for finding in switches::check(&info.schedule) {
         verdict.add(finding);

@@ -111,7 +111,7 @@ impl<'a> Filler<'a> {
         let Some(note) = Note::decode(kind, body) else {
             return;
         };
-        if let Some((id, task)) = Task::of(&note, time, ThreadId::default()) {
+        if let Some((id, task)) = Task::from_note(&note, time, ThreadId::default()) {
             let (function, polls) = (task.function, task.polls);
             line.tasks.note(id, task);
             drop(line);
@@ -133,7 +133,7 @@ impl<'a> Filler<'a> {
             FieldValue::Truth(value) => Some(f64::from(u8::from(value))),
             _ => None,
         });
-        match (Form::of(form), value) {
+        match (Form::from_number(form), value) {
             (Some(Form::Counter), Some(value)) => {
                 line.counters.add(name, time.0, value);
             }

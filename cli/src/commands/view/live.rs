@@ -98,7 +98,7 @@ fn take(process: u32) -> anyhow::Result<Vec<Arc<ViewedTrace>>> {
         let copied = mapped.ring.to_trace(&info);
         let (source, copied) = copied.with_context(|| ui::path(&mapped.path))?;
         let name = format!("process {process}");
-        let mut viewed = ViewedTrace::of(Path::new(&name), Arc::new(source), bytes);
+        let mut viewed = ViewedTrace::new(Path::new(&name), Arc::new(source), bytes);
         viewed.is_file = false;
         if copied.moved > 0 {
             let threads = ui::things(copied.moved, "thread");

@@ -53,7 +53,7 @@ pub(super) enum TaskSelector {
 
 impl Tasks {
     /// The tasks of a trace that was read.
-    pub(super) fn of(index: &Index) -> Tasks {
+    pub(super) fn from_index(index: &Index) -> Tasks {
         let end = index.span().map_or(0, |(_, end)| end);
         let mut all: HashMap<u64, Task> = HashMap::new();
         let mut polls: Vec<(usize, Poll)> = Vec::new();

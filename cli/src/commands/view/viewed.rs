@@ -95,11 +95,11 @@ impl ViewedTrace {
     /// # Errors
     /// If it can't be read.
     pub(super) fn open(path: &Path, bytes: u64) -> anyhow::Result<ViewedTrace> {
-        Ok(ViewedTrace::of(path, Arc::from(input::open(path)?), bytes))
+        Ok(ViewedTrace::new(path, Arc::from(input::open(path)?), bytes))
     }
 
     /// A trace that is open.
-    pub(super) fn of(path: &Path, source: Arc<dyn Source>, bytes: u64) -> ViewedTrace {
+    pub(super) fn new(path: &Path, source: Arc<dyn Source>, bytes: u64) -> ViewedTrace {
         memory::grows("the index of the page");
         let items = usize::try_from(bytes / ITEM).unwrap_or(usize::MAX);
         ViewedTrace {
@@ -159,7 +159,7 @@ impl ViewedTrace {
     /// Its tasks. `None`: not all of the trace was read yet.
     pub(super) fn tasks(&self) -> Option<&Tasks> {
         let is_done = self.index.is_done();
-        is_done.then(|| self.tasks.get_or_init(|| Tasks::of(&self.index)))
+        is_done.then(|| self.tasks.get_or_init(|| Tasks::from_index(&self.index)))
     }
 
     /// Draws a thread. `found`: functions that are looked for.
@@ -350,7 +350,7 @@ impl ViewedTrace {
         self.wait();
         let _alone = self.alone(asker)?;
         let source = self.part(marked);
-        let figures = Figures::of(&self.path, &*source, false)?;
+        let figures = Figures::read(&self.path, &*source, false)?;
         let all = Selection {
             filter: None,
             sort: Key::Own,

@@ -250,7 +250,7 @@ fn folder() -> output_file::Pending {
 
 fn archive(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Archive::of(folder, OsStr::new("app.ctf"))
+    Archive::from_folder(folder, OsStr::new("app.ctf"))
         .unwrap()
         .read_to_end(&mut bytes)
         .unwrap();
@@ -393,7 +393,7 @@ fn a_thread_that_panics_ends_the_packing() {
 fn nested_folders_are_not_packed() {
     let from = folder();
     fs::create_dir(from.temporary().join("inner")).unwrap();
-    let error = Archive::of(from.temporary(), OsStr::new("x"))
+    let error = Archive::from_folder(from.temporary(), OsStr::new("x"))
         .map(drop)
         .unwrap_err()
         .to_string();

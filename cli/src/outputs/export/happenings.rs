@@ -43,7 +43,7 @@ impl Walker {
             Note::Arguments { fields, .. } => Some(fields),
             Note::Event {
                 name, form, fields, ..
-            } if Form::of(*form) == Some(Form::Begin)
+            } if Form::from_number(*form) == Some(Form::Begin)
                 && self.innermost() == Some(FunctionId(*name)) =>
             {
                 Some(fields)
@@ -73,7 +73,7 @@ fn happening(note: &Note<'_>, facts: &Facts, values: &mut Values) -> Option<Happ
             if *span != 0 {
                 values.add("span_id", Value::Unsigned(*span));
             }
-            match Form::of(*form) {
+            match Form::from_number(*form) {
                 Some(Form::Counter) => HappeningKind::Counter,
                 Some(Form::Begin | Form::End) => HappeningKind::Span,
                 Some(Form::Instant) | None => HappeningKind::Event,

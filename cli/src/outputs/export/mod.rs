@@ -143,7 +143,7 @@ pub(crate) static EXPORTS: [&Export; 8] = [
 ];
 
 /// The export whose target that is.
-pub(super) fn of(target: &Target) -> Option<&'static Export> {
+pub(super) fn for_target(target: &Target) -> Option<&'static Export> {
     EXPORTS
         .iter()
         .find(|export| export.target.name == target.name)
@@ -160,7 +160,7 @@ impl Export {
         output: Output,
         source: &dyn Source,
     ) -> Result<Box<dyn Writer>, Error> {
-        let survey = Survey::of(source)?;
+        let survey = Survey::read(source)?;
         let out = BufWriter::new(output.into_stream()?);
         let facts = Arc::new(Facts::new(source, &survey));
         match self.make {

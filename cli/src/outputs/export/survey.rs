@@ -45,7 +45,7 @@ impl Survey {
     ///
     /// # Errors
     /// Where it can't be read, or takes too much memory.
-    pub(super) fn of(source: &dyn Source) -> Result<Survey, Error> {
+    pub(super) fn read(source: &dyn Source) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         source::drive(source, &mut survey, &|_| {})?;
         if let Some(error) = survey.refused {

@@ -48,7 +48,7 @@ fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u
     (bytes, done.losses.to_string())
 }
 
-fn of(name: &str) -> &'static Export {
+fn export_named(name: &str) -> &'static Export {
     let mut all = EXPORTS.iter();
     all.find(|export| export.target.name == name)
         .expect("an export")
@@ -139,11 +139,11 @@ fn backward_clocks_keep_their_sums() {
     for seed in 0..40 {
         let source = RandomTrace::new(seed, 0, 100);
         let wanted = reported(&source);
-        let (bytes, _) = exported(of("csv"), &source, 1);
+        let (bytes, _) = exported(export_named("csv"), &source, 1);
         assert_eq!(parse::sums("csv", &bytes), wanted, "{seed}");
         for name in ["chrome", "perfetto"] {
             // They nest all the same. The reader checks it.
-            let (bytes, losses) = exported(of(name), &source, 1);
+            let (bytes, losses) = exported(export_named(name), &source, 1);
             let found = parse::sums(name, &bytes);
             let calls = |sums: &BTreeMap<String, Sums>| -> Vec<u64> {
                 sums.values().map(|sums| sums.calls).collect()
@@ -171,7 +171,7 @@ fn golden_traces_and_damaged_ones_are_exported() {
 fn thread_states_are_exported_where_possible() {
     let mut source = RandomTrace::new(4, 1, 0);
     let ((first, last), at) = (
-        Survey::of(&source)
+        Survey::read(&source)
             .expect("readable")
             .times()
             .expect("calls"),
@@ -194,7 +194,7 @@ fn thread_states_are_exported_where_possible() {
         switch(40_000, 2, 3, State::Waiting),
         switch(60_000, 1, 4, State::Running),
     ];
-    let text = |name| String::from_utf8(exported(of(name), &source, 1).0).expect("UTF-8");
+    let text = |name| String::from_utf8(exported(export_named(name), &source, 1).0).expect("UTF-8");
     let ns = |time| at(time).0 - first.0;
     let rows = text("csv");
     for (thread, from, until, state, cpu) in [
@@ -213,7 +213,7 @@ fn thread_states_are_exported_where_possible() {
         ns(20_000) % 1000
     );
     assert!(chrome.contains(&begin), "{begin}{chrome}");
-    let (bytes, losses) = exported(of("perfetto"), &source, 1);
+    let (bytes, losses) = exported(export_named("perfetto"), &source, 1);
     assert_eq!(losses, "");
     // CPU, time, who leaves and in which state, and who comes.
     let wanted = [
@@ -225,7 +225,7 @@ fn thread_states_are_exported_where_possible() {
     let wanted = wanted.map(|(cpu, time, from, state, to)| [cpu, at(time).0, from, state, to]);
     assert_eq!(wire::switches(&bytes), wanted);
     assert!(
-        exported(of("firefox"), &source, 1)
+        exported(export_named("firefox"), &source, 1)
             .1
             .contains("5 context switches")
     );
@@ -328,7 +328,7 @@ fn hostile_names_are_text() {
 #[test]
 fn what_is_left_out_is_said() {
     let source = registry::open(Box::new(hostile())).expect("a trace");
-    let said = |name| exported(of(name), &*source, 1).1;
+    let said = |name| exported(export_named(name), &*source, 1).1;
     assert_eq!(said("csv"), "");
     assert_eq!(
         said("chrome"),
@@ -416,7 +416,7 @@ fn each_record_kind_is_in_its_place() {
     ];
     let bytes = trace.write("worker", &steps);
     let source = registry::open(Box::new(bytes)).expect("a trace");
-    let (bytes, _) = exported(of("chrome"), &*source, 1);
+    let (bytes, _) = exported(export_named("chrome"), &*source, 1);
     let text = String::from_utf8(bytes).expect("UTF-8");
     for wanted in [
         r#"{"ph":"M","pid":1,"tid":7,"name":"thread_name","args":{"name":"worker"}}"#,
@@ -429,7 +429,7 @@ fn each_record_kind_is_in_its_place() {
     ] {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
-    let (bytes, _) = exported(of("csv"), &*source, 1);
+    let (bytes, _) = exported(export_named("csv"), &*source, 1);
     let text = String::from_utf8(bytes).expect("UTF-8");
     for wanted in [
         "call,1,7,worker,inner,,,100,200,100,100,1,,,,,3,,",

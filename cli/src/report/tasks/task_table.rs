@@ -38,7 +38,7 @@ pub(crate) struct Task {
 impl Task {
     /// What a note says, which was written at that time on that thread: the id of the task, and the task. `None`: the note
     /// is of something else.
-    pub(crate) fn of(note: &Note<'_>, time: Ticks, thread: ThreadId) -> Option<(u64, Task)> {
+    pub(crate) fn from_note(note: &Note<'_>, time: Ticks, thread: ThreadId) -> Option<(u64, Task)> {
         let Note::Task {
             task,
             parent,
@@ -113,7 +113,7 @@ impl TraceTasks {
     ///
     /// # Errors
     /// Where the trace can't be read.
-    pub(crate) fn of(
+    pub(crate) fn read(
         source: &dyn Source,
         by: Option<&str>,
         progress: &(dyn Fn(u64) + Sync),
@@ -271,7 +271,7 @@ impl Sink for TraceTasks {
                 fields.iter().for_each(|field| self.by.take(field));
             }
             Some(note) => {
-                let Some((id, task)) = Task::of(&note, *time, self.thread) else {
+                let Some((id, task)) = Task::from_note(&note, *time, self.thread) else {
                     return;
                 };
                 self.last = self.last.max(*time);

@@ -213,7 +213,7 @@ pub(super) fn decode(kind: u8, mut fields: Fields<'_>) -> Option<Schedule> {
         let cpu = CpuId(fields.u16()?.into());
         let (what, _zero) = (fields.u8()?, fields.u8()?);
         if kind == SWITCHES {
-            let to = State::of(what);
+            let to = State::from_number(what);
             schedule.switches.push(Switch {
                 time,
                 thread,
@@ -223,13 +223,15 @@ pub(super) fn decode(kind: u8, mut fields: Fields<'_>) -> Option<Schedule> {
             continue;
         }
         let address = fields.u64()?;
-        schedule.samples.extend(Cause::of(what).map(|cause| Sample {
-            time,
-            thread,
-            cpu,
-            cause,
-            address,
-        }));
+        schedule
+            .samples
+            .extend(Cause::from_number(what).map(|cause| Sample {
+                time,
+                thread,
+                cpu,
+                cause,
+                address,
+            }));
     }
     Some(schedule)
 }

@@ -220,7 +220,7 @@ fn process(
     let receiver = (how.to == OutputKind::Socket).then(|| Receiver::new(folder));
     let receiver = receiver.transpose()?;
     let mut child = Process::spawn(&mut start(one, rounds, how, folder)?)?;
-    let outputs = how.leaves.then(|| Outputs::of(&mut child, folder));
+    let outputs = how.leaves.then(|| Outputs::read(&mut child, folder));
     if let Some(outputs) = &outputs {
         child.until("the end of its outputs", LIMIT, || outputs.have_ended())?;
         truth.set(0, STOP, 1);
@@ -377,7 +377,7 @@ fn whole(path: &Path) -> Result<(), String> {
 struct Outputs(Vec<JoinHandle<()>>);
 
 impl Outputs {
-    fn of(child: &mut Process, folder: &Path) -> Outputs {
+    fn read(child: &mut Process, folder: &Path) -> Outputs {
         let (stdout, stderr) = child.outputs();
         let keep = |mut from: Box<dyn Read + Send>, name: &str| {
             let path = folder.join(name);

@@ -115,7 +115,7 @@ fn is_panic(note: &Note<'_>, names: &Names) -> bool {
     };
     let has_place = |text: &[u8]| text.windows(4).any(|part| part == b".rs:");
     names.get(*name) == "panic"
-        && Form::of(*form) == Some(Form::Instant)
+        && Form::from_number(*form) == Some(Form::Instant)
         && matches!(
             values(fields, names)[..],
             [("message", _, FieldValue::Text(..)), ("at", _, FieldValue::Text(at, _))] if has_place(at)
@@ -129,7 +129,7 @@ fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Opt
             name, form, fields, ..
         } => match (
             names.get(*name),
-            Form::of(*form)?,
+            Form::from_number(*form)?,
             &values(fields, names)[..],
         ) {
             (

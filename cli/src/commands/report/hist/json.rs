@@ -63,7 +63,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             is_whole_run: found.is_whole_run,
             functions: found.list.iter().map(function).collect(),
             functions_not_shown: found.hidden,

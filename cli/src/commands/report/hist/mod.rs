@@ -102,7 +102,7 @@ fn one(
         anyhow::bail!("{}: the calls of this trace have no times", ui::path(trace));
     }
     memory::grows("the durations of calls");
-    let figures = Figures::of(trace, &*source, false)?;
+    let figures = Figures::read(trace, &*source, false)?;
     let found = find(options, functions, trace, info, figures)?;
     if let Some(output) = &options.output {
         let Some(first) = found.list.first() else {

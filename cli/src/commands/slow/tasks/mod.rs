@@ -94,7 +94,7 @@ pub(super) fn find(
 ) -> anyhow::Result<SlowTasks> {
     let about = |error| trace::about(trace, error);
     let progress = Progress::new(source);
-    let seen = TraceTasks::of(source, by, &|bytes| progress.add(bytes));
+    let seen = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
     drop(progress);
     let seen = seen.map_err(about)?;
     let usual = usual_tasks(&seen);

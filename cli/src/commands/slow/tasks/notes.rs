@@ -120,7 +120,11 @@ impl Pass for NotePass<'_> {
         }
         let of = match Note::decode(kind, body) {
             Some(Note::Arguments { function, .. }) => function,
-            Some(Note::Event { name, form, .. }) if Form::of(form) == Some(Form::Begin) => name,
+            Some(Note::Event { name, form, .. })
+                if Form::from_number(form) == Some(Form::Begin) =>
+            {
+                name
+            }
             _ => return,
         };
         if poll.is_first && time == poll.start && of == poll.function.0 {

@@ -207,7 +207,7 @@ pub(in crate::commands::slow) fn write_json(
 ) -> anyhow::Result<()> {
     let tasks = found.list.iter().map(|slow| one(info, found, slow));
     let document = Document {
-        head: Head::of(file, info),
+        head: Head::new(file, info),
         by,
         tasks: tasks.collect(),
     };
