@@ -137,7 +137,7 @@ impl Spans {
     #[inline]
     pub(crate) fn begin(&self, time: Ticks) -> Ticks {
         let stack = self.stacks.get(self.now);
-        let before = stack.and_then(|stack| stack.calls.before());
+        let before = stack.and_then(|stack| stack.calls.previous_edge());
         before.map_or(time, |before| before.max(time))
     }
 
@@ -157,7 +157,11 @@ impl Spans {
             stack.first_cpu = stack.cpu;
         }
         let mut call = *call;
-        if let Some(before) = stack.calls.before().filter(|&before| call.time < before) {
+        if let Some(before) = stack
+            .calls
+            .previous_edge()
+            .filter(|&before| call.time < before)
+        {
             // A reader knows the order of calls by their times alone.
             call.time = before;
             self.moved += 1;

@@ -30,7 +30,7 @@ impl Spent {
 
     /// All of it.
     #[must_use]
-    pub fn all(&self) -> Ticks {
+    pub fn total(&self) -> Ticks {
         Ticks(self.running.0 + self.preempted.0 + self.waiting.0)
     }
 

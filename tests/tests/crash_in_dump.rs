@@ -68,7 +68,7 @@ fn a_dump_that_another_process_writes_stays() {
         another(&folder);
         assert_eq!(unnamed(&folder).len(), 1, "{:?}", folder.names());
         program.signal("CONT");
-        let _ = program.said("wrote ");
+        let _ = program.wait_for_line("wrote ");
         let _ = program.end().ok();
         assert_eq!(unnamed(&folder), Vec::<PathBuf>::new());
         let traces = folder.ending(".fdr");

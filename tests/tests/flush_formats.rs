@@ -117,7 +117,7 @@ fn dumps_by_signal_and_at_the_end() {
             .start();
         while running.line() != "waiting" {}
         running.signal("USR2");
-        let _ = running.said("wrote ");
+        let _ = running.wait_for_line("wrote ");
         let outcome = running.end().ok();
         let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
         for number in 1..=2 {
@@ -269,13 +269,13 @@ fn clients_that_wait_get_the_dump() {
             .env("FDR_FORMAT", target.name)
             .args(&["short", "8", "4"])
             .start();
-        let said = running.said("listening on tcp-listen://");
+        let said = running.wait_for_line("listening on tcp-listen://");
         let port = said.rsplit("//").next().expect("a port");
         while running.line() != "waiting" {}
         let clients = ["a", "b"].map(|name| Connection::to(port).read_to(folder.join(name)));
         running.signal("USR2");
         let paths: Vec<PathBuf> = clients.map(|client| client.end()).into();
-        let _ = running.said("wrote tcp-listen://");
+        let _ = running.wait_for_line("wrote tcp-listen://");
         let outcome = running.end().ok();
         let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
         for path in paths {

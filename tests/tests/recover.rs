@@ -429,7 +429,7 @@ fn rings_clock_rates_equal_those_of_dumps() {
         (now != 1).then_some(now)
     });
     program.signal("USR2");
-    let _ = program.said("wrote ");
+    let _ = program.wait_for_line("wrote ");
     let trace = Trace::read(&folder.ending(".fdr").remove(0));
     let dumped = trace.info.clock.frequency;
     let apart = later.abs_diff(dumped) as f64 / dumped as f64;

@@ -170,7 +170,7 @@ fn standard_output_as_file_and_as_pipe() {
 
 /// The port that the program says it listens on.
 fn port(running: &mut Running) -> String {
-    let said = running.said("listening on tcp-listen://");
+    let said = running.wait_for_line("listening on tcp-listen://");
     said.rsplit("//").next().expect("a port").to_owned()
 }
 
@@ -223,7 +223,7 @@ fn a_call_of_dump_and_the_signal_flush() {
     // The second wave is told by the signal's line: 2000 records.
     wave(&folder, &mut running, "go", 2);
     running.signal("USR2");
-    let told = running.said("streamed 2000 records of 2 threads to ");
+    let told = running.wait_for_line("streamed 2000 records of 2 threads to ");
     assert!(told.ends_with("trace.1 so far, 0 lost"), "{told}");
     let outcome = running.end().ok();
     assert_eq!(outcome.said().len(), 3, "{outcome:?}");

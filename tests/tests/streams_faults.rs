@@ -186,7 +186,7 @@ fn one_client_of_two_stalls() {
     let large = "FDR_BUFFER=16M";
     let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 200000").set(large);
     let mut running = program.start();
-    let said = running.said("listening on tcp-listen://");
+    let said = running.wait_for_line("listening on tcp-listen://");
     let port = said.rsplit("//").next().expect("a port").to_owned();
     let stuck = Connection::to(&port);
     let reading = Connection::to(&port).read_to(folder.join("trace"));

@@ -107,7 +107,7 @@ fn slow_calls_make_one_trace_each() {
         })
         .collect();
     for (program, (way, folder)) in programs.into_iter().zip(WAYS.into_iter().zip(&folders)) {
-        let said = program.said("wrote");
+        let said = program.wait_for_line("wrote");
         assert!(
             said.contains("dropped; triggered::handle>300ms +1s: triggered::handle took "),
             "{said}"
@@ -148,7 +148,7 @@ fn tools_point_to_the_slow_call() {
     let folder = Folder::new("triggered-tools");
     let mut program = start(&folder, "", "triggered::h*>300ms, panic");
     tell(&mut program, "slow 400");
-    let _ = program.said("wrote");
+    let _ = program.wait_for_line("wrote");
     let _ = program.end().ok();
     let trace = only_trace(&folder);
     let path = std::fs::read_dir(folder.join("out")).expect("it").next();
@@ -208,7 +208,7 @@ fn a_call_that_never_returns_fires_once() {
         (way, folder, program)
     });
     for (way, folder, mut program) in started {
-        let _ = program.said("wrote");
+        let _ = program.wait_for_line("wrote");
         let trace = traces_so_far(&folder).remove(0);
         let call = slow_call(&trace);
         assert_eq!(call.function, "triggered::hang", "{way}");
@@ -383,7 +383,7 @@ fn triggers_change_while_the_program_runs() {
     let status: Value = serde_json::from_str(&ctl(&["status", "--json"])).expect("JSON");
     assert_eq!(status["triggers"], "triggered::handle>50ms, every 9m");
     tell(&mut program, "slow 100");
-    let _ = program.said("wrote");
+    let _ = program.wait_for_line("wrote");
     assert_eq!(ctl(&["trigger", "off"]), "triggers: off");
     tell(&mut program, "slow 100");
     let unknown = ctl(&["trigger", "triggered::handel>50ms"]);

@@ -98,7 +98,7 @@ fn memory() {
     let mut program = start(&folder, "FDR_DIR=/dev/shm", "rss>200M /0");
     tell(&mut program, "quick 10");
     tell(&mut program, "grow 256");
-    let said = program.said("wrote");
+    let said = program.wait_for_line("wrote");
     assert!(said.contains("rss>200M"), "{said}");
     // It does not fire again while the memory stays.
     tell(&mut program, "grow 1");
@@ -127,7 +127,7 @@ fn time() {
     let variables = "FDR_LOG=info FDR_OUT_MOST=2";
     let mut program = start(&folder, variables, "every 100ms");
     tell(&mut program, "quick 10");
-    let _ = program.said("removed");
+    let _ = program.wait_for_line("removed");
     let _ = program.end().ok();
     assert_eq!(reasons(&folder), ["trigger every 100ms"; 2]);
 }
@@ -140,7 +140,7 @@ fn the_signal() {
         tell(&mut program, "quick 10");
         program.signal("USR2");
         if trigger == "off" {
-            let _ = program.said("wrote");
+            let _ = program.wait_for_line("wrote");
         } else {
             // The dumper has read the signal once it answers a later one.
             let _ = until("the signal to be read", || {
@@ -168,7 +168,7 @@ fn missing_folders_are_reported_once() {
     tell(&mut program, "release");
     fs::remove_dir(folder.join("traces")).expect("removed");
     tell(&mut program, "quick 10");
-    let _ = program.said("no trace was written: ");
+    let _ = program.wait_for_line("no trace was written: ");
     // Later ones are told of to those who want to know all.
     let _ = until("further tries", || {
         program.said_already(&format!("{}/traces", folder.path().display()))

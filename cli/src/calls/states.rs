@@ -91,7 +91,7 @@ impl CallStates {
             (Some(State::Running), _) => {
                 let spent = &self.known.spent;
                 let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
-                let is_told = spent.preempted.0 as f64 >= TOLD * spent.all().0 as f64;
+                let is_told = spent.preempted.0 as f64 >= TOLD * spent.total().0 as f64;
                 let mut words = ": the thread computed".to_owned();
                 if is_told {
                     words += &format!(" for {}", time(spent.running));
@@ -123,7 +123,7 @@ impl CallStates {
             parts.push(format!("about {} page faults", ui::count(self.page_faults)));
         }
         if let Some(by) = self.by.filter(|_| self.excess != Some(State::Preempted)) {
-            let is_long = spent.preempted.0 as f64 >= 0.01 * spent.all().0 as f64;
+            let is_long = spent.preempted.0 as f64 >= 0.01 * spent.total().0 as f64;
             if is_long {
                 parts.push(format!("preempted by {}", by.in_words(info)));
             }

@@ -62,7 +62,7 @@ pub(crate) fn run(
 ) -> anyhow::Result<ExitCode> {
     let manifest = manifest_of(&options.path)?;
     let workspace = Workspace::load(&manifest)?;
-    let packages = workspace.chosen(&manifest, &options.package)?;
+    let packages = workspace.choose_packages(&manifest, &options.package)?;
     let plan = if options.remove {
         Plan::remove(&packages)?
     } else {

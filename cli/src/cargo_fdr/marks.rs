@@ -11,7 +11,7 @@ use fdr_marks::worth::{Reason, Rules, left_out};
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 
-use crate::facts::{Decision, decision, is_mark, is_test, named, scope_name, step};
+use crate::facts::{Decision, decision, is_mark, is_test, qualified, scope_name, step};
 
 /// What a person chose.
 #[derive(Debug, Default)]
@@ -321,7 +321,7 @@ impl Finder<'_> {
             let own = decision(&item);
             let inside = ScopeContext {
                 scope: match scope_name(&item) {
-                    Some(name) => named(&around.scope, &name),
+                    Some(name) => qualified(&around.scope, &name),
                     None => around.scope.clone(),
                 },
                 decision: own.clone().or_else(|| around.decision.clone()),
@@ -359,7 +359,7 @@ impl Finder<'_> {
             return;
         };
         let place = self.source.place(first).start;
-        let name = named(&inside.scope, &name.unraw().to_string());
+        let name = qualified(&inside.scope, &name.unraw().to_string());
         let rules = match &inside.decision {
             Some(Decision::Trace(rules)) if !is_own => rules,
             _ => &self.choice.rules,

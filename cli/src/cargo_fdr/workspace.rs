@@ -68,7 +68,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Where a name is no member's.
-    pub(crate) fn chosen(
+    pub(crate) fn choose_packages(
         &self,
         manifest: &Path,
         names: &[String],

@@ -217,11 +217,11 @@ pub(crate) fn tell(name: &str, target: &Target, done: &Conversion, bytes: Option
 pub(crate) fn tell_losses(name: &str, target: &Target, losses: &Losses) {
     let title = target.title;
     for (what, count) in losses.iter() {
-        let what = ui::counted(count, what);
+        let what = ui::count_of(count, what);
         ui::complain(&format!("{name}: what {title} can't hold: {what}"));
     }
     for (what, count) in losses.notes() {
-        let what = ui::counted(count, what);
+        let what = ui::count_of(count, what);
         ui::complain(&format!("{name}: for other readers: {what}"));
     }
 }

@@ -69,7 +69,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> 
     }
     if rows.hidden > 0 {
         let hidden = rows.hidden as u64;
-        let hidden = ui::counted(hidden, "events and counters");
+        let hidden = ui::count_of(hidden, "events and counters");
         writeln!(out, "{hidden} not shown (--limit)")?;
     }
     Ok(())

@@ -102,7 +102,7 @@ impl ChosenCalls {
             return true;
         };
         let spent = states.known(thread, start, end).spent;
-        let all = spent.all().0;
+        let all = spent.total().0;
         all > 0 && spent.in_state(*state).0.saturating_mul(2) >= all
     }
 }

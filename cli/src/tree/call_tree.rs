@@ -123,7 +123,7 @@ impl Tree {
     /// The path of that function, called from that path.
     #[inline]
     pub(crate) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
-        if let Some(node) = self.near(caller, function) {
+        if let Some(node) = self.last_found(caller, function) {
             return node;
         }
         let node = self.child(caller, Label::Function(function));
@@ -134,7 +134,7 @@ impl Tree {
 
     /// The same, where that was the last search of its hash.
     #[inline(always)]
-    pub(crate) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
+    pub(crate) fn last_found(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
         let path = path(caller, function);
         let near = &self.near[slot(path) % NEAR];
         (near.path == path).then_some(near.node)

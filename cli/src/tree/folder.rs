@@ -85,7 +85,7 @@ impl Folder {
     }
 
     /// One that counts the time in a state alone.
-    pub(crate) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
+    pub(crate) fn with_state(self, by: Option<(State, Arc<States>)>) -> Folder {
         Folder { by, ..self }
     }
 

@@ -209,7 +209,7 @@ fn fold(
     let make = || {
         let folder = Folder::new(&untimed, asked.per_thread).one_by_one(one_by_one);
         let folder = folder.until(source.info().end).with_marks(has_marks);
-        folder.by(by.clone())
+        folder.with_state(by.clone())
     };
     let folders = drive_parallel(source, ui::jobs(), make, &|bytes| progress.add(bytes));
     drop(progress);

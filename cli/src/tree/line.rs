@@ -120,7 +120,7 @@ impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
         let node = plain.innermost;
         if plain.exit == 0 {
             // Paths that are too deep are never near, so each takes the long way.
-            return self.tree.near(node, plain.function);
+            return self.tree.last_found(node, plain.function);
         }
         let own = plain.total.wrapping_sub(plain.children);
         self.tree

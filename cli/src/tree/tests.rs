@@ -305,7 +305,7 @@ fn state_times_add_up_to_the_report() {
         let figures = engine::gather(vec![engine], false).expect("little memory");
         for state in State::ALL {
             let folder = Folder::new(&Untimed::default(), false);
-            let mut folder = folder.by(Some((state, states.clone())));
+            let mut folder = folder.with_state(Some((state, states.clone())));
             folder.thread(&threads);
             for (base, words) in &batches {
                 folder.packed(&Packed::new(*base, words.as_flattened()).0);

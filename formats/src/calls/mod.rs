@@ -148,7 +148,7 @@ impl<T> CallStack<T> {
     /// Time of the previous edge.
     #[inline]
     #[must_use]
-    pub fn before(&self) -> Option<Ticks> {
+    pub fn previous_edge(&self) -> Option<Ticks> {
         (self.number > 0).then_some(self.before)
     }
 
@@ -203,7 +203,7 @@ impl<T> CallStack<T> {
     #[inline(never)]
     fn mend(&mut self, call: &Call, out: &mut dyn CallHandler<T>) -> Exit {
         let is = |open: &OpenCall<T>| open.function == call.function;
-        let exit = self.rule.other(&self.open, is);
+        let exit = self.rule.outer_exit(&self.open, is);
         let start = match exit {
             Exit::Innermost => return exit,
             Exit::Outer(inside) => {
@@ -298,7 +298,9 @@ impl<T> CallStack<T> {
     /// ended at `time`. Returns how many of these ticks lie behind the previous edge: all, unless the trace
     /// begins between.
     pub fn short_calls(&mut self, time: Ticks, ticks: u64) -> u64 {
-        let since = self.before().map_or(0, |before| time.since(before).0);
+        let since = self
+            .previous_edge()
+            .map_or(0, |before| time.since(before).0);
         let ticks = ticks.min(since);
         self.children = self.children.saturating_add(ticks);
         self.short_until = Ticks(self.earliest().0.saturating_add(ticks));

@@ -59,13 +59,13 @@ impl Rule {
     pub fn exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
         match open.last() {
             Some(innermost) if is(innermost) => Exit::Innermost,
-            _ => self.other(open, is),
+            _ => self.outer_exit(open, is),
         }
     }
 
     /// The same for an exit that does not end the innermost open call.
     #[cold]
-    pub fn other<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
+    pub fn outer_exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
         if open.is_empty() && !self.gap {
             return Exit::Before;
         }

@@ -340,7 +340,8 @@ fn the_fast_path_equals_the_slow_path() {
                     // Now and then they end behind the next edge, or too many ticks are stated.
                     let next_edge = more.first().map_or(time, |call| call.time.0);
                     let wrong = if of_100(&mut seed, 4) { 20 } else { 0 };
-                    let ticks = next_edge.saturating_sub(slow.before().map_or(0, |edge| edge.0));
+                    let ticks =
+                        next_edge.saturating_sub(slow.previous_edge().map_or(0, |edge| edge.0));
                     let until = Ticks(next_edge + wrong);
                     [&mut slow, &mut fast].map(|stack| {
                         stack.short_calls(until, ticks + wrong);

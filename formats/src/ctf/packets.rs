@@ -45,7 +45,7 @@ impl Packets {
     }
 
     /// The number of lost records that the last packet stated.
-    pub(super) fn told(&self) -> u64 {
+    pub(super) fn stated_lost(&self) -> u64 {
         self.told
     }
 

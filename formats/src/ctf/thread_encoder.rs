@@ -328,7 +328,7 @@ impl ThreadEncoder {
                 }
                 self.lost = self.lost.saturating_add(records);
                 // The loss is between two packets, because other readers look for it there.
-                if self.discarded() > self.packets.told() {
+                if self.discarded() > self.packets.stated_lost() {
                     self.packets.close(time);
                 }
                 let (template, out) = self.room(time);
@@ -383,7 +383,7 @@ impl ThreadEncoder {
             self.begin_at(start);
         }
         self.settle();
-        if self.change.is_some() || self.discarded() > self.packets.told() {
+        if self.change.is_some() || self.discarded() > self.packets.stated_lost() {
             self.head_alone(self.packets.last().unwrap_or(start));
         }
     }

@@ -73,7 +73,7 @@ impl<'a> Input<'a> {
 
     /// Bytes taken so far.
     #[must_use]
-    pub fn taken(&self) -> usize {
+    pub fn consumed(&self) -> usize {
         self.size - self.rest.len()
     }
 

@@ -122,7 +122,7 @@ impl Item {
     }
 
     /// Whether it has all of these fields.
-    pub(super) fn has(&self, what: u8) -> bool {
+    pub(super) fn has_all(&self, what: u8) -> bool {
         self.has & what == what
     }
 

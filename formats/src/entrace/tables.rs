@@ -60,7 +60,7 @@ impl<'a> Numbers<'a> {
         let mut input = Input::new(self.window.at(self.at, 9, self.end)?);
         let value = read(&mut input);
         if value.is_ok() {
-            self.at += input.taken() as u64;
+            self.at += input.consumed() as u64;
         }
         Ok(value)
     }

@@ -317,7 +317,7 @@ impl ThreadEncoder {
             );
             return;
         }
-        if item.has(has::TIME) {
+        if item.has_all(has::TIME) {
             self.last = Some(item.time);
         }
         item.extra = payload.len() as u32;

@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
         };
         self.item = Item::decode(bytes);
         self.items.skip(item::SIZE);
-        if self.item.has(has::TIME) {
+        if self.item.has_all(has::TIME) {
             self.time = self.time.max(self.item.time);
         }
         Ok(Some(self.time))

@@ -60,7 +60,7 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
 /// How many lanes the calls of each thread need besides its own.
 fn lanes(file: &dyn ReadAt, index: &Index) -> Result<Vec<usize>, Error> {
     let mut course = Course::new(file, &index.tables, WINDOW);
-    let mut threads = index.threads.again();
+    let mut threads = index.threads.copy_for_pass();
     let mut counter = LaneCounter::new(&index.plan);
     while let Some(step) = course.next()? {
         let Step::Event(event) = step else { continue };
@@ -304,7 +304,7 @@ impl Threads {
     }
 
     /// A copy of this index, for another pass.
-    pub(super) fn again(&self) -> Threads {
+    pub(super) fn copy_for_pass(&self) -> Threads {
         Threads {
             of_number: self.of_number.clone(),
             last: None,

@@ -72,7 +72,7 @@ impl Ring {
             now: self.tick_now(),
             ..Reading::default()
         };
-        for index in 0..self.made()? {
+        for index in 0..self.count_slots()? {
             let place = FileSlot::new(&*self.bytes, &self.header, index);
             let slot = place.slot()?;
             if slot.state != LIVE && slot.state != ENDED {
@@ -133,7 +133,7 @@ impl Ring {
     /// Whether the slots still have these owners, and no further slot has one.
     fn has_owners(&self, threads: &[LiveThread]) -> io::Result<bool> {
         let mut owners = 0;
-        for index in 0..self.made()? {
+        for index in 0..self.count_slots()? {
             let slot = FileSlot::new(&*self.bytes, &self.header, index).slot()?;
             if slot.state != LIVE && slot.state != ENDED {
                 continue;

@@ -187,7 +187,7 @@ impl Ring {
     pub fn census(&self) -> Result<(u64, u64), Error> {
         let (mut threads, mut records) = (0, 0u64);
         let mut copy = Copy::default();
-        for index in 0..self.made()? {
+        for index in 0..self.count_slots()? {
             let found = copy.take(&*self.bytes, &self.header, index, 1)?;
             if found == SlotContent::CutOff {
                 break;
@@ -226,7 +226,7 @@ impl Ring {
         let mut writer = DumpWriter::new(out, version, info)?;
         let mut copy = Copy::default();
         let mut moved = Moved::new(self)?;
-        for index in 0..self.made()? {
+        for index in 0..self.count_slots()? {
             let found = copy.take(&*self.bytes, &self.header, index, most(index))?;
             moved.look(index, found, &copy.slot);
             match found {
@@ -327,7 +327,7 @@ impl Ring {
     }
 
     /// Slots that were made by now: a process that runs makes more.
-    pub(super) fn made(&self) -> io::Result<u32> {
+    pub(super) fn count_slots(&self) -> io::Result<u32> {
         let mut head = [0; HEADER_SIZE];
         let count = self.bytes.read_at(0, &mut head)?;
         let now = Header::decode(&head[..count]);

@@ -345,7 +345,7 @@ fn measure<'c>(
 /// The calls that began before all chunks and have not ended are around those that the chunks have.
 fn around(thread: &CrashThread<'_>, walk: &mut Walk<&mut [u32]>) {
     let calls = thread.early_calls.iter().rev();
-    walk.stack.around(calls.map(|call| call.function.0));
+    walk.stack.push_around(calls.map(|call| call.function.0));
 }
 
 /// The second pass: the chunks' records, with the missing ones between them.

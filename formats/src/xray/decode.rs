@@ -355,7 +355,7 @@ impl<'a> Decoder<'a> {
             // The NewCPUId in front of it gives the block its start, and is no change of CPU.
             Some(_) => self.cpu = None,
             // The index pass has reported damage in a head.
-            None if self.index.tells(at) => {}
+            None if self.index.has_diagnostic_at(at) => {}
             None => self.complain(at, DAMAGED_OWN.into()),
         }
     }

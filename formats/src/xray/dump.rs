@@ -294,7 +294,7 @@ pub(super) fn look(
     let mut scan = Scan::new(chunks, gaps);
     if scan.ends.iter().any(|end| *end > 0) {
         let around = thread.early_calls.iter().rev().map(|call| call.function.0);
-        scan.walk.stack.around(around);
+        scan.walk.stack.push_around(around);
     }
     let jumps = chunk_scan::find(chunks, &scan.ends, info);
     scan.jumps(&jumps.inside);

@@ -47,7 +47,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         ui::duration(after),
         ui::duration(before)
     );
-    let gone = paths.gone();
+    let gone = paths.gone_total();
     if gone > 0 {
         let gone = ui::duration(gone);
         subtitle.push_str(&format!(" · {gone} before in paths that are gone"));

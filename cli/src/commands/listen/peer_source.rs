@@ -124,7 +124,7 @@ impl PeerSource {
 fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
     loop {
         // First: with --keep the program may still be there, and would be connected again and again.
-        if stop.asked() {
+        if stop.is_end_requested() {
             return Ok(None);
         }
         // Again each time: names may come to stand for other hosts.

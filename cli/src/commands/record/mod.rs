@@ -297,7 +297,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if !options.quiet() {
         let outcome = Outcome {
             traces: traces.written(),
-            rings: rings.left(),
+            rings: rings.leftover_rings(),
             off: options.off(),
             by_signal: matches!(end, End::Signal(_)),
             streamed,

@@ -277,8 +277,8 @@ impl LinePrinter<'_> {
         };
         let call = &shown.call;
         let known = states.known(call.thread, call.start, call.end);
-        let all = known.spent.all().0 + known.unknown.0;
-        if known.spent.all().0 == 0 {
+        let all = known.spent.total().0 + known.unknown.0;
+        if known.spent.total().0 == 0 {
             return if all == 0 { "" } else { "?" }.to_owned();
         }
         let part = |name: &str, ticks: Ticks| {
@@ -308,7 +308,7 @@ impl LinePrinter<'_> {
         let Some(known) = known else {
             return ' ';
         };
-        let half = known.spent.all().0 / 2;
+        let half = known.spent.total().0 / 2;
         let is = |state| half > 0 && known.spent.in_state(state).0 >= half;
         match () {
             () if is(State::Waiting) => 'w',

@@ -166,7 +166,7 @@ impl State {
         found: &mut FindingList,
     ) {
         let is = |(function, _): &(FunctionId, u64)| *function == call.function;
-        match self.rule.other(&self.open, is) {
+        match self.rule.outer_exit(&self.open, is) {
             Exit::Innermost => {}
             Exit::Outer(inside) => {
                 let gap = self.gap;

@@ -260,7 +260,7 @@ pub(super) fn info_of<'a>(
 impl Api {
     fn trace(&self, request: &Request) -> Result<Arc<ViewedTrace>, Answer> {
         let nth = number::<usize>(request, "trace")?.unwrap_or(0);
-        let (traces, snapshot) = self.shown.now();
+        let (traces, snapshot) = self.shown.traces();
         let wanted = number::<u64>(request, "snapshot")?;
         if wanted.is_some() && wanted != snapshot {
             let why = "another page has taken a newer snapshot: load this page anew\n";
@@ -271,7 +271,7 @@ impl Api {
     }
 
     fn info(&self) -> Result<Answer, Answer> {
-        let (traces, snapshot) = self.shown.now();
+        let (traces, snapshot) = self.shown.traces();
         let traces = traces.iter().map(|viewed| TraceOf::new(viewed));
         to_json(&info_of(traces, snapshot))
     }

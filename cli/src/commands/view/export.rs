@@ -120,7 +120,9 @@ fn pack(traces: &[Arc<ViewedTrace>], answers: &Answers, pixels: &[u64]) -> anyho
     let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
     let tasks = traces.iter().map(|viewed| {
         let tasks = viewed.tasks();
-        tasks.map_or_else(Default::default, |tasks| task_details::whole(viewed, tasks))
+        tasks.map_or_else(Default::default, |tasks| {
+            task_details::all_tasks(viewed, tasks)
+        })
     });
     let (tasks, left_out) = tasks.unzip();
     let given = traces.iter().map(|viewed| TraceOf::to_give_away(viewed));

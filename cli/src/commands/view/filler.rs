@@ -276,7 +276,7 @@ impl Sink for Filler<'_> {
             }
             Mark::Lost { records } => {
                 // Before the first record nothing is in the middle: the thread begins later.
-                if let Some(before) = reading.stack.before() {
+                if let Some(before) = reading.stack.previous_edge() {
                     let (from, known) = reading.gap.unwrap_or((before.0, 0));
                     reading.gap = Some((from, known.saturating_add(records)));
                 }
@@ -290,7 +290,7 @@ impl Sink for Filler<'_> {
                 }
             }
             Mark::ShortCalls { time, calls, ticks } => {
-                let from = reading.stack.before().unwrap_or(time).0;
+                let from = reading.stack.previous_edge().unwrap_or(time).0;
                 let depth = reading.stack.open().len();
                 reading.stack.short_calls(time, ticks);
                 let item = Item::short(from, time.0.max(from), calls);

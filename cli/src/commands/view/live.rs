@@ -53,7 +53,7 @@ impl LiveTraces {
         }
     }
 
-    pub(super) fn now(&self) -> Traces {
+    pub(super) fn traces(&self) -> Traces {
         self.now
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -130,6 +130,6 @@ mod tests {
     fn traces_are_not_replaced() {
         let shown = LiveTraces::of_traces(Vec::new());
         assert!(shown.renew().is_err());
-        assert!(shown.now().1.is_none());
+        assert!(shown.traces().1.is_none());
     }
 }

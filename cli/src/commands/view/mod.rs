@@ -136,7 +136,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn serve(options: &Options, shown: LiveTraces) -> anyhow::Result<Status> {
     let server = Server::new(options.port)?;
     let address = server.address();
-    let (traces, _) = shown.now();
+    let (traces, _) = shown.traces();
     let titles: Vec<String> = traces
         .iter()
         .map(|viewed| api::title(&viewed.path))

@@ -239,7 +239,7 @@ impl Sink for Reader<'_> {
             Mark::Lost { .. } => self.stack.lose(),
             Mark::Break { .. } => self.stack.doubt(),
             Mark::ShortCalls { time, calls, ticks } => {
-                let start = self.stack.before().unwrap_or(time).0;
+                let start = self.stack.previous_edge().unwrap_or(time).0;
                 let depth = self.stack.open().len();
                 self.stack.short_calls(time, ticks);
                 let item = Item::short(start, time.0.max(start), calls);

@@ -68,7 +68,7 @@ pub(super) fn details(
 }
 
 /// All tasks with their polls, for a file; and the number of polls that are left out, the shortest ones.
-pub(super) fn whole(viewed: &ViewedTrace, tasks: &Tasks) -> (Vec<TaskOf>, usize) {
+pub(super) fn all_tasks(viewed: &ViewedTrace, tasks: &Tasks) -> (Vec<TaskOf>, usize) {
     let mut ticks: Vec<u64> = tasks
         .polls
         .iter()

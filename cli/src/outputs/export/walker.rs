@@ -311,7 +311,7 @@ impl Walker {
         let Some((stack, _, _, mut ending)) = self.line() else {
             return Ok(());
         };
-        let before = stack.before();
+        let before = stack.previous_edge();
         let ticks = stack.short_calls(time, ticks);
         let from = ending.ns(before.unwrap_or(time));
         let from = from.max(*ending.now);

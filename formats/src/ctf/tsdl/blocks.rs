@@ -87,7 +87,7 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
             _ => {
                 return Err(format!(
                     "a declaration is wanted here, not {}",
-                    parser.shown()
+                    parser.token_in_words()
                 ));
             }
         }
