@@ -141,7 +141,7 @@ impl Absence {
 
     /// What the thread does now that does not run.
     pub(crate) fn kind(&self) -> Option<Kind> {
-        Kind::from_state(self.course.now().state)
+        Kind::from_state(self.course.current().state)
     }
 
     /// Whether the thread is still in the state of the moment that was reached last.
@@ -152,7 +152,7 @@ impl Absence {
 
     /// Whether the thread is in that state.
     pub(crate) fn is_in(&self, state: State) -> bool {
-        self.course.now().state == Some(state)
+        self.course.current().state == Some(state)
     }
 
     /// What is not known of a stretch of time.
@@ -162,7 +162,7 @@ impl Absence {
 
     /// Until when that state lasts.
     pub(crate) fn until(&self) -> Ticks {
-        self.course.now().until
+        self.course.current().until
     }
 
     /// Goes to the moment of the next edge. `take` gets the place of an open call, and what its own time has less: that
@@ -205,7 +205,7 @@ impl Absence {
 
     /// A call has ended, inside the `open` ones. Returns its parts, and how many of the open calls there are up to that
     /// from which something is to be taken; 0: from none.
-    pub(crate) fn ended<T>(
+    pub(crate) fn end_call<T>(
         &mut self,
         ended: &EndedCall<T>,
         open: &[OpenCall<T>],

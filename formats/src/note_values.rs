@@ -58,11 +58,11 @@ pub(crate) fn split(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
     };
     let note = Note::decode(kind, body).filter(is_whole);
     note.and_then(|note| values_of(&note))
-        .unwrap_or_else(|| whole(kind, body))
+        .unwrap_or_else(|| body_alone(kind, body))
 }
 
 /// The same, if there are too many classes.
-pub(crate) fn whole(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
+pub(crate) fn body_alone(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
     NoteValues {
         class: NoteClass::of_body(kind),
         values: vec![Value::Bytes(body.into())],

@@ -190,11 +190,11 @@ impl States {
 
     /// The states of a thread in order of time, each until the next one begins.
     pub fn stays(&self, thread: ThreadId) -> impl Iterator<Item = &Stay> {
-        self.all(thread).iter()
+        self.stay_list(thread).iter()
     }
 
     /// The same as a slice.
-    pub(crate) fn all(&self, thread: ThreadId) -> &[Stay] {
+    pub(crate) fn stay_list(&self, thread: ThreadId) -> &[Stay] {
         let line = self.threads.get(&thread);
         line.map_or(&[], |line| &line.stays)
     }
@@ -275,7 +275,7 @@ impl Course {
     /// The state of the moment that was reached last, and from when until when it lasts.
     #[inline]
     #[must_use]
-    pub fn now(&self) -> &Stay {
+    pub fn current(&self) -> &Stay {
         &self.now
     }
 

@@ -38,7 +38,7 @@ fn numbers_of_every_size() {
         let bytes = hex(bytes);
         let mut input = Input::new(&bytes);
         assert_eq!(input.u64(), Ok(value));
-        assert_eq!((input.consumed(), input.left()), (bytes.len(), 0));
+        assert_eq!((input.consumed(), input.remaining()), (bytes.len(), 0));
         let mut out = Vec::new();
         put_u64(&mut out, value);
         assert_eq!(out, bytes);

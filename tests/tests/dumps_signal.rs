@@ -43,7 +43,7 @@ fn traces(folder: &Folder, count: usize) -> Vec<PathBuf> {
 fn all_whole(folder: &Folder, outcome: &Outcome) {
     let traces = folder.ending(".fdr");
     assert_eq!(folder.names().len(), traces.len(), "{:?}", folder.names());
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     let wrote: BTreeSet<PathBuf> = said
         .iter()
         .filter_map(|line| line.strip_prefix("wrote ")?.split(": ").next())

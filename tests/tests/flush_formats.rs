@@ -48,7 +48,7 @@ fn at_the_end_under_the_default_name() {
             BTreeMap::from([("endings::work".to_owned(), 10)])
         );
         assert_eq!(tally.threads.len(), 1, "{}", target.name);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{said:?}");
         let wrote = format!("wrote {}: 20 records of 1 thread, ", paths[0].display());
         assert!(said[0].starts_with(&wrote), "{said:?}");
@@ -197,7 +197,7 @@ fn unnumbered_dumps_replace_each_other() {
         let outcome = endings(&folder, target, "trace", "dump-3").run().ok();
         assert_eq!(folder.names(), ["trace"], "{}", target.name);
         assert_eq!(works(&folder.join("trace")), 10);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         let replaced = said.iter().filter(|line| line.starts_with("replaced "));
         assert_eq!((said.len(), replaced.count()), (4, 3), "{said:?}");
     }
@@ -222,7 +222,7 @@ fn foreign_files_are_left_unchanged() {
         let folder = Folder::new("formats-foreign");
         let path = folder.join("endings.trace");
         let refused = |outcome: &Outcome| {
-            let said = outcome.said();
+            let said = outcome.recorder_lines();
             assert!(said[0].starts_with("no trace was written: "), "{said:?}");
             assert!(said[0].contains("left as it is"), "{said:?}");
             // What was recorded is not lost.
@@ -254,7 +254,10 @@ fn each_dump_has_its_own_connection() {
         let outcome = running.end().ok();
         let wrote = format!("wrote {}: 20 records of 1 thread, ", listener.address());
         assert!(
-            outcome.said().iter().all(|line| line.starts_with(&wrote)),
+            outcome
+                .recorder_lines()
+                .iter()
+                .all(|line| line.starts_with(&wrote)),
             "{outcome:?}"
         );
     }
@@ -283,7 +286,7 @@ fn clients_that_wait_get_the_dump() {
             assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
         }
         // At the end nobody is there: that is said, and the records are kept.
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert!(said[2].contains("no client is there"), "{said:?}");
         assert_eq!(folder.ending(".fdr-ring").len(), 1);
     }
@@ -344,7 +347,7 @@ fn tool_only_formats_fall_back_to_xray() {
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
         let program = program.env("FDR_FORMAT", name).env("FDR_OUT", "trace.%n");
         let outcome = program.args(&["return"]).run().ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 2, "{said:?}");
         let command = format!("`fdr convert --to {}`", name.to_lowercase());
         assert!(said[0].contains(&command), "{said:?}");
@@ -373,7 +376,7 @@ fn mistakes_in_formats_are_one_line() {
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
         let program = program.env("FDR_OUT", out).env("FDR_FORMAT", format);
         let outcome = program.args(&["return"]).run().ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
             said[0].contains(what) && said[0].ends_with("; recording is off"),

@@ -127,7 +127,7 @@ fn foreign_links_are_not_followed_or_replaced() {
         }
         let variables = format!("FDR=1 FDR_OUT=out.fdr FDR_FORMAT={format}");
         let outcome = endings(&folder, &variables);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert!(
             said.len() == 1 && said[0].contains("no trace was written: "),
             "{said:?}"

@@ -73,7 +73,11 @@ fn a_child_that_goes_on_records_by_itself() {
         plain(&outcome),
         plain(&untraced).replace("enabled false", "enabled true")
     );
-    assert_eq!(outcome.said().len(), 2, "a line of each: {outcome:?}");
+    assert_eq!(
+        outcome.recorder_lines().len(),
+        2,
+        "a line of each: {outcome:?}"
+    );
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     assert_eq!(facts::one(&child, "enabled"), ["true"]);
     let statistics = facts::statistics(&child);
@@ -139,7 +143,7 @@ fn children_may_have_their_own_dumper() {
 fn a_child_that_records_nothing_leaves_nothing() {
     let folder = Folder::new("fork-silent");
     let outcome = forks(&folder, "FDR=1 FDR_PANIC=1", "silent");
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
     assert_eq!(
@@ -216,7 +220,7 @@ fn every_generation_has_its_own() {
         assert_eq!(names, 1, "no ring beside the trace");
     }
     assert_eq!(fs::read_dir(folder.join("traces")).expect("it").count(), 7);
-    assert_eq!(outcome.said().len(), 7);
+    assert_eq!(outcome.recorder_lines().len(), 7);
 }
 
 #[test]

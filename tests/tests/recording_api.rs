@@ -117,7 +117,7 @@ fn the_environment_says_where_and_the_call_when() {
     let trace = Trace::read(&folder.only_trace());
     assert_eq!(trace.info.clock.frequency, 1_000_000_000);
     let replaced = outcome
-        .said()
+        .recorder_lines()
         .iter()
         .filter(|line| line.starts_with("replaced "))
         .count();
@@ -159,7 +159,7 @@ fn the_environment_wins_over_the_code() {
     assert_eq!(facts::one(&outcome.stdout, "on"), ["1"]);
     let trace = Trace::read(&folder.join("theirs.fdr"));
     assert_eq!(called(&trace), ["api::hot::inner"]);
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(said[0].contains("only its filter counts"), "{said:?}");
 }
 
@@ -179,7 +179,7 @@ fn late_differing_choices_are_reported_once() {
     let folder = Folder::new("api-late");
     let outcome = api(&folder, "", "late");
     let late: Vec<&str> = outcome
-        .said()
+        .recorder_lines()
         .into_iter()
         .filter(|line| line.contains("Config"))
         .collect();
@@ -240,7 +240,7 @@ fn errors_have_the_systems_error_as_source() {
         "{error}"
     );
     // At exit the line on stderr has both.
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.iter()
             .any(|line| line.contains("(os error 2); make its folder")),

@@ -107,7 +107,7 @@ fn exits_in_the_midst_of_a_call(times: u64) {
     for step in (0..steps).step_by(steps.div_ceil(times) as usize) {
         let outcome = run(step);
         assert_eq!(outcome.status.code(), Some(3), "{step}: {outcome:?}");
-        assert_eq!(outcome.said().len(), 1, "{step}: {outcome:?}");
+        assert_eq!(outcome.recorder_lines().len(), 1, "{step}: {outcome:?}");
     }
 }
 

@@ -191,7 +191,7 @@ fn ten_thousand_slow_calls_respect_the_limit() {
     });
     let outcome = program.end().ok();
     let written = outcome
-        .said()
+        .recorder_lines()
         .iter()
         .filter(|line| line.starts_with("wrote"))
         .count();

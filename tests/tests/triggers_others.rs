@@ -37,7 +37,7 @@ fn run(folder: &Folder, variables: &str, trigger: &str, lines: &[&str]) -> Outco
 }
 
 fn count(outcome: &Outcome, beginning: &str) -> usize {
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     said.iter()
         .filter(|line| line.starts_with(beginning))
         .count()
@@ -187,7 +187,7 @@ fn missing_folders_are_reported_once() {
     fs::remove_dir(folder.join("traces")).expect("removed");
     tell(&mut program, "many 4 500");
     let outcome = program.end().ok();
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_full_disk_is_told_of_once() {
     tell(&mut program, "quick 20000");
     tell(&mut program, "many 4 500");
     let outcome = program.end().ok();
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.len() == 1 && said[0].contains("No space left"),
         "{outcome:?}"
@@ -234,7 +234,7 @@ fn bad_triggers_are_one_line() {
         let mut program = program.set("FDR=1").env(variable, value).start();
         tell(&mut program, "slow 100");
         let outcome = program.end().ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{outcome:?}");
         assert!(
             said[0].starts_with(&format!("{variable}={value:?}: ")),
@@ -253,7 +253,7 @@ fn bad_triggers_are_one_line() {
         "triggered::handle>1ms",
         &["slow 10"],
     );
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.len() == 1 && said[0].contains("FDR_MODE=stream hands over all"),
         "{outcome:?}"
@@ -274,7 +274,7 @@ fn triggers_that_can_never_fire_are_told_of() {
             trigger,
             &["slow 100", "untimed"],
         );
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         let begins = format!("trigger {trigger}: ");
         let tells = said[0].starts_with(&begins) && said[0].contains(wanted);
         assert!(tells, "{outcome:?}");

@@ -296,7 +296,7 @@ impl<const NEAR: bool> Figures<'_, NEAR> {
         let Some(absence) = &mut self.absence else {
             return;
         };
-        let (Parts { total, own, caller }, around) = absence.ended(ended, open);
+        let (Parts { total, own, caller }, around) = absence.end_call(ended, open);
         self.table.at(place as u32).own_away.add(&own);
         if self.open[place] == 0 {
             self.away[place].add(&total);
@@ -350,7 +350,7 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
         let place = match NEAR {
             true => plain.function.0,
-            false => self.table.known(plain.function),
+            false => self.table.place_of(plain.function),
         };
         let open = self.open.get_mut(place as usize)?;
         // One up, or one down.

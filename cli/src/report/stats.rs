@@ -79,7 +79,7 @@ pub(crate) struct Table {
 impl Table {
     /// The place of a function, which need not have room there yet. [`NONE`] where that is a longer story.
     #[inline(always)]
-    pub(crate) fn known(&self, function: FunctionId) -> u32 {
+    pub(crate) fn place_of(&self, function: FunctionId) -> u32 {
         match function.0 {
             low @ ..LOW => low,
             id => self.near.get(id as usize).copied().unwrap_or(NONE),
@@ -88,7 +88,7 @@ impl Table {
 
     /// The place of a function in `stats`, made at its first call.
     pub(crate) fn place(&mut self, function: FunctionId) -> u32 {
-        let place = match self.known(function) {
+        let place = match self.place_of(function) {
             NONE => self.find_or_add(function),
             place => place,
         };
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(table.place(FunctionId(LOW + 9)), LOW);
         assert_eq!(table.place(FunctionId(LOW)), LOW + 1);
         for (place, id) in [(7, 7), (LOW, LOW + 9), (LOW + 1, LOW)] {
-            assert_eq!(table.known(FunctionId(id)), place);
+            assert_eq!(table.place_of(FunctionId(id)), place);
             assert_eq!(table.place(FunctionId(id)), place);
             assert_eq!(table.function(place), FunctionId(id));
         }

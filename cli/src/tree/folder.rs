@@ -129,7 +129,7 @@ impl Sink for Folder {
         let line = match &self.by {
             Some((state, states)) => {
                 let absence = Absence::new(states, thread.id, &self.untimed);
-                line.by(*state, absence)
+                line.with_state(*state, absence)
             }
             None => line,
         };

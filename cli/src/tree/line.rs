@@ -141,7 +141,7 @@ impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
 impl ByState {
     /// The time of a call in that state, without the calls inside.
     fn own(&mut self, ended: &EndedCall<NodeId>, around: &[OpenCall<NodeId>]) -> u64 {
-        let (parts, caller) = self.absence.ended(ended, around);
+        let (parts, caller) = self.absence.end_call(ended, around);
         let less = self.less.get(ended.depth).copied().unwrap_or(0);
         self.less.truncate(ended.depth);
         let ticks = match ended.untimed {
@@ -180,7 +180,7 @@ impl Line {
     }
 
     /// One that counts the time in a state alone.
-    pub(super) fn by(self, state: State, absence: Absence) -> Line {
+    pub(super) fn with_state(self, state: State, absence: Absence) -> Line {
         let by = ByState {
             state,
             absence,

@@ -79,7 +79,7 @@ impl<'a> Input<'a> {
 
     /// Bytes left.
     #[must_use]
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 

@@ -422,7 +422,7 @@ impl EncoderState {
         out: &mut Vec<u8>,
     ) {
         use super::notes;
-        use crate::note_values::{in_nanos, split, whole};
+        use crate::note_values::{body_alone, in_nanos, split};
         self.arrive(index, time, out);
         let time = self.nanos(time);
         let row = self.starts(index, time);
@@ -433,7 +433,7 @@ impl EncoderState {
         match (notes::task(&note), place.substream) {
             (Some(task), 0) => place.substream = task,
             // A reader would take the note for one of the stream without a substream.
-            (Some(task), own) if own == task => note = whole(kind, &body),
+            (Some(task), own) if own == task => note = body_alone(kind, &body),
             _ => {}
         }
         let description = notes::description(&note.class, &self.names);

@@ -83,13 +83,16 @@ fn courses_tell_known_and_unknown_time() {
         switch(60, 7, Some(State::Running)),
     ]);
     let mut course = states.course(ThreadId(7));
-    assert_eq!((course.now().state, course.now().until), (None, Ticks(10)));
+    assert_eq!(
+        (course.current().state, course.current().until),
+        (None, Ticks(10))
+    );
     course.reach(Ticks(25));
-    assert_eq!(course.now().state, Some(State::Waiting));
+    assert_eq!(course.current().state, Some(State::Waiting));
     assert!(course.lasts(Ticks(29)) && !course.lasts(Ticks(30)));
     // And back.
     course.reach(Ticks(12));
-    assert_eq!(course.now().state, Some(State::Running));
+    assert_eq!(course.current().state, Some(State::Running));
     let known = |from, until| {
         let known = course.known(Ticks(from), Ticks(until));
         let spent = known.spent;

@@ -139,7 +139,7 @@ impl TcstateWriter {
         let (start, end) = self.range(extent);
         let changes = std::mem::take(&mut self.changes);
         let mut timelines = Timelines::new(&self.states, clock, &threads);
-        let has_status = |id: &ThreadId| (*id, !self.states.all(*id).is_empty());
+        let has_status = |id: &ThreadId| (*id, !self.states.stay_list(*id).is_empty());
         let mut builder = Builder::new(start, threads.iter().map(has_status), cpus);
         let info = &self.info;
         let (types, tree, state, history) = (FILES[0].1, FILES[1].1, FILES[2].1, FILES[3].1);

@@ -103,7 +103,7 @@ impl<M: Memory> Stack<M> {
     }
 
     /// The calls that were open before the block, outermost first.
-    pub(super) fn before(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+    pub(super) fn open_before(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.before.all().iter().rev().copied()
     }
 

@@ -269,7 +269,7 @@ pub fn push_thread(
         counts: thread.counts.map(|counts| Counts {
             synthetic_entries: summary.synthetic_entries,
             synthetic_exits: summary.synthetic_exits,
-            ..summary.counted(counts)
+            ..summary.thread_counts(counts)
         }),
         ..thread.clone()
     });
@@ -289,7 +289,7 @@ fn push_chunks(
     decoder: &mut ChunkDecoder,
     sink: &mut dyn Sink,
 ) {
-    let before = scan.walk.stack.before();
+    let before = scan.walk.stack.open_before();
     let mut outermost = Some(before).filter(|before| before.len() > 0);
     let mut repairs = scan.repairs.iter().peekable();
     for (nth, (chunk, &end)) in chunks.iter().zip(&scan.ends).enumerate() {

@@ -233,7 +233,7 @@ impl Head<'_, '_> {
         let valid = !chunk.is_empty();
         let start = info.start.map_or(tsc, |start| start.0);
         let summary = &sizes.summary;
-        let counts = summary.counted(thread.counts);
+        let counts = summary.thread_counts(thread.counts);
         let mut events = [
             ShortPayload::new(),
             ShortPayload::new(),
@@ -280,7 +280,7 @@ impl Head<'_, '_> {
         metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
         let [of_block, of_trace] = [events.get(..2), events.get(2..)];
         for event in of_block.into_iter().flatten() {
-            taken(custom(start, event.bytes(), out))?;
+            accepted(custom(start, event.bytes(), out))?;
         }
         if !early.is_empty() {
             let event = Record::Custom {
@@ -289,15 +289,15 @@ impl Head<'_, '_> {
                 cpu: None,
             };
             metadata(&event, out)?;
-            taken(out(&payload::early_calls_head(early.len() as u32)))?;
+            accepted(out(&payload::early_calls_head(early.len() as u32)))?;
             for call in early {
-                taken(out(&payload::early_call_row(call)))?;
+                accepted(out(&payload::early_call_row(call)))?;
             }
         }
         for event in of_trace.into_iter().flatten() {
-            taken(custom(start, event.bytes(), out))?;
+            accepted(custom(start, event.bytes(), out))?;
         }
-        taken(tables.is_none_or(|tables| tables(&mut |table| out(table))))
+        accepted(tables.is_none_or(|tables| tables(&mut |table| out(table))))
     }
 }
 
@@ -331,7 +331,7 @@ fn measure<'c>(
     if valid.is_some() {
         around(thread, walk);
     }
-    sizes.synthetic(walk.stack.before().len(), true);
+    sizes.synthetic(walk.stack.open_before().len(), true);
     sizes.synthetic(walk.stack.open().len(), false);
     sizes.summary.readable = walk.records;
     walk.until(end);
@@ -362,11 +362,11 @@ fn body(
         let mut from = PREAMBLE;
         if !begun && has_head(chunk) {
             begun = true;
-            if walk.stack.before().len() > 0 {
+            if walk.stack.open_before().len() > 0 {
                 // The base is this chunk's NewCPUId, which has the time of its first record.
-                taken(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
+                accepted(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
                 from = CHUNK_HEAD;
-                let mut before = walk.stack.before();
+                let mut before = walk.stack.open_before();
                 synthetic(first(chunk, info).tsc, &mut before, true, out)?;
             }
             walk.restart();
@@ -377,9 +377,9 @@ fn body(
             let mut ids = ids.iter().copied();
             whole && synthetic(place.time, &mut ids, place.entry, out).is_some()
         })?;
-        taken(out(chunk.get(from..end).unwrap_or(&[])))
+        accepted(out(chunk.get(from..end).unwrap_or(&[])))
     };
-    taken(chunks(&mut |chunk| one(chunk).is_some()))?;
+    accepted(chunks(&mut |chunk| one(chunk).is_some()))?;
     if begun {
         around(thread, walk);
     }
@@ -403,10 +403,10 @@ fn synthetic(
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
     let mut event = ShortPayload::new();
     payload::put_synthetic(&mut event, count);
-    taken(custom(time, event.bytes(), out))?;
+    accepted(custom(time, event.bytes(), out))?;
     let action = if entry { Action::Entry } else { Action::Exit };
     for id in ids {
-        taken(out(&record::encode_function(id, action, 0, RING.order)))?;
+        accepted(out(&record::encode_function(id, action, 0, RING.order)))?;
     }
     Some(())
 }
@@ -421,9 +421,9 @@ pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
 }
 
 pub(super) fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
-    taken(out(&record::encode_metadata(record, RING)))
+    accepted(out(&record::encode_metadata(record, RING)))
 }
 
-pub(super) fn taken(yes: bool) -> Option<()> {
+pub(super) fn accepted(yes: bool) -> Option<()> {
     yes.then_some(())
 }

@@ -159,7 +159,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let end = state.until(info.end);
         let latest = state.first.map(|_| Ticks(state.latest));
         frame.custom(start, &payload::encode_thread(&state.thread, latest))?;
-        let (before, open) = (state.stack.before(), state.stack.open());
+        let (before, open) = (state.stack.open_before(), state.stack.open());
         let entries = before.len() as u64 + state.middle_entries;
         let exits = open.len() as u64 + state.middle_exits;
         frame.custom(start, &payload::encode_balance(entries, exits))?;

@@ -289,7 +289,7 @@ impl Outcome {
 
     /// What the recorder said, without its prefix.
     #[must_use]
-    pub fn said(&self) -> Vec<&str> {
+    pub fn recorder_lines(&self) -> Vec<&str> {
         let lines = self.stderr.lines();
         lines
             .filter_map(|line| line.strip_prefix("fdr: "))

@@ -214,7 +214,7 @@ fn answer(
         trace,
         info,
         span,
-        states: states::at(info, state.time),
+        states: states::thread_states(info, state.time),
         state,
         threads,
         waiting,

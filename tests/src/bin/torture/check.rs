@@ -332,7 +332,7 @@ fn program(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure
         _ => String::new(),
     };
     // What is killed before its first record may not have said yet whom the trace is of.
-    let is_early = tags.is_empty() && truth.made() == 0;
+    let is_early = tags.is_empty() && truth.surely_made() == 0;
     if tags != wanted && !is_early {
         return Err(Failure::Wrong(format!("tags {tags:?}, not {wanted:?}")));
     }

@@ -48,8 +48,8 @@ fn process(
     let part = Part("storm", [seed, LANES, calls]);
     let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;
     for _ in 0..=random.below(2) {
-        let enough = truth.made() + 1 + random.below(200_000);
-        if !goes_on(&mut child, || truth.made() >= enough || told(folder))? {
+        let enough = truth.surely_made() + 1 + random.below(200_000);
+        if !goes_on(&mut child, || truth.surely_made() >= enough || told(folder))? {
             break;
         }
         if random.below(2) == 0 {
@@ -57,8 +57,8 @@ fn process(
         }
         cut(folder, random)?;
     }
-    let enough = truth.made() + 20_000;
-    goes_on(&mut child, || truth.made() >= enough)?;
+    let enough = truth.surely_made() + 20_000;
+    goes_on(&mut child, || truth.surely_made() >= enough)?;
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;
     let said = child::said(folder.path());

@@ -61,7 +61,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let mut known = (0, 0, 0);
     while child.ended()?.is_none() {
         files.take()?;
-        let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.made());
+        let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.surely_made());
         if (count, handled, made) != known {
             known = (count, handled, made);
             still.restart();
@@ -84,7 +84,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let mut tally = lock(tally);
     tally.count("signals handled", handled);
     tally.count("files", files.count);
-    tally.count("records made", truth.made());
+    tally.count("records made", truth.surely_made());
     Ok(())
 }
 

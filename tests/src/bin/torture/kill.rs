@@ -90,7 +90,7 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
                 child.until("the moment", LIMIT, || begun.elapsed() >= time)?;
             }
             Moment::Records(count) => {
-                child.until("enough records", LIMIT, || truth.made() >= count)?;
+                child.until("enough records", LIMIT, || truth.surely_made() >= count)?;
             }
             Moment::Threads(count) => {
                 let begun = || truth.threads().count() as u64 >= count;
@@ -115,7 +115,7 @@ fn left(
     seed: u64,
     tally: &Mutex<Tally>,
 ) -> Result<&'static str, Failure> {
-    let made = truth.made();
+    let made = truth.surely_made();
     let rings = folder.ending(".fdr-ring");
     let [ring] = rings.as_slice() else {
         return match rings.len() {
