@@ -231,7 +231,12 @@ fn take_from_shared(
     rows
 }
 
-fn row(info: &TraceInfo, totals: &FunctionTotals, figures: &Figures, records: &RecordedRows) -> Row {
+fn row(
+    info: &TraceInfo,
+    totals: &FunctionTotals,
+    figures: &Figures,
+    records: &RecordedRows,
+) -> Row {
     let function = info.function(totals.function);
     let untimed = is_without_times(info, totals);
     let nests = records

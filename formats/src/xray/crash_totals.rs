@@ -2,7 +2,7 @@
 //! allocated there, so the caller gives the memory for one payload. Async-signal-safe. Must never touch a file itself.
 
 use super::chunk_scan::{ChunkStart, RING, first};
-use super::crash_dump::{Out, custom, metadata, accepted};
+use super::crash_dump::{Out, accepted, custom, metadata};
 use super::payload::{ESTIMATE_BYTES, estimate_row, estimates_head, put_totals_row, totals_head};
 use super::record::{METADATA_SIZE, Record};
 use crate::lengths::CLASSES;

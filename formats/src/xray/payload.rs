@@ -58,9 +58,9 @@ pub use schedule::{
 };
 
 pub(super) use draft::{
-    EARLY_CALL_BYTES, ESTIMATE_BYTES, PayloadBuffer, ShortPayload, early_call_row, early_calls_head, estimate_row,
-    estimates_head, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
-    put_totals_row, totals_head,
+    EARLY_CALL_BYTES, ESTIMATE_BYTES, PayloadBuffer, ShortPayload, early_call_row,
+    early_calls_head, estimate_row, estimates_head, put_balance, put_clock, put_moment,
+    put_process, put_synthetic, put_thread, put_totals_row, totals_head,
 };
 
 mod draft;
