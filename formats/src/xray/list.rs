@@ -349,13 +349,7 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::Totals {
             is_of_missing,
             rows,
-        } => {
-            let whose = match is_of_missing {
-                true => " of threads that are not in the trace",
-                false => "",
-            };
-            write!(detail, " {} functions{whose}", rows.len())
-        }
+        } => describe_totals(detail, rows.len(), *is_of_missing),
         Payload::Estimates { cost, rows } => write!(
             detail,
             " {} functions, cost {} of {} millionths",
@@ -418,4 +412,12 @@ fn describe_early_calls(detail: &mut String, calls: &[EarlyCall]) -> fmt::Result
         .iter()
         .map(|call| format!("{} since tick {}", call.function, call.begin.0));
     write!(detail, " {}", list.collect::<Vec<_>>().join(", "))
+}
+
+fn describe_totals(detail: &mut String, functions: usize, is_of_missing: bool) -> fmt::Result {
+    let whose = match is_of_missing {
+        true => " of threads that are not in the trace",
+        false => "",
+    };
+    write!(detail, " {functions} functions{whose}")
 }
