@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fastrace::collector::{Config, Reporter, SpanRecord};
 use fastrace::local::LocalCollector;
 use fastrace::prelude::{Span, SpanContext};
-use peer_harness::{RecordedSize, Peer, Result, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {

@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use peer_harness::{RecordedSize, Peer, Result, folder, twin, untraced, with_environment};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced, with_environment};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {

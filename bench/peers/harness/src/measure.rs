@@ -32,7 +32,12 @@ pub struct Measurement {
 /// # Errors
 ///
 /// If a thread cannot be pinned, or the twins do not compute the same.
-pub fn measure<P: Peer>(peer: &P, twins: [Batch; 2], body: Body, cores: &[usize]) -> Result<Measurement> {
+pub fn measure<P: Peer>(
+    peer: &P,
+    twins: [Batch; 2],
+    body: Body,
+    cores: &[usize],
+) -> Result<Measurement> {
     let barrier = Barrier::new(cores.len());
     let since = Mutex::new(Ok(0));
     let lanes = thread::scope(|scope| {

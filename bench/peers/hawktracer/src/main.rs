@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use peer_harness::{RecordedSize, Peer, Result, folder, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced};
 use rust_hawktracer::{HawktracerInstance, HawktracerListenerType};
 
 macro_rules! traced {

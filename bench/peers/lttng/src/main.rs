@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use peer_harness::{RecordedSize, Peer, Result, bytes_below, folder, main_below, native, run};
+use peer_harness::{Peer, RecordedSize, Result, bytes_below, folder, main_below, native, run};
 
 native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);

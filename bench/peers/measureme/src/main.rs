@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use measureme::{EventId, Profiler, StringId, TimingGuard};
-use peer_harness::{RecordedSize, Peer, Result, folder, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use peer_harness::{RecordedSize, Peer, Result, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use peer_harness::{Counter, RecordedSize, Peer, Result, twin, untraced};
+use peer_harness::{Counter, Peer, RecordedSize, Result, twin, untraced};
 use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::prelude::*;

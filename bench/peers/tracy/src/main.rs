@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use peer_harness::{RecordedSize, Peer, Result, folder, myself, twin, untraced, with_environment};
+use peer_harness::{Peer, RecordedSize, Result, folder, myself, twin, untraced, with_environment};
 use tracy_client::Client;
 
 macro_rules! traced {

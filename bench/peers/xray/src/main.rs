@@ -9,7 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use peer_harness::{RecordedSize, Peer, Result, bytes_below, folder, myself, native, with_environment};
+use peer_harness::{
+    Peer, RecordedSize, Result, bytes_below, folder, myself, native, with_environment,
+};
 
 native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);
