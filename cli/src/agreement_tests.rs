@@ -6,9 +6,9 @@ mod conversions;
 
 use std::collections::BTreeMap;
 
-use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Open, untimed};
+use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, EndedCall, OpenCall, untimed};
 use fdr_formats::source::drive;
-use fdr_formats::tcstate::state::{At, Value};
+use fdr_formats::tcstate::state::{StateAtTime, Value};
 use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Nanos, Sink, Source, Thread, ThreadId, Ticks,
     registry,
@@ -40,13 +40,13 @@ pub(crate) struct Missing {
 struct Reference {
     threads: BTreeMap<ThreadId, CallStack>,
     current: ThreadId,
-    found: Found,
+    found: TraceSums,
     /// Short calls are passed over, as by formats that can't hold them.
     without_short: bool,
 }
 
 #[derive(Default)]
-struct Found {
+struct TraceSums {
     sums: Sums,
     missing: Missing,
     /// Calls without records, and the ticks that they took.
@@ -54,10 +54,10 @@ struct Found {
     ended: bool,
 }
 
-impl CallHandler<()> for Found {
+impl CallHandler<()> for TraceSums {
     fn missing(&mut self, _: FunctionId, _: fdr_formats::calls::Exit, _: Option<&()>) {}
 
-    fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
+    fn ended(&mut self, ended: EndedCall<()>, _: &mut [OpenCall<()>]) {
         let sums = self.sums.entry(ended.call.function.0).or_default();
         sums[0] += 1;
         sums[1] += u64::from(ended.clipped);
@@ -74,7 +74,7 @@ impl CallHandler<()> for Found {
 }
 
 impl Reference {
-    fn of(source: &dyn Source) -> Reference {
+    fn read(source: &dyn Source) -> Reference {
         Reference::follow(source, false)
     }
 
@@ -99,7 +99,7 @@ impl Reference {
     }
 
     /// Calls that are open last until `end`, the moment of the dump.
-    fn finish(mut self, end: Option<Ticks>) -> Found {
+    fn finish(mut self, end: Option<Ticks>) -> TraceSums {
         self.found.ended = true;
         for stack in self.threads.values_mut() {
             stack.finish(end, &mut self.found);
@@ -240,7 +240,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
     let (mut odd, mut open_ones, mut lasting) = (0, 0, 0);
     for (seed, source) in traces {
         let source = &*source;
-        let reference = Reference::of(source);
+        let reference = Reference::read(source);
         let open = reference.open();
         let latest = reference.threads.values().map(CallStack::latest).max();
         lasting += u64::from(!open.is_empty() && source.info().end > latest);
@@ -254,7 +254,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
             "report, trace {seed}: one rounding for each of two threads"
         );
         assert_eq!(short_of(source), ticks, "flame, trace {seed}");
-        let tally = Tally::of(source, &|_| {}).expect("readable");
+        let tally = Tally::count(source, &|_| {}).expect("readable");
         assert_eq!(tally.marks().short_calls, calls, "info, trace {seed}");
         assert_eq!(sums, in_nanos(source, &found.sums), "report, trace {seed}");
         assert_eq!(missing, found.missing, "report, trace {seed}");
@@ -272,7 +272,7 @@ fn commands_agree(traces: impl Iterator<Item = (u64, Box<dyn Source>)>) {
             judged.entries <= found.missing.entries,
             "verify, trace {seed}"
         );
-        let mut at = At::new(i64::MAX, source.info());
+        let mut at = StateAtTime::new(i64::MAX, source.info());
         drive(source, &mut at, &|_| {}).expect("readable");
         if !has_synthetic(source) {
             open_ones += u64::from(!open.is_empty());
@@ -315,7 +315,7 @@ fn whole_run(source: &dyn Source) -> Option<(WholeRun, Vec<WholeRun>)> {
 }
 
 #[test]
-fn figures_of_the_whole_run_are_those_of_its_threads_and_of_json() {
+fn whole_run_agrees_with_threads_and_json() {
     let (mut estimated, mut compared) = (0, 0);
     for (seed, source) in traces_with_short_calls(0, 1) {
         let Some((all, threads)) = whole_run(&*source) else {
@@ -357,9 +357,9 @@ fn states(state: &fdr_formats::tcstate::state::State) -> BTreeMap<u64, Vec<u32>>
 }
 
 /// Whether something of that kind is in a trace.
-struct Has(fn(&Mark<'_>) -> bool, fn(&Call) -> bool, bool);
+struct EventPredicate(fn(&Mark<'_>) -> bool, fn(&Call) -> bool, bool);
 
-impl Sink for Has {
+impl Sink for EventPredicate {
     fn thread(&mut self, _: &Thread) {}
 
     fn calls(&mut self, calls: &[Call]) {
@@ -374,7 +374,7 @@ impl Sink for Has {
 }
 
 fn has(source: &dyn Source, mark: fn(&Mark<'_>) -> bool, call: fn(&Call) -> bool) -> bool {
-    let mut has = Has(mark, call, false);
+    let mut has = EventPredicate(mark, call, false);
     drive(source, &mut has, &|_| {}).expect("readable");
     has.2
 }

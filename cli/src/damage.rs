@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_in_the_file_are_kept_whoever_met_them() {
+    fn the_files_first_damages_are_kept() {
         let of = |offsets: &mut dyn Iterator<Item = u64>| {
             let mut damage = Damage::default();
             for offset in offsets {

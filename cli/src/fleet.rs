@@ -137,7 +137,7 @@ pub fn figures(path: &Path, source: &dyn Source) -> anyhow::Result<TraceFigures>
     memory::grows("the figures of functions and threads");
     let info = source.info();
     let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
-    let figures = Figures::of(path, source, false)?;
+    let figures = Figures::read(path, source, false)?;
     let lengths: BTreeMap<u32, Vec<(u64, u64)>> = figures
         .functions
         .iter()

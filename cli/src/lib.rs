@@ -7,7 +7,6 @@
 
 #[cfg(test)]
 mod agreement_tests;
-mod away;
 mod calls;
 mod cleanup;
 mod clock;
@@ -19,9 +18,10 @@ mod damage;
 pub mod fleet;
 mod input;
 mod memory;
+mod off_cpu;
+mod output_file;
 mod outputs;
 mod pager;
-mod place;
 mod report;
 mod ring;
 mod selection;

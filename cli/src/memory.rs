@@ -2,7 +2,7 @@
 //! `--max-memory` is refused. The message names what grew, and the option that allows more. Must never look at what the
 //! machine or a container has, nor end the process. A caller that is refused memory ends its own work.
 //!
-//! What a C library allocates is told by [`Lent`].
+//! What a C library allocates is told by [`BorrowedMemory`].
 
 use std::alloc::System;
 use std::fmt;
@@ -63,7 +63,7 @@ fn allocated() -> u64 {
 /// Whether there is room to go on.
 ///
 /// # Errors
-/// [`TooMuch`], in an error of the system's kind "out of memory".
+/// [`MemoryRefusal`], in an error of the system's kind "out of memory".
 pub(crate) fn check() -> io::Result<()> {
     let limit = LIMIT.load(Ordering::Relaxed);
     let room = limit - (limit / 4).min(UNSEEN);
@@ -73,23 +73,23 @@ pub(crate) fn check() -> io::Result<()> {
     let what = *GROWS.lock().unwrap_or_else(PoisonError::into_inner);
     Err(io::Error::new(
         io::ErrorKind::OutOfMemory,
-        TooMuch { what, limit },
+        MemoryRefusal { what, limit },
     ))
 }
 
 /// Whether an error is a refusal for want of memory, wherever it came up.
 pub(crate) fn is_refusal(error: &fdr_formats::Error) -> bool {
-    matches!(error, fdr_formats::Error::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<TooMuch>()))
+    matches!(error, fdr_formats::Error::Io(error) if error.get_ref().is_some_and(|inner| inner.is::<MemoryRefusal>()))
 }
 
 /// A refusal.
 #[derive(Debug)]
-struct TooMuch {
+struct MemoryRefusal {
     what: &'static str,
     limit: u64,
 }
 
-impl fmt::Display for TooMuch {
+impl fmt::Display for MemoryRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, limit } = self;
         let limit = ui::size(*limit);
@@ -101,21 +101,21 @@ impl fmt::Display for TooMuch {
     }
 }
 
-impl std::error::Error for TooMuch {}
+impl std::error::Error for MemoryRefusal {}
 
 /// Memory that the allocator does not see, for as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Lent(u64);
+pub(crate) struct BorrowedMemory(u64);
 
-impl Lent {
+impl BorrowedMemory {
     /// So many bytes.
-    pub(crate) fn new(bytes: u64) -> Lent {
+    pub(crate) fn new(bytes: u64) -> BorrowedMemory {
         LENT.fetch_add(bytes, Ordering::Relaxed);
-        Lent(bytes)
+        BorrowedMemory(bytes)
     }
 }
 
-impl Drop for Lent {
+impl Drop for BorrowedMemory {
     fn drop(&mut self) {
         LENT.fetch_sub(self.0, Ordering::Relaxed);
     }
@@ -126,11 +126,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_allocated_and_what_is_lent_is_counted() {
+    fn allocated_and_lent_memory_is_counted() {
         const ALONE: &str = "FDR_TEST_ALONE";
         if std::env::var_os(ALONE).is_none() {
             // Other tests of this process would release memory meanwhile.
-            let name = "memory::tests::what_is_allocated_and_what_is_lent_is_counted";
+            let name = "memory::tests::allocated_and_lent_memory_is_counted";
             let this = std::env::current_exe().expect("this program");
             let mut alone = std::process::Command::new(this);
             let output = alone.args([name, "--exact"]).env(ALONE, "1").output();
@@ -150,15 +150,15 @@ mod tests {
         let blocks: Vec<Box<u8>> = (0..1 << 20).map(|_| Box::new(7)).collect();
         assert!(allocated() >= before.saturating_sub(8 << 20) + (32 << 20));
         drop(blocks);
-        let lent = Lent::new(7 << 40);
+        let lent = BorrowedMemory::new(7 << 40);
         assert!(LENT.load(Ordering::Relaxed) >= 7 << 40);
         drop(lent);
         assert!(LENT.load(Ordering::Relaxed) < 7 << 40);
     }
 
     #[test]
-    fn a_refusal_says_what_grew_and_what_to_do() {
-        let refusal = TooMuch {
+    fn refusals_name_cause_and_remedy() {
+        let refusal = MemoryRefusal {
             what: "the table",
             limit: 512 << 20,
         };

@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_says_how_to_come_to_a_trace() {
+    fn rings_say_how_to_get_a_trace() {
         let words = |owner| {
             let path = PathBuf::from("a b.fdr-ring");
             let process = 7;

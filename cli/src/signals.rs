@@ -146,7 +146,7 @@ impl Stop {
     }
 
     /// Whether the end was asked for.
-    pub(crate) fn asked(&self) -> bool {
+    pub(crate) fn is_end_requested(&self) -> bool {
         let stoppable = STOPPABLE.get();
         stoppable.is_some_and(|stoppable| stoppable.asked.load(Ordering::Relaxed))
     }

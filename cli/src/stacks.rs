@@ -1,7 +1,9 @@
 //! Follows the calls of each thread on a call stack, for commands that look at each call: a pass takes the calls as they
 //! end. Must never keep an event: a trace may be larger than memory.
 
-use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
+use fdr_formats::calls::{
+    CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, Untimed, untimed,
+};
 use fdr_formats::notes::NoteKind;
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{
@@ -23,7 +25,7 @@ pub(crate) trait Pass: Send {
     fn entered(&mut self, function: FunctionId, caller: Self::Data) -> Self::Data;
 
     /// A call has ended. `is_open`: it was open when the trace was written, and lasts until then.
-    fn ended(&mut self, ended: &Ended<Self::Data>, is_open: bool);
+    fn ended(&mut self, ended: &EndedCall<Self::Data>, is_open: bool);
 
     /// The program said something inside the call that `caller` belongs to.
     fn note(&mut self, caller: Self::Data, time: Ticks, kind: NoteKind, body: &[u8]) {
@@ -69,7 +71,7 @@ impl<P: Pass> CallHandler<P::Data> for Receiver<'_, P> {
         P::Data::default()
     }
 
-    fn ended(&mut self, ended: Ended<P::Data>, _: &mut [Open<P::Data>]) {
+    fn ended(&mut self, ended: EndedCall<P::Data>, _: &mut [OpenCall<P::Data>]) {
         let is_last = self.end.is_none_or(|end| ended.end >= end);
         let is_open = ended.exit != EdgeStatus::Measured && is_last;
         self.pass.ended(&ended, is_open);

@@ -13,7 +13,7 @@ use object::read::elf::ElfFile64;
 
 /// Where an address is in the program.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub(crate) struct CodeLocation {
     /// The function; or, if that is not known, the file and the address that the file has for it: `libc.so.6+0x1d2f0`.
     pub(crate) function: String,
     /// Its source file and line.
@@ -36,10 +36,10 @@ impl<'a> Symbols<'a> {
     }
 
     /// Where an address is.
-    pub(crate) fn place(&mut self, address: u64) -> Place {
+    pub(crate) fn place(&mut self, address: u64) -> CodeLocation {
         let is_in = |module: &Module| (module.start..module.end).contains(&address);
         let Some(at) = self.modules.iter().position(is_in) else {
-            return Place {
+            return CodeLocation {
                 function: format!("{address:#x}"),
                 line: None,
             };
@@ -51,7 +51,7 @@ impl<'a> Symbols<'a> {
         found.unwrap_or_else(|| {
             let name = Path::new(&module.path).file_name();
             let name = name.map_or(module.path.as_str().into(), |name| name.to_string_lossy());
-            Place {
+            CodeLocation {
                 function: format!("{name}+{own:#x}"),
                 line: None,
             }
@@ -73,7 +73,7 @@ fn open(module: &Module) -> Option<Loader> {
 
 /// The innermost function of the program's own code that was inlined there, or else the function that is there: one of the
 /// standard library says little of where the program was.
-fn frame(loader: &Loader, address: u64) -> Option<Place> {
+fn frame(loader: &Loader, address: u64) -> Option<CodeLocation> {
     let mut last = None;
     if let Ok(mut frames) = loader.find_frames(address) {
         while let Ok(Some(frame)) = frames.next() {
@@ -87,7 +87,7 @@ fn frame(loader: &Loader, address: u64) -> Option<Place> {
             let is_own = line
                 .as_ref()
                 .is_some_and(|(file, _)| !is_of_the_library(file));
-            last = Some(Place {
+            last = Some(CodeLocation {
                 function: demangled(&raw),
                 line,
             });
@@ -98,7 +98,7 @@ fn frame(loader: &Loader, address: u64) -> Option<Place> {
     }
     last.or_else(|| {
         let symbol = loader.find_symbol(address)?;
-        Some(Place {
+        Some(CodeLocation {
             function: demangled(symbol),
             line: None,
         })

@@ -16,7 +16,7 @@ use crate::windows::Windows;
 /// What is in a trace, or in a worker's share of it.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    threads: Vec<Seen>,
+    threads: Vec<ThreadTally>,
     by_id: BTreeMap<ThreadId, usize>,
     current: usize,
     damage: Damage,
@@ -28,7 +28,7 @@ pub(crate) struct Tally {
 
 /// What is in one thread.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct ThreadTally {
     pub(crate) thread: Thread,
     /// Entries and exits, synthetic ones too.
     pub(crate) records: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Seen {
     noted: Option<(Ticks, Ticks)>,
 }
 
-impl Seen {
+impl ThreadTally {
     /// From when to when there is anything of it: calls, or what the program says beside them.
     pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
         let calls = self.first.map(|first| (first, self.last));
@@ -176,7 +176,10 @@ impl Tally {
     ///
     /// # Errors
     /// Where the file can't be read.
-    pub(crate) fn of(source: &dyn Source, progress: &(dyn Fn(u64) + Sync)) -> Result<Tally, Error> {
+    pub(crate) fn count(
+        source: &dyn Source,
+        progress: &(dyn Fn(u64) + Sync),
+    ) -> Result<Tally, Error> {
         let parts = drive_parallel(source, ui::jobs(), Tally::default, progress)?;
         let mut sum = Tally::default();
         for thread in &source.info().threads {
@@ -192,12 +195,12 @@ impl Tally {
     /// From when to when the records of each thread are there; `None` without any.
     pub(crate) fn windows(&self) -> Option<Windows> {
         let seen = self.threads();
-        Windows::of(seen.map(|seen| (&seen.thread, seen.first, seen.last)))
+        Windows::from_threads(seen.map(|seen| (&seen.thread, seen.first, seen.last)))
     }
 
     /// From when to when there is anything in the trace.
     pub(crate) fn times(&self) -> Option<(Ticks, Ticks)> {
-        let threads = self.threads().map(Seen::times);
+        let threads = self.threads().map(ThreadTally::times);
         threads.fold(None, join_times)
     }
 
@@ -226,20 +229,20 @@ impl Tally {
     }
 
     /// The threads, in the order of their numbers.
-    pub(crate) fn threads(&self) -> impl Iterator<Item = &Seen> + Clone {
+    pub(crate) fn threads(&self) -> impl Iterator<Item = &ThreadTally> + Clone {
         let places = self.by_id.values();
         places.filter_map(|&place| self.threads.get(place))
     }
 
     /// Calls and marks.
     pub(crate) fn events(&self) -> u64 {
-        let of = |seen: &Seen| seen.records + seen.marks.count();
+        let of = |seen: &ThreadTally| seen.records + seen.marks.count();
         self.threads.iter().map(of).sum()
     }
 
     /// Entries and exits that were measured.
     pub(crate) fn records(&self) -> u64 {
-        let of = |seen: &Seen| seen.records - seen.synthetic;
+        let of = |seen: &ThreadTally| seen.records - seen.synthetic;
         self.threads.iter().map(of).sum()
     }
 
@@ -251,7 +254,7 @@ impl Tally {
     /// Whether a thread may have been in a call when the trace was written: a writer has ended calls, or some have no
     /// exit.
     pub(crate) fn may_be_open(&self) -> bool {
-        let may_be = |seen: &Seen| seen.added_exits > 0 || seen.unbalanced != 0;
+        let may_be = |seen: &ThreadTally| seen.added_exits > 0 || seen.unbalanced != 0;
         self.synthetic() > 0 && self.threads.iter().any(may_be)
     }
 
@@ -279,7 +282,7 @@ impl Tally {
         any.then_some((sum, found))
     }
 
-    fn now(&mut self) -> &mut Seen {
+    fn now(&mut self) -> &mut ThreadTally {
         if self.threads.is_empty() {
             self.thread(&Thread::default());
         }
@@ -297,9 +300,9 @@ impl Sink for Tally {
             Some(_) => {}
             None => {
                 self.by_id.insert(thread.id, self.current);
-                self.threads.push(Seen {
+                self.threads.push(ThreadTally {
                     thread: thread.clone(),
-                    ..Seen::default()
+                    ..ThreadTally::default()
                 });
             }
         }
@@ -369,7 +372,7 @@ mod tests {
         let one = [entry(5, 1), exit(9, 1)];
         let two = [synthetic(entry(3, 2)), exit(4, 2)];
         let trace = MemoryTrace::new(&[(8, &one), (7, &two), (8, &one)]);
-        let tally = Tally::of(&trace, &|_| {}).unwrap();
+        let tally = Tally::count(&trace, &|_| {}).unwrap();
         let threads: Vec<_> = tally
             .threads()
             .map(|seen| (seen.thread.id.0, seen.records, seen.synthetic))
@@ -380,10 +383,10 @@ mod tests {
     }
 
     #[test]
-    fn calls_may_be_open_where_a_writer_ended_some_or_an_exit_is_missing() {
+    fn ended_or_missing_exits_may_mean_open_calls() {
         let may_be_open = |calls: &[Call]| {
             let trace = MemoryTrace::new(&[(7, calls)]);
-            Tally::of(&trace, &|_| {}).unwrap().may_be_open()
+            Tally::count(&trace, &|_| {}).unwrap().may_be_open()
         };
         let begun = synthetic(entry(1, 2));
         assert!(!may_be_open(&[begun, entry(3, 1), exit(4, 1), exit(5, 2)]));

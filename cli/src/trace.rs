@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_said_with_what_to_do() {
+    fn missing_records_come_with_advice() {
         assert_eq!(missing(&Missing::default()), None);
         let all = Missing {
             threads: 12,

@@ -80,7 +80,7 @@ pub(crate) fn things(number: u64, thing: &str) -> String {
 
 /// A count in front of what is counted, which is given for several: `1 function that is untimed`. Of one, the
 /// first of its first words that ends in `s` loses it.
-pub(crate) fn counted(number: u64, what: &str) -> String {
+pub(crate) fn count_of(number: u64, what: &str) -> String {
     let what = match number {
         1 => what.replacen("entries and exits", "entry or exit", 1),
         _ => what.to_owned(),

@@ -31,7 +31,7 @@ pub(crate) fn is_cut(thread: &Thread) -> bool {
 
 impl Windows {
     /// Of threads, with their first and last records. `None`: there are no records.
-    pub(crate) fn of<'a>(
+    pub(crate) fn from_threads<'a>(
         threads: impl Iterator<Item = (&'a Thread, Option<Ticks>, Ticks)> + Clone,
     ) -> Option<Windows> {
         let seen = threads.filter_map(|(thread, first, last)| Some((thread, first?, last)));
@@ -52,7 +52,7 @@ impl Windows {
 
     /// Of a trace, all of which is read.
     pub(crate) fn of_trace(source: &dyn Source) -> Result<Option<Windows>, fdr_formats::Error> {
-        Ok(Tally::of(source, &|_| {})?.windows())
+        Ok(Tally::count(source, &|_| {})?.windows())
     }
 
     /// Where the stretch begins that all threads have.
@@ -116,7 +116,9 @@ mod tests {
 
     fn windows(threads: &[(Thread, Option<u64>, u64)]) -> Option<Windows> {
         let each = threads.iter();
-        Windows::of(each.map(|(thread, first, last)| (thread, first.map(Ticks), Ticks(*last))))
+        Windows::from_threads(
+            each.map(|(thread, first, last)| (thread, first.map(Ticks), Ticks(*last))),
+        )
     }
 
     #[test]

@@ -28,7 +28,7 @@ fn thread() -> Thread {
 }
 
 #[test]
-fn every_command_says_what_is_wrong_with_the_clock() {
+fn every_command_reports_clock_faults() {
     let folder = Folder::new("trouble");
     let trace = folder.file("t.fdr");
     let trouble = Trouble {
@@ -115,7 +115,7 @@ fn a_sound_clock_is_not_talked_about() {
 }
 
 #[test]
-fn calls_that_are_open_at_a_break_are_clipped() {
+fn calls_open_at_a_break_are_clipped() {
     let folder = Folder::new("break");
     let trace = folder.file("t.fdr");
     let file = OpenOptions::new()

@@ -6,7 +6,7 @@ use crate::common::{Folder, answer, stdout};
 use crate::terminal::COMMANDS;
 
 #[test]
-fn completions_and_man_pages_are_made_of_the_command_line() {
+fn completions_and_man_pages_follow_the_options() {
     let folder = Folder::new("generate");
     let out = folder.file("out");
     answer(&["generate", &out]);

@@ -28,7 +28,7 @@ fn less(mut figures: Value, said: &str) -> Value {
 }
 
 #[test]
-fn a_report_is_the_same_in_every_format_and_back_from_it() {
+fn reports_survive_every_format_and_back() {
     let folder = Folder::new("pairs");
     let trace = folder.file("a.fdr");
     rich(&trace, 1_000_000_000);
@@ -112,7 +112,7 @@ fn ticks_become_nanoseconds_within_one() {
 }
 
 #[test]
-fn the_new_trace_is_beside_the_old_one_and_private() {
+fn new_traces_are_private_beside_the_old() {
     let folder = Folder::new("beside");
     let trace = folder.file("app.7.1");
     small(&trace, &["app::run", "app::step"]);
@@ -302,7 +302,7 @@ fn a_failure_leaves_nothing() {
 }
 
 #[test]
-fn a_full_disk_behind_a_pipe_is_an_error_and_a_reader_that_left_is_none() {
+fn full_disks_are_errors_and_broken_pipes_none() {
     let folder = Folder::new("full");
     let trace = folder.file("a.fdr");
     long(&trace, 50_000);
@@ -334,7 +334,7 @@ fn a_full_disk_behind_a_pipe_is_an_error_and_a_reader_that_left_is_none() {
 }
 
 #[test]
-fn what_a_format_cannot_hold_is_told_with_counts() {
+fn losses_of_a_format_are_counted() {
     let folder = Folder::new("losses");
     let there = folder.file("x.fdr");
     let convert = |arguments: &[&str]| {
@@ -363,7 +363,7 @@ fn what_a_format_cannot_hold_is_told_with_counts() {
 }
 
 #[test]
-fn a_trace_is_sent_to_a_program_that_listens() {
+fn traces_are_sent_to_listeners() {
     let folder = Folder::new("sent");
     let trace = folder.file("a.fdr");
     rich(&trace, 1_000_000_000);

@@ -14,12 +14,12 @@ use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Thread, ThreadId, TraceInf
 
 /// Calls of each thread: entries, exits.
 #[derive(Default)]
-struct Counted {
+struct CallCounts {
     threads: BTreeMap<ThreadId, [u64; 2]>,
     now: ThreadId,
 }
 
-impl Sink for Counted {
+impl Sink for CallCounts {
     fn thread(&mut self, thread: &Thread) {
         self.now = thread.id;
         self.threads.entry(thread.id).or_default();
@@ -43,7 +43,7 @@ impl Sink for Counted {
 fn counted(trace: &str) -> Vec<[u64; 2]> {
     let source = registry::open_path(trace.as_ref()).expect("a trace");
     assert_eq!(source.diagnostics(), [], "{trace}");
-    let mut counted = Counted::default();
+    let mut counted = CallCounts::default();
     drive(&*source, &mut counted, &|_| {}).expect("a readable trace");
     assert_eq!(counted.threads.len(), source.info().threads.len());
     let mut counts: Vec<_> = counted.threads.into_values().collect();
@@ -92,7 +92,7 @@ fn substreams() -> Vec<u8> {
 }
 
 #[test]
-fn substreams_stay_threads_of_their_own_in_every_format() {
+fn substreams_stay_threads_in_every_format() {
     let folder = Folder::new("substreams");
     let trace = folder.file("a.heph");
     fs::write(&trace, substreams()).expect("space");

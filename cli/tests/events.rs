@@ -208,7 +208,7 @@ fn records_as_json_have_levels_and_fields() {
 }
 
 #[test]
-fn info_counts_each_kind_and_only_functions_are_functions() {
+fn info_counts_each_kind_of_record() {
     let folder = Folder::new("events-info");
     let trace = trace(&folder);
     let info = answer(&["info", "--functions", &trace]);
@@ -255,7 +255,7 @@ fn cells(line: &str) -> String {
 }
 
 #[test]
-fn a_report_has_events_and_counters_below_its_table() {
+fn reports_list_events_and_counters() {
     let folder = Folder::new("events-report");
     let trace = trace(&folder);
     let report = answer(&["report", &trace]);

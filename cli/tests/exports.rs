@@ -34,7 +34,7 @@ fn sums(text: &str) -> BTreeMap<String, [u64; 2]> {
 }
 
 #[test]
-fn an_export_is_beside_its_trace_or_where_it_is_told_to_be() {
+fn exports_go_beside_the_trace_or_as_told() {
     let folder = Folder::new("exports");
     let trace = folder.file("app.7.1.fdr");
     rich(&trace, 1_000_000_000);
@@ -74,7 +74,7 @@ fn an_export_is_beside_its_trace_or_where_it_is_told_to_be() {
 }
 
 #[test]
-fn a_selection_has_the_sums_of_the_same_report() {
+fn exported_selections_equal_the_report() {
     let folder = Folder::new("exports-selection");
     let trace = folder.file("a.fdr");
     rich(&trace, 1_000_000_000);
@@ -119,7 +119,7 @@ fn a_selection_has_the_sums_of_the_same_report() {
 }
 
 #[test]
-fn a_failure_leaves_nothing_and_a_reader_that_left_is_none() {
+fn failed_exports_leave_no_file() {
     let folder = Folder::new("exports-failure");
     let trace = folder.file("a.fdr");
     rich(&trace, 1_000_000_000);

@@ -13,7 +13,7 @@ use fdr_formats::{Thread, ThreadId, TraceInfo};
 use serde_json::json;
 
 #[test]
-fn what_cannot_be_read_is_one_line_and_exit_code_2() {
+fn unreadable_files_exit_with_2() {
     let folder = Folder::new("unreadable");
     let text = folder.file("notes.txt");
     std::fs::write(
@@ -80,7 +80,7 @@ fn long(path: &str) {
 }
 
 #[test]
-fn a_reader_that_went_away_is_no_error_of_any_command() {
+fn broken_pipes_are_no_errors() {
     let folder = Folder::new("reader-gone");
     let trace = folder.file("t.fdr");
     long(&trace);
@@ -142,7 +142,7 @@ fn a_reader_that_went_away_is_no_error_of_any_command() {
 }
 
 #[test]
-fn a_map_replaces_nothing_that_it_was_not_told_to() {
+fn maps_replace_nothing_unasked() {
     let folder = Folder::new("map-there");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "app::step"]);

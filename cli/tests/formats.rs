@@ -135,7 +135,7 @@ fn damaged(trace: &Path, file: &Path, bytes: &[u8], copy: &Path) {
 }
 
 #[test]
-fn damaged_traces_of_every_format_are_read_as_far_as_they_go() {
+fn damaged_traces_are_read_up_to_damage() {
     let folder = Folder::new("damaged");
     let (copy, out) = (folder.path().join("damaged"), folder.file("out"));
     let copy_text = copy.to_str().unwrap();

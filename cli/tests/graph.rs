@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::common::{Folder, answer, command, fdr, json, small, stderr};
 
 #[test]
-fn who_calls_whom_is_told_with_times_and_counts() {
+fn callers_have_times_and_counts() {
     let folder = Folder::new("graph");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "app::step"]);

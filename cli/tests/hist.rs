@@ -32,7 +32,7 @@ fn two_groups(path: &str, name: &str) {
 }
 
 #[test]
-fn two_groups_of_calls_are_told_as_two_modes() {
+fn two_groups_of_calls_are_two_modes() {
     let folder = Folder::new("hist");
     let trace = folder.file("t.fdr");
     two_groups(&trace, "app::handle");
@@ -76,7 +76,7 @@ fn two_groups_of_calls_are_told_as_two_modes() {
 }
 
 #[test]
-fn a_picture_holds_a_bar_for_each_group_and_no_markup_of_a_name() {
+fn pictures_have_bars_and_escape_names() {
     let folder = Folder::new("hist-picture");
     let (trace, picture) = (folder.file("t.fdr"), folder.file("x.svg"));
     two_groups(&trace, "<script>alert(1)</script>\u{1b}[2J");
@@ -97,7 +97,7 @@ fn a_picture_holds_a_bar_for_each_group_and_no_markup_of_a_name() {
 }
 
 #[test]
-fn a_function_that_is_not_there_is_said_with_the_nearest() {
+fn unknown_functions_suggest_the_nearest() {
     let folder = Folder::new("hist-none");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "app::step"]);

@@ -37,7 +37,7 @@ type Pack = fn(&[u8]) -> Vec<u8>;
 const PACKS: [(&str, Pack); 2] = [("gz", gzip), ("xz", xz)];
 
 #[test]
-fn a_trace_comes_from_standard_input_packed_or_not() {
+fn standard_input_may_be_packed() {
     let folder = Folder::new("stdin");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
@@ -75,7 +75,7 @@ fn gzip_and_xz_are_read_as_zstd_is() {
 
 mod the_rest {
     #[test]
-    fn gzip_and_xz_are_read_as_zstd_is_wherever_they_are_cut() {
+    fn cut_gzip_and_xz_are_read_like_zstd() {
         super::packed_files_are_read(1);
     }
 }
@@ -182,7 +182,7 @@ fn a_folder_is_all_traces_in_it() {
 }
 
 #[test]
-fn a_session_of_a_tracer_is_the_traces_below() {
+fn session_folders_are_the_traces_below() {
     let folder = Folder::new("session");
     let trace = folder.file("a.fdr");
     small(&trace, NAMES);
@@ -200,7 +200,7 @@ fn a_session_of_a_tracer_is_the_traces_below() {
 }
 
 #[test]
-fn an_output_folder_gets_a_file_for_each_trace() {
+fn output_folders_get_a_file_per_trace() {
     let folder = Folder::new("outputs");
     let (one, two) = (folder.file("one.1.fdr"), folder.file("two.fdr"));
     [&one, &two].iter().for_each(|trace| small(trace, NAMES));
@@ -376,7 +376,7 @@ fn old_names_of_options_and_commands_still_work() {
 }
 
 #[test]
-fn record_runs_a_command_with_and_without_two_hyphens() {
+fn record_runs_commands_with_and_without_hyphens() {
     for words in [
         &["record", "-q", "sh", "-c", "exit 7"][..],
         &["record", "-q", "--", "sh", "-c", "exit 7"],
@@ -432,7 +432,7 @@ fn an_archive_is_read_compressed_or_not() {
 }
 
 #[test]
-fn a_trace_with_an_archives_mark_in_it_is_no_archive() {
+fn traces_with_archive_magic_are_no_archives() {
     let folder = Folder::new("mark");
     let info = TraceInfo {
         functions: functions(NAMES),

@@ -132,7 +132,7 @@ fn a_whole_trace_over_tcp() {
 }
 
 #[test]
-fn a_client_that_is_cut_off_leaves_what_it_sent() {
+fn cut_off_clients_leave_what_they_sent() {
     let folder = Folder::new("listen-cut");
     for (name, bytes) in [("half", 150), ("header", 40)] {
         let file = folder.file(name);
@@ -149,7 +149,7 @@ fn a_client_that_is_cut_off_leaves_what_it_sent() {
 const OTHER: &[u8] = b"GET / HTTP/1.1\r\nHost: somebody else\r\n\r\n and a long way to go still";
 
 #[test]
-fn what_is_piped_in_and_no_trace_is_kept() {
+fn piped_input_that_is_no_trace_stays() {
     let folder = Folder::new("listen-other");
     let file = folder.file("x");
     let mut listener = Listener::start(&["-", "-o", &file, "--quiet"], Stdio::piped());
@@ -316,7 +316,7 @@ fn is_ignored(signal: Signal) -> bool {
 }
 
 #[test]
-fn a_signal_ends_it_and_what_came_is_kept() {
+fn signals_end_listen_and_keep_the_trace() {
     let folder = Folder::new("listen-signal");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         // Under nohup it is to be ignored, and is.
@@ -341,7 +341,7 @@ fn a_signal_ends_it_and_what_came_is_kept() {
 }
 
 #[test]
-fn a_signal_ends_it_where_the_program_is_still_there() {
+fn signals_end_listen_beside_a_live_program() {
     let folder = Folder::new("listen-still");
     let file = folder.file("app.fdr");
     let program = TcpListener::bind("127.0.0.1:0").unwrap();

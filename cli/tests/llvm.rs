@@ -271,7 +271,7 @@ fn with_notes(trace: &str, version: Version) {
 const NOTES: [&str; 4] = ["event: ", "task: ", "arguments: ", "thread state: "];
 
 #[test]
-fn notes_are_skipped_by_llvm_xray_and_kept_by_fdr() {
+fn llvm_xray_skips_notes_and_fdr_keeps_them() {
     let folder = Folder::new("notes");
     for (version, target) in [(Version::V1, "xray1"), (Version::V3, "xray")] {
         let [trace, again, other] =

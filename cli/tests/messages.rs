@@ -21,7 +21,7 @@ fn thread(id: u64) -> Thread {
 }
 
 #[test]
-fn a_ring_of_another_version_is_named_by_every_command() {
+fn every_command_names_foreign_ring_versions() {
     let folder = Folder::new("other-version");
     let [ring, other] = ["a.1.x.fdr-ring", "copy.bin"].map(|name| folder.file(name));
     for path in [&ring, &other] {
@@ -41,7 +41,7 @@ fn a_ring_of_another_version_is_named_by_every_command() {
 }
 
 #[test]
-fn what_can_not_be_taken_is_said_once_with_what_to_do() {
+fn unusable_arguments_are_explained_once() {
     let folder = Folder::new("said-once");
     let traces = folder.path().join("traces");
     fs::create_dir(&traces).unwrap();
@@ -112,7 +112,7 @@ fn standard_input_has_a_name() {
 }
 
 #[test]
-fn a_call_that_had_just_been_entered_has_no_time() {
+fn just_entered_calls_have_no_time() {
     let folder = Folder::new("just-entered");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -144,7 +144,7 @@ fn a_call_that_had_just_been_entered_has_no_time() {
 }
 
 #[test]
-fn a_time_up_to_the_last_record_alone_is_the_least_that_it_can_be() {
+fn times_up_to_the_last_record_are_minimums() {
     let folder = Folder::new("least");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -164,7 +164,7 @@ fn a_time_up_to_the_last_record_alone_is_the_least_that_it_can_be() {
 
 /// What is missing at the end of a file may have ended these calls.
 #[test]
-fn calls_of_a_file_that_is_cut_off_do_not_last_until_the_dump() {
+fn cut_files_end_calls_before_the_dump() {
     let folder = Folder::new("cut-off");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -193,7 +193,7 @@ fn calls_of_a_file_that_is_cut_off_do_not_last_until_the_dump() {
 }
 
 #[test]
-fn the_number_of_a_dump_stands_apart_from_what_the_panic_said() {
+fn dump_numbers_stand_apart_from_panic_messages() {
     let folder = Folder::new("dump-number");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -223,7 +223,7 @@ fn a_state_without_times_counts_steps() {
 }
 
 #[test]
-fn what_is_open_where_a_window_ends_was_not_open_at_the_exit() {
+fn calls_open_at_window_ends_are_not_final() {
     let folder = Folder::new("window-end");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -252,7 +252,7 @@ fn what_is_open_where_a_window_ends_was_not_open_at_the_exit() {
 }
 
 #[test]
-fn an_error_that_is_too_small_to_show_is_not_shown_as_none() {
+fn tiny_clock_errors_are_not_shown_as_zero() {
     let folder = Folder::new("small-error");
     let clock_of = |error_ppm: f64| {
         let trace = folder.file("t.fdr");
@@ -272,7 +272,7 @@ fn an_error_that_is_too_small_to_show_is_not_shown_as_none() {
 }
 
 #[test]
-fn lengths_of_time_may_have_units_and_several_traces_need_a_folder() {
+fn times_have_units_and_many_traces_need_folders() {
     let process = std::process::id().to_string();
     let refused = |words: &[&str]| {
         let output = fdr(words);
@@ -323,7 +323,7 @@ fn whole_run(path: &str) {
 }
 
 #[test]
-fn figures_of_the_whole_run_say_so_above_their_table_and_what_is_not_in_them() {
+fn whole_run_figures_are_labelled() {
     let folder = Folder::new("whole-run");
     let trace = folder.file("t.fdr");
     whole_run(&trace);
@@ -371,7 +371,7 @@ fn figures_of_the_whole_run_say_so_above_their_table_and_what_is_not_in_them() {
 }
 
 #[test]
-fn a_part_of_a_trace_counts_the_short_calls_in_it() {
+fn selections_count_their_short_calls() {
     let folder = Folder::new("short-part");
     let trace = folder.file("t.fdr");
     with_short_calls(&trace);
@@ -393,7 +393,7 @@ fn a_part_of_a_trace_counts_the_short_calls_in_it() {
 }
 
 #[test]
-fn a_stream_that_a_program_printed_into_is_explained() {
+fn streams_with_printed_text_are_explained() {
     let folder = Folder::new("printed-into");
     let (printed, to) = (folder.file("printed"), folder.file("t.htdump"));
     fs::write(&printed, b"17673 takes 278 steps\n").unwrap();

@@ -42,7 +42,7 @@ fn bytes(path: &str) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn every_golden_trace_comes_back_byte_for_byte_and_is_read_meanwhile() {
+fn golden_traces_come_back_byte_for_byte() {
     let folder = Folder::new("packed-goldens");
     let mut formats = std::collections::BTreeSet::new();
     for (format, trace) in goldens() {
@@ -234,7 +234,7 @@ fn names_and_refusals() {
 }
 
 #[test]
-fn a_name_that_goes_on_with_a_slash_is_a_folder() {
+fn names_with_trailing_slash_are_folders() {
     let folder = Folder::new("packed-slash");
     let (trace, odd) = (folder.file("one.fdr"), folder.file("odd"));
     small(&trace, &["app::run"]);
@@ -254,7 +254,7 @@ fn a_name_that_goes_on_with_a_slash_is_a_folder() {
 }
 
 #[test]
-fn a_folder_is_packed_beside_itself_under_the_name_it_was_given() {
+fn folders_are_packed_beside_themselves() {
     let folder = Folder::new("packed-here");
     let (trace, ctf) = (folder.file("one.fdr"), folder.file("app.ctf"));
     small(&trace, &["app::run"]);
@@ -301,7 +301,7 @@ fn a_folder_is_packed_beside_itself_under_the_name_it_was_given() {
 }
 
 #[test]
-fn a_cut_file_is_read_up_to_there_and_a_flipped_one_is_told() {
+fn cut_files_are_read_and_flips_reported() {
     let folder = Folder::new("packed-damaged");
     let trace = folder.file("t.fdr");
     rich(&trace, 1_000_000_000);
@@ -369,7 +369,7 @@ fn a_bomb_is_told_and_leaves_nothing() {
 }
 
 #[test]
-fn an_output_that_can_not_be_written_is_named() {
+fn unwritable_outputs_are_named() {
     let folder = Folder::new("packed-full");
     let trace = folder.file("t.fdr");
     rich(&trace, 1_000_000_000);

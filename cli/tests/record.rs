@@ -51,7 +51,7 @@ fn the_signal_that_ended_it_is_passed_on() {
 }
 
 #[test]
-fn a_command_that_is_not_there_is_127_and_one_that_cannot_run_126() {
+fn missing_commands_are_127_unrunnable_ones_126() {
     let missing = command()
         .args(["record", "--", "/no/such/command"])
         .output()
@@ -323,7 +323,7 @@ fn a_folder_for_traces_is_made() {
 }
 
 #[test]
-fn what_the_recorder_would_refuse_is_refused_before_anything_runs() {
+fn bad_settings_are_refused_before_the_run() {
     let folder = Folder::new("refused");
     for (option, value) in [
         ("--to", "json"),

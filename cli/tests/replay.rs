@@ -11,7 +11,7 @@ use crate::states;
 use crate::terminal::{on_terminal, width};
 
 #[test]
-fn calls_are_lines_in_the_order_of_time_below_their_callers() {
+fn calls_are_ordered_lines_below_their_callers() {
     let folder = Folder::new("replay");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::run", "app::step"]);
@@ -55,7 +55,7 @@ fn calls_are_lines_in_the_order_of_time_below_their_callers() {
 }
 
 #[test]
-fn a_script_gets_each_call_with_what_is_known_of_it() {
+fn replay_json_has_each_call() {
     let folder = Folder::new("replay-json");
     let trace = folder.file("t.fdr");
     states::trace(&trace, states::schedule());
@@ -126,7 +126,7 @@ fn a_script_gets_each_call_with_what_is_known_of_it() {
 }
 
 #[test]
-fn before_a_panic_the_thread_that_panicked_comes_first() {
+fn the_panicked_thread_comes_first() {
     let folder = Folder::new("replay-panic");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -181,7 +181,7 @@ fn before_a_panic_the_thread_that_panicked_comes_first() {
 }
 
 #[test]
-fn threads_that_fit_stand_beside_each_other_and_names_obey_nobody() {
+fn fitting_threads_stand_side_by_side() {
     let folder = Folder::new("replay-wide");
     let trace = folder.file("t.fdr");
     small(
@@ -234,7 +234,7 @@ fn says(function: u32, name: u32, value: u64) -> Note<'static> {
 }
 
 #[test]
-fn notes_stand_at_their_calls_and_none_is_left_out() {
+fn all_notes_stand_at_their_calls() {
     let folder = Folder::new("replay-notes");
     let trace = folder.file("t.fdr");
     let mut all = functions(&["app::outer", "app::inner", "n", "result", "said"]);

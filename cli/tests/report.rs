@@ -224,7 +224,7 @@ fn gaps_are_shown() {
 }
 
 #[test]
-fn a_trace_without_times_has_none_in_its_report() {
+fn timeless_traces_have_timeless_reports() {
     let timeless =
         |trace: &(&str, String)| json(&["report", "--json", &trace.1])["has_times"] == json!(false);
     let traces: Vec<_> = common::goldens().into_iter().filter(timeless).collect();

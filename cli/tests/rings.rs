@@ -139,7 +139,7 @@ fn every_command_reads_a_ring() {
 }
 
 #[test]
-fn a_folder_is_every_ring_of_a_dead_process_in_it() {
+fn folders_stand_for_dead_processes_rings() {
     let folder = Folder::new("recover-folder");
     let elsewhere = Folder::new("recover-elsewhere");
     killed(&folder, "a.1.x.fdr-ring");
@@ -185,7 +185,7 @@ fn a_folder_is_every_ring_of_a_dead_process_in_it() {
 }
 
 #[test]
-fn a_damaged_ring_gives_what_is_intact_and_is_not_removed() {
+fn damaged_rings_are_read_and_kept() {
     let folder = Folder::new("recover-damaged");
     let ring = ring(&folder, "a.fdr-ring");
     let bytes = by_hand();
@@ -213,7 +213,7 @@ fn a_damaged_ring_gives_what_is_intact_and_is_not_removed() {
 }
 
 #[test]
-fn a_ring_is_not_removed_for_less_than_all_of_it() {
+fn partial_dumps_do_not_remove_rings() {
     let folder = Folder::new("recover-remove");
     let ring = killed(&folder, "a.fdr-ring");
     // CTF can't say by how much the counters differ, for one.
@@ -244,7 +244,7 @@ fn a_ring_is_not_removed_for_less_than_all_of_it() {
 }
 
 #[test]
-fn a_ring_whose_newest_chunk_is_in_doubt_is_kept() {
+fn rings_with_doubtful_chunks_are_kept() {
     let folder = Folder::new("recover-newest");
     let ring = killed(&folder, "a.fdr-ring");
     let mut bytes = fs::read(&ring).expect("a ring");
@@ -353,7 +353,7 @@ fn rings_are_listed_with_their_states() {
 }
 
 #[test]
-fn a_snapshot_of_what_does_not_record_is_refused() {
+fn snapshots_need_a_recording_process() {
     let own = std::process::id().to_string();
     for (process, why) in [
         (own.as_str(), "does not record"),

@@ -115,7 +115,7 @@ fn bytes(path: &str) -> Vec<u8> {
 }
 
 #[test]
-fn nothing_that_names_anything_comes_through_in_any_format() {
+fn scrubbed_traces_hold_no_names() {
     let folder = Folder::new("scrub");
     let trace = trace(&folder);
     let has = |bytes: &[u8], text: &[u8]| {
@@ -171,7 +171,7 @@ fn nothing_that_names_anything_comes_through_in_any_format() {
 }
 
 #[test]
-fn calls_times_and_waits_stay_and_the_trace_is_whole() {
+fn scrubbed_traces_keep_calls_times_and_waits() {
     let folder = Folder::new("scrub-times");
     let trace = trace(&folder);
     let (out, names) = (folder.file("share.fdr"), folder.file("names.tsv"));
@@ -228,7 +228,7 @@ fn what_is_asked_to_stay_stays() {
 }
 
 #[test]
-fn nothing_is_replaced_and_half_a_trace_is_never_left() {
+fn scrub_replaces_nothing_and_leaves_no_halves() {
     let folder = Folder::new("scrub-force");
     let trace = trace(&folder);
     let out = folder.file("share.fdr");

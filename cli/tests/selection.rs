@@ -48,7 +48,7 @@ fn flame(words: &[&str], trace: &str) -> Vec<(String, u64)> {
 const WINDOW: &[&str] = &["--since", "150ns", "--until", "-450ns"];
 
 #[test]
-fn a_window_clips_calls_at_its_edges_in_every_command_and_format() {
+fn windows_clip_calls_in_every_command() {
     let folder = Folder::new("window");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
@@ -102,7 +102,7 @@ fn a_window_clips_calls_at_its_edges_in_every_command_and_format() {
 }
 
 #[test]
-fn moments_are_counted_from_both_ends_and_may_be_times_of_day() {
+fn moments_count_from_both_ends_or_by_day() {
     let folder = Folder::new("moments");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
@@ -198,7 +198,7 @@ fn threads_are_numbers_or_globs_in_every_command() {
 }
 
 #[test]
-fn functions_are_chosen_with_what_they_call_or_alone() {
+fn functions_are_chosen_with_or_without_callees() {
     let folder = Folder::new("functions");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);

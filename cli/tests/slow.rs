@@ -67,7 +67,7 @@ fn held_up(trace: &str) {
 }
 
 #[test]
-fn a_slow_call_names_the_lock_and_its_holder() {
+fn slow_calls_name_lock_and_holder() {
     let folder = Folder::new("slow-lock");
     let trace = folder.file("t.fdr");
     held_up(&trace);
@@ -121,7 +121,7 @@ fn event(name: u32, level: u8, values: Values<'_>) -> Note<'static> {
 }
 
 #[test]
-fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
+fn slow_calls_have_arguments_of_their_path() {
     let folder = Folder::new("slow-arguments");
     let trace = folder.file("t.fdr");
     let mut items = Vec::new();
@@ -192,7 +192,7 @@ fn a_slow_call_has_its_arguments_and_those_of_calls_on_its_path() {
 }
 
 #[test]
-fn a_thread_that_waited_for_the_slow_call_is_not_its_cause() {
+fn waiting_threads_are_no_cause() {
     let folder = Folder::new("slow-holder");
     let trace = folder.file("t.fdr");
     held_up(&trace);

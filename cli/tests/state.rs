@@ -58,7 +58,7 @@ thread 8 worker
 }
 
 #[test]
-fn a_call_whose_entry_may_be_overwritten_is_open_for_at_least_that_time() {
+fn overwritten_entries_give_minimum_times() {
     let folder = Folder::new("state-least");
     let trace = folder.file("t.fdr");
     let info = TraceInfo {
@@ -94,7 +94,7 @@ fn a_call_whose_entry_may_be_overwritten_is_open_for_at_least_that_time() {
 }
 
 #[test]
-fn calls_that_are_open_at_the_end_of_a_history_last_until_then() {
+fn calls_open_at_the_end_last_until_then() {
     let state = json(&["state", "--json", &by_hand()]);
     let attributes = state["attributes"].as_array().expect("attributes");
     let open = attributes
@@ -130,7 +130,7 @@ fn calls_that_are_open_at_the_end_of_a_history_last_until_then() {
 }
 
 #[test]
-fn names_in_json_can_not_act_on_a_terminal() {
+fn json_names_are_escaped() {
     let folder = Folder::new("state-names");
     let trace = folder.file("t.fdr");
     small(&trace, &["app::\u{9b}2J", "app::</script>"]);
@@ -282,7 +282,7 @@ fn attributes(state: &Value) -> BTreeMap<String, (Value, Value)> {
 }
 
 #[test]
-fn a_trace_and_its_history_give_the_same_state() {
+fn traces_and_histories_give_equal_states() {
     let folder = Folder::new("state-same");
     let (slow, fast) = (folder.file("slow.fdr"), folder.file("fast.fdr"));
     rich(&slow, 1_000_000_000);
@@ -318,7 +318,7 @@ fn a_trace_and_its_history_give_the_same_state() {
 }
 
 #[test]
-fn what_was_open_at_the_end_is_shown_open() {
+fn calls_open_at_the_end_are_shown_open() {
     let folder = Folder::new("state-end");
     let trace = folder.file("t.fdr");
     rich(&trace, 1_000_000_000);

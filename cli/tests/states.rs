@@ -88,7 +88,7 @@ pub(crate) fn schedule() -> Schedule {
 }
 
 #[test]
-fn a_report_has_the_states_of_functions_and_threads() {
+fn reports_have_states_of_functions_and_threads() {
     let folder = Folder::new("states-report");
     let path = folder.file("t.fdr");
     trace(&path, schedule());
@@ -157,7 +157,7 @@ fn a_report_has_the_states_of_functions_and_threads() {
 }
 
 #[test]
-fn accounts_alone_are_called_coarse_and_nothing_is_said_where_nothing_is_known() {
+fn accounts_alone_are_called_coarse() {
     let folder = Folder::new("states-coarse");
     let path = folder.file("t.fdr");
     let accounts = schedule().accounts;
@@ -203,7 +203,7 @@ fn accounts_alone_are_called_coarse_and_nothing_is_said_where_nothing_is_known()
 }
 
 #[test]
-fn a_flame_graph_by_a_state_has_the_self_times_in_it() {
+fn flame_graphs_by_state_hold_self_times() {
     let folder = Folder::new("states-flame");
     let path = folder.file("t.fdr");
     trace(&path, schedule());
@@ -223,7 +223,7 @@ fn a_flame_graph_by_a_state_has_the_self_times_in_it() {
 }
 
 #[test]
-fn info_counts_the_switches_and_verify_looks_at_their_order() {
+fn info_counts_switches_and_verify_checks_order() {
     let folder = Folder::new("states-info");
     let path = folder.file("t.fdr");
     let mut known = schedule();
@@ -264,7 +264,7 @@ fn info_counts_the_switches_and_verify_looks_at_their_order() {
 }
 
 #[test]
-fn states_are_the_same_in_another_format_or_told_as_lost() {
+fn states_survive_conversion_or_are_reported_lost() {
     let folder = Folder::new("states-convert");
     let (path, made, back) = (
         folder.file("t.fdr"),
@@ -323,7 +323,7 @@ fn states_are_the_same_in_another_format_or_told_as_lost() {
 }
 
 #[test]
-fn the_slowest_call_is_saved_with_all_threads_and_their_states() {
+fn saved_slow_calls_keep_all_thread_states() {
     let folder = Folder::new("states-save");
     let (path, saved) = (folder.file("t.fdr"), folder.file("slow.fdr"));
     trace(&path, schedule());
@@ -367,7 +367,7 @@ fn the_slowest_call_is_saved_with_all_threads_and_their_states() {
 }
 
 #[test]
-fn the_state_at_a_moment_says_whether_threads_ran() {
+fn states_at_a_moment_show_running_threads() {
     let folder = Folder::new("states-at");
     let (path, history) = (folder.file("t.fdr"), folder.file("t.tcstate"));
     let mut known = schedule();

@@ -81,7 +81,7 @@ fn large(path: &str) {
 }
 
 #[test]
-fn a_report_fits_its_terminal_and_keeps_the_share_of_self_time() {
+fn reports_fit_and_keep_the_self_share() {
     let folder = Folder::new("widths");
     let trace = folder.file("t.fdr");
     large(&trace);
@@ -165,7 +165,7 @@ fn colours_are_as_they_are_asked_for() {
 }
 
 #[test]
-fn long_answers_go_through_a_pager_on_terminals_alone() {
+fn only_terminals_get_a_pager() {
     let folder = Folder::new("pager");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);
@@ -302,7 +302,7 @@ fn messages_of_cargo_fdr_are_wrapped_between_words() {
 }
 
 #[test]
-fn what_is_wrong_with_a_command_line_is_wrapped_between_words() {
+fn command_line_errors_wrap_between_words() {
     for columns in [60, 80] {
         let wrong = on_terminal(columns, &[], &["report", "--since", "xyz", "t.fdr"]);
         let text = plain(&wrong);
@@ -315,7 +315,7 @@ fn what_is_wrong_with_a_command_line_is_wrapped_between_words() {
 }
 
 #[test]
-fn very_long_names_lose_their_middle_wherever_they_stand() {
+fn very_long_names_lose_their_middle() {
     let folder = Folder::new("very-long");
     let trace = folder.file("t.fdr");
     let name = format!(
@@ -352,7 +352,7 @@ fn very_long_names_lose_their_middle_wherever_they_stand() {
 }
 
 #[test]
-fn columns_that_are_left_out_are_named_in_their_order() {
+fn left_out_columns_are_named_in_order() {
     let folder = Folder::new("left-out");
     let trace = folder.file("t.fdr");
     large(&trace);
@@ -364,7 +364,7 @@ fn columns_that_are_left_out_are_named_in_their_order() {
 }
 
 #[test]
-fn the_ways_to_write_a_moment_are_a_list() {
+fn ways_to_write_moments_are_a_list() {
     let help = answer(&["state", "--help"]);
     let (_, list) = help.split_once("is one of these:\n").expect("a list");
     let (list, _) = list.split_once("\n\n").expect("an end of the list");
@@ -373,7 +373,7 @@ fn the_ways_to_write_a_moment_are_a_list() {
 }
 
 #[test]
-fn wrong_values_are_explained_in_words_of_the_option() {
+fn wrong_values_are_explained_by_option() {
     let folder = Folder::new("values");
     let trace = folder.file("t.fdr");
     small(&trace, NAMES);

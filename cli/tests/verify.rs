@@ -87,7 +87,7 @@ fn time_that_goes_back_is_a_violation() {
 }
 
 #[test]
-fn counts_that_do_not_add_up_are_a_violation() {
+fn inconsistent_counts_are_a_violation() {
     let folder = Folder::new("counts");
     let trace = folder.file("t.fdr");
     let write_with = |recorded| {
@@ -162,7 +162,7 @@ fn what_is_missing_is_a_note() {
 }
 
 #[test]
-fn no_cut_and_no_flipped_byte_makes_it_panic() {
+fn cuts_and_flips_cause_no_panic() {
     let folder = Folder::new("damage");
     let whole = folder.file("whole.fdr");
     small(&whole, &["app::run", "app::step"]);

@@ -121,7 +121,7 @@ fn functions_of(report: &Value) -> &Value {
 }
 
 #[test]
-fn figures_of_any_stretch_are_those_of_the_report() {
+fn figures_of_a_stretch_equal_the_report() {
     let folder = Folder::new("view-figures");
     let (one, other) = (folder.file("long.fdr"), folder.file("rich.fdr"));
     long(&one);
@@ -177,7 +177,7 @@ fn calls(body: &[u8]) -> Vec<(u32, f64, f64, u32, u32)> {
 }
 
 #[test]
-fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
+fn pictures_count_every_call_at_each_zoom() {
     let folder = Folder::new("view-picture");
     let trace = folder.file("long.fdr");
     long(&trace);
@@ -224,7 +224,7 @@ fn a_picture_counts_every_call_at_each_zoom_and_with_little_memory() {
 }
 
 #[test]
-fn bad_questions_are_refused_and_the_server_goes_on() {
+fn bad_requests_do_not_stop_the_server() {
     let folder = Folder::new("view-refused");
     let trace = folder.file("rich.fdr");
     rich(&trace, 1_000_000_000);
@@ -272,7 +272,7 @@ fn bad_questions_are_refused_and_the_server_goes_on() {
 }
 
 #[test]
-fn what_can_not_be_read_is_an_error_that_names_the_file() {
+fn unreadable_files_are_named() {
     let folder = Folder::new("view-error");
     let output = common::fdr(&["view", "--no-open", &folder.file("none.fdr")]);
     assert_eq!(output.status.code(), Some(2));
@@ -280,7 +280,7 @@ fn what_can_not_be_read_is_an_error_that_names_the_file() {
 }
 
 #[test]
-fn a_call_has_its_own_time_and_its_place_among_all_calls_of_its_function() {
+fn calls_have_self_time_and_rank() {
     let folder = Folder::new("view-call");
     let trace = folder.file("long.fdr");
     long(&trace);
@@ -350,7 +350,7 @@ fn a_call_has_its_own_time_and_its_place_among_all_calls_of_its_function() {
 }
 
 #[test]
-fn the_flame_graph_and_the_slow_calls_are_those_of_the_other_commands() {
+fn view_agrees_with_flame_and_slow() {
     let folder = Folder::new("view-flame");
     let trace = folder.file("long.fdr");
     long(&trace);

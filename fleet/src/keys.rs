@@ -26,7 +26,7 @@ pub(crate) struct Keys {
 
 impl Keys {
     /// Of a trace, and the figures of all of it.
-    pub(crate) fn of(info: &TraceInfo, figures: &TraceFigures) -> Keys {
+    pub(crate) fn new(info: &TraceInfo, figures: &TraceFigures) -> Keys {
         let trace = trace_key(info, figures);
         let program = info.program.rsplit('/').next().unwrap_or_default();
         let edges = figures.threads.iter().filter_map(|thread| thread.window);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_keys_do_not_run_into_each_other() {
+    fn parts_of_keys_stay_separate() {
         assert_ne!(
             function_key("ab", "c", "", 1),
             function_key("a", "bc", "", 1)

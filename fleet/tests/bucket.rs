@@ -131,7 +131,7 @@ fn what(first: &str) -> &'static str {
 }
 
 /// Faults that happened, by what the request does.
-type Happened = Arc<Mutex<BTreeMap<(&'static str, Fault), u32>>>;
+type FaultCounts = Arc<Mutex<BTreeMap<(&'static str, Fault), u32>>>;
 
 #[test]
 fn faults_on_the_way_lose_nothing() {
@@ -155,7 +155,7 @@ fn faults_on_the_way_lose_nothing() {
         2,
         300,
     );
-    let happened = Happened::default();
+    let happened = FaultCounts::default();
     let seen = happened.clone();
     let mut known = BTreeMap::new();
     let proxy = faulty_proxy::start(server.address, move |first| {

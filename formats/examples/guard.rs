@@ -58,7 +58,7 @@ fn main() -> Result<()> {
             stretch("read", format.name, calls);
             let read = read(&out)?;
             stretch("check", format.name, calls);
-            let mut quick = Quick::default();
+            let mut quick = PackedCounter::default();
             drive(&*open_path(&out)?, &mut quick, &|_| {})?;
             if [read, quick.calls] != [calls; 2] {
                 return Err(format!("{}: {calls} calls written, {read} read", target.name).into());
@@ -263,12 +263,12 @@ impl Sink for Count {
 
 /// The same; as reports do, it takes them packed where the reader has them so.
 #[derive(Default)]
-struct Quick {
+struct PackedCounter {
     calls: u64,
     packed: bool,
 }
 
-impl Sink for Quick {
+impl Sink for PackedCounter {
     fn thread(&mut self, _: &Thread) {}
 
     fn calls(&mut self, calls: &[Call]) {

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_terminal_would_act_on_is_not_shown() {
+    fn control_characters_are_not_shown() {
         let address = parse("unix:/a\x1b[31m").unwrap().unwrap();
         assert!(!address.to_string().contains('\x1b'));
     }

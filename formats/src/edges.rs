@@ -36,7 +36,7 @@ const RUN: usize = if cfg!(test) { 8 } else { 1024 };
 
 /// The content of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum ItemContent {
     /// A call.
     Span {
         /// Which function.
@@ -52,16 +52,19 @@ pub(crate) enum What {
     },
     /// A mark, which [`Details`] gives; its time is `start`.
     Mark,
-    /// Like [`What::Mark`], but before an entry of the same time.
+    /// Like [`ItemContent::Mark`], but before an entry of the same time.
     MarkBefore,
     /// The thread runs on this CPU from `start` on. The item comes before an entry of the same time.
     Cpu(CpuId),
 }
 
-impl What {
+impl ItemContent {
     /// Among items that begin together, a lower rank comes first.
     fn rank(self) -> u8 {
-        u8::from(!matches!(self, What::Cpu(_) | What::MarkBefore))
+        u8::from(!matches!(
+            self,
+            ItemContent::Cpu(_) | ItemContent::MarkBefore
+        ))
     }
 }
 
@@ -73,7 +76,7 @@ pub(crate) struct Item {
     /// Its exit. A time before the entry counts as the entry's time.
     pub(crate) end: Ticks,
     /// What it is.
-    pub(crate) what: What,
+    pub(crate) what: ItemContent,
     /// The byte offset of its record, for [`Details`] and diagnostics.
     pub(crate) offset: u64,
 }
@@ -134,7 +137,7 @@ impl Planner {
             self.latest.resize(thread + 1, Ticks(0));
             self.nesting.resize_with(thread + 1, NestingCheck::default);
         }
-        if !self.may_overlap && matches!(item.what, What::Span { .. }) {
+        if !self.may_overlap && matches!(item.what, ItemContent::Span { .. }) {
             let end = item.end.max(item.start);
             self.may_overlap = !self.nesting[thread].nests(item.start, end);
         }
@@ -332,12 +335,12 @@ impl<'a> EdgeSorter<'a> {
                 open.end < item.start || open.number < number || item.end > open.end
             });
             match item.what {
-                What::Mark | What::MarkBefore => {
+                ItemContent::Mark | ItemContent::MarkBefore => {
                     edges.hand_over();
                     details.push(&item, edges.sink)?;
                 }
-                What::Cpu(cpu) => edges.on(Some(cpu), item.start),
-                What::Span { .. } => {
+                ItemContent::Cpu(cpu) => edges.on(Some(cpu), item.start),
+                ItemContent::Span { .. } => {
                     let around = edges.open.peek();
                     if around.is_some_and(|open| open.end < item.end) {
                         let spare = &mut self.spare;
@@ -384,7 +387,7 @@ impl Edges<'_> {
         details: &mut dyn Details,
     ) -> Result<(), Error> {
         let &Numbered { item, number } = numbered;
-        let What::Span {
+        let ItemContent::Span {
             function,
             flags,
             cpu,

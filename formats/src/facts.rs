@@ -47,7 +47,7 @@ pub(crate) enum Value<'a> {
 pub(crate) type Names = [(Fact, &'static str)];
 
 /// The facts of a trace with these names. Facts without a value are left out.
-pub(crate) fn of<'a>(
+pub(crate) fn values<'a>(
     info: &'a TraceInfo,
     names: &'static Names,
 ) -> impl Iterator<Item = (&'static str, Value<'a>)> {
@@ -220,7 +220,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_said_is_what_is_taken_and_nothing_is_said_of_nothing() {
+    fn facts_come_back_and_absent_ones_are_absent() {
         let info = TraceInfo {
             clock: Clock {
                 name: "rdtsc".into(),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn an_anchor_whose_time_has_no_ns_is_not_told() {
+    fn anchors_without_ns_are_left_out() {
         let mut info = TraceInfo::default();
         info.clock.frequency = 1;
         info.clock.anchor = Some((Ticks(u64::MAX), 8));

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_of_traits_go_with_the_module_of_their_type() {
+    fn trait_methods_match_their_types_module() {
         let name = "<my_app::T as Tr>::m";
         assert!(filter("my_app::*").matches(name));
         assert!(!filter("my_app::*,-my_app::T*").matches(name));

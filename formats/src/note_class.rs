@@ -57,7 +57,7 @@ pub(crate) struct NoteClass {
 
 impl NoteClass {
     /// That of an event or of arguments. `None`: the note has another kind, or a type that this version does not know.
-    pub(crate) fn of(note: &Note<'_>) -> Option<NoteClass> {
+    pub(crate) fn from_note(note: &Note<'_>) -> Option<NoteClass> {
         let (event, fields) = match note {
             Note::Event {
                 name,
@@ -88,7 +88,7 @@ impl NoteClass {
     }
 
     pub(crate) fn kind(&self) -> Option<NoteKind> {
-        NoteKind::of(self.event as u8)
+        NoteKind::from_number(self.event as u8)
     }
 
     /// The name of the notes, or the function of their calls.
@@ -279,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_classes_come_back_and_others_are_none() {
+    fn class_words_come_back() {
         let many = format!("c{}", ".0".repeat(MAX_FIELDS));
         for word in ["c", "200010c.100000007.3ff0400000008", "200000d", &many] {
             let class = NoteClass::parse(word).expect("a class");

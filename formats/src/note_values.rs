@@ -57,19 +57,19 @@ pub(crate) fn split(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
         behind.is_some_and(|behind| behind.is_empty() || *behind == FILLER)
     };
     let note = Note::decode(kind, body).filter(is_whole);
-    note.and_then(|note| of(&note))
-        .unwrap_or_else(|| whole(kind, body))
+    note.and_then(|note| values_of(&note))
+        .unwrap_or_else(|| body_alone(kind, body))
 }
 
 /// The same, if there are too many classes.
-pub(crate) fn whole(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
+pub(crate) fn body_alone(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
     NoteValues {
         class: NoteClass::of_body(kind),
         values: vec![Value::Bytes(body.into())],
     }
 }
 
-fn of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
+fn values_of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
     let mut values = Vec::new();
     let simple = |name: u32| NoteClass {
         event: u64::from(name) << 32 | note.kind() as u64,
@@ -81,11 +81,11 @@ fn of<'a>(note: &Note<'a>) -> Option<NoteValues<'a>> {
                 values.push(Value::Unsigned(*span));
             }
             fields.iter().for_each(|field| put(field, &mut values));
-            NoteClass::of(note)?
+            NoteClass::from_note(note)?
         }
         Note::Arguments { fields, .. } => {
             fields.iter().for_each(|field| put(field, &mut values));
-            NoteClass::of(note)?
+            NoteClass::from_note(note)?
         }
         Note::Task {
             task,
@@ -224,9 +224,9 @@ pub(crate) fn join_renamed(
     Some((kind, body))
 }
 
-type Rest<'v, 'a> = std::slice::Iter<'v, Value<'a>>;
+type ValueIter<'v, 'a> = std::slice::Iter<'v, Value<'a>>;
 
-fn fields<'v>(class: &NoteClass, values: &mut Rest<'v, '_>) -> Option<Vec<Field<'v>>> {
+fn fields<'v>(class: &NoteClass, values: &mut ValueIter<'v, '_>) -> Option<Vec<Field<'v>>> {
     let fields = class.fields.iter();
     fields.map(|&field| take(field, values)).collect()
 }
@@ -238,7 +238,7 @@ fn number(value: &Value<'_>) -> Option<u64> {
     }
 }
 
-fn take<'v>(field: u64, values: &mut Rest<'v, '_>) -> Option<Field<'v>> {
+fn take<'v>(field: u64, values: &mut ValueIter<'v, '_>) -> Option<Field<'v>> {
     let whole = match (kind(field), is_cut(field)) {
         (4 | 5, true) => Some(number(values.next()?)?),
         _ => None,

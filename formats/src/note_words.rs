@@ -162,24 +162,17 @@ impl fmt::Display for Words<'_, Note<'_>> {
         match self.what {
             Note::Event {
                 name: id,
-                form: number,
-                level: of,
+                form,
+                level,
                 span,
                 fields,
             } => {
                 f.write_str(&name(info, *id))?;
-                let form = (*number > 0).then(|| form(*number));
-                let span = (*span > 0).then(|| format!("span {span}").into());
-                let about: Vec<Cow<'_, str>> =
-                    [form, level(*of), span].into_iter().flatten().collect();
-                if !about.is_empty() {
-                    write!(f, " ({})", about.join(", "))?;
-                }
-                for (at, field) in fields.iter().enumerate() {
+                write_kind(f, *form, *level, *span)?;
+                fields.iter().enumerate().try_for_each(|(at, field)| {
                     let before = if at == 0 { "  " } else { " " };
-                    write!(f, "{before}{}", field.words(info))?;
-                }
-                Ok(())
+                    write!(f, "{before}{}", field.words(info))
+                })
             }
             Note::Task {
                 task,
@@ -192,12 +185,8 @@ impl fmt::Display for Words<'_, Note<'_>> {
                 polls,
                 ..
             } => {
-                write!(
-                    f,
-                    "{task} {} {}",
-                    name(info, *id),
-                    word(&TASK_STATES, *state)
-                )?;
+                let (name, state) = (name(info, *id), word(&TASK_STATES, *state));
+                write!(f, "{task} {name} {state}")?;
                 for (what, number) in [("parent", parent), ("by", by)] {
                     if *number > 0 {
                         write!(f, "  {what}={number}")?;
@@ -210,16 +199,7 @@ impl fmt::Display for Words<'_, Note<'_>> {
             }
             Note::Arguments { function, fields } => {
                 f.write_str(&name(info, *function))?;
-                for (at, field) in fields.iter().enumerate() {
-                    f.write_str(if at == 0 { "  " } else { " " })?;
-                    let result = result(field);
-                    if !result.is_empty() {
-                        f.write_str(result)?;
-                        f.write_str(if field.name == 0 { "=" } else { " " })?;
-                    }
-                    field.words(info).fmt(f)?;
-                }
-                Ok(())
+                write_arguments(f, info, fields)
             }
             Note::ThreadState {
                 object,
@@ -253,4 +233,40 @@ impl fmt::Display for Words<'_, Note<'_>> {
             }
         }
     }
+}
+
+/// Form, level and span of an event, in brackets, if there is one of them.
+fn write_kind(
+    f: &mut fmt::Formatter<'_>,
+    form_number: u8,
+    level_number: u8,
+    span: u64,
+) -> fmt::Result {
+    let form = (form_number > 0).then(|| form(form_number));
+    let span = (span > 0).then(|| format!("span {span}").into());
+    let about: Vec<Cow<'_, str>> = [form, level(level_number), span]
+        .into_iter()
+        .flatten()
+        .collect();
+    match about.is_empty() {
+        true => Ok(()),
+        false => write!(f, " ({})", about.join(", ")),
+    }
+}
+
+fn write_arguments(
+    f: &mut fmt::Formatter<'_>,
+    info: &TraceInfo,
+    fields: &[Field<'_>],
+) -> fmt::Result {
+    for (at, field) in fields.iter().enumerate() {
+        f.write_str(if at == 0 { "  " } else { " " })?;
+        let result = result(field);
+        if !result.is_empty() {
+            f.write_str(result)?;
+            f.write_str(if field.name == 0 { "=" } else { " " })?;
+        }
+        write!(f, "{}", field.words(info))?;
+    }
+    Ok(())
 }

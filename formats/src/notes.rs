@@ -121,7 +121,7 @@ impl NoteKind {
 
     /// The kind with that number.
     #[must_use]
-    pub fn of(number: u8) -> Option<NoteKind> {
+    pub fn from_number(number: u8) -> Option<NoteKind> {
         let mut all = NoteKind::ALL.into_iter();
         all.find(|kind| *kind as u8 == number)
     }
@@ -154,7 +154,7 @@ pub enum Form {
 impl Form {
     /// That with this number. `None`: this version does not know it.
     #[must_use]
-    pub fn of(number: u8) -> Option<Form> {
+    pub fn from_number(number: u8) -> Option<Form> {
         let all = [Form::Instant, Form::Begin, Form::End, Form::Counter];
         all.get(usize::from(number)).copied()
     }
@@ -163,7 +163,7 @@ impl Form {
 /// The form of an event, from its body. `None`: this version does not know it.
 #[must_use]
 pub fn form_of(body: &[u8]) -> Option<Form> {
-    body.get(4).and_then(|&number| Form::of(number))
+    body.get(4).and_then(|&number| Form::from_number(number))
 }
 
 /// The value of a field.

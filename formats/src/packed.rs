@@ -53,7 +53,7 @@ const WITH_ARGUMENTS: usize = 3;
 
 impl PackedCall {
     #[inline(always)]
-    fn of(word: Word) -> PackedCall {
+    fn from_word(word: Word) -> PackedCall {
         PackedCall(u64::from_le_bytes(word))
     }
 
@@ -115,7 +115,7 @@ impl<'a> Packed<'a> {
         let words = Groups::new(words);
         let (mut count, mut ticks, mut bits) = (0, 0_u64, 0);
         for group in words.bytes().chunks_exact(GROUP * WORD) {
-            let calls = || groups(group).map(PackedCall::of);
+            let calls = || groups(group).map(PackedCall::from_word);
             let some = calls().fold(0, |bits, call| bits | call.0);
             if some & NO_CALL != 0 {
                 break;
@@ -125,7 +125,7 @@ impl<'a> Packed<'a> {
             // The sum of 32-bit numbers fits.
             ticks = ticks.wrapping_add(calls().map(PackedCall::delta).sum());
         }
-        for call in words.behind(count).iter().map(PackedCall::of) {
+        for call in words.behind(count).iter().map(PackedCall::from_word) {
             if call.0 & NO_CALL != 0 {
                 break;
             }
@@ -164,13 +164,13 @@ impl<'a> Packed<'a> {
     /// The calls.
     #[inline(always)]
     pub fn calls(&self) -> impl ExactSizeIterator<Item = PackedCall> + 'a {
-        self.words.iter().map(PackedCall::of)
+        self.words.iter().map(PackedCall::from_word)
     }
 
     /// The call at a place.
     #[must_use]
     pub fn get(&self, nth: usize) -> Option<PackedCall> {
-        self.words.get(nth).map(PackedCall::of)
+        self.words.get(nth).map(PackedCall::from_word)
     }
 
     /// At most this many of the calls, from one on. Their base is still that of the first call, because
@@ -190,7 +190,7 @@ impl<'a> Packed<'a> {
         for words in self.words.bytes().chunks(UNPACKED * WORD) {
             let words = Groups::new(words);
             for (call, word) in calls.iter_mut().zip(words.iter()) {
-                let word = PackedCall::of(word);
+                let word = PackedCall::from_word(word);
                 time = time.wrapping_add(word.delta());
                 *call = word.at(Ticks(time));
             }

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_the_nearest_and_a_half_is_rounded_up() {
+    fn times_round_to_nearest_and_halves_up() {
         for (frequency, ticks, wanted) in [
             (2_000_000_000, 1, 1),
             (2_000_000_000, 3, 2),

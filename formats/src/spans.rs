@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-use crate::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open};
+use crate::calls::{CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall};
 use crate::model::{Call, CpuId, Edge, FunctionId, ThreadId, Ticks};
 use crate::number_map::NumberMap;
 use crate::sink::Losses;
@@ -49,34 +49,34 @@ pub(crate) const NO_ROW: u32 = u32::MAX;
 
 /// The part of an open call that every call has. It is small, because each call is moved.
 #[derive(Debug, Default)]
-struct Kept {
+struct CallEntry {
     /// The CPU at its entry.
     cpu: Option<CpuId>,
     /// See [`Span::row`].
     row: u32,
-    more: Option<Box<More>>,
+    more: Option<Box<CallDetails>>,
 }
 
 /// The part of an open call that few calls have.
 #[derive(Debug, Default)]
-struct More {
+struct CallDetails {
     arguments: Vec<u64>,
     /// Its children that began in the same tick.
     held: VecDeque<Span>,
 }
 
-impl Kept {
-    fn new(cpu: Option<CpuId>, row: u32) -> Kept {
+impl CallEntry {
+    fn new(cpu: Option<CpuId>, row: u32) -> CallEntry {
         let more = None;
-        Kept { cpu, row, more }
+        CallEntry { cpu, row, more }
     }
 
-    fn more(&mut self) -> &mut More {
+    fn more(&mut self) -> &mut CallDetails {
         self.more.get_or_insert_default()
     }
 }
 
-impl More {
+impl CallDetails {
     /// Adds a child and the spans that the child holds. The shorter list is added to the longer one. So
     /// a span is rarely moved, however deep and wide a tick is.
     fn hold(&mut self, child: Span, mut held: VecDeque<Span>) {
@@ -97,7 +97,7 @@ impl More {
 #[derive(Debug, Default)]
 struct Stack {
     thread: ThreadId,
-    calls: CallStack<Kept>,
+    calls: CallStack<CallEntry>,
     cpu: Option<CpuId>,
     /// The CPUs at the first and the last edge.
     first_cpu: Option<CpuId>,
@@ -137,7 +137,7 @@ impl Spans {
     #[inline]
     pub(crate) fn begin(&self, time: Ticks) -> Ticks {
         let stack = self.stacks.get(self.now);
-        let before = stack.and_then(|stack| stack.calls.before());
+        let before = stack.and_then(|stack| stack.calls.previous_edge());
         before.map_or(time, |before| before.max(time))
     }
 
@@ -157,14 +157,18 @@ impl Spans {
             stack.first_cpu = stack.cpu;
         }
         let mut call = *call;
-        if let Some(before) = stack.calls.before().filter(|&before| call.time < before) {
+        if let Some(before) = stack
+            .calls
+            .previous_edge()
+            .filter(|&before| call.time < before)
+        {
             // A reader knows the order of calls by their times alone.
             call.time = before;
             self.moved += 1;
         }
         if call.edge == Edge::Entry {
             stack.arguments = true;
-            stack.calls.enter(&call, Kept::new(stack.cpu, row));
+            stack.calls.enter(&call, CallEntry::new(stack.cpu, row));
         } else {
             stack.exit(&call, out);
         }
@@ -249,18 +253,18 @@ struct Closer<'a, F> {
     out: &'a mut F,
 }
 
-impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
-    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
+impl<F: FnMut(&Span)> CallHandler<CallEntry> for Closer<'_, F> {
+    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&CallEntry>) -> CallEntry {
         // The CPU of the thread at that moment, not at the exit.
         let cpu = match exit {
             Exit::Before => self.cpus.0,
             _ => self.cpus.1,
         };
-        Kept::new(cpu, NO_ROW)
+        CallEntry::new(cpu, NO_ROW)
     }
 
     #[inline]
-    fn ended(&mut self, ended: Ended<Kept>, open: &mut [Open<Kept>]) {
+    fn ended(&mut self, ended: EndedCall<CallEntry>, open: &mut [OpenCall<CallEntry>]) {
         let call = ended.call;
         let mut flags = 0;
         for (flag, is_so) in [
@@ -270,7 +274,7 @@ impl<F: FnMut(&Span)> CallHandler<Kept> for Closer<'_, F> {
         ] {
             flags |= flag * u8::from(is_so);
         }
-        let Kept { cpu, row, more } = call.data;
+        let CallEntry { cpu, row, more } = call.data;
         let mut span = Span {
             start: call.start,
             end: ended.end.max(call.start),
@@ -374,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_entered_in_a_gap_does_not_begin_before_it() {
+    fn calls_from_gaps_do_not_begin_earlier() {
         let mut spans = Spans::default();
         let mut found = Vec::new();
         spans.thread(ThreadId(1));
@@ -460,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn an_order_that_times_will_not_show_is_told() {
+    fn lost_order_is_reported() {
         let mut spans = Spans::default();
         spans.thread(ThreadId(1));
         for call in [enter(5, 1), enter(3, 2), exit(9, 2), exit(8, 1)] {

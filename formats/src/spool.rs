@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn strands_come_back_as_they_were_changed_whether_spilled_or_not() {
+    fn strands_come_back_changed_and_spilled() {
         const ITEM: usize = 40;
         let mut spool = Spool::default();
         let strands = [spool.strand(), spool.strand(), spool.strand()];

@@ -20,7 +20,7 @@ pub struct Spent {
 impl Spent {
     /// The time in that state.
     #[must_use]
-    pub fn of(&self, state: State) -> Ticks {
+    pub fn in_state(&self, state: State) -> Ticks {
         match state {
             State::Running => self.running,
             State::Preempted => self.preempted,
@@ -30,7 +30,7 @@ impl Spent {
 
     /// All of it.
     #[must_use]
-    pub fn all(&self) -> Ticks {
+    pub fn total(&self) -> Ticks {
         Ticks(self.running.0 + self.preempted.0 + self.waiting.0)
     }
 
@@ -76,7 +76,7 @@ pub struct States {
 
 /// What is known of a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct StretchStates {
     /// The time in each state.
     pub spent: Spent,
     /// The rest of the time.
@@ -190,11 +190,11 @@ impl States {
 
     /// The states of a thread in order of time, each until the next one begins.
     pub fn stays(&self, thread: ThreadId) -> impl Iterator<Item = &Stay> {
-        self.all(thread).iter()
+        self.stay_list(thread).iter()
     }
 
     /// The same as a slice.
-    pub(crate) fn all(&self, thread: ThreadId) -> &[Stay] {
+    pub(crate) fn stay_list(&self, thread: ThreadId) -> &[Stay] {
         let line = self.threads.get(&thread);
         line.map_or(&[], |line| &line.stays)
     }
@@ -209,7 +209,7 @@ impl States {
 
     /// What is known of a thread from one moment to another.
     #[must_use]
-    pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> Known {
+    pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> StretchStates {
         self.course(thread).known(from, until)
     }
 
@@ -275,7 +275,7 @@ impl Course {
     /// The state of the moment that was reached last, and from when until when it lasts.
     #[inline]
     #[must_use]
-    pub fn now(&self) -> &Stay {
+    pub fn current(&self) -> &Stay {
         &self.now
     }
 
@@ -295,9 +295,9 @@ impl Course {
 
     /// What is known of a stretch of time.
     #[must_use]
-    pub fn known(&self, from: Ticks, until: Ticks) -> Known {
+    pub fn known(&self, from: Ticks, until: Ticks) -> StretchStates {
         let (first, last) = (self.line.sums(from), self.line.sums(until));
-        Known {
+        StretchStates {
             spent: last.spent.less(&first.spent),
             unknown: Ticks(last.unknown.saturating_sub(first.unknown)),
         }

@@ -17,7 +17,7 @@ pub const BUSY: &str = " {polled tasks}";
 
 /// What a function's totals count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counted {
+pub enum TotalKind {
     /// [`FINISHED`].
     Finished,
     /// [`DROPPED`].
@@ -28,11 +28,11 @@ pub enum Counted {
 
 /// The function whose tasks are counted under that name, and what is counted. `None`: the name is that of a function.
 #[must_use]
-pub fn of_name(name: &str) -> Option<(&str, Counted)> {
+pub fn of_name(name: &str) -> Option<(&str, TotalKind)> {
     let words = [
-        (FINISHED, Counted::Finished),
-        (DROPPED, Counted::Dropped),
-        (BUSY, Counted::Busy),
+        (FINISHED, TotalKind::Finished),
+        (DROPPED, TotalKind::Dropped),
+        (BUSY, TotalKind::Busy),
     ];
     words
         .into_iter()
@@ -47,15 +47,15 @@ mod tests {
     fn names_of_what_is_counted() {
         assert_eq!(
             of_name("a::b {dropped tasks}"),
-            Some(("a::b", Counted::Dropped))
+            Some(("a::b", TotalKind::Dropped))
         );
         assert_eq!(
             of_name("a::b {finished tasks}"),
-            Some(("a::b", Counted::Finished))
+            Some(("a::b", TotalKind::Finished))
         );
         assert_eq!(
             of_name("a::b {polled tasks}"),
-            Some(("a::b", Counted::Busy))
+            Some(("a::b", TotalKind::Busy))
         );
         assert_eq!(of_name("a::b"), None);
     }

@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_with_the_part_and_the_grammar() {
+    fn bad_triggers_are_refused_with_the_grammar() {
         for (text, problem) in [
             ("", "no trigger"),
             (" , ", "no trigger"),

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn every_day_is_the_one_after_the_day_before() {
+    fn each_day_follows_the_day_before() {
         let mut before = Utc::of(0);
         assert_eq!(days(1970, 1, 1), Some(0));
         for day in 1..300_000 {

@@ -84,7 +84,7 @@ pub enum Output {
 }
 
 /// A writer that has begun, or the reason why there is none.
-pub type Begun = Result<Box<dyn Writer>, Error>;
+pub type WriterResult = Result<Box<dyn Writer>, Error>;
 
 /// What a target needs for an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +112,7 @@ pub struct Target {
     pub file_as_stream: bool,
     /// Begins a trace. `info` gives the clock, the program, and the functions known so far. Its threads
     /// are ignored, because threads come to the sink.
-    pub create: fn(Output, &TraceInfo) -> Begun,
+    pub create: fn(Output, &TraceInfo) -> WriterResult,
 }
 
 impl Output {
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_is_told_as_often_as_somebody_asks() {
+    fn errors_are_returned_on_every_call() {
         let mut kept = None;
         assert!(tell_kept(&mut kept).is_ok());
         kept = Some(io::Error::new(io::ErrorKind::StorageFull, "no space"));

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::common::ctf::{self, Folder, covers_all, list, read, read_whole};
-use crate::common::{Event, Read, enter, exit};
+use crate::common::{Event, ReadTrace, enter, exit};
 use fdr_formats::model::Thread;
 use fdr_formats::{ThreadId, Ticks};
 
@@ -160,7 +160,7 @@ fn damaged(name: &str, mut damage: impl FnMut(&Folder, &str, &[u8])) {
 }
 
 /// Events in words: functions by name, because numbers are given in the order of what is found.
-fn in_words(read: &Read, thread: ThreadId) -> Vec<String> {
+fn in_words(read: &ReadTrace, thread: ThreadId) -> Vec<String> {
     let found = read.kept.threads.iter().find(|(id, _)| *id == thread);
     let events = found.map_or(&[][..], |(_, events)| events);
     let word = |event: &Event| match event {
@@ -284,7 +284,7 @@ fn a_folder_of_ours_flipped(step: usize) {
 }
 
 #[test]
-fn damage_among_packets_costs_no_more_than_its_packet() {
+fn damage_costs_one_packet() {
     let whole = read_whole(&golden("ours"));
     let path = golden("ours");
     let source = fs::read(path.join("thread-101")).expect("a file");

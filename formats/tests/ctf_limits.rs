@@ -65,7 +65,7 @@ fn times_are_exact_and_never_go_back() {
 }
 
 #[test]
-fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
+fn times_beyond_64_bits_are_counted() {
     let calls = |times: [u64; 2]| {
         let [entry, exit] = times;
         vec![
@@ -119,7 +119,7 @@ fn what_64_bits_of_ns_do_not_hold_is_cut_and_counted() {
 }
 
 #[test]
-fn what_is_too_long_or_has_no_place_is_told() {
+fn oversized_and_misplaced_values_are_reported() {
     let long = vec![7; (8 << 20) + 1];
     let events = vec![
         Event::Custom(1, None, long.clone()),
@@ -211,7 +211,7 @@ fn a_thousand_threads_have_one_open_file() {
 }
 
 #[test]
-fn the_number_that_stands_for_no_thread_is_changed() {
+fn the_reserved_thread_number_is_changed() {
     let calls = vec![Event::Call(enter(1, 1)), Event::Call(exit(2, 1))];
     let (folder, losses) = write(&TraceInfo::default(), &[(thread(u64::MAX), calls.clone())]);
     assert!(

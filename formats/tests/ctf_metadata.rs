@@ -2,7 +2,7 @@
 //! is an error that names the line, and a short text never costs much.
 
 use crate::common::ctf::{Folder, covers_all, read, read_whole};
-use crate::common::{Event, Read, hex};
+use crate::common::{Event, ReadTrace, hex};
 
 /// A text around the fields of one event class, and the trace of one event of these bytes.
 fn event(types: &str, fields: &str, bytes: &str) -> Folder {
@@ -12,10 +12,10 @@ fn event(types: &str, fields: &str, bytes: &str) -> Folder {
          event {{ name = e; id = 3; fields := struct {{\n{fields}\n}}; }};\n"
     );
     let bytes = hex(&format!("03 {bytes}"));
-    Folder::of(&[("metadata", text.as_bytes()), ("stream", &bytes)])
+    Folder::with_files(&[("metadata", text.as_bytes()), ("stream", &bytes)])
 }
 
-fn words(read: &Read) -> String {
+fn words(read: &ReadTrace) -> String {
     let [(_, events)] = &read.kept.threads[..] else {
         panic!("one thread: {read:?}");
     };
@@ -210,7 +210,7 @@ fn what_is_not_understood_names_its_line() {
         ("/* CTF 1.8 */ 5", "a declaration is wanted here, not `5`"),
     ];
     for (text, wanted) in cases {
-        let folder = Folder::of(&[("metadata", text.as_bytes())]);
+        let folder = Folder::with_files(&[("metadata", text.as_bytes())]);
         let error = read(folder.path()).expect_err(text).to_string();
         assert!(error.contains(wanted), "{text}: {error}");
     }
@@ -246,7 +246,7 @@ fn what_can_not_be_read_names_its_part() {
         ),
     ];
     for (text, wanted) in cases {
-        let folder = Folder::of(&[("metadata", format!("{trace}{text}").as_bytes())]);
+        let folder = Folder::with_files(&[("metadata", format!("{trace}{text}").as_bytes())]);
         let error = read(folder.path()).expect_err(text).to_string();
         assert!(error.contains(wanted), "{text}: {error}");
     }
@@ -283,7 +283,7 @@ fn towers_of_types_are_refused() {
         &dimensions,
     ] {
         for (depth, fits) in [(10, true), (100, false), (100_000, false)] {
-            let folder = Folder::of(&[("metadata", make(depth).as_bytes())]);
+            let folder = Folder::with_files(&[("metadata", make(depth).as_bytes())]);
             let result = read(folder.path())
                 .map(|_| ())
                 .map_err(|error| error.to_string());
@@ -301,7 +301,7 @@ fn towers_of_types_are_refused() {
 }
 
 #[test]
-fn a_short_text_of_a_huge_type_is_refused() {
+fn short_texts_of_huge_types_are_refused() {
     // Each struct holds the one before twice: 2^30 fields in 31 lines.
     let mut text = "/* CTF 1.8 */\nstruct s0 { string a; };\n".to_owned();
     for level in 1..=30 {
@@ -311,7 +311,7 @@ fn a_short_text_of_a_huge_type_is_refused() {
         );
     }
     text += "trace { };\nevent { fields := struct s30; };";
-    let folder = Folder::of(&[("metadata", text.as_bytes())]);
+    let folder = Folder::with_files(&[("metadata", text.as_bytes())]);
     let error = read(folder.path()).expect_err("too large").to_string();
     assert!(error.contains("more than 262144 fields"), "{error}");
 
@@ -325,7 +325,7 @@ fn a_short_text_of_a_huge_type_is_refused() {
         "/* CTF 1.8 */\ntypealias integer {{ size = 8; }} := u8;\ntrace {{ }};\n\
          event {{ fields := struct {{ {fields} }}; }};"
     );
-    let folder = Folder::of(&[("metadata", text.as_bytes())]);
+    let folder = Folder::with_files(&[("metadata", text.as_bytes())]);
     let error = read(folder.path()).expect_err("too much work").to_string();
     assert!(error.contains("too many to look up"), "{error}");
 }
@@ -381,7 +381,7 @@ fn lengths_out_of_nowhere_end_with_their_packet() {
     );
     // An event without a byte never ends.
     let text = "/* CTF 1.8 */ trace { };\nevent { name = e; };";
-    let folder = Folder::of(&[("metadata", text.as_bytes()), ("stream", b"abc")]);
+    let folder = Folder::with_files(&[("metadata", text.as_bytes()), ("stream", b"abc")]);
     let read = read(folder.path()).expect("a trace");
     let told = read
         .diagnostics
@@ -409,7 +409,7 @@ fn metadata_packets_may_be_damaged() {
     };
     let size = (37 + text.len() as u32) * 8;
     let good = packet("75d11d57", size, "00");
-    let folder = Folder::of(&[("metadata", &good)]);
+    let folder = Folder::with_files(&[("metadata", &good)]);
     assert_eq!(
         read_whole(folder.path()).info.format,
         "CTF 1.8, little-endian"
@@ -424,14 +424,14 @@ fn metadata_packets_may_be_damaged() {
         (two, "0x75d11d58 is not the magic number"),
     ];
     for (bytes, wanted) in cases {
-        let folder = Folder::of(&[("metadata", &bytes)]);
+        let folder = Folder::with_files(&[("metadata", &bytes)]);
         let error = read(folder.path()).expect_err(wanted).to_string();
         assert!(error.contains(wanted), "{error}");
     }
 }
 
 #[test]
-fn what_is_no_trace_is_not_taken_for_one() {
+fn foreign_folders_are_no_trace() {
     let open = |folder: &Folder| {
         let error = fdr_formats::registry::open_path(folder.path()).err();
         error.expect("no trace").to_string()

@@ -155,7 +155,7 @@ fn a_trace_without_notes_is_written_as_ever() {
 }
 
 #[test]
-fn no_name_breaks_the_metadata_or_passes_for_another_event() {
+fn hostile_names_do_not_break_metadata() {
     let long = "n\"\\\u{1b};\n".repeat(12_000);
     let hostile = [
         "lttng_ust_cyg_profile:func_entry",

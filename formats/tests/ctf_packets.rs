@@ -12,7 +12,7 @@ use fdr_formats::{Edge, Sink, Thread, TraceInfo, registry};
 
 /// An event off its bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Found {
+struct PacketEvent {
     class: u8,
     time: u64,
     /// Of calls.
@@ -20,7 +20,7 @@ struct Found {
 }
 
 /// The events of a packet, one after the other, by the layout that `metadata` tells.
-fn events_of(packet: &Packet) -> Vec<Found> {
+fn events_of(packet: &Packet) -> Vec<PacketEvent> {
     let bytes = &packet.events;
     let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().expect("4 bytes"));
     let (mut found, mut at) = (Vec::new(), 0);
@@ -42,7 +42,7 @@ fn events_of(packet: &Packet) -> Vec<Found> {
             other => panic!("class {other} at byte {at}"),
         };
         let function = if class < 2 { word(at) } else { 0 };
-        found.push(Found {
+        found.push(PacketEvent {
             class,
             time,
             function,
@@ -81,7 +81,7 @@ fn whole(bytes: &[u8], wanted: &[Event], case: &str) -> Vec<Packet> {
         found.extend(events.into_iter().filter(|event| event.class < 2));
     }
     let calls = wanted.iter().filter_map(|event| match event {
-        Event::Call(call) => Some(Found {
+        Event::Call(call) => Some(PacketEvent {
             class: u8::from(call.edge != Edge::Entry),
             time: call.time.0,
             function: call.function.0,
@@ -160,7 +160,7 @@ fn write_in_batches(program: &str, events: &[Event], most: usize) -> Folder {
 }
 
 #[test]
-fn a_program_of_five_letters_keeps_all_of_its_calls() {
+fn five_letter_programs_keep_all_calls() {
     let events = steady(40_000, 8186);
     let folder = write_in_batches("hello", &events, 512);
     let bytes = folder.bytes("thread-1");
@@ -234,7 +234,7 @@ fn marked(random: &mut Random, count: u64) -> Vec<Event> {
 }
 
 #[test]
-fn no_packet_is_empty_whatever_comes_between_and_at_the_end() {
+fn no_packet_is_empty() {
     for seed in 1..300 {
         let mut random = Random(seed);
         let count = random.below(9000);
@@ -288,7 +288,7 @@ fn counts(overwritten: u64) -> Counts {
 }
 
 #[test]
-fn a_head_that_no_event_follows_has_an_event_of_its_own() {
+fn heads_without_events_get_one() {
     let calls = [Event::Call(enter(5, 1)), Event::Call(exit(6, 1))];
     let cpus = [Event::Cpu(7, 2), Event::Cpu(7, 3), Event::Cpu(9, 2)];
     let lost = Thread {

@@ -261,7 +261,7 @@ fn trace_compass_gets_names_and_first_calls() {
 }
 
 #[test]
-fn nothing_to_say_to_trace_compass_makes_no_file() {
+fn empty_facts_make_no_file() {
     let nested = vec![Event::Call(enter(1, 1)), Event::Call(exit(2, 1))];
     let (folder, _) = write(&TraceInfo::default(), &[(worker(), nested)]);
     assert!(!folder.has(".tc-states"), "every call has its entry");

@@ -8,7 +8,7 @@ use fdr_formats::{ThreadId, Ticks, TraceInfo};
 fn schedule(switches: u64) -> Schedule {
     let to = |nth: u64| match nth % 4 {
         3 => None,
-        state => State::of(state as u8),
+        state => State::from_number(state as u8),
     };
     let switch = |nth: u64| Switch {
         time: Ticks(10 * nth),
@@ -52,7 +52,7 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn states_come_back_and_traces_without_have_no_word_of_them() {
+fn states_come_back_and_stay_absent() {
     // So many that they need several packets.
     for switches in [0, 3, 20_000] {
         let info = TraceInfo {
@@ -72,14 +72,14 @@ fn states_come_back_and_traces_without_have_no_word_of_them() {
 }
 
 #[test]
-fn what_is_left_of_a_cut_file_is_read() {
+fn cut_files_are_read_up_to_there() {
     let info = TraceInfo {
         schedule: schedule(20_000),
         ..TraceInfo::default()
     };
     let (whole, _) = write(&info, &[(thread(7), events())]);
     let bytes = whole.bytes("states");
-    let folder = Folder::of(&[
+    let folder = Folder::with_files(&[
         ("metadata", &whole.bytes("metadata")),
         ("facts", &whole.bytes("facts")),
         ("states", &bytes[..bytes.len() / 2]),

@@ -4,7 +4,7 @@
 use std::fs;
 
 use crate::common::ctf::{Folder, Pieces, covers_all, packets, read_whole, tell, write, writer};
-use crate::common::{Event, Kept, Random, enter, exit, program, synthetic, thread};
+use crate::common::{Event, EventLog, Random, enter, exit, program, synthetic, thread};
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
 use fdr_formats::{Clock, Function, FunctionId, Sink, Thread, TraceInfo, registry};
@@ -135,7 +135,7 @@ fn golden_traces_of_xray_come_back() {
             continue;
         }
         let source = registry::open_path(&path).expect("a trace");
-        let mut wanted = Kept::default();
+        let mut wanted = EventLog::default();
         drive(&*source, &mut wanted, &|_| {}).expect("readable");
         let made = Folder::new();
         let mut writer = writer(&made, source.info());
@@ -209,7 +209,7 @@ fn losses_are_between_packets_and_counted_once() {
 }
 
 #[test]
-fn packets_end_where_the_cpu_changes_and_where_they_are_long() {
+fn packets_end_at_cpu_changes_and_limits() {
     let mut events = vec![Event::Cpu(5, 2)];
     for time in 5..5000 {
         events.push(Event::Call(enter(time, 1)));

@@ -3,12 +3,13 @@
 
 use crate::common::entrace::{TARGETS, call, entry, et, feed, file, function, golden, root, write};
 use crate::common::{
-    self, Event, Random, Read, cut_everywhere, enter, exit, flip_everywhere, list, program, read,
+    self, Event, Random, ReadTrace, cut_everywhere, enter, exit, flip_everywhere, list, program,
+    read,
 };
 use fdr_formats::{Call, TraceInfo, registry};
 
 /// Reads a damaged file; checks that its listing has each byte once.
-fn read_damaged(bytes: &[u8]) -> Read {
+fn read_damaged(bytes: &[u8]) -> ReadTrace {
     let mut at = 0;
     for (offset, size, kind, _) in list(bytes) {
         assert_eq!(offset, at, "{kind}");
@@ -47,7 +48,7 @@ fn without(function: u32) -> Vec<Call> {
 }
 
 /// The only diagnostic: where it is, and that it says this.
-fn told(read: &Read, offset: u64, what: &str) {
+fn told(read: &ReadTrace, offset: u64, what: &str) {
     let [one] = &read.diagnostics[..] else {
         panic!("{:?}", read.diagnostics);
     };
@@ -55,7 +56,7 @@ fn told(read: &Read, offset: u64, what: &str) {
 }
 
 /// Calls by the name of their functions, whose numbers depend on what is intact.
-fn named(read: &Read) -> Vec<(u64, String)> {
+fn named(read: &ReadTrace) -> Vec<(u64, String)> {
     let calls = read
         .kept
         .threads
@@ -125,7 +126,7 @@ fn cut_files_of_others_give_what_is_whole() {
     ] {
         let bytes = golden(&format!("entrace/{name}"));
         let whole = read(&bytes).expect("a golden file");
-        let names = |read: &Read| -> Vec<String> {
+        let names = |read: &ReadTrace| -> Vec<String> {
             let functions = read.info.functions.iter();
             functions.map(|function| function.name.clone()).collect()
         };
@@ -181,7 +182,7 @@ fn broken() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn after_a_damaged_entry_reading_goes_on_where_it_can() {
+fn reading_goes_on_after_damaged_entries() {
     let places = |head: usize, prefix: usize| {
         let mut at = head;
         let places = entries().into_iter().map(move |entry| {
@@ -230,7 +231,7 @@ fn a_wrong_length_costs_no_entry() {
 }
 
 #[test]
-fn a_wrong_parent_is_told_and_times_stand_in() {
+fn wrong_parents_are_replaced_by_times() {
     for (parent, what) in [
         (2, "does not come before it"),
         (250, "does not come before it"),
@@ -332,7 +333,7 @@ fn the_tables_of_an_et_are_checked() {
 }
 
 #[test]
-fn attributes_that_are_not_sorted_are_told_in_version_2() {
+fn unsorted_attributes_are_reported_in_version_2() {
     let entries = [
         root(),
         entry(
@@ -348,7 +349,7 @@ fn attributes_that_are_not_sorted_are_told_in_version_2() {
 }
 
 #[test]
-fn what_lacks_a_time_or_thread_among_others_is_left_out_and_told() {
+fn entries_without_time_or_thread_are_reported() {
     let mut entries = entries();
     entries.push(entry(0, "timeless", "", &[("tid", 7)]));
     let place = 10 + entries[..4].concat().len() as u64;
@@ -382,7 +383,7 @@ fn diagnostics_are_bounded() {
 }
 
 #[test]
-fn entries_that_lie_about_the_same_bytes_are_not_read_again_and_again() {
+fn overlapping_entries_are_read_once() {
     // 40,000 small frames, each of which claims a name of a megabyte.
     let mut lie = vec![0, 0];
     lie.extend([253]);

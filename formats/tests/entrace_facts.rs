@@ -297,7 +297,7 @@ fn losses_are_told_exactly() {
 }
 
 #[test]
-fn a_call_has_as_many_arguments_as_an_entry_holds() {
+fn calls_keep_all_arguments_an_entry_holds() {
     for name in ["et", "iet-prefix2"] {
         let mut events = vec![Event::Call(Call {
             has_arguments: true,
@@ -334,7 +334,7 @@ fn a_full_disk_is_an_error() {
 }
 
 #[test]
-fn a_target_refuses_what_it_cannot_be_written_to() {
+fn targets_refuse_unfit_outputs() {
     for name in TARGETS {
         let folder = Output::Folder(std::env::temp_dir());
         let create = target(name).expect("a target").create;

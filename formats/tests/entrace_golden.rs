@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::entrace::{TARGETS, entry, file, function, golden, root, write};
-use crate::common::{self, Event, Read, assert_nested, enter, exit, list, read};
+use crate::common::{self, Event, ReadTrace, assert_nested, enter, exit, list, read};
 use fdr_formats::registry::open;
 use fdr_formats::source::drive;
 use fdr_formats::{Call, ThreadId, Ticks};
@@ -20,7 +20,7 @@ const CRATES: [&str; 8] = [
     "v2.prefix.iet",
 ];
 
-fn read_golden(name: &str) -> Read {
+fn read_golden(name: &str) -> ReadTrace {
     let bytes = golden(&format!("entrace/{name}"));
     read(&bytes).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
@@ -212,7 +212,7 @@ fn children_are_walked_in_order_wherever_they_stand() {
 }
 
 #[test]
-fn a_deep_tree_and_long_entries_are_walked_too() {
+fn deep_trees_and_long_entries_are_walked() {
     let many = 50_000;
     let mut entries = vec![root()];
     entries.extend((0..many).map(|parent| entry(parent, "down", "", &[])));
@@ -289,7 +289,7 @@ fn attributes_of_others_among_ours_are_kept() {
 }
 
 #[test]
-fn a_number_of_others_that_is_called_function_names_none() {
+fn foreign_function_numbers_name_none() {
     let number = [("function", 7)];
     let entries = [
         root(),

@@ -38,7 +38,7 @@ fn numbers_of_every_size() {
         let bytes = hex(bytes);
         let mut input = Input::new(&bytes);
         assert_eq!(input.u64(), Ok(value));
-        assert_eq!((input.taken(), input.left()), (bytes.len(), 0));
+        assert_eq!((input.consumed(), input.remaining()), (bytes.len(), 0));
         let mut out = Vec::new();
         put_u64(&mut out, value);
         assert_eq!(out, bytes);
@@ -211,7 +211,7 @@ fn list(input: &mut Input<'_>) -> Vec<u64> {
 }
 
 #[test]
-fn files_of_the_crates_are_encoded_again_byte_for_byte() {
+fn crate_files_are_reencoded_byte_for_byte() {
     for (name, container, version) in CRATES {
         let bytes = golden(&format!("entrace/{name}"));
         let mut input = Input::new(&bytes[HEAD_SIZE..]);
@@ -221,7 +221,7 @@ fn files_of_the_crates_are_encoded_again_byte_for_byte() {
             let lists = input.length().expect("a pool");
             pool = (0..lists).map(|_| list(&mut input)).collect();
         }
-        let mut at = HEAD_SIZE + input.taken();
+        let mut at = HEAD_SIZE + input.consumed();
         let first = at;
         let mut entries = Vec::new();
         while at < bytes.len() {

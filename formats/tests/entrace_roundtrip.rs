@@ -25,7 +25,7 @@ fn random_programs_come_back() {
 }
 
 #[test]
-fn what_does_not_nest_comes_back_as_it_was() {
+fn unnested_calls_come_back_unchanged() {
     let tail = |time, function| call(time, function, Edge::TailExit);
     let cases: [&[Call]; 10] = [
         // Never entered, never left.
@@ -81,7 +81,7 @@ fn what_does_not_nest_comes_back_as_it_was() {
 }
 
 #[test]
-fn every_kind_of_event_comes_back_at_its_place() {
+fn every_event_kind_keeps_its_place() {
     let arguments = |call: Call| {
         Event::Call(Call {
             has_arguments: true,

@@ -8,5 +8,5 @@ pub(crate) mod check;
 pub(crate) mod folder;
 #[path = "../../fuzz/src/pack.rs"]
 pub(crate) mod pack;
-#[path = "../../fuzz/src/place.rs"]
-pub(crate) mod place;
+#[path = "../../fuzz/src/test_output.rs"]
+pub(crate) mod test_output;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::{
-    Event, Kept, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+    Event, EventLog, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
 };
 use fdr_formats::registry::{FORMATS, Format, Opener, open_path};
 use fdr_formats::source::drive;
@@ -21,7 +21,7 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn read_golden(name: &str) -> Read {
+fn read_golden(name: &str) -> ReadTrace {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -83,7 +83,7 @@ fn every_format_has_golden_files_and_knows_them() {
                     let name = path.display();
                     assert!(probe(&path), "{name} is not recognised");
                     let source = open_path(&path).unwrap_or_else(|error| panic!("{name}: {error}"));
-                    let mut kept = Kept::default();
+                    let mut kept = EventLog::default();
                     drive(&*source, &mut kept, &|_| {}).expect("files that can be read");
                     assert!(kept.count() > 0, "{name} gives no event");
                 }
@@ -131,7 +131,7 @@ fn standard(start: u64) -> Vec<Call> {
     ]
 }
 
-fn marks(read: &Read, thread: u64) -> Vec<Event> {
+fn marks(read: &ReadTrace, thread: u64) -> Vec<Event> {
     let events = read.kept.events(thread).iter();
     events
         .filter(|event| !matches!(event, Event::Call(_)))
@@ -216,7 +216,7 @@ fn smallest_and_unbalanced_files() {
 }
 
 #[test]
-fn cut_files_give_what_is_intact_and_say_where_it_ends() {
+fn cut_files_are_read_up_to_the_cut() {
     for (name, intact, offsets) in [("v1-trunc", 12, [273, 261]), ("v3-trunc", 10, [272, 261])] {
         let read = read_golden(name);
         assert_eq!(

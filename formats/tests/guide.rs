@@ -25,7 +25,7 @@ fn golden() -> PathBuf {
 }
 
 #[test]
-fn the_guide_has_the_programs_that_are_tried_here() {
+fn the_guide_shows_the_tried_programs() {
     let blocks: Vec<&str> = GUIDE.split("```").skip(1).step_by(2).collect();
     let programs: Vec<&str> = blocks
         .iter()
@@ -72,7 +72,7 @@ fn the_slowest_calls_come_first() {
 }
 
 #[test]
-fn the_whole_run_is_the_sum_of_all_threads() {
+fn whole_run_totals_sum_all_threads() {
     let path = std::env::temp_dir().join(format!("guide-whole-run-{}.fdr", std::process::id()));
     let totals = |function, calls, untimed, own| FunctionTotals {
         function: FunctionId(function),
@@ -119,7 +119,7 @@ fn the_whole_run_is_the_sum_of_all_threads() {
 }
 
 #[test]
-fn a_trace_is_converted_into_a_file_and_a_folder() {
+fn traces_convert_to_files_and_folders() {
     let folder =
         Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("guide-{}", std::process::id()));
     fs::create_dir(&folder).expect("a folder");

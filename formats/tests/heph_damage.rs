@@ -7,14 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::common::heph::{
     self, attribute, epoch, event, function, intact, number, option, plain, text, told_info,
 };
-use crate::common::{Counted, Event, Read, enter, exit, list, read};
+use crate::common::{CountingBytes, Event, ReadTrace, enter, exit, list, read};
 use fdr_formats::{Ticks, registry};
 
-fn told(read: &Read) -> Vec<u64> {
+fn told(read: &ReadTrace) -> Vec<u64> {
     read.diagnostics.iter().map(|told| told.offset).collect()
 }
 
-fn damaged(parts: &[Vec<u8>]) -> Read {
+fn damaged(parts: &[Vec<u8>]) -> ReadTrace {
     let bytes = parts.concat();
     let mut at = 0;
     for (offset, size, kind, detail) in list(&bytes) {
@@ -257,11 +257,11 @@ fn an_epoch_that_goes_back_moves_zero() {
 }
 
 #[test]
-fn what_a_trace_says_of_its_times_counts_from_its_epoch() {
+fn stated_times_count_from_the_epoch() {
     let (trace, _) = heph::write_threads(&told_info(), &[]);
     let plain = intact(&trace);
     let moved = intact(&[epoch(1_700_000_000_000_000_000 - 5000), trace].concat());
-    let times = |read: &Read| {
+    let times = |read: &ReadTrace| {
         let (anchor, unix) = read.info.clock.anchor.expect("an anchor");
         (anchor.0, unix, read.info.end.expect("an end").0)
     };
@@ -362,7 +362,7 @@ fn a_flood_of_damage_is_counted() {
 }
 
 #[test]
-fn a_large_packet_is_read_and_a_giant_one_in_part() {
+fn giant_packets_are_read_in_part() {
     let part = text("s", &"x".repeat(65_535));
     for (count, whole) in [(100, true), (600, false)] {
         let large = event((1, 0, 0), (10, 20), b"a", &part.repeat(count));
@@ -374,7 +374,7 @@ fn a_large_packet_is_read_and_a_giant_one_in_part() {
 
 /// Files in which every place looks like the start of something long.
 #[test]
-fn hostile_files_are_read_a_few_times_at_most() {
+fn hostile_files_are_read_few_times() {
     let head = epoch(1);
     let claim = |size: u32| {
         let mut bytes = vec![0xc1, 0xfc, 0x1f, 0xb7];
@@ -387,7 +387,7 @@ fn hostile_files_are_read_a_few_times_at_most() {
         bytes.extend(claim(size).repeat(50_000));
         let total = bytes.len() as u64;
         let count = Arc::new(AtomicU64::new(0));
-        let counted = Counted(bytes, Arc::clone(&count));
+        let counted = CountingBytes(bytes, Arc::clone(&count));
         let source = registry::open(Box::new(counted)).expect("a trace");
         // Where such a size leads from one claim to another, it is a packet.
         assert!(source.info().threads.len() <= 1, "{size}");

@@ -149,7 +149,7 @@ fn a_late_reader_gets_what_it_needs() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_in_the_end() {
+fn full_disks_are_errors_at_finish() {
     let many: Vec<Event> = (0..10_000)
         .flat_map(|at| events(&[enter(10 * at, 3), exit(10 * at + 5, 3)]))
         .collect();

@@ -4,7 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{Event, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, read};
+use crate::common::{
+    Event, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, read,
+};
 use fdr_formats::calls::CallStack;
 use fdr_formats::{Call, Edge, Thread, ThreadId, Ticks};
 
@@ -26,18 +28,18 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn read_golden(name: &str) -> Read {
+fn read_golden(name: &str) -> ReadTrace {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-fn names(read: &Read) -> Vec<(u32, &str)> {
+fn names(read: &ReadTrace) -> Vec<(u32, &str)> {
     let functions = read.info.functions.iter();
     functions
         .map(|function| (function.id.0, &*function.name))
         .collect()
 }
 
-fn told(read: &Read) -> Vec<u64> {
+fn told(read: &ReadTrace) -> Vec<u64> {
     read.diagnostics.iter().map(|told| told.offset).collect()
 }
 

@@ -1,15 +1,15 @@
 //! Notes in Heph, typed by hand; packets that Heph's own converter takes; and the substreams of tasks.
 
 use crate::common::{Event, Random, enter, exit, hex, list, read, thread};
-use crate::fuzz::place::Place;
+use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
 use crate::notes_formats::{HOSTILE, around, encoded, event, few, table, write};
 use fdr_formats::model::What;
 use fdr_formats::notes::{FieldValue, Note};
 use fdr_formats::{Sink, TraceInfo, registry};
 
-fn bytes(place: &Place) -> Vec<u8> {
-    let Place::Bytes(bytes) = place else {
+fn bytes(place: &TestOutput) -> Vec<u8> {
+    let TestOutput::Bytes(bytes) = place else {
         panic!("a stream");
     };
     bytes.lock().expect("no writer panicked").clone()
@@ -113,9 +113,9 @@ fn a_task_is_a_substream_of_its_thread() {
 }
 
 #[test]
-fn a_task_on_a_thread_that_is_a_substream_comes_back() {
+fn tasks_on_substreams_come_back() {
     let target = registry::target("heph").expect("a target");
-    let place = Place::new(target.kind).expect("a place");
+    let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, &TraceInfo::default()).expect("a writer");
     // As the reader names the thread of stream 2, substream 7.
@@ -139,7 +139,7 @@ fn a_task_on_a_thread_that_is_a_substream_comes_back() {
 }
 
 #[test]
-fn names_of_another_trace_behind_this_one_are_its_own() {
+fn appended_traces_keep_their_own_names() {
     let (info, events) = few();
     let (first, ..) = write("heph", &info, &events);
     let other = table(&[(2, "other::accepted", What::Event)]);

@@ -79,7 +79,7 @@ fn thread(id: u64, name: &str) -> Thread {
 }
 
 #[test]
-fn names_of_all_lengths_are_whole_in_packets_that_are_short() {
+fn short_packets_hold_names_of_any_length() {
     for length in lengths() {
         let name = name(length, 0);
         let info = info(&name);
@@ -191,7 +191,7 @@ fn payloads_of_text_are_cut_between_letters() {
 }
 
 #[test]
-fn an_array_is_a_payload_that_is_no_text() {
+fn arrays_are_payloads_and_no_text() {
     let told = vec![Event::Custom(2000, None, vec![0xff; 500])];
     let (bytes, losses) = write_threads(&told_info(), &[(named(9, "main"), told)]);
     assert!(losses.is_empty());
@@ -414,7 +414,7 @@ fn what_continues_nothing_is_told_and_skipped() {
 }
 
 #[test]
-fn a_trace_without_a_date_begins_with_what_it_says() {
+fn undated_traces_begin_at_stated_times() {
     let mut info = told_info();
     info.clock.anchor = None;
     let (bytes, _) = write(&info, |writer| writer.thread(&named(1, "")));

@@ -5,8 +5,8 @@ use crate::common::heph::{
     as_calls, event, events, feed, intact, named, through, told_info, write, write_threads,
 };
 use crate::common::{
-    Event, Random, Read, call, cut_everywhere, enter, exit, flip_everywhere, list, program, read,
-    synthetic, thread,
+    Event, Random, ReadTrace, call, cut_everywhere, enter, exit, flip_everywhere, list, program,
+    read, synthetic, thread,
 };
 use fdr_formats::model::Counts;
 use fdr_formats::source::drive;
@@ -202,7 +202,7 @@ fn threads_that_no_stream_can_have() {
 }
 
 #[test]
-fn streams_and_substreams_go_back_to_where_they_were() {
+fn streams_and_substreams_come_back() {
     let places = [(2, 0), (2, 7), (2, u64::MAX), (9, 1 << 40), (3, 1)];
     let mut bytes = Vec::new();
     let mut counters = [0; 10];
@@ -228,7 +228,7 @@ fn streams_and_substreams_go_back_to_where_they_were() {
         assert!(found, "{place}{sub}: {lines:#?}");
     }
     let second = intact(&again);
-    let sorted = |read: &Read| {
+    let sorted = |read: &ReadTrace| {
         let mut threads = read.info.threads.clone();
         threads.sort_by_key(|thread| thread.id);
         threads

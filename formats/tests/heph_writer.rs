@@ -273,7 +273,7 @@ fn times_are_converted_by_the_clock() {
 }
 
 #[test]
-fn calls_in_the_same_nanosecond_stay_in_one_another() {
+fn calls_in_one_nanosecond_stay_nested() {
     let mut info = told_info();
     (info.clock.frequency, info.clock.anchor) = (10_000_000_000, None);
     let calls = [enter(100, 3), enter(102, 9), exit(190, 9), exit(191, 3)];
@@ -283,7 +283,7 @@ fn calls_in_the_same_nanosecond_stay_in_one_another() {
 }
 
 #[test]
-fn an_epoch_before_1970_is_left_out_for_others_only() {
+fn epochs_before_1970_are_ours_only() {
     let mut info = told_info();
     info.clock.anchor = Some((Ticks(2000), 1500));
     let (bytes, losses) = write_threads(&info, &[]);
@@ -294,7 +294,7 @@ fn an_epoch_before_1970_is_left_out_for_others_only() {
 }
 
 #[test]
-fn functions_by_number_where_the_name_does_not_tell() {
+fn ambiguous_functions_are_kept_by_number() {
     let mut info = told_info();
     info.functions = vec![
         function(1, "same", "a.rs", 1),
@@ -341,7 +341,7 @@ fn functions_by_number_where_the_name_does_not_tell() {
 }
 
 #[test]
-fn a_function_that_is_described_twice_keeps_its_first_name() {
+fn repeated_functions_keep_their_first_name() {
     let (bytes, losses) = write(&told_info(), |writer| {
         writer.functions(&[function(3, "other", "", 0)]);
     });
@@ -350,7 +350,7 @@ fn a_function_that_is_described_twice_keeps_its_first_name() {
 }
 
 #[test]
-fn functions_are_kept_by_the_trace_not_by_the_writer() {
+fn functions_belong_to_the_trace() {
     let functions: Vec<Function> = (1..2000)
         .map(|id| function(id, &format!("f{id}"), "", id))
         .collect();

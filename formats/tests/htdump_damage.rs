@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::htdump::{self, Stream};
-use crate::common::{Counted, Event, Read, enter, exit, list, read, synthetic, thread};
+use crate::common::{CountingBytes, Event, ReadTrace, enter, exit, list, read, synthetic, thread};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::{Call, Error, TraceInfo, registry};
 
-fn parse(stream: &Stream) -> Read {
+fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
 }
 
-fn told(read: &Read) -> Vec<String> {
+fn told(read: &ReadTrace) -> Vec<String> {
     read.diagnostics.iter().map(ToString::to_string).collect()
 }
 
@@ -248,8 +248,9 @@ fn more_problems_than_are_listed_are_counted() {
 fn is_read_cheaply(what: &str, bytes: Vec<u8>, times: u64) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
-    let source = registry::open(Box::new(Counted(bytes, Arc::clone(&count)))).expect("readable");
-    let mut kept = crate::common::Kept::default();
+    let source =
+        registry::open(Box::new(CountingBytes(bytes, Arc::clone(&count)))).expect("readable");
+    let mut kept = crate::common::EventLog::default();
     source.decode(0, &mut kept, &|_| {}).expect("readable");
     let read = count.load(Ordering::Relaxed);
     assert!(
@@ -423,7 +424,7 @@ impl ReadAt for Endless {
 }
 
 #[test]
-fn a_text_of_all_the_file_is_given_up() {
+fn texts_as_long_as_the_file_are_refused() {
     let mut stream = Stream::new(false);
     stream.hawktracer().named(10, 5, 1, "f");
     let offset = stream.bytes.len();

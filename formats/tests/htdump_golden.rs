@@ -5,7 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use crate::common::htdump::{cut_everywhere, name_of};
-use crate::common::{Event, Read, assert_nested, enter, exit, flip_everywhere, list, read};
+use crate::common::{Event, ReadTrace, assert_nested, enter, exit, flip_everywhere, list, read};
 use fdr_formats::{Edge, Ticks};
 
 const NAMES: [&str; 10] = [
@@ -27,12 +27,12 @@ fn golden(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn read_golden(name: &str) -> Read {
+fn read_golden(name: &str) -> ReadTrace {
     read(&golden(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
 /// Thread, name, start and duration in ns of each call, in the order of their exits.
-fn calls(read: &Read) -> Vec<(u64, String, u64, u64)> {
+fn calls(read: &ReadTrace) -> Vec<(u64, String, u64, u64)> {
     let mut found = Vec::new();
     for (thread, _) in &read.kept.threads {
         let calls = read.kept.calls(thread.0);
@@ -84,7 +84,7 @@ fn a_file_of_hawktracers_library() {
 }
 
 #[test]
-fn files_of_the_rust_crate_and_of_hawktracers_tests() {
+fn files_of_others_are_read() {
     let read = read_golden("rust_hawktracer");
     assert_eq!(read.diagnostics, []);
     let found = calls(&read);

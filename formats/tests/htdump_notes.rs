@@ -2,21 +2,21 @@
 //! their numbers where another stream begins; and klasses that are nearly ones of notes.
 
 use crate::common::htdump::Stream;
-use crate::common::{Event, Random, Read, enter, exit, hex, list, read};
-use crate::fuzz::place::Place;
+use crate::common::{Event, Random, ReadTrace, enter, exit, hex, list, read};
+use crate::fuzz::test_output::TestOutput;
 use crate::notes_formats::{around, encoded, event, few, table, write};
 use fdr_formats::TraceInfo;
 use fdr_formats::model::What;
 use fdr_formats::notes::FieldValue;
 
-fn bytes(place: &Place) -> Vec<u8> {
-    let Place::Bytes(bytes) = place else {
+fn bytes(place: &TestOutput) -> Vec<u8> {
+    let TestOutput::Bytes(bytes) = place else {
         panic!("a stream");
     };
     bytes.lock().expect("no writer panicked").clone()
 }
 
-fn clean(bytes: &[u8]) -> Read {
+fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
     read
@@ -135,7 +135,7 @@ fn what_is_written_is_typed_by_hand() {
 }
 
 #[test]
-fn names_keep_their_numbers_apart_where_another_stream_begins() {
+fn streams_keep_their_name_numbers_apart() {
     let (info, events) = few();
     let (first, ..) = write("htdump", &info, &events);
     let mut other = table(&[
@@ -178,7 +178,7 @@ fn names_keep_their_numbers_apart_where_another_stream_begins() {
 }
 
 #[test]
-fn klasses_that_are_nearly_ones_of_notes_are_shown_as_they_are() {
+fn klasses_nearly_like_notes_are_no_notes() {
     for word in [
         "FDR_Note:",
         "FDR_Note:zz",

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use crate::common::htdump::{begin, function, spread, write};
-use crate::common::{Event, Random, Read, enter, exit, program, push, read, thread};
+use crate::common::{Event, Random, ReadTrace, enter, exit, program, push, read, thread};
 use fdr_formats::model::{Counts, Function};
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, FunctionId, Thread, ThreadId, TraceInfo, registry};
@@ -13,7 +13,7 @@ use fdr_formats::{Call, FunctionId, Thread, ThreadId, TraceInfo, registry};
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 
 /// What nobody may complain about.
-fn clean(bytes: &[u8]) -> Read {
+fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
     read
@@ -305,7 +305,7 @@ impl Write for Full {
 }
 
 #[test]
-fn a_full_disk_is_an_error_at_the_end() {
+fn full_disks_are_errors_at_finish() {
     for room in [0, 100, 10_000, 200_000] {
         let target = registry::target("htdump").expect("a target");
         let output = Output::Stream(Box::new(Full(room)));

@@ -2,25 +2,25 @@
 //! orders, every kind of field, klasses in any order and anew, labels before and after their mapping.
 
 use crate::common::htdump::{self, Stream, name_of};
-use crate::common::{Event, Read, enter, exit, list, read, thread};
+use crate::common::{Event, ReadTrace, enter, exit, list, read, thread};
 use fdr_formats::{Call, Edge, Function, ThreadId, TraceInfo};
 
-fn parse(stream: &Stream) -> Read {
+fn parse(stream: &Stream) -> ReadTrace {
     read(&stream.bytes).expect("a readable stream")
 }
 
-fn told(read: &Read) -> Vec<String> {
+fn told(read: &ReadTrace) -> Vec<String> {
     read.diagnostics.iter().map(ToString::to_string).collect()
 }
 
 /// Whole files, in which nothing is wrong.
-fn clean(stream: &Stream) -> Read {
+fn clean(stream: &Stream) -> ReadTrace {
     let read = parse(stream);
     assert_eq!(told(&read), [""; 0]);
     read
 }
 
-fn names(read: &Read, thread: u64) -> Vec<(u64, String)> {
+fn names(read: &ReadTrace, thread: u64) -> Vec<(u64, String)> {
     let calls = read.kept.calls(thread);
     let entries = calls.iter().filter(|call| call.edge == Edge::Entry);
     entries
@@ -33,7 +33,7 @@ fn at(time: u64, name: &str) -> (u64, String) {
 }
 
 #[test]
-fn both_byte_orders_and_a_change_in_the_middle() {
+fn byte_orders_may_change_in_the_middle() {
     for big in [false, true] {
         let mut stream = Stream::new(big);
         stream.hawktracer().mapping(0x1122, "first");
@@ -324,7 +324,7 @@ fn labels_without_a_mapping_are_their_numbers() {
 }
 
 #[test]
-fn threads_are_told_in_one_piece_and_in_order() {
+fn threads_come_whole_and_in_order() {
     let mut stream = Stream::new(false);
     stream.hawktracer().mapping(1, "f");
     for nth in 0..3000 {
@@ -355,7 +355,7 @@ fn threads_are_told_in_one_piece_and_in_order() {
 }
 
 #[test]
-fn calls_that_end_too_late_or_outlast_their_parent() {
+fn late_and_outlasting_calls_are_nested() {
     let mut stream = Stream::new(false);
     stream.hawktracer().mapping(1, "f");
     let offset = stream.bytes.len();
@@ -386,7 +386,7 @@ fn calls_that_end_too_late_or_outlast_their_parent() {
 }
 
 #[test]
-fn a_stream_without_its_byte_order_at_the_front() {
+fn streams_without_byte_order_are_read() {
     for big in [false, true] {
         let mut stream = Stream::new(big);
         stream.hawktracer().mapping(1, "f").call(10, 5, 1, 1);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::common::htdump::{begin, joined, spread, write};
 use crate::common::{
-    self, Event, Random, Read, call, enter, exit, program, push, read, synthetic, thread,
+    self, Event, Random, ReadTrace, call, enter, exit, program, push, read, synthetic, thread,
 };
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registry};
@@ -14,7 +14,7 @@ use fdr_formats::{Call, Clock, Edge, Thread, ThreadId, Ticks, TraceInfo, registr
 const TARGETS: [&str; 2] = ["htdump", "htdump-be"];
 
 /// What nobody may complain about.
-fn clean(bytes: &[u8]) -> Read {
+fn clean(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable stream");
     assert_eq!(read.diagnostics, []);
     read
@@ -97,7 +97,7 @@ fn wants_arguments(event: &Event) -> bool {
 }
 
 /// Everything of a source as HTDUMP, read again.
-fn converted(bytes: &[u8]) -> (Read, Read, String) {
+fn converted(bytes: &[u8]) -> (ReadTrace, ReadTrace, String) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
     let (mut writer, shared) = begin("htdump", source.info());
     drive(&*source, &mut writer, &|_| {}).expect("readable");
@@ -142,7 +142,7 @@ fn xray_traces_come_through() {
 }
 
 /// The events of each thread, without CPUs that the thread is on already.
-fn without_repeats(read: &Read) -> Vec<(ThreadId, Vec<Event>)> {
+fn without_repeats(read: &ReadTrace) -> Vec<(ThreadId, Vec<Event>)> {
     let mut threads = joined(&read.kept);
     for (_, events) in &mut threads {
         let mut now = None;
@@ -155,7 +155,7 @@ fn without_repeats(read: &Read) -> Vec<(ThreadId, Vec<Event>)> {
 }
 
 #[test]
-fn marks_keep_their_side_of_an_entry_in_the_same_nanosecond() {
+fn marks_keep_their_side_of_entries() {
     let events = vec![
         Event::Wall(1, 2),
         Event::Custom(10, None, b"before".to_vec()),
@@ -218,7 +218,7 @@ fn times_are_exact_in_ns_whatever_the_clock() {
 }
 
 #[test]
-fn calls_in_the_same_nanosecond_stay_in_one_another() {
+fn calls_in_one_nanosecond_stay_nested() {
     // 10 ticks are one ns: parent and child begin in the same one, and the next ends in it, too.
     let events = [
         enter(100, 1),
@@ -250,7 +250,7 @@ fn calls_in_the_same_nanosecond_stay_in_one_another() {
 }
 
 #[test]
-fn what_does_not_nest_is_made_to_and_flagged() {
+fn unnested_calls_are_nested_and_flagged() {
     let events = vec![
         Event::Call(exit(10, 1)),
         Event::Call(enter(20, 2)),

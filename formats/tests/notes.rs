@@ -1,7 +1,7 @@
 //! Notes: each kind typed by hand, any note there and back, damaged ones, and what conversions do with them.
 
 use crate::common::{self, Event, Random, cut_everywhere, enter, exit, flip_everywhere, hex, list};
-use crate::fuzz::place::Place;
+use crate::fuzz::test_output::TestOutput;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::model::What;
 use fdr_formats::notes::{ERROR, Field, FieldValue, MAX_BYTES, MAX_FIELDS, Note, NoteKind, RESULT};
@@ -219,7 +219,7 @@ pub(crate) const TEXT: &[u8] =
     b"0123456789 \xff\x00\n text of any bytes, up to eighty of them or so, \xf0\x9f\xa6\x80 here";
 
 #[test]
-fn any_note_comes_back_and_no_bytes_are_trusted() {
+fn notes_come_back_and_bytes_are_untrusted() {
     let mut random = Random(19);
     for _ in 0..20_000 {
         let note = random_note(&mut random, TEXT);
@@ -360,7 +360,7 @@ fn a_damaged_file_of_notes_is_read_as_far_as_it_is_whole(step: usize) {
 }
 
 #[test]
-fn other_formats_leave_notes_and_their_names_out_and_say_so() {
+fn other_formats_report_notes_as_lost() {
     let function = |(id, what)| Function {
         id: FunctionId(id),
         name: format!("{what:?} {id}"),
@@ -376,7 +376,7 @@ fn other_formats_leave_notes_and_their_names_out_and_say_so() {
         !name.starts_with("xray") && name != "ctf" && !crate::notes_formats::HOLD.contains(&name)
     };
     for target in registry::targets().filter(|target| without(target.name)) {
-        let place = Place::new(target.kind).expect("a place");
+        let place = TestOutput::new(target.kind).expect("a place");
         let output = place.output().expect("a place");
         let mut writer = (target.create)(output, &info).expect("a writer");
         writer.thread(&common::thread(7));

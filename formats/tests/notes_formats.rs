@@ -4,8 +4,8 @@
 use std::io::{Read as _, Seek, SeekFrom};
 
 use crate::common::htdump::joined;
-use crate::common::{self, Event, Random, Read, enter, exit, push, read, thread};
-use crate::fuzz::place::Place;
+use crate::common::{self, Event, Random, ReadTrace, enter, exit, push, read, thread};
+use crate::fuzz::test_output::TestOutput;
 use crate::notes::{TEXT, random_note};
 use fdr_formats::model::{Clock, What};
 use fdr_formats::notes::{Field, FieldValue, Note, NoteKind, RESULT};
@@ -74,9 +74,13 @@ pub(crate) fn around(notes: &[Note<'_>]) -> Vec<Event> {
 }
 
 /// The bytes of a trace with one thread; what was lost, and what other readers have trouble with.
-pub(crate) fn write(target: &str, info: &TraceInfo, events: &[Event]) -> (Place, String, String) {
+pub(crate) fn write(
+    target: &str,
+    info: &TraceInfo,
+    events: &[Event],
+) -> (TestOutput, String, String) {
     let target = registry::target(target).expect("a target of that name");
-    let place = Place::new(target.kind).expect("a place");
+    let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, info).expect("a writer");
     writer.thread(&thread(7));
@@ -91,7 +95,7 @@ pub(crate) fn write(target: &str, info: &TraceInfo, events: &[Event]) -> (Place,
 
 /// The events of thread 7.
 fn events_of(source: &dyn Source) -> Vec<Event> {
-    let mut kept = common::Kept::default();
+    let mut kept = common::EventLog::default();
     fdr_formats::source::drive(source, &mut kept, &|_| {}).expect("a readable trace");
     let threads = joined(&kept).into_iter();
     let mut of_thread = threads.filter(|(id, _)| *id == ThreadId(7));
@@ -159,7 +163,7 @@ pub(crate) const HOSTILE: [&str; 22] = [
 ];
 
 #[test]
-fn no_name_and_no_text_passes_for_another_thing() {
+fn names_and_texts_are_unambiguous() {
     let long = "n\"\\\u{1b};\n".repeat(2_000);
     let all: Vec<&str> = HOSTILE.into_iter().chain([&long[..]]).collect();
     let mut names = vec![(1, "app::run", What::Calls)];
@@ -226,7 +230,7 @@ fn no_name_and_no_text_passes_for_another_thing() {
 }
 
 #[test]
-fn times_of_tasks_are_in_the_units_of_the_format() {
+fn task_times_use_the_formats_units() {
     let task = |elapsed, busy| Note::Task {
         task: 1,
         parent: 0,
@@ -319,22 +323,22 @@ pub(crate) fn few() -> (TraceInfo, Vec<Event>) {
     (info, around(&notes))
 }
 
-fn bytes_of(place: &Place) -> Vec<u8> {
+fn bytes_of(place: &TestOutput) -> Vec<u8> {
     match place {
-        Place::Bytes(bytes) => bytes.lock().expect("no writer panicked").clone(),
-        Place::File(file) => {
+        TestOutput::Bytes(bytes) => bytes.lock().expect("no writer panicked").clone(),
+        TestOutput::File(file) => {
             let mut file = file.try_clone().expect("a file");
             file.seek(SeekFrom::Start(0)).expect("a file");
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes).expect("a file");
             bytes
         }
-        Place::Folder(_) => panic!("a folder"),
+        TestOutput::Folder(_) => panic!("a folder"),
     }
 }
 
 /// Flips each byte from `from` on: nothing panics, no flood of problems, and no event out of nothing.
-fn flips(target: &str, bytes: &[u8], from: usize, step: usize, wanted: &Read) {
+fn flips(target: &str, bytes: &[u8], from: usize, step: usize, wanted: &ReadTrace) {
     let mut bytes = bytes.to_vec();
     for at in (from..bytes.len()).step_by(step) {
         for mask in [0x01, 0x80, 0xff] {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 
-use crate::common::Counted;
+use crate::common::CountingBytes;
 use fdr_formats::bytes::Window;
 use fdr_formats::source::{Record, drive_parallel};
 use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, TraceInfo};
@@ -13,7 +13,7 @@ use fdr_formats::{Call, Diagnostic, Error, Mark, Sink, Source, Thread, TraceInfo
 #[test]
 fn a_window_is_no_larger_than_its_file() {
     let count = Arc::new(AtomicU64::new(0));
-    let bytes = Counted((0..10).collect(), Arc::clone(&count));
+    let bytes = CountingBytes((0..10).collect(), Arc::clone(&count));
     let mut window = Window::new(&bytes, 1 << 20);
     let view = window.at(2, 4, u64::MAX).expect("memory can be read");
     assert_eq!(view, [2, 3, 4, 5, 6, 7, 8, 9]);

@@ -5,12 +5,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fuzz::check::check;
-use crate::fuzz::place;
+use crate::fuzz::test_output;
 use fdr_formats::TraceInfo;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::error::Error;
 use fdr_formats::registry::{self, FORMATS, Format, Opener};
-use fdr_formats::writer::{Begun, Kind, Output, Target};
+use fdr_formats::writer::{Kind, Output, Target, WriterResult};
 
 fn folder(name: &str) -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../fuzz")).join(name)
@@ -37,7 +37,7 @@ fn what_was_found_stays_mended() {
 }
 
 #[test]
-fn every_target_has_a_seed_and_no_seed_is_a_finding() {
+fn every_target_has_a_clean_seed() {
     for format in FORMATS {
         let seeds = inputs("corpus", format.name);
         for target in format.targets {
@@ -57,7 +57,7 @@ fn every_target_has_a_seed_and_no_seed_is_a_finding() {
 }
 
 #[test]
-fn every_folder_of_inputs_is_that_of_a_format() {
+fn input_folders_are_named_by_format() {
     for kind in ["corpus", "regressions"] {
         for entry in fs::read_dir(folder(kind)).expect("the folder") {
             let name = entry.expect("a readable folder").file_name();
@@ -73,7 +73,7 @@ fn readable() -> Vec<u8> {
 }
 
 /// The check with one target that is at fault.
-fn with_target(create: fn(Output, &TraceInfo) -> Begun) {
+fn with_target(create: fn(Output, &TraceInfo) -> WriterResult) {
     let target = Target {
         name: "faulty",
         title: "a fault",
@@ -91,14 +91,14 @@ fn a_target_that_writes_nothing_is_a_finding() {
     with_target(|_, info| {
         let xray = registry::target("xray").expect("the native format");
         // Into a file that nobody reads.
-        let elsewhere = place::Place::new(Kind::File)?;
+        let elsewhere = test_output::TestOutput::new(Kind::File)?;
         (xray.create)(elsewhere.output()?, info)
     });
 }
 
 #[test]
 #[should_panic(expected = "faulty can't be begun: not today")]
-fn a_target_that_can_not_be_begun_is_a_finding() {
+fn targets_that_cannot_begin_are_findings() {
     with_target(|_, _| Err(Error::NotATrace("not today".into())));
 }
 

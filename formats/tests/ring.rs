@@ -2,7 +2,7 @@
 //! moment of its protocol, and what no process leaves. `ring_live` reads one beside its writer.
 
 use crate::common::ring::{BASE, CHUNK, FUNCTIONS, REGIONS, Ring, SLOTS, STRIDE, chunk, counts};
-use crate::common::{self, Chunk, Event, Read, assert_nested, read, synthetic};
+use crate::common::{self, Chunk, Event, ReadTrace, assert_nested, read, synthetic};
 use fdr_formats::identity::Part;
 use fdr_formats::model::Missing;
 use fdr_formats::{Call, Edge, FunctionId, ThreadId, Ticks};
@@ -58,7 +58,7 @@ fn open_until(prepare: impl Fn(&mut Ring) -> Option<u64>) -> Ticks {
     ring.thread(1, &[(1, 0, later)], 0);
     let now = prepare(&mut ring);
     let source = fdr_formats::ring::open_source(Box::new(ring.0), "", now).expect("a ring");
-    let mut kept = common::Kept::default();
+    let mut kept = common::EventLog::default();
     fdr_formats::source::drive(&*source, &mut kept, &|_| {}).expect("bytes in memory can be read");
     let calls = kept.calls(100);
     assert_nested(&calls);
@@ -68,7 +68,7 @@ fn open_until(prepare: impl Fn(&mut Ring) -> Option<u64>) -> Ticks {
 }
 
 #[test]
-fn open_calls_last_as_long_as_the_process_is_known_to_have_lived() {
+fn open_calls_last_until_the_known_end() {
     // It was killed: up to the latest record of any thread.
     assert_eq!(open_until(|_| None), Ticks(7001));
     // Its thread had ended before.
@@ -111,7 +111,7 @@ fn open_calls_last_as_long_as_the_process_is_known_to_have_lived() {
 }
 
 #[test]
-fn a_process_may_die_while_it_opens_a_chunk() {
+fn death_while_opening_a_chunk_is_read() {
     let mut ring = Ring::new();
     let first = chunk(2000).enter(1, 5).exit(1, 5);
     ring.thread(0, &[(1, 0, first)], 0);
@@ -190,7 +190,7 @@ fn an_identity_stands_where_the_head_says() {
 }
 
 #[test]
-fn a_region_that_went_with_the_process_is_told() {
+fn lost_regions_are_reported() {
     let mut ring = Ring::new();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 1);
     ring.0[REGIONS..].fill(0);
@@ -262,7 +262,7 @@ fn two_chunks() -> Ring {
 }
 
 /// Times of measured calls.
-fn times(read: &Read) -> Vec<u64> {
+fn times(read: &ReadTrace) -> Vec<u64> {
     let threads = read.kept.threads.iter();
     let events = threads.flat_map(|(_, events)| events);
     let time = |event: &Event| match event {
@@ -273,7 +273,7 @@ fn times(read: &Read) -> Vec<u64> {
 }
 
 #[test]
-fn records_around_damage_are_kept_and_those_in_it_counted() {
+fn damaged_records_are_counted_others_kept() {
     let whole = read(&two_chunks().0).expect("a ring");
     assert_eq!(whole.diagnostics, []);
     let all = times(&whole);
@@ -330,7 +330,7 @@ fn what_a_mark_says_wrongly_is_not_believed() {
 }
 
 #[test]
-fn a_thread_of_one_chunk_is_found_by_its_slot_or_its_mark() {
+fn single_chunk_threads_are_found_both_ways() {
     for (place, value) in [(40, 0), (40, 2), (40, 3), (128, 0), (128, 2), (128, 3)] {
         let mut ring = Ring::new();
         ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5).exit(1, 5))], 0);
@@ -344,7 +344,7 @@ fn a_thread_of_one_chunk_is_found_by_its_slot_or_its_mark() {
 }
 
 #[test]
-fn records_of_a_slot_that_is_nobodys_are_told() {
+fn records_of_unowned_slots_are_reported() {
     for state in [0, 1, 2] {
         let mut ring = two_chunks();
         ring.u32(SLOTS + 72, state);
@@ -419,7 +419,7 @@ fn a_crash_is_the_reason() {
     }
 }
 
-fn golden(name: &str) -> Read {
+fn golden(name: &str) -> ReadTrace {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/golden/ring");
     let path = std::path::Path::new(folder).join(name);
     let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

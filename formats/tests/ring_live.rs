@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::common::{Kept, Random, Read};
+use crate::common::{EventLog, Random, ReadTrace};
 use fdr_formats::Source;
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::registry;
@@ -266,12 +266,12 @@ impl ReadAt for Live {
     }
 }
 
-fn read(live: &Live) -> Read {
+fn read(live: &Live) -> ReadTrace {
     let source: Box<dyn Source> = registry::open(Box::new(live.clone())).expect("a ring");
-    let mut kept = Kept::default();
+    let mut kept = EventLog::default();
     drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
     let diagnostics = [source.diagnostics(), &kept.diagnostics].concat();
-    Read {
+    ReadTrace {
         info: source.info().clone(),
         kept,
         diagnostics,
@@ -279,7 +279,7 @@ fn read(live: &Live) -> Read {
 }
 
 /// What must hold of any copy. Returns its records.
-fn check(read: &Read, place: &str) -> u64 {
+fn check(read: &ReadTrace, place: &str) -> u64 {
     assert_eq!(read.diagnostics, [], "{place}");
     assert!(read.info.threads.len() <= 1, "{place}");
     let Some(thread) = read.info.threads.first() else {
@@ -308,7 +308,7 @@ fn check(read: &Read, place: &str) -> u64 {
 }
 
 #[test]
-fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
+fn live_copies_are_unbroken_runs() {
     let mut records = 0;
     for seed in 0..12 {
         for (pace, changes) in [(20, false), (2_000, false), (20, true), (1_000, true)] {
@@ -330,7 +330,7 @@ fn a_copy_beside_a_writer_is_an_unbroken_run_of_one_thread() {
 }
 
 #[test]
-fn a_writer_that_is_faster_than_the_reader_is_counted() {
+fn records_lost_to_fast_writers_are_counted() {
     let mut writer = Writer::new(5, false, CHUNKS);
     writer.go(50_000);
     let writer = Arc::new(Mutex::new(writer));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::ring::{Ring, SLOTS, STRIDE, chunk, counts};
-use crate::common::{self, Event, Kept, assert_nested, call, read};
+use crate::common::{self, Event, EventLog, assert_nested, call, read};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::model::{Estimate, FunctionTotals, Level, RecordingCost};
 use fdr_formats::registry;
@@ -100,7 +100,7 @@ fn damaged_open_calls_harm_nothing_else() {
 /// A process that was killed just after it published the entry of function 2, behind a summary: the frames tell it to
 /// whoever finds the cursor there, and nothing is in the trace twice.
 #[test]
-fn a_record_that_was_published_before_its_frame_says_so_is_there_once() {
+fn early_published_entries_are_there_once() {
     let at = SLOTS + STRIDE;
     let chunk = || chunk(2000).enter(1, 5).enter(2, 95);
     let frames = [
@@ -134,7 +134,7 @@ fn a_record_that_was_published_before_its_frame_says_so_is_there_once() {
 /// A thread leaves a call, opens a chunk for that, and enters another one, whose entry waits. Whenever it does so, no
 /// record is missing before the entry.
 #[test]
-fn an_open_call_of_a_later_chunk_is_not_behind_an_earlier_one() {
+fn open_calls_keep_the_order_of_chunks() {
     let chunks = || [chunk(2000).enter(1, 5), chunk(2010).exit(1, 5)];
     let [first, second] = chunks();
     let mut before = Ring::with_open_calls();
@@ -160,7 +160,7 @@ fn an_open_call_of_a_later_chunk_is_not_behind_an_earlier_one() {
             made: Arc::clone(&made),
         };
         let source = registry::open(Box::new(ring)).expect("a ring");
-        let mut kept = Kept::default();
+        let mut kept = EventLog::default();
         drive(&*source, &mut kept, &|_| {}).expect("memory can be read");
         assert_eq!(source.diagnostics(), [], "after {readings} readings");
         let calls = kept.calls(100);
@@ -197,7 +197,7 @@ fn totals(function: u32, calls: u64, longest: u64, lengths: &[(u8, u64)]) -> Fun
 }
 
 #[test]
-fn totals_of_threads_and_of_ended_ones_are_in_the_trace() {
+fn totals_include_ended_threads() {
     let mut ring = Ring::with_open_calls();
     ring.thread(0, &[(1, 0, chunk(2000).enter(1, 5))], 0);
     let [own, ended] = ring.totals();

@@ -2,7 +2,7 @@
 //! went round in fewer chunks.
 
 use crate::common::ring::{CHUNK, REGION, REGIONS, Ring, SLOTS, chunk, counts};
-use crate::common::{Chunk, Read, read};
+use crate::common::{Chunk, ReadTrace, read};
 
 /// A region of three chunks, of which two have space: a thread went round in those.
 fn without_space() -> Ring {
@@ -18,7 +18,7 @@ fn without_space() -> Ring {
 }
 
 #[test]
-fn a_thread_without_space_went_round_in_fewer_chunks() {
+fn threads_without_space_use_fewer_chunks() {
     let mut ring = without_space();
     // The file has nothing where there is no space.
     ring.0.truncate(REGIONS + 2 * CHUNK);
@@ -49,7 +49,7 @@ fn fewer_chunks_than_can_be_are_told() {
 
 /// A thread with a region of two chunks, both of which were given: the second one in memory, for the disk had no
 /// more space. The file ends with so many bytes, `space`, of the region.
-fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> Read {
+fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> ReadTrace {
     let mut ring = Ring::new();
     ring.u32(76, 1);
     ring.thread(0, chunks, 0);
@@ -61,7 +61,7 @@ fn second_in_memory(chunks: &[(u64, u64, Chunk)], space: usize) -> Read {
 }
 
 #[test]
-fn what_was_in_memory_alone_is_told_and_the_rest_is_kept() {
+fn records_only_in_memory_are_reported() {
     let three = |at| chunk(at).enter(2, 5).exit(2, 5).exit(1, 10);
     let two = |at| chunk(at).enter(1, 1).enter(2, 1);
     // The chunk that has no place in the file is the newest, the oldest, and the newest again.
@@ -100,7 +100,7 @@ fn what_was_in_memory_alone_is_told_and_the_rest_is_kept() {
 }
 
 #[test]
-fn a_file_that_was_cut_within_a_chunk_ends_there() {
+fn files_cut_within_a_chunk_end_there() {
     let first = chunk(2000).enter(2, 5).exit(2, 5).exit(1, 10);
     let mut ring = Ring::new();
     ring.u32(76, 1);

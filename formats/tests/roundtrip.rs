@@ -14,9 +14,9 @@ use fdr_formats::writer::Target;
 use fdr_formats::{Sink, Source, TraceInfo};
 
 use crate::common;
-use crate::fuzz::place::Place;
+use crate::fuzz::test_output::TestOutput;
 use holds::{Holds, TABLE};
-use plain::{Plain, Told};
+use plain::{Plain, ThreadedLog};
 use programs::Program;
 
 /// Programs per pair; in the plain run the first two of them.
@@ -24,27 +24,27 @@ const SEEDS: u64 = 6;
 const FIRST_SEEDS: u64 = 2;
 
 /// What is written as that target, opened. Nothing may be lost.
-fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> Written {
-    let place = Place::new(target.kind).expect("a place");
+fn write(target: &Target, info: &TraceInfo, tell: impl Fn(&mut dyn Sink)) -> WrittenTrace {
+    let place = TestOutput::new(target.kind).expect("a place");
     let output = place.output().expect("a place");
     let mut writer = (target.create)(output, info).expect("a writer");
     tell(&mut writer);
     let losses = writer.finish().expect("a trace");
     assert_eq!(losses.to_string(), "", "losses of {}", target.name);
     let source = place.open().expect("a trace of our own");
-    Written {
+    WrittenTrace {
         source,
         _place: place,
     }
 }
 
 /// A trace that was written, with the place where it is.
-struct Written {
+struct WrittenTrace {
     source: Box<dyn Source>,
-    _place: Place,
+    _place: TestOutput,
 }
 
-fn convert(from: &Written, target: &Target) -> Written {
+fn convert(from: &WrittenTrace, target: &Target) -> WrittenTrace {
     let source = &*from.source;
     write(target, source.info(), |sink| {
         drive(source, sink, &|_| {}).expect("a readable trace");
@@ -55,7 +55,7 @@ fn convert(from: &Written, target: &Target) -> Written {
 fn pairs() -> impl Iterator<Item = (&'static Target, &'static Target, Holds)> {
     targets().flat_map(|one| {
         targets().map(move |other| {
-            let holds = Holds::of(one.name).and(Holds::of(other.name));
+            let holds = Holds::for_target(one.name).and(Holds::for_target(other.name));
             (one, other, holds)
         })
     })
@@ -64,7 +64,7 @@ fn pairs() -> impl Iterator<Item = (&'static Target, &'static Target, Holds)> {
 #[test]
 fn the_table_is_that_of_the_registry() {
     for target in targets() {
-        assert_eq!(Holds::of(target.name).target, target.name);
+        assert_eq!(Holds::for_target(target.name).target, target.name);
     }
     for holds in TABLE {
         let known = registry::target(holds.target).is_some();
@@ -101,7 +101,7 @@ fn whole_programs(seeds: Range<u64>) {
         for seed in seeds.clone() {
             let place = format!("{} and {}, program {seed}", one.name, other.name);
             let program = Program::whole(seed, holds);
-            let mut told = Told::default();
+            let mut told = ThreadedLog::default();
             program.tell(&mut told, usize::MAX >> 1);
             let wanted = Plain::new(&program.info, &told, holds);
 
@@ -124,7 +124,8 @@ fn snapshots(seeds: Range<u64>) {
             let first = write(one, &program.info, |sink| program.tell(sink, 50));
             let there = convert(&first, other);
             // A writer that balances the calls does it once; from then on nothing changes.
-            let balanced = Holds::of(one.name).unbalanced && !Holds::of(other.name).unbalanced;
+            let balanced =
+                Holds::for_target(one.name).unbalanced && !Holds::for_target(other.name).unbalanced;
             let wanted = if balanced { &there } else { &first };
             let wanted = Plain::read(&*wanted.source, holds);
             same(&wanted, &Plain::read(&*there.source, holds), &place);
@@ -137,9 +138,9 @@ fn snapshots(seeds: Range<u64>) {
 #[test]
 fn ticks_become_nanoseconds() {
     for target in targets() {
-        let holds = Holds::of(target.name);
+        let holds = Holds::for_target(target.name);
         for seed in 0..SEEDS {
-            let mut told = Told::default();
+            let mut told = ThreadedLog::default();
             let program = Program::whole(seed, holds);
             program.tell(&mut told, usize::MAX >> 1);
             let wanted = Plain::new(&program.info, &told, holds);
@@ -153,12 +154,12 @@ fn ticks_become_nanoseconds() {
 }
 
 #[test]
-fn ticks_of_an_odd_rate_become_the_same_nanoseconds_everywhere() {
+fn odd_tick_rates_become_equal_nanoseconds() {
     let xray = registry::target("xray").expect("the native format");
     for target in targets() {
-        let holds = Holds::of(target.name).and(Holds::of("xray"));
+        let holds = Holds::for_target(target.name).and(Holds::for_target("xray"));
         for seed in 0..SEEDS {
-            let mut told = Told::default();
+            let mut told = ThreadedLog::default();
             let program = Program::whole(seed, holds);
             program.tell(&mut told, usize::MAX >> 1);
             let wanted = Plain::new(&program.info, &told, holds);
@@ -178,7 +179,7 @@ fn ticks_of_an_odd_rate_become_the_same_nanoseconds_everywhere() {
 #[test]
 #[should_panic(expected = "two programs, thread 100: event")]
 fn a_difference_is_found() {
-    let holds = Holds::of("xray");
+    let holds = Holds::for_target("xray");
     let read = |program: &Program| {
         let xray = registry::target("xray").expect("the native format");
         let written = write(xray, &program.info, |sink| program.tell(sink, 50));

@@ -10,7 +10,7 @@ use fdr_formats::TraceInfo;
 use fdr_formats::model::What;
 use fdr_formats::notes::FieldValue;
 use fdr_formats::tcstate::TcstateSource;
-use fdr_formats::tcstate::state::{At, State, Value};
+use fdr_formats::tcstate::state::{State, StateAtTime, Value};
 
 type ByPath = BTreeMap<Vec<String>, (Option<i64>, Value)>;
 
@@ -42,7 +42,7 @@ fn counter(time: u64, name: u32, value: FieldValue<'_>) -> Event {
 fn is_the_state_of(folder: &Folder, info: &TraceInfo, events: &[Event], time: i64) -> ByPath {
     let source = TcstateSource::open(folder.path()).expect("our own folder");
     let of_history = by_path(&source.state(time).expect("readable"));
-    let mut at = At::new(time, info);
+    let mut at = StateAtTime::new(time, info);
     fdr_formats::Sink::thread(&mut at, &thread(7));
     events
         .iter()
@@ -103,7 +103,7 @@ fn a_counter_has_its_value_until_the_next() {
 }
 
 #[test]
-fn what_is_no_number_of_a_state_is_left_out() {
+fn counters_without_numbers_are_left_out() {
     let two = [(0, FieldValue::Unsigned(1)), (0, FieldValue::Unsigned(2))];
     let events = [
         Event::Call(enter(1000, 1)),

@@ -183,7 +183,7 @@ fn flipped_at_every_byte(step: usize) {
 }
 
 #[test]
-fn one_damage_costs_one_interval_and_is_said_once() {
+fn damage_costs_one_interval_reported_once() {
     let folder = trace();
     let (whole, _) = events(&folder).expect("readable");
     let mut bytes = folder.bytes("history.bin");

@@ -261,7 +261,7 @@ fn counts_agree_after_random_programs() {
 }
 
 #[test]
-fn changes_of_cpu_that_can_not_be_seen_are_counted() {
+fn invisible_cpu_changes_are_counted() {
     let at = |time: u64, cpu: u32| [Event::Cpu(time, cpu), Event::Call(enter(time, 1))];
     // To CPU 1 and back, where nobody was in between; then away without a call.
     let one = [at(10, 0), at(20, 1), at(30, 0)].concat();

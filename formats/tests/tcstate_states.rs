@@ -8,7 +8,7 @@ use crate::common::{Event, Random, enter, exit, push, thread};
 use fdr_formats::model::{Account, Cause, Clock, CpuId, Module, Sample, Schedule, State, Switch};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::tcstate::TcstateSource;
-use fdr_formats::tcstate::state::{At, State as Whole, Value};
+use fdr_formats::tcstate::state::{State as Whole, StateAtTime, Value};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 pub(crate) const RUNNING: Option<State> = Some(State::Running);
@@ -110,7 +110,7 @@ fn by_path(state: &Whole) -> BTreeMap<String, (Option<i64>, Value)> {
 fn is_the_same_at(folder: &Folder, info: &TraceInfo, pieces: &[(Thread, Vec<Event>)], time: i64) {
     let source = TcstateSource::open(folder.path()).expect("our own folder");
     let of_history = by_path(&source.state(time).expect("readable"));
-    let mut at = At::new(time, info);
+    let mut at = StateAtTime::new(time, info);
     for (thread, events) in pieces {
         at.thread(thread);
         events.iter().for_each(|event| push(&mut at, event));
@@ -248,8 +248,10 @@ fn any_list_comes_back() {
         let mut list = Vec::new();
         for _ in 0..random.below(40) {
             let time = 3000 + random.below(range);
-            let (mut thread, mut to) =
-                (1 + random.below(threads), State::of(random.below(4) as u8));
+            let (mut thread, mut to) = (
+                1 + random.below(threads),
+                State::from_number(random.below(4) as u8),
+            );
             if random.below(12) == 0 {
                 (thread, to) = (0, None);
             }
@@ -267,7 +269,7 @@ fn any_list_comes_back() {
 }
 
 #[test]
-fn a_history_has_the_names_and_numbers_of_trace_compass() {
+fn histories_use_trace_compass_names() {
     let list = [
         (1000, 0, 0, None),
         (1010, 7, 1, WAITING),
@@ -325,7 +327,7 @@ fn a_history_has_the_names_and_numbers_of_trace_compass() {
 }
 
 #[test]
-fn what_is_no_state_is_counted_and_traces_without_states_have_no_word_of_them() {
+fn invalid_states_are_counted() {
     let mut known = schedule(&[(1000, 7, 1, RUNNING)]);
     let sample = Sample {
         time: Ticks(1001),

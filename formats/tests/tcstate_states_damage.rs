@@ -46,7 +46,7 @@ fn told(folder: &Folder) -> Vec<String> {
 }
 
 #[test]
-fn numbers_that_are_none_are_said_and_not_believed() {
+fn invalid_numbers_are_reported() {
     let (info, folder) = small();
     let whole = folder.bytes("history.bin");
     let at = |attribute: &str| {
@@ -125,7 +125,7 @@ fn numbers_that_are_none_are_said_and_not_believed() {
 }
 
 #[test]
-fn threads_and_times_that_are_none_are_not_believed() {
+fn invalid_threads_and_times_are_reported() {
     let (info, folder) = small();
     let tree = String::from_utf8(folder.bytes("tree.json")).expect("UTF-8");
     let read = |from: &str, to: &str| {

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::common::tcstate::{History, read_folder, write};
 use crate::common::{Event, enter, exit, push, thread};
 use fdr_formats::tcstate::TcstateSource;
-use fdr_formats::tcstate::state::{At, Attribute, State, Value};
+use fdr_formats::tcstate::state::{Attribute, State, StateAtTime, Value};
 use fdr_formats::{Function, FunctionId, Sink, Thread, TraceInfo};
 
 fn vector(name: &str) -> String {
@@ -107,7 +107,7 @@ fn interval_sets_are_those_of_trace_compass() {
 }
 
 #[test]
-fn keys_are_trace_compasss_quarks_moved_by_the_root() {
+fn keys_are_quarks_moved_by_the_root() {
     let (info, events) = events("ev0.tsv");
     let (folder, _) = write(&info, &pieces(&events));
     let history = History::read(folder.path());
@@ -192,7 +192,7 @@ fn by_path(state: &State) -> BTreeMap<String, (Option<i64>, Value)> {
 }
 
 #[test]
-fn the_state_of_a_trace_is_that_of_its_history() {
+fn states_of_traces_and_histories_agree() {
     for name in ["ev0", "ev1", "ev2"] {
         let (info, events) = events(&format!("{name}.tsv"));
         let (folder, _) = write(&info, &pieces(&events));
@@ -202,7 +202,7 @@ fn the_state_of_a_trace_is_that_of_its_history() {
         let mut times: Vec<i64> = (0..60).map(|nth| start + nth * step.max(1)).collect();
         times.extend([start, start + 1, end - 1, end]);
         for time in times.into_iter().filter(|time| *time <= end) {
-            let mut sink = At::new(time, &info);
+            let mut sink = StateAtTime::new(time, &info);
             for (tid, events) in &events {
                 sink.thread(&thread(*tid));
                 for event in events {

@@ -357,7 +357,7 @@ fn many_calls_come_back_in_order() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_that_names_the_file() {
+fn full_disks_are_errors_naming_the_file() {
     let events: Vec<Event> = vec![Event::Call(enter(1, 1)), Event::Call(exit(2, 1))];
     for name in [
         "types.json",

@@ -136,7 +136,7 @@ fn other_notes_leave_the_entry_as_it_is() {
 }
 
 #[test]
-fn an_entry_that_was_held_back_is_written_in_its_place() {
+fn held_entries_are_written_in_place() {
     let mut bytes = Cursor::new(Vec::new());
     let info = TraceInfo::default();
     let mut writer = XrayWriter::new(&mut bytes, Version::V3, &info).expect("a writer");

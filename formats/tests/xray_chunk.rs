@@ -180,7 +180,7 @@ fn arguments_and_unknown_records() {
 }
 
 #[test]
-fn a_clock_that_began_anew_goes_on_where_it_was() {
+fn restarted_clocks_go_on() {
     let (mut decoder, mut lines) = (ChunkDecoder::new(), Lines::default());
     let _ = decoder.decode(&hex(CHUNK), &mut lines);
     // NewCPUId on CPU 4 at tick 50, and an exit of function 3 seven ticks later.

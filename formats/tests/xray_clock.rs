@@ -4,7 +4,7 @@
 
 use std::io::Cursor;
 
-use crate::common::{self, Chunk, Event, Read, read};
+use crate::common::{self, Chunk, Event, ReadTrace, read};
 use fdr_formats::model::{Counts, Trouble};
 use fdr_formats::xray::{DumpWriter, Version, XrayWriter};
 use fdr_formats::{Call, Clock, Edge, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
@@ -55,13 +55,13 @@ fn dump(info: &TraceInfo, chunks: &[Chunk]) -> Vec<u8> {
     file.into_inner()
 }
 
-fn whole(info: &TraceInfo, chunks: &[Chunk]) -> Read {
+fn whole(info: &TraceInfo, chunks: &[Chunk]) -> ReadTrace {
     let read = read(&dump(info, chunks)).expect("readable");
     assert_eq!(read.diagnostics, []);
     read
 }
 
-fn breaks(read: &Read) -> Vec<u64> {
+fn breaks(read: &ReadTrace) -> Vec<u64> {
     let events = read.kept.events(7).iter();
     let time = |event: &Event| match event {
         Event::Break(time) => Some(*time),
@@ -70,12 +70,12 @@ fn breaks(read: &Read) -> Vec<u64> {
     events.filter_map(time).collect()
 }
 
-fn times(read: &Read) -> Vec<u64> {
+fn times(read: &ReadTrace) -> Vec<u64> {
     read.kept.calls(7).iter().map(|call| call.time.0).collect()
 }
 
 #[test]
-fn a_clock_that_began_anew_goes_on_where_it_was() {
+fn restarted_clocks_go_on() {
     let chunks = [
         Chunk::new(7, 0, 20 * FAR).enter(1, 0).enter(2, 50),
         Chunk::new(7, 0, 500).exit(2, 0).enter(2, 10).exit(2, 20),
@@ -123,7 +123,7 @@ fn a_clock_that_jumped_ahead_is_set_back() {
 }
 
 #[test]
-fn a_jump_between_chunks_and_one_in_the_last_chunk() {
+fn jumps_between_and_within_chunks_are_found() {
     let hour = 3600 * HZ;
     let chunks = [
         at(Chunk::new(7, 0, 1000).enter(1, 0), 0),
@@ -149,7 +149,7 @@ fn a_jump_between_chunks_and_one_in_the_last_chunk() {
 }
 
 #[test]
-fn a_time_of_day_that_is_set_breaks_nothing() {
+fn setting_the_time_of_day_breaks_nothing() {
     // Set back by an hour, while a thread works as if nothing had been, or sleeps for a while.
     for pause in [1, 7 * HZ] {
         let chunks = [
@@ -222,7 +222,7 @@ fn what_the_recorder_found_is_in_the_file() {
 }
 
 #[test]
-fn a_break_is_kept_by_a_conversion_and_moves_nothing() {
+fn conversions_keep_breaks_in_place() {
     let call = |time, edge| Call {
         time: Ticks(time),
         edge,
@@ -247,7 +247,7 @@ fn a_break_is_kept_by_a_conversion_and_moves_nothing() {
 }
 
 #[test]
-fn damaged_ticks_are_told_and_give_no_absurd_time() {
+fn damaged_ticks_give_no_absurd_time() {
     let chunks = [
         Chunk::new(7, 0, 1000).enter(1, 0).enter(2, 50),
         Chunk::new(7, 1, 2000).exit(2, 0).wrap(3000).exit(1, 0),

@@ -28,9 +28,9 @@ fn has_ended(id: u32) -> bool {
     id % 2 == 0
 }
 
-type Written = (Vec<u8>, Vec<BlockSummary>);
+type DumpParts = (Vec<u8>, Vec<BlockSummary>);
 
-fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> Written {
+fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> DumpParts {
     let mut file = Cursor::new(Vec::new());
     let mut writer = DumpWriter::new(&mut file, Version::V3, info).expect("memory");
     let mut blocks = Vec::new();
@@ -52,7 +52,7 @@ fn by_dump_writer(info: &TraceInfo, lanes: &Lanes) -> Written {
 }
 
 /// The same by the other way, which may allocate nothing from the first byte to the last.
-fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
+fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> DumpParts {
     let tables = crash_dump::functions(&info.functions, info.start.expect("a start"));
     let longest = lanes.iter().map(|lane| lane.2.iter().map(Vec::len).sum());
     let mut memory = vec![0; Room::size(longest.max().unwrap_or(0))];
@@ -85,7 +85,7 @@ fn by_bare_writer(info: &TraceInfo, lanes: &Lanes, size: usize) -> Written {
     (file, blocks)
 }
 
-fn compare(lanes: &Lanes) -> Written {
+fn compare(lanes: &Lanes) -> DumpParts {
     let info = info();
     let (expected, blocks) = by_dump_writer(&info, lanes);
     let (file, bare_blocks) = by_bare_writer(&info, lanes, expected.len());
@@ -186,7 +186,7 @@ fn every_repair_is_there() {
 }
 
 #[test]
-fn a_whole_ring_of_entries_fits_the_room_that_is_asked_for() {
+fn full_rings_fit_the_stated_room() {
     let mut chunk = Chunk::new(7, 1, 1000);
     for _ in 0..8000 {
         chunk = chunk.enter(1, 1);
@@ -196,7 +196,7 @@ fn a_whole_ring_of_entries_fits_the_room_that_is_asked_for() {
 }
 
 #[test]
-fn too_small_a_room_and_a_full_disk_are_said() {
+fn small_rooms_and_full_disks_are_reported() {
     let (info, chunk) = (info(), Chunk::new(7, 1, 1000).enter(1, 5).0);
     let thread = CrashThread {
         id: 7,

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::common::{CALL, Counted, END, extents, file, header, hex, list, preamble, read};
+use crate::common::{CALL, CountingBytes, END, extents, file, header, hex, list, preamble, read};
 use fdr_formats::registry;
 
 /// Asserts how much of a file is read to open it, and how many threads are found.
 fn opens_cheaply(what: &str, bytes: Vec<u8>, threads: usize) {
     let size = bytes.len() as u64;
     let count = Arc::new(AtomicU64::new(0));
-    let bytes = Counted(bytes, Arc::clone(&count));
+    let bytes = CountingBytes(bytes, Arc::clone(&count));
     let source = registry::open(Box::new(bytes)).expect("readable");
     assert_eq!(source.lanes(), threads, "{what}");
     let read = count.load(Ordering::Relaxed);
@@ -23,7 +23,7 @@ fn opens_cheaply(what: &str, bytes: Vec<u8>, threads: usize) {
 }
 
 #[test]
-fn files_of_many_tiny_blocks_are_read_a_few_times_at_most() {
+fn tiny_blocks_are_read_few_times() {
     const BLOCKS: usize = 10_000;
     let one = preamble(1, 16);
     let many = |head: String, block: &[&str]| {
@@ -51,7 +51,7 @@ fn files_of_many_tiny_blocks_are_read_a_few_times_at_most() {
 }
 
 #[test]
-fn more_problems_of_the_blocks_than_are_listed_are_counted() {
+fn unlisted_problems_are_counted() {
     let mut bytes = hex(&header(3, 0));
     bytes.extend(file(&[&extents(63), &preamble(1, 16), CALL]).repeat(300));
     let source = registry::open(Box::new(bytes)).expect("readable");
@@ -69,7 +69,7 @@ fn event(payload: &str) -> String {
 }
 
 #[test]
-fn a_damaged_event_of_ours_is_told_once_at_its_record() {
+fn damaged_events_are_reported_once() {
     // Kind 2, thread, that ends early.
     let damaged = event("66647200 01 02 0000 0000000000000000");
     let synthetic = event("66647200 01 06 0000");
@@ -89,7 +89,7 @@ fn a_damaged_event_of_ours_is_told_once_at_its_record() {
 }
 
 #[test]
-fn an_event_without_a_time_is_told_at_its_record() {
+fn events_without_time_are_reported_at_records() {
     let start = "01 01000000 0000000000000000000000";
     // Version 5: both have a time relative to the running base, which is not there.
     let custom = format!("0b 04000000 05000000 {} 61626364", "00".repeat(7));
@@ -103,7 +103,7 @@ fn an_event_without_a_time_is_told_at_its_record() {
 }
 
 #[test]
-fn the_payload_of_a_cut_block_is_listed_as_no_record() {
+fn payloads_of_cut_blocks_are_no_records() {
     let one = preamble(1, 16);
     let event = format!("0b 40000000 1000000000000000 000000 {CALL}{CALL}");
     for (version, head) in [(3, extents(48 + 16 + 16 + 64)), (1, String::new())] {
@@ -138,7 +138,7 @@ fn the_payload_of_a_cut_block_is_listed_as_no_record() {
 }
 
 #[test]
-fn a_function_that_is_listed_twice_is_kept_once() {
+fn functions_listed_twice_are_kept_once() {
     let function = |name: &str| {
         format!(
             "66647200 01 01 0000 01000000 00000000 \

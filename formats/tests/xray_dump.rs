@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::dump::{counts, function, told_info};
 use crate::common::{
-    self, Chunk, Counted, Event, Read, assert_nested, cut_everywhere, enter, exit, flip_everywhere,
-    read, synthetic,
+    self, Chunk, CountingBytes, Event, ReadTrace, assert_nested, cut_everywhere, enter, exit,
+    flip_everywhere, read, synthetic,
 };
 use fdr_formats::model::Counts;
 use fdr_formats::registry;
@@ -35,9 +35,9 @@ fn thread(id: u64, name: &str) -> Thread {
     }
 }
 
-type Written = (Vec<u8>, Vec<BlockSummary>, DumpSummary);
+type DumpParts = (Vec<u8>, Vec<BlockSummary>, DumpSummary);
 
-fn write(version: Version, threads: &[(Thread, Vec<Chunk>)]) -> Written {
+fn write(version: Version, threads: &[(Thread, Vec<Chunk>)]) -> DumpParts {
     let (mut file, info) = (Cursor::new(Vec::new()), info());
     let mut writer = DumpWriter::new(&mut file, version, &info).expect("memory can be written");
     let mut blocks = Vec::new();
@@ -55,7 +55,7 @@ fn write(version: Version, threads: &[(Thread, Vec<Chunk>)]) -> Written {
 }
 
 /// Writes one thread in both versions, and reads it back without a complaint.
-fn round(chunks: impl Fn() -> Vec<Chunk>) -> (Read, BlockSummary) {
+fn round(chunks: impl Fn() -> Vec<Chunk>) -> (ReadTrace, BlockSummary) {
     let both = [Version::V1, Version::V3].map(|version| {
         let (bytes, blocks, summary) = write(version, &[(thread(7, "main"), chunks())]);
         let read = read(&bytes).expect("readable");
@@ -373,7 +373,7 @@ fn several_threads_of_unlike_length() {
 }
 
 #[test]
-fn a_dump_without_threads_still_tells_what_it_is() {
+fn dumps_without_threads_still_have_facts() {
     for version in [Version::V1, Version::V3] {
         let (bytes, _, summary) = write(version, &[]);
         assert_eq!((summary.threads, summary.records), (0, 0));
@@ -481,7 +481,7 @@ fn opening_reads_heads_only() {
         let (bytes, _, _) = write(version, &threads);
         let count = Arc::new(AtomicU64::new(0));
         let source =
-            registry::open(Box::new(Counted(bytes, Arc::clone(&count)))).expect("readable");
+            registry::open(Box::new(CountingBytes(bytes, Arc::clone(&count)))).expect("readable");
         assert_eq!(source.lanes(), 2);
         let read = count.load(Ordering::Relaxed);
         assert!(

@@ -47,7 +47,7 @@ fn until(end: u64, chunk: &dyn Fn() -> Chunk, ended: bool) -> Vec<Call> {
 }
 
 #[test]
-fn open_calls_last_until_the_moment_of_the_dump() {
+fn open_calls_last_until_the_dump() {
     let far = 1 << 40;
     let open = || Chunk::new(7, 0, 1000).enter(1, 0).enter(2, 5);
     let at = |end| {
@@ -71,7 +71,7 @@ fn open_calls_last_until_the_moment_of_the_dump() {
 }
 
 #[test]
-fn a_jump_of_the_clock_before_the_dump_is_no_time_in_a_call() {
+fn jumps_before_dumps_are_no_call_time() {
     // The machine stood still for an hour by the time of day, which the counter does not know of: 2 GHz.
     let (hour, second) = (7_200_000_000_000, 2_000_000_000);
     let begin = 1_700_000_000_000_005_000;

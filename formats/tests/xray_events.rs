@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use crate::common::dump::{counts, function, told_info};
-use crate::common::{Chunk, Event, Kept, Random, read};
+use crate::common::{Chunk, Event, EventLog, Random, read};
 use fdr_formats::model::Trouble;
 use fdr_formats::xray::{DumpWriter, Version, push_thread};
 use fdr_formats::{Sink, Thread, ThreadId, Ticks, TraceInfo};
@@ -108,7 +108,7 @@ fn thread() -> Thread {
 }
 
 /// The events, each CPU once until it changes: a file tells it with every chunk.
-fn events(kept: &Kept) -> Vec<Event> {
+fn events(kept: &EventLog) -> Vec<Event> {
     let mut last = None;
     let news = |event: &&Event| match event {
         Event::Cpu(_, cpu) => last.replace(*cpu) != Some(*cpu),
@@ -118,12 +118,12 @@ fn events(kept: &Kept) -> Vec<Event> {
 }
 
 #[derive(Default)]
-struct Both {
-    kept: Kept,
+struct ThreadedLog {
+    kept: EventLog,
     threads: Vec<Thread>,
 }
 
-impl Sink for Both {
+impl Sink for ThreadedLog {
     fn thread(&mut self, thread: &Thread) {
         self.kept.thread(thread);
         self.threads.push(thread.clone());
@@ -151,7 +151,7 @@ fn events_are_those_of_the_file() {
         let written = written.expect("memory");
         writer.finish().expect("memory");
         let read = read(file.get_ref()).expect("readable");
-        let mut sink = Both::default();
+        let mut sink = ThreadedLog::default();
         let pushed = push_thread(&info, &thread(), &chunks, &lane.gaps, lane.ended, &mut sink);
         assert_eq!(pushed, written, "{round}");
         assert_eq!(sink.threads, read.info.threads, "{round}");

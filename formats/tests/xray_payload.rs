@@ -86,7 +86,7 @@ fn short_calls_and_thresholds() {
 }
 
 #[test]
-fn an_identity_is_texts_with_a_nul_behind_each() {
+fn identities_are_nul_terminated_texts() {
     let identity = Identity::from_bytes(b"h\0b\0i\x002.1\0k=v\0");
     // 14 bytes, 2 zeros.
     let bytes = "66647200 01 0b 0000 0e000000 00000000 6800 6200 6900 322e3100 6b3d7600 0000";
@@ -102,7 +102,7 @@ fn an_identity_is_texts_with_a_nul_behind_each() {
 }
 
 #[test]
-fn a_moment_is_a_tick_a_number_and_a_name() {
+fn moments_are_tick_number_and_name() {
     let moment = Moment {
         number: 33,
         time: Ticks(0x102),
@@ -245,7 +245,7 @@ fn untimed_functions_stand_behind_all_by_their_places() {
 }
 
 #[test]
-fn what_has_no_calls_stands_behind_all_by_its_place() {
+fn functions_without_calls_stand_last_by_place() {
     let mut functions = three(&[1]);
     (functions[0].what, functions[2].what) = (What::Event, What::Name);
     let untimed = "01000000 01000000";
@@ -297,7 +297,7 @@ fn every_batch_has_its_own_untimed_functions() {
 }
 
 #[test]
-fn the_moment_of_the_dump_stands_behind_what_is_missing() {
+fn dump_moments_stand_behind_missing_counts() {
     // Bit 3, and tick 0x0102030405.
     let bytes = format!("{HEAD} 0f000000 {FIXED} {MISSING} 0504030201000000");
     let end = Some(Ticks(0x01_0203_0405));

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{
-    CALL, END, Event, Kept, Read, cut_everywhere, enter, exit, extents, file, flip_everywhere,
-    header, hex, list, preamble, read,
+    CALL, END, Event, EventLog, ReadTrace, cut_everywhere, enter, exit, extents, file,
+    flip_everywhere, header, hex, list, preamble, read,
 };
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::source::{drive, drive_parallel};
@@ -90,7 +90,7 @@ fn big_endian_files_hold_the_same() {
     flip_everywhere(&big_endian(&golden("v1-min")), 1);
 }
 
-fn one_call_each(read: &Read, threads: &[u64]) {
+fn one_call_each(read: &ReadTrace, threads: &[u64]) {
     let found: Vec<u64> = read.info.threads.iter().map(|thread| thread.id.0).collect();
     assert_eq!(found, threads);
     for &thread in threads {
@@ -103,7 +103,7 @@ fn one_call_each(read: &Read, threads: &[u64]) {
 }
 
 #[test]
-fn version_1_as_the_document_and_as_llvm_write_it() {
+fn version_1_is_read_in_both_layouts() {
     let (one, two) = (preamble(1, 16), preamble(2, 32));
     let junk = "aa".repeat(24);
     let fixed = [&one, CALL, END, &*junk, &two, CALL, END, &junk];
@@ -277,7 +277,7 @@ fn diagnostics_do_not_flood() {
 }
 
 #[test]
-fn large_events_are_kept_whole_and_monstrous_ones_in_part() {
+fn monstrous_events_are_kept_in_part() {
     const MIB: usize = 1 << 20;
     for (size, kept) in [(3 * MIB, 3 * MIB), (17 * MIB, 16 * MIB)] {
         let event: String = (size as u32)
@@ -302,7 +302,7 @@ fn large_events_are_kept_whole_and_monstrous_ones_in_part() {
 }
 
 #[test]
-fn blocks_of_a_thread_come_in_order_of_time() {
+fn blocks_of_a_thread_are_time_ordered() {
     let blocks = [9u8, 2, 5].map(|tsc| format!("{}{}{CALL}", extents(64), preamble(1, tsc)));
     let parts = [&header(3, 0), &*blocks[0], &blocks[1], &blocks[2]];
     let read = read(&file(&parts)).expect("readable");
@@ -312,9 +312,9 @@ fn blocks_of_a_thread_come_in_order_of_time() {
 }
 
 #[test]
-fn threads_decoded_at_the_same_time_give_the_same() {
+fn parallel_decoding_gives_the_same() {
     let source = XraySource::open(Box::new(golden("llvm19-demo-v5"))).expect("readable");
-    let (mut one, done) = (Kept::default(), AtomicU64::new(0));
+    let (mut one, done) = (EventLog::default(), AtomicU64::new(0));
     let progress = |bytes| _ = done.fetch_add(bytes, Ordering::Relaxed);
     drive(&source, &mut one, &progress).expect("readable");
     let lanes = (0..source.lanes())
@@ -325,7 +325,7 @@ fn threads_decoded_at_the_same_time_give_the_same() {
         lanes,
         "progress ends at the sum of all lanes"
     );
-    let many = drive_parallel(&source, 3, Kept::default, &|_| {}).expect("readable");
+    let many = drive_parallel(&source, 3, EventLog::default, &|_| {}).expect("readable");
     let mut threads: Vec<(ThreadId, Vec<Event>)> =
         many.into_iter().flat_map(|kept| kept.threads).collect();
     threads.sort_by_key(|(id, _)| *id);
@@ -393,7 +393,7 @@ fn a_file_of_100_gigabytes_opens_at_once() {
 #[test]
 fn a_sink_may_be_anything() {
     // The trait stays usable as an object, as writers and reports are handed about.
-    let mut kept = Kept::default();
+    let mut kept = EventLog::default();
     let sink: &mut dyn Sink = &mut kept;
     let source = XraySource::open(Box::new(golden("v1-min"))).expect("readable");
     source.decode(0, sink, &|_| {}).expect("readable");

@@ -4,7 +4,7 @@
 use crate::common::hex;
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::xray::record::{
-    Action, Bad, Header, Layout, Record, When, decode, decode_header, encode_function,
+    Action, Bad, Header, Layout, Record, RecordTime, decode, decode_header, encode_function,
     encode_header, encode_metadata,
 };
 
@@ -204,7 +204,7 @@ fn metadata_of_every_version() {
 
 #[test]
 fn custom_events_by_version() {
-    let when = When::Absolute(0x1122_3344_5566_7788);
+    let when = RecordTime::Absolute(0x1122_3344_5566_7788);
     let three = Record::Custom {
         size: 5,
         when,
@@ -217,7 +217,7 @@ fn custom_events_by_version() {
     };
     let five = Record::Custom {
         size: 5,
-        when: When::Delta(-3),
+        when: RecordTime::Delta(-3),
         cpu: None,
     };
     for version in 1..=3 {

@@ -4,7 +4,7 @@
 use std::io::Cursor;
 
 use crate::common::{
-    Event, Random, Read, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
+    Event, Random, ReadTrace, assert_nested, call, cut_everywhere, enter, exit, flip_everywhere,
     program, push, read, synthetic, thread,
 };
 use fdr_formats::model::{Counts, Missing};
@@ -121,7 +121,7 @@ fn any_mess_of_calls_is_made_to_nest() {
     }
 }
 
-fn rewrite(bytes: &[u8], version: Version) -> (Read, Read, Losses) {
+fn rewrite(bytes: &[u8], version: Version) -> (ReadTrace, ReadTrace, Losses) {
     let source = registry::open(Box::new(bytes.to_vec())).expect("readable");
     let mut file = Cursor::new(Vec::new());
     let mut writer = XrayWriter::new(&mut file, version, source.info()).expect("writable");
@@ -161,7 +161,7 @@ fn golden_files_are_rewritten_without_loss() {
 }
 
 #[test]
-fn everything_that_a_trace_says_of_itself_is_kept() {
+fn facts_of_a_trace_are_kept() {
     let mut info = TraceInfo {
         functions: (1..5000)
             .map(|id| {
@@ -345,7 +345,7 @@ fn a_trace_without_threads_or_events() {
 }
 
 #[test]
-fn synthetic_calls_of_the_source_are_not_taken_for_measured() {
+fn synthetic_calls_stay_synthetic() {
     let events = [
         synthetic(enter(10, 1)),
         exit(12, 1),
@@ -372,7 +372,7 @@ fn synthetic_calls_of_the_source_are_not_taken_for_measured() {
 }
 
 #[test]
-fn what_is_open_lasts_as_long_as_in_the_source() {
+fn open_calls_last_as_in_the_source() {
     // More than the 32 bits of a delta, and a synthetic exit in the middle, which says nothing of the end.
     let far = 1 << 40;
     let events = |last| {
@@ -398,7 +398,7 @@ fn what_is_open_lasts_as_long_as_in_the_source() {
 }
 
 #[test]
-fn a_full_disk_is_an_error_at_the_end() {
+fn full_disks_are_errors_at_finish() {
     struct Full(Cursor<Vec<u8>>);
     impl std::io::Write for Full {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -435,7 +435,7 @@ fn a_full_disk_is_an_error_at_the_end() {
 }
 
 #[test]
-fn an_exit_behind_a_gap_was_not_entered_before_it() {
+fn exits_behind_gaps_begin_behind_them() {
     let events = vec![
         Event::Call(enter(10, 1)),
         Event::Call(exit(20, 1)),

@@ -13,7 +13,7 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Source, Thread, ThreadId, Ticks}
 
 use super::folder::Folder;
 use super::pack::unpack;
-use super::place::Place;
+use super::test_output::TestOutput;
 
 /// Lines of a listing that are looked at.
 const LINES: u64 = 1 << 20;
@@ -101,7 +101,7 @@ fn open(format: &Format, input: &[u8], folder: Option<&Folder>) -> Opened {
 /// Writes what the source has, and reads it back. Returns the first complaint about it.
 fn written(source: &dyn Source, calls: u64, target: &Target) -> Option<Diagnostic> {
     let name = target.name;
-    let place = Place::new(target.kind).expect("a place to write to");
+    let place = TestOutput::new(target.kind).expect("a place to write to");
     let output = place.output().expect("a place to write to");
     let mut writer = (target.create)(output, source.info())
         .unwrap_or_else(|error| panic!("{name} can't be begun: {error}"));

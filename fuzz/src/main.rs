@@ -6,8 +6,8 @@ mod alloc;
 mod check;
 mod folder;
 mod pack;
-mod place;
 mod seeds;
+mod test_output;
 
 use std::env;
 use std::path::Path;

@@ -103,26 +103,26 @@ pub(crate) mod private {
         unreachable!()
     }
 
-    pub(crate) struct Polled<F>(&'static Site, Pin<Box<F>>);
+    pub(crate) struct PolledFuture<F>(&'static Site, Pin<Box<F>>);
 
     pub(crate) fn polled<T, F: Future<Output = T>>(
         site: &'static Site,
         _: Output<T>,
         inner: F,
-    ) -> Polled<F> {
-        Polled(site, Box::pin(inner))
+    ) -> PolledFuture<F> {
+        PolledFuture(site, Box::pin(inner))
     }
 
     pub(crate) fn polled_untimed<T, F: Future<Output = T>>(
         site: &'static Site,
         _: Output<T>,
         inner: F,
-    ) -> Polled<F> {
+    ) -> PolledFuture<F> {
         assert!(site.untimed, "it does not say that it has no times");
-        Polled(site, Box::pin(inner))
+        PolledFuture(site, Box::pin(inner))
     }
 
-    impl<F: Future> Future for Polled<F> {
+    impl<F: Future> Future for PolledFuture<F> {
         type Output = F::Output;
 
         fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {

@@ -169,7 +169,7 @@ fn nothing_is_evaluated_while_off() {
 }
 
 #[test]
-fn a_replay_of_long_calls_has_their_notes_alone() {
+fn replay_over_a_time_hides_other_notes() {
     let folder = Folder::new("arguments-replay");
     let _ = program(&folder, &format!("{ALL} FDR_KEEP=0"))
         .args(&["20"])
@@ -213,7 +213,7 @@ fn nested(until: u64, with_results: bool) -> Vec<String> {
 }
 
 #[test]
-fn a_short_call_leaves_no_arguments_and_a_long_one_does() {
+fn only_long_calls_leave_arguments() {
     for variables in [
         "FDR_KEEP=3600s FDR_BUFFER=128K",
         "FDR_KEEP=3600s FDR_BUFFER=128K FDR_CLOCK=monotonic",
@@ -268,7 +268,7 @@ fn open_calls_have_their_arguments_after_a_kill() {
 }
 
 #[test]
-fn open_calls_have_their_arguments_in_a_snapshot_and_a_dump() {
+fn open_calls_keep_their_arguments() {
     for variables in [
         "FDR_KEEP=3600s FDR_BUFFER=128K",
         "FDR_KEEP=3600s FDR_BUFFER=128K FDR_CLOCK=monotonic",

@@ -252,7 +252,7 @@ fn ten_milliseconds_are_ten_milliseconds_by_every_clock() {
 }
 
 #[test]
-fn the_ring_of_a_process_tells_whether_it_runs() {
+fn rings_tell_whether_the_process_runs() {
     let folder = Folder::new("cli-ring");
     let mut program = folder.command(example("index_builder"));
     let program = program.args(["--seconds", "600"]).env("FDR", "1");
@@ -291,7 +291,7 @@ fn the_ring_of_a_process_tells_whether_it_runs() {
 }
 
 #[test]
-fn a_ring_that_a_killed_command_left_is_named() {
+fn rings_of_killed_commands_are_named() {
     let folder = Folder::new("cli-left");
     let program = example("index_builder");
     // The shell stands for whoever kills it, as soon as there is a ring.

@@ -6,7 +6,7 @@ use fdr_tests::support::program::{Program, fdr};
 use fdr_tests::support::trace::Trace;
 
 #[test]
-fn a_sound_clock_is_told_and_not_complained_of() {
+fn sound_clocks_cause_no_complaint() {
     for clock in ["rdtscp", "rdtsc", "monotonic"] {
         let folder = Folder::new(&format!("clock-{clock}"));
         let program = Program::new(env!("CARGO_BIN_EXE_unwinding"), &folder);

@@ -222,7 +222,7 @@ fn filters_change_ten_thousand_times_under_load() {
 }
 
 #[test]
-fn a_history_is_kept_and_given_up_while_the_program_runs() {
+fn keep_changes_while_the_program_runs() {
     let folder = Folder::new("ctl-keep");
     // The ring always holds so little, so every call leaves its records.
     let program = start(&folder, "FDR_KEEP=1ns", &["load"]);
@@ -393,7 +393,7 @@ fn a_stopped_program_does_not_obey_later() {
 }
 
 #[test]
-fn several_tools_take_turns_and_one_may_be_killed() {
+fn several_tools_take_turns() {
     let folder = Folder::new("ctl-several");
     let program = start(&folder, "", &["load"]);
     let (process, lines) = (
@@ -420,7 +420,7 @@ fn several_tools_take_turns_and_one_may_be_killed() {
 }
 
 #[test]
-fn a_child_of_a_fork_obeys_only_where_it_has_a_dumper() {
+fn forked_children_obey_with_a_dumper_only() {
     let folder = Folder::new("ctl-fork");
     let mut program = start(&folder, "", &[]);
     program.tell("fork");

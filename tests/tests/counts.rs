@@ -244,7 +244,7 @@ fn threads_without_room_are_counted() {
 }
 
 #[test]
-fn regions_of_ended_threads_are_given_away_oldest_first() {
+fn oldest_ended_regions_are_reused_first() {
     let folder = Folder::new("counts-recycled");
     let names = ["t0", "t1", "t2", "t3", "t4", "t5", "t6", "t7", "t8", "t9"];
     let waves: Vec<String> = names
@@ -278,7 +278,7 @@ fn regions_of_ended_threads_are_given_away_oldest_first() {
 }
 
 #[test]
-fn in_full_mode_the_oldest_threads_keep_their_regions() {
+fn full_mode_keeps_the_oldest_regions() {
     let folder = Folder::new("counts-full-regions");
     let waves = ["t0", "t1", "t2", "t3"].map(|name| wave(&[thread(name, 5, 300)]));
     let outcome = run(&folder, &format!("{TWO_REGIONS} FDR_MODE=full"), &waves);
@@ -295,7 +295,7 @@ fn in_full_mode_the_oldest_threads_keep_their_regions() {
 }
 
 #[test]
-fn many_threads_that_fight_for_regions_lose_no_count() {
+fn threads_competing_for_regions_lose_no_count() {
     let folder = Folder::new("counts-fight");
     let names = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
     let waves: Vec<String> = (0..30)

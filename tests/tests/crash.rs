@@ -62,12 +62,12 @@ fn one(place: &str, way: &str, signal: i32, thread: &str, expected: &str) {
     same_end(&outcome, &arguments, signal);
     let trace = only_whole_trace(&folder);
     check_course(&trace, thread);
-    let (reason, said) = (reason(&trace), outcome.said().join("\n"));
+    let (reason, said) = (reason(&trace), outcome.recorder_lines().join("\n"));
     let (before, after) = expected.split_once('*').unwrap_or((expected, ""));
     assert!(reason.starts_with(&format!("crash: {before}")), "{reason}");
     let end = format!("{after} in thread N ({thread})");
     assert!(reason.ends_with(&end), "{reason}");
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     let counted = if said.contains("1 thread ") {
         "22 records of 1 thread are in "
     } else {
@@ -161,7 +161,7 @@ fn inside_the_recorder_at_any_instruction() {
 }
 
 #[test]
-fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
+fn handler_faults_end_with_the_first_signal() {
     for place in ["main", "std"] {
         let folder = Folder::new("crash-broken");
         let outcome = CRASHER.run(&folder, "FDR=1", &[place, "broken"]);
@@ -176,11 +176,11 @@ fn a_fault_in_the_handler_ends_the_process_by_the_first_signal() {
 }
 
 #[test]
-fn records_that_cannot_be_read_stay_in_the_ring() {
+fn unreadable_records_stay_in_the_ring() {
     let folder = Folder::new("crash-unreadable");
     let outcome = CRASHER.run(&folder, "FDR=1", &["std", "unreadable"]);
     same_end(&outcome, &["std", "unreadable"], libc::SIGSEGV);
-    let [line] = outcome.said()[..] else {
+    let [line] = outcome.recorder_lines()[..] else {
         panic!("{outcome:?}");
     };
     assert!(
@@ -234,7 +234,7 @@ fn a_panic_during_a_panic() {
 }
 
 #[test]
-fn a_handler_of_the_programs_own_comes_after_ours() {
+fn the_programs_earlier_handler_runs_after_ours() {
     let folder = Folder::new("crash-own");
     let arguments = ["main", "null", "own"];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
@@ -249,7 +249,7 @@ fn a_handler_of_the_programs_own_comes_after_ours() {
 }
 
 #[test]
-fn a_handler_that_is_installed_later_takes_ours_away() {
+fn later_handlers_replace_ours() {
     let folder = Folder::new("crash-later");
     let arguments = ["main", "null", "recorded", "own"];
     let outcome = CRASHER.run(&folder, "FDR=1", &arguments);
@@ -298,7 +298,7 @@ fn a_signal_that_the_process_survives() {
         ("exit", Some(2))
     );
     assert_eq!(last.thread("crasher").edges.len(), 24);
-    assert_eq!(outcome.said().len(), 2, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 2, "{outcome:?}");
 }
 
 #[test]
@@ -318,7 +318,7 @@ fn nothing_recorded_or_not_wanted() {
     let outcome = CRASHER.run(&folder, "FDR=1", &["unrecorded", ""]);
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
     assert_eq!(folder.ending(".fdr").len(), 0);
-    assert_eq!(outcome.said().len(), 0, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 0, "{outcome:?}");
 }
 
 #[test]
@@ -354,7 +354,7 @@ fn files_are_called_as_the_pattern_says() {
 /// What ends without a trace ends as ever, keeps its ring, and leaves nothing else.
 fn check_kept(folder: &Folder, outcome: &Outcome, why: &str) {
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
-    let said = outcome.said().join("\n");
+    let said = outcome.recorder_lines().join("\n");
     assert!(
         said.contains("no trace was written") && said.contains(why),
         "{outcome:?}"
@@ -388,7 +388,7 @@ fn a_limit_on_the_size_of_files() {
     let program = Program::in_shell(script, CRASHER.0, &folder).args(&["main", "null"]);
     let outcome = program.set("FDR=1").run();
     assert_eq!(outcome.status.signal(), Some(libc::SIGSEGV), "{outcome:?}");
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.len() == 2 && said[0].contains("File too large"),
         "{said:?}"

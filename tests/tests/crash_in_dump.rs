@@ -37,7 +37,7 @@ fn another(folder: &Folder) {
 }
 
 #[test]
-fn a_crash_in_a_dump_leaves_nothing_for_ever() {
+fn crashes_in_dumps_leave_nothing() {
     for _ in 0..TRIES {
         let folder = Folder::new("crash-in-dump");
         let program = dumping(&folder);
@@ -68,7 +68,7 @@ fn a_dump_that_another_process_writes_stays() {
         another(&folder);
         assert_eq!(unnamed(&folder).len(), 1, "{:?}", folder.names());
         program.signal("CONT");
-        let _ = program.said("wrote ");
+        let _ = program.wait_for_line("wrote ");
         let _ = program.end().ok();
         assert_eq!(unnamed(&folder), Vec::<PathBuf>::new());
         let traces = folder.ending(".fdr");

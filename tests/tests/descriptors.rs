@@ -11,7 +11,7 @@ use fdr_tests::support::program::Program;
 const ROUNDS: &str = "100";
 
 #[test]
-fn a_program_that_takes_every_descriptor_keeps_its_files() {
+fn programs_using_every_descriptor_keep_their_files() {
     let folder = Folder::new("descriptors");
     let driver = Path::new(env!("CARGO_BIN_EXE_torture"));
     let programs = driver.parent().expect("a folder").to_str().expect("UTF-8");

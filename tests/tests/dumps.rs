@@ -23,7 +23,7 @@ fn endings(folder: &Folder, variables: &str, way: &str) -> Outcome {
 fn like_untraced(folder: &Folder, variables: &str, way: &str) -> Outcome {
     let untraced = endings(folder, "", way);
     assert_eq!(folder.names(), [] as [&str; 0]);
-    assert_eq!(untraced.said(), [] as [&str; 0], "{untraced:?}");
+    assert_eq!(untraced.recorder_lines(), [] as [&str; 0], "{untraced:?}");
     let traced = endings(folder, variables, way);
     assert_eq!(traced.status, untraced.status, "{traced:?}");
     assert_eq!(traced.stdout, untraced.stdout);
@@ -47,7 +47,7 @@ fn at_the_end_of_main() {
     let path = folder.only_trace();
     assert_eq!(works(&path), 10);
     assert_eq!(outcome.stdout, SUM);
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(said[0].starts_with(&format!(
         "wrote {}: 20 records of 1 thread, ",
@@ -264,7 +264,7 @@ fn from_two_threads_and_by_signal_at_once() {
         "each call has a file of its own: {dumped:?}"
     );
     let wrote = outcome
-        .said()
+        .recorder_lines()
         .iter()
         .filter(|line| line.starts_with("wrote "))
         .count();
@@ -291,7 +291,7 @@ fn one_file_is_replaced_by_each_dump() {
     let folder = Folder::new("dump-replaced");
     let outcome = endings(&folder, "FDR=1 FDR_OUT=last.fdr", "dump-3").ok();
     assert_eq!(folder.names(), ["last.fdr"]);
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     let words: Vec<&str> = said
         .iter()
         .filter_map(|line| line.split(' ').next())
@@ -319,7 +319,7 @@ fn names_are_made_of_the_pattern() {
         ("%t", "", "Z"),
     ] {
         let outcome = endings(&folder, &format!("FDR=1 FDR_OUT={pattern}"), "return").ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         let path = said[0]
             .strip_prefix("wrote ")
             .and_then(|line| line.split(": ").next());
@@ -343,7 +343,7 @@ fn names_are_made_of_the_pattern() {
 }
 
 #[test]
-fn a_program_that_goes_elsewhere_leaves_its_files_where_it_began() {
+fn outputs_stay_in_the_first_folder() {
     let folder = Folder::new("dump-elsewhere");
     let outcome = endings(&folder, "FDR=1", "elsewhere").ok();
     assert_eq!(folder.names().len(), 2, "{outcome:?}");
@@ -381,7 +381,7 @@ fn what_is_no_file_is_not_replaced() {
     assert!(made.expect("mkfifo runs").success());
     let outcome = endings(&folder, "FDR=1 FDR_OUT=pipe", "return").ok();
     assert_eq!(outcome.stdout, SUM);
-    let said = outcome.said().join("\n");
+    let said = outcome.recorder_lines().join("\n");
     assert!(said.contains("no trace was written: "), "{said}");
     // The records are kept, and the line says where.
     let rings = folder.ending(".fdr-ring");
@@ -396,11 +396,11 @@ fn what_is_no_file_is_not_replaced() {
 }
 
 #[test]
-fn a_number_that_a_file_has_is_not_used_again() {
+fn numbers_of_existing_files_are_skipped() {
     let folder = Folder::new("dump-taken");
     fs::write(folder.join("t.1"), "precious").expect("it can be written");
     let outcome = endings(&folder, "FDR=1 FDR_OUT=t.%n", "return").ok();
-    assert!(outcome.said().join("").contains("wrote "));
+    assert!(outcome.recorder_lines().join("").contains("wrote "));
     assert_eq!(folder.names(), ["t.1", "t.2"]);
     assert_eq!(
         fs::read(folder.join("t.1")).expect("it is there"),
@@ -429,7 +429,7 @@ fn with_nothing_recorded_it_says_why() {
         let folder = Folder::new("dump-nothing");
         let outcome = endings(&folder, variables, "idle").ok();
         assert_eq!(folder.names(), [] as [&str; 0], "{variables}");
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert!(
             said.len() == 1 && said[0].contains(why),
             "{variables}: {said:?}"
@@ -445,13 +445,13 @@ fn a_quiet_recorder_says_nothing() {
     assert_eq!(works(&folder.only_trace()), 10);
     let outcome = endings(&folder, "FDR=1 FDR_LOG=info", "return").ok();
     assert!(
-        outcome.said()[0].starts_with("recording with "),
+        outcome.recorder_lines()[0].starts_with("recording with "),
         "{outcome:?}"
     );
 }
 
 #[test]
-fn a_program_with_another_panic_hook_is_not_disturbed() {
+fn other_panic_hooks_are_not_disturbed() {
     let folder = Folder::new("dump-silent");
     let outcome = like_untraced(&folder, "FDR=1 FDR_PANIC=1", "silent");
     assert!(outcome.status.success());
@@ -459,7 +459,7 @@ fn a_program_with_another_panic_hook_is_not_disturbed() {
 }
 
 #[test]
-fn an_aborted_process_leaves_a_trace_or_its_ring() {
+fn aborted_processes_leave_trace_or_ring() {
     let folder = Folder::new("dump-abort");
     let outcome = like_untraced(&folder, "FDR=1", "abort");
     assert_eq!(outcome.status.code(), None);

@@ -43,7 +43,7 @@ fn traces(folder: &Folder, count: usize) -> Vec<PathBuf> {
 fn all_whole(folder: &Folder, outcome: &Outcome) {
     let traces = folder.ending(".fdr");
     assert_eq!(folder.names().len(), traces.len(), "{:?}", folder.names());
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     let wrote: BTreeSet<PathBuf> = said
         .iter()
         .filter_map(|line| line.strip_prefix("wrote ")?.split(": ").next())
@@ -203,7 +203,7 @@ fn a_handler_installed_after_takes_the_signal() {
 
 /// Unless it calls the handler that it found.
 #[test]
-fn a_handler_installed_after_may_pass_the_signal_on() {
+fn later_handlers_may_pass_signals_on() {
     let folder = Folder::new("signal-next");
     let program = handlers(&folder, "FDR=1", "after-and-next");
     assert_eq!(Trace::read(&traces(&folder, 1)[0]).info.reason, "signal");

@@ -68,7 +68,7 @@ fn events_have_names_levels_and_typed_values() {
 }
 
 #[test]
-fn a_thread_that_has_nothing_but_an_event_is_in_the_trace() {
+fn threads_with_only_events_are_recorded() {
     for variables in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("events-only");
         let trace = record(&folder, &format!("FDR=events::only* {variables}"), 10);
@@ -87,7 +87,7 @@ fn a_thread_that_has_nothing_but_an_event_is_in_the_trace() {
 }
 
 #[test]
-fn an_event_stands_inside_its_calls_whatever_the_threshold_is() {
+fn events_stand_in_calls_at_any_threshold() {
     for variables in [
         "FDR_KEEP=0",
         "FDR_KEEP=3600s FDR_BUFFER=128K",
@@ -147,7 +147,7 @@ fn events_survive_a_kill() {
 }
 
 #[test]
-fn a_program_reports_its_events_in_each_format_that_has_them() {
+fn events_are_in_each_recorded_format() {
     let folder = Folder::new("events-example");
     let program = Program::new(example("queue"), &folder);
     let _ = program.set("FDR=1 FDR_OUT=queue.fdr").run().ok();

@@ -32,7 +32,7 @@ fn traces_of(way: &str) -> usize {
 /// The ring and the trace have the same trouble, in one folder: the line about the ring is none about the
 /// trace.
 #[test]
-fn a_lost_trace_says_so_whatever_was_said_before() {
+fn lost_traces_are_always_reported() {
     for way in all_ways() {
         for (out, dir) in [
             ("/proc/x", "/proc"),
@@ -209,7 +209,7 @@ fn a_disk_without_room_for_a_ring() {
 }
 
 #[test]
-fn a_disk_that_is_full_when_threads_or_traces_come() {
+fn full_disks_at_new_threads_and_traces() {
     if !may("a full disk", &small(64)) {
         return;
     }
@@ -225,7 +225,7 @@ fn a_disk_that_is_full_when_threads_or_traces_come() {
 }
 
 #[test]
-fn a_disk_that_is_full_in_the_midst_of_a_trace() {
+fn full_disks_within_a_trace() {
     if !may("a full disk", &small(64)) {
         return;
     }
@@ -339,7 +339,7 @@ fn folders_that_vanish() {
 }
 
 #[test]
-fn without_a_fault_nothing_is_said_but_where_the_trace_is() {
+fn only_trace_paths_are_said_without_faults() {
     for way in all_ways() {
         let row = Row::new(PLACES, "mkdir traces rings", &way);
         let left = row.check(&[]);
@@ -349,7 +349,7 @@ fn without_a_fault_nothing_is_said_but_where_the_trace_is() {
 }
 
 #[test]
-fn a_stream_to_a_file_ends_with_what_found_room() {
+fn streams_to_full_files_end_cleanly() {
     if !may("a full disk", &small(64)) {
         return;
     }

@@ -48,7 +48,7 @@ fn at_the_end_under_the_default_name() {
             BTreeMap::from([("endings::work".to_owned(), 10)])
         );
         assert_eq!(tally.threads.len(), 1, "{}", target.name);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{said:?}");
         let wrote = format!("wrote {}: 20 records of 1 thread, ", paths[0].display());
         assert!(said[0].starts_with(&wrote), "{said:?}");
@@ -70,7 +70,7 @@ fn converted(folder: &Folder, trace: &str) -> Vec<(&'static Target, PathBuf, Out
 }
 
 #[test]
-fn what_the_trace_says_of_the_program_is_in_every_format() {
+fn program_facts_are_in_every_format() {
     let folder = Folder::new("formats-info");
     let record = |target: &'static Target| {
         let _ = endings(&folder, target, target.name, "return").run().ok();
@@ -107,7 +107,7 @@ fn what_the_trace_says_of_the_program_is_in_every_format() {
 }
 
 #[test]
-fn by_signal_while_threads_live_and_at_the_end() {
+fn dumps_by_signal_and_at_the_end() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-signal");
         let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
@@ -117,7 +117,7 @@ fn by_signal_while_threads_live_and_at_the_end() {
             .start();
         while running.line() != "waiting" {}
         running.signal("USR2");
-        let _ = running.said("wrote ");
+        let _ = running.wait_for_line("wrote ");
         let outcome = running.end().ok();
         let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
         for number in 1..=2 {
@@ -131,7 +131,7 @@ fn by_signal_while_threads_live_and_at_the_end() {
 }
 
 #[test]
-fn a_ring_that_went_round_is_the_same_in_every_format() {
+fn wrapped_rings_are_equal_in_every_format() {
     let folder = Folder::new("formats-round");
     let record = |target: &'static Target| {
         let outcome = Program::new(env!("CARGO_BIN_EXE_exact"), &folder)
@@ -191,13 +191,13 @@ fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &st
 }
 
 #[test]
-fn without_a_number_a_later_dump_replaces_the_one_before() {
+fn unnumbered_dumps_replace_each_other() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-replace");
         let outcome = endings(&folder, target, "trace", "dump-3").run().ok();
         assert_eq!(folder.names(), ["trace"], "{}", target.name);
         assert_eq!(works(&folder.join("trace")), 10);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         let replaced = said.iter().filter(|line| line.starts_with("replaced "));
         assert_eq!((said.len(), replaced.count()), (4, 3), "{said:?}");
     }
@@ -217,12 +217,12 @@ fn another_runs_trace_is_replaced_too() {
 }
 
 #[test]
-fn what_is_no_trace_is_left_as_it_is() {
+fn foreign_files_are_left_unchanged() {
     for target in registry::recorded() {
         let folder = Folder::new("formats-foreign");
         let path = folder.join("endings.trace");
         let refused = |outcome: &Outcome| {
-            let said = outcome.said();
+            let said = outcome.recorder_lines();
             assert!(said[0].starts_with("no trace was written: "), "{said:?}");
             assert!(said[0].contains("left as it is"), "{said:?}");
             // What was recorded is not lost.
@@ -241,7 +241,7 @@ fn what_is_no_trace_is_left_as_it_is() {
 }
 
 #[test]
-fn each_dump_goes_over_a_connection_of_its_own() {
+fn each_dump_has_its_own_connection() {
     for target in of_kind(Kind::Stream) {
         let folder = Folder::new("formats-connect");
         let listener = Listener::tcp();
@@ -254,7 +254,10 @@ fn each_dump_goes_over_a_connection_of_its_own() {
         let outcome = running.end().ok();
         let wrote = format!("wrote {}: 20 records of 1 thread, ", listener.address());
         assert!(
-            outcome.said().iter().all(|line| line.starts_with(&wrote)),
+            outcome
+                .recorder_lines()
+                .iter()
+                .all(|line| line.starts_with(&wrote)),
             "{outcome:?}"
         );
     }
@@ -269,13 +272,13 @@ fn clients_that_wait_get_the_dump() {
             .env("FDR_FORMAT", target.name)
             .args(&["short", "8", "4"])
             .start();
-        let said = running.said("listening on tcp-listen://");
+        let said = running.wait_for_line("listening on tcp-listen://");
         let port = said.rsplit("//").next().expect("a port");
         while running.line() != "waiting" {}
         let clients = ["a", "b"].map(|name| Connection::to(port).read_to(folder.join(name)));
         running.signal("USR2");
         let paths: Vec<PathBuf> = clients.map(|client| client.end()).into();
-        let _ = running.said("wrote tcp-listen://");
+        let _ = running.wait_for_line("wrote tcp-listen://");
         let outcome = running.end().ok();
         let calls = facts::number(&facts::one(&outcome.stdout, "calls")[0]);
         for path in paths {
@@ -283,7 +286,7 @@ fn clients_that_wait_get_the_dump() {
             assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
         }
         // At the end nobody is there: that is said, and the records are kept.
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert!(said[2].contains("no client is there"), "{said:?}");
         assert_eq!(folder.ending(".fdr-ring").len(), 1);
     }
@@ -309,7 +312,7 @@ fn a_dump_on_standard_output() {
 }
 
 #[test]
-fn the_tool_makes_every_format_of_a_running_process_and_sends_it() {
+fn the_tool_sends_snapshots_in_every_format() {
     let folder = Folder::new("formats-running");
     let mut running = Program::new(env!("CARGO_BIN_EXE_crowd"), &folder)
         .set("FDR=1 FDR_OUT=/dev/null FDR_DIR=.")
@@ -338,13 +341,13 @@ fn the_tool_makes_every_format_of_a_running_process_and_sends_it() {
 }
 
 #[test]
-fn a_format_that_only_the_tool_writes_is_one_line_and_the_trace_is_xray() {
+fn tool_only_formats_fall_back_to_xray() {
     for name in ["ctf", "IET2", "tcstate"] {
         let folder = Folder::new("formats-of-the-tool");
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
         let program = program.env("FDR_FORMAT", name).env("FDR_OUT", "trace.%n");
         let outcome = program.args(&["return"]).run().ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 2, "{said:?}");
         let command = format!("`fdr convert --to {}`", name.to_lowercase());
         assert!(said[0].contains(&command), "{said:?}");
@@ -355,7 +358,7 @@ fn a_format_that_only_the_tool_writes_is_one_line_and_the_trace_is_xray() {
 }
 
 #[test]
-fn mistakes_are_one_line_and_the_program_runs_on() {
+fn mistakes_in_formats_are_one_line() {
     let file = registry::recorded().find(|target| target.kind != Kind::Stream);
     let file = file.expect("a format that is no stream").name;
     for (out, format, what) in [
@@ -373,7 +376,7 @@ fn mistakes_are_one_line_and_the_program_runs_on() {
         let program = Program::new(env!("CARGO_BIN_EXE_endings"), &folder).set("FDR=1");
         let program = program.env("FDR_OUT", out).env("FDR_FORMAT", format);
         let outcome = program.args(&["return"]).run().ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
             said[0].contains(what) && said[0].ends_with("; recording is off"),

@@ -79,7 +79,7 @@ fn files_are_their_owners_alone_whatever_the_umask() {
 }
 
 #[test]
-fn nobody_else_may_put_anything_into_folders_that_are_made() {
+fn created_folders_are_private() {
     let folder = Folder::new("hostile-folders");
     let script = "umask 000; exec \"$0\" return";
     let program = Program::in_shell(script, ENDINGS, &folder);
@@ -112,7 +112,7 @@ fn names_of_rings_are_not_to_be_guessed() {
 }
 
 #[test]
-fn a_link_of_another_user_is_neither_followed_nor_replaced() {
+fn foreign_links_are_not_followed_or_replaced() {
     let folder = Folder::new("hostile-planted");
     fs::write(folder.join("precious"), "precious").expect("a file");
     let planted = folder.join("out.fdr");
@@ -127,7 +127,7 @@ fn a_link_of_another_user_is_neither_followed_nor_replaced() {
         }
         let variables = format!("FDR=1 FDR_OUT=out.fdr FDR_FORMAT={format}");
         let outcome = endings(&folder, &variables);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert!(
             said.len() == 1 && said[0].contains("no trace was written: "),
             "{said:?}"

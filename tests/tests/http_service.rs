@@ -79,7 +79,7 @@ fn ends(row: &Value) -> [u64; 3] {
 }
 
 #[test]
-fn figures_by_route_agree_with_those_of_the_clients() {
+fn route_figures_agree_with_the_clients() {
     for keep in ["10s", "0"] {
         let folder = Folder::new("http-service");
         let program = Program::new(example("http_service"), &folder);

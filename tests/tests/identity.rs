@@ -73,7 +73,7 @@ fn run(arguments: &[&dyn AsRef<OsStr>]) -> String {
 }
 
 #[test]
-fn a_trace_says_whom_it_is_of_in_every_format() {
+fn identities_are_in_every_format() {
     let folder = Folder::new("identity-formats");
     let _ = program(&folder, "exit").run().ok();
     let trace = &traces(&folder)[0];
@@ -89,7 +89,7 @@ fn a_trace_says_whom_it_is_of_in_every_format() {
 }
 
 #[test]
-fn the_recorder_writes_it_in_its_formats_and_streams() {
+fn recorded_formats_and_streams_have_identities() {
     for variables in [
         "FDR_FORMAT=xray1",
         "FDR_FORMAT=heph",
@@ -103,7 +103,7 @@ fn the_recorder_writes_it_in_its_formats_and_streams() {
 }
 
 #[test]
-fn a_crash_a_kill_and_a_fork_keep_it() {
+fn identities_survive_crash_kill_and_fork() {
     let folder = Folder::new("identity-crash");
     let _ = program(&folder, "crash").run();
     assert_eq!(told(&folder), own());
@@ -133,7 +133,7 @@ fn a_crash_a_kill_and_a_fork_keep_it() {
 }
 
 #[test]
-fn the_ring_of_a_forked_child_that_is_killed_has_it() {
+fn killed_childrens_rings_have_identities() {
     let folder = Folder::new("identity-fork-kill");
     let outcome = program(&folder, "fork-kill").run();
     assert!(outcome.status.success(), "{outcome:?}");
@@ -161,7 +161,7 @@ fn code_says_it_and_variables_win() {
 }
 
 #[test]
-fn hostile_values_are_refused_in_a_line_and_the_program_runs() {
+fn hostile_identities_are_refused_in_a_line() {
     let long = format!("a={}", "x".repeat(100_000));
     let many = "k=v,".repeat(20_000);
     for (name, value, problem) in [

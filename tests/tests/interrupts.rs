@@ -232,7 +232,7 @@ fn some(count: usize, most: usize) -> BTreeSet<usize> {
 }
 
 #[test]
-fn a_signal_within_calls_of_each_kind_leaves_nothing() {
+fn signals_within_calls_leave_nothing() {
     signals_within_calls(2);
 }
 

@@ -55,7 +55,7 @@ fn the_last_threads_end_is_the_processes_end() {
 }
 
 #[test]
-fn so_it_is_without_a_dump_signal_and_without_crash_handlers() {
+fn no_signal_or_crash_handler_is_needed() {
     for (way, calls) in WAYS {
         let variables = "FDR=1 FDR_SIGNAL=none FDR_CRASH=0";
         assert_eq!(calls_recorded(way, variables), calls, "{way}");

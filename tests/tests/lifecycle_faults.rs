@@ -83,11 +83,11 @@ fn values_that_mean_nothing() {
 }
 
 #[test]
-fn several_mistakes_are_one_line_and_an_unknown_name_is_named() {
+fn several_mistakes_are_one_line() {
     let folder = Folder::new("fault-several");
     let two = [("FDR", "1"), ("FDR_MODE", "x"), ("FDR_CLOCK", "y")];
     let outcome = endings(&folder, &two, "return");
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.len() == 1 && said[0].contains("FDR_MODE=\"x\": "),
         "{said:?}"
@@ -95,9 +95,12 @@ fn several_mistakes_are_one_line_and_an_unknown_name_is_named() {
     assert!(said[0].contains("FDR_CLOCK=\"y\": "), "{said:?}");
     let typo = [("FDR", "1"), ("FDR_BUFER", "1M")];
     let outcome = endings(&folder, &typo, "return");
-    assert!(outcome.said()[0].contains("FDR_BUFER"), "{outcome:?}");
     assert!(
-        outcome.said()[0].ends_with("the nearest is FDR_BUFFER"),
+        outcome.recorder_lines()[0].contains("FDR_BUFER"),
+        "{outcome:?}"
+    );
+    assert!(
+        outcome.recorder_lines()[0].ends_with("the nearest is FDR_BUFFER"),
         "{outcome:?}"
     );
     verify(&folder.only_trace());
@@ -123,7 +126,7 @@ fn no_folder_for_rings_costs_only_their_afterlife() {
     fs::write(folder.join("file"), "").expect("a file");
     for dir in ["file", "file/x", "/proc"] {
         let outcome = endings(&folder, &[("FDR", "1"), ("FDR_DIR", dir)], "exit");
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(
             said[0].contains(dir) && said[0].contains("the ring is in memory only"),
@@ -137,18 +140,18 @@ fn no_folder_for_rings_costs_only_their_afterlife() {
 }
 
 #[test]
-fn missing_folders_are_made_where_they_are_named_as_such() {
+fn named_missing_folders_are_made() {
     let folder = Folder::new("fault-missing");
     let variables = [("FDR", "1"), ("FDR_OUT", "a/b/"), ("FDR_DIR", "c/d/")];
     let outcome = endings(&folder, &variables, "exit");
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     let traces = fs::read_dir(folder.join("a/b")).expect("a folder");
     traces.for_each(|trace| verify(&trace.expect("a trace").path()));
     assert_eq!(folder.names(), ["a", "c"]);
     // Nobody can make these beforehand; what comes before them must be there.
     let variables = [("FDR", "1"), ("FDR_OUT", "a/%e-%p/%e/t.%n")];
     let outcome = endings(&folder, &variables, "exit");
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     assert_eq!(fs::read_dir(folder.join("a")).expect("a folder").count(), 2);
 }
 
@@ -164,7 +167,7 @@ fn other_missing_folders_are_said_and_not_made() {
         ("file/x.fdr", "/file/"),
     ] {
         let outcome = endings(&folder, &[("FDR", "1"), ("FDR_OUT", out)], "exit");
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
             said[0].starts_with("FDR_OUT: there is no folder "),
@@ -179,7 +182,7 @@ fn other_missing_folders_are_said_and_not_made() {
     assert!(!Path::new("/nonexistent").exists());
     // The ring's own folder: a recording all the same.
     let outcome = endings(&folder, &[("FDR", "1"), ("FDR_DIR", "c/d")], "exit");
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].contains("/c/d/endings."), "{said:?}");
     assert!(
@@ -198,7 +201,7 @@ fn no_folder_for_traces() {
     for out in ["file/", "/proc/%n.fdr"] {
         let variables = [("FDR", "1"), ("FDR_OUT", out), ("FDR_DIR", "rings")];
         let outcome = endings(&folder, &variables, "exit");
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert!(
             said.len() == 1 && said[0].starts_with("no trace was written: "),
             "{said:?}"
@@ -217,13 +220,13 @@ fn no_folder_for_traces() {
 }
 
 #[test]
-fn a_limit_on_the_size_of_files_is_no_reason_to_die() {
+fn file_size_limits_do_not_kill() {
     // In units of 512 or 1024 bytes, which depends on the shell: nothing at all, a part of the ring's head, a part of
     // its regions, all but the trace.
     for blocks in [0, 1, 64, 1000, 140_000] {
         let folder = Folder::new("fault-fsize");
         let outcome = limited(&folder, &format!("ulimit -f {blocks}"), "FDR=1");
-        assert!(!outcome.said().is_empty(), "{outcome:?}");
+        assert!(!outcome.recorder_lines().is_empty(), "{outcome:?}");
         assert_eq!(folder.ending(".tmp").len(), 0, "{:?}", folder.names());
         folder.ending(".fdr").iter().for_each(|path| verify(path));
     }
@@ -239,10 +242,10 @@ fn few_descriptors_and_few_addresses() {
     ] {
         let folder = Folder::new("fault-limits");
         let outcome = limited(&folder, limit, "FDR=1");
-        assert!(!outcome.said().is_empty(), "{outcome:?}");
+        assert!(!outcome.recorder_lines().is_empty(), "{outcome:?}");
         folder.ending(".fdr").iter().for_each(|path| verify(path));
         if limit == "ulimit -v 500000" {
-            let said = outcome.said().join("\n");
+            let said = outcome.recorder_lines().join("\n");
             let wanted = "the limit of 500000 KiB of addresses leaves 62464 KiB for all rings";
             assert!(said.contains(wanted), "{said}");
             assert_eq!(folder.ending(".fdr").len(), 1, "{outcome:?}");
@@ -331,7 +334,7 @@ fn a_full_disk() {
             .args(&unshare)
             .args(&[&script, env!("CARGO_BIN_EXE_endings")]);
         let outcome = undisturbed(program.run(), "exit");
-        let said = outcome.said().join("\n");
+        let said = outcome.recorder_lines().join("\n");
         let expected = if way == "fill" {
             "No space left on device"
         } else {

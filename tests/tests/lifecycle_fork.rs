@@ -73,7 +73,11 @@ fn a_child_that_goes_on_records_by_itself() {
         plain(&outcome),
         plain(&untraced).replace("enabled false", "enabled true")
     );
-    assert_eq!(outcome.said().len(), 2, "a line of each: {outcome:?}");
+    assert_eq!(
+        outcome.recorder_lines().len(),
+        2,
+        "a line of each: {outcome:?}"
+    );
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     assert_eq!(facts::one(&child, "enabled"), ["true"]);
     let statistics = facts::statistics(&child);
@@ -96,7 +100,7 @@ fn a_child_that_goes_on_records_by_itself() {
 }
 
 #[test]
-fn a_child_may_have_a_dumper_of_its_own() {
+fn children_may_have_their_own_dumper() {
     let folder = Folder::new("fork-enables");
     // The child copies its ring's file, which is as long as the budget.
     let outcome = forks(&folder, "FDR=1 FDR_MEMORY=16M", "enables");
@@ -139,7 +143,7 @@ fn a_child_may_have_a_dumper_of_its_own() {
 fn a_child_that_records_nothing_leaves_nothing() {
     let folder = Folder::new("fork-silent");
     let outcome = forks(&folder, "FDR=1 FDR_PANIC=1", "silent");
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     let child = fs::read_to_string(folder.join("child")).expect("the child's words");
     fs::remove_file(folder.join("child")).expect("the child's words");
     assert_eq!(
@@ -216,7 +220,7 @@ fn every_generation_has_its_own() {
         assert_eq!(names, 1, "no ring beside the trace");
     }
     assert_eq!(fs::read_dir(folder.join("traces")).expect("it").count(), 7);
-    assert_eq!(outcome.said().len(), 7);
+    assert_eq!(outcome.recorder_lines().len(), 7);
 }
 
 #[test]
@@ -246,7 +250,7 @@ fn forks_in_any_thread_while_others_record() {
 }
 
 #[test]
-fn no_lock_of_another_thread_stays_in_a_child() {
+fn children_inherit_no_held_lock() {
     let folder = Folder::new("fork-locks");
     let variables = format!("{SMALL} FDR_LOG=quiet FDR_OUT=%e.%p.fdr");
     let outcome = forks(&folder, &variables, "locks");
@@ -275,7 +279,7 @@ fn a_stream_stays_its_parents() {
 }
 
 #[test]
-fn programs_that_it_starts_are_recorded_apart_or_not_at_all() {
+fn started_programs_are_recorded_apart() {
     let folder = Folder::new("fork-spawn");
     let outcome = forks(&folder, "FDR=1", "spawn");
     assert_eq!(facts::one(&outcome.stdout, "again"), ["true"]);

@@ -48,17 +48,17 @@ fn traces_of_children(way: &str, count: usize) {
 }
 
 #[test]
-fn a_hook_that_records_before_the_recorder_knows_of_the_child() {
+fn child_hooks_may_record_early() {
     traces_of_children("records", 1);
 }
 
 #[test]
-fn a_hook_that_forks_before_the_recorder_knows_of_the_child() {
+fn child_hooks_may_fork_early() {
     traces_of_children("forks", 2);
 }
 
 #[test]
-fn a_child_behind_the_c_librarys_back_while_another_thread_forks() {
+fn raw_forks_beside_another_fork() {
     let folder = Folder::new("hooks-beside");
     let outcome = hooks(&folder, "beside");
     let children = children(&outcome);
@@ -77,7 +77,7 @@ fn a_child_behind_the_c_librarys_back_while_another_thread_forks() {
 }
 
 #[test]
-fn the_dump_signal_in_a_child_that_nobody_was_told_of() {
+fn raw_fork_children_take_dump_signals() {
     let folder = Folder::new("hooks-signal");
     let outcome = hooks(&folder, "signal");
     let [(pid, records)] = children(&outcome).try_into().expect("one child");
@@ -105,7 +105,7 @@ fn generations_with_the_same_process_number() {
 }
 
 #[test]
-fn addresses_do_not_run_out_in_a_long_family() {
+fn long_families_keep_address_space() {
     let folder = Folder::new("hooks-generations");
     let outcome = hooks(&folder, "generations");
     let mib: Vec<u64> = children(&outcome).iter().map(|child| child.1).collect();

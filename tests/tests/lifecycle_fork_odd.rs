@@ -63,7 +63,7 @@ fn ring_of_interrupted(folder: &Folder, pid: u32, records: u64) -> RingFile {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn handlers_that_fork_on_every_instruction_of_a_record() {
+fn handlers_may_fork_at_every_instruction() {
     // With 128 KiB all threads but the first have no room.
     for (clock, way, memory) in [
         ("rdtscp", "handler", "4M"),
@@ -91,7 +91,7 @@ fn handlers_that_fork_on_every_instruction_of_a_record() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_handler_makes_a_threads_first_record_and_another_one_forks() {
+fn forks_beside_a_first_record_in_handlers() {
     // With 128 KiB no thread but the first has room.
     for memory in ["64M", "128K"] {
         let folder = Folder::new("fork-first");
@@ -109,7 +109,7 @@ fn a_handler_makes_a_threads_first_record_and_another_one_forks() {
 }
 
 #[test]
-fn a_child_behind_the_c_librarys_back_leaves_its_parents_ring_soon() {
+fn raw_fork_children_leave_the_parents_ring() {
     let folder = Folder::new("fork-raw");
     let outcome = odd(&folder, "FDR=1 FDR_CLOCK=rdtscp", "raw");
     let [(pid, records)] = children(&outcome).try_into().expect("one child");

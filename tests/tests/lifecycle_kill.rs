@@ -73,7 +73,7 @@ fn kill_after(records: u64, variables: &str) {
 }
 
 #[test]
-fn what_was_committed_before_a_kill_is_in_the_file() {
+fn killed_processes_keep_committed_records() {
     let mut random = Random::new(9);
     // Within the first chunk, within the first round, after many rounds.
     for bound in [2_000, 15_000, 60_000, 500_000] {
@@ -85,14 +85,14 @@ fn what_was_committed_before_a_kill_is_in_the_file() {
 }
 
 #[test]
-fn the_oldest_are_in_the_file_in_full_mode() {
+fn full_mode_keeps_the_oldest_records() {
     for records in [10_000, 300_000] {
         kill_after(records, "FDR_BUFFER=128K FDR_MODE=full");
     }
 }
 
 #[test]
-fn the_file_is_private_and_goes_with_a_clean_end() {
+fn ring_files_are_private_and_removed() {
     let folder = Folder::new("kill-private");
     fs::create_dir(folder.join("rings")).expect("a folder");
     let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)

@@ -89,7 +89,7 @@ type Line = (u64, u64, u32, &'static str);
 
 /// What our reader finds: edges, and per function the finished calls and their ticks.
 #[derive(Default)]
-struct Ours {
+struct ReaderResult {
     thread: u64,
     lines: Vec<Line>,
     open: Vec<Call>,
@@ -97,7 +97,7 @@ struct Ours {
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Sink for Ours {
+impl Sink for ReaderResult {
     fn thread(&mut self, thread: &Thread) {
         self.thread = thread.id.0;
     }
@@ -129,9 +129,9 @@ impl Sink for Ours {
     }
 }
 
-fn ours(file: &Path) -> Ours {
+fn ours(file: &Path) -> ReaderResult {
     let source = registry::open_path(file).unwrap_or_else(|error| panic!("{error}"));
-    let mut ours = Ours::default();
+    let mut ours = ReaderResult::default();
     drive(&*source, &mut ours, &|_| {}).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(source.diagnostics(), []);
     assert_eq!(ours.diagnostics, []);
@@ -455,7 +455,7 @@ fn numbers_among_arguments_are_arguments() {
 }
 
 #[test]
-fn golden_files_hold_what_llvm_xray_finds_in_them() {
+fn golden_files_agree_with_llvm_xray() {
     let names = [
         "v1-std",
         "v2-std",

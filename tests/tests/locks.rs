@@ -162,7 +162,7 @@ pub(crate) fn lock(name: &str, holder: &str, function: &str) -> State {
 }
 
 #[test]
-fn a_wait_names_its_lock_the_holder_and_what_that_was_in() {
+fn waits_name_lock_holder_and_its_function() {
     for variables in ["FDR=*", "FDR=* FDR_KEEP=1ns", "FDR=* FDR_CLOCK=monotonic"] {
         let folder = Folder::new("locks-mutex");
         let trace = record(&folder, variables, "mutex");
@@ -200,7 +200,7 @@ fn a_wait_names_its_lock_the_holder_and_what_that_was_in() {
 }
 
 #[test]
-fn without_open_calls_in_the_ring_the_function_is_not_guessed() {
+fn holders_functions_are_never_guessed() {
     let folder = Folder::new("locks-unkept");
     let trace = record(&folder, "FDR=* FDR_KEEP=0", "mutex");
     let wanted = [(); 5].map(|()| lock("queue", "locks", ""));
@@ -244,7 +244,7 @@ fn writers_and_the_only_reader_are_holders() {
 }
 
 #[test]
-fn conditions_know_who_notified_them_and_channels_have_names() {
+fn conditions_name_notifiers_and_channels_have_names() {
     let folder = Folder::new("locks-condition");
     let trace = record(&folder, "FDR=*", "condition");
     let wanted = State {
@@ -283,7 +283,7 @@ pub(crate) fn waiting(document: &Value) -> Vec<[String; 4]> {
 }
 
 #[test]
-fn a_deadlock_is_seen_in_a_snapshot_in_a_dump_and_after_a_kill() {
+fn deadlocks_show_in_every_kind_of_trace() {
     for variables in ["FDR=* FDR_DIR=rings/", "FDR=* FDR_DIR=rings/ FDR_KEEP=0"] {
         let folder = Folder::new("locks-deadlock");
         let mut running = program(&folder, variables, "deadlock").start();
@@ -341,7 +341,7 @@ fn a_deadlock_is_seen_in_a_snapshot_in_a_dump_and_after_a_kill() {
 }
 
 #[test]
-fn a_moment_before_a_wait_knows_nothing_of_it() {
+fn moments_before_a_wait_show_none() {
     let folder = Folder::new("locks-moment");
     let trace = record(&folder, "FDR=*", "mutex");
     let path = folder.only_trace();
@@ -378,7 +378,7 @@ fn locks_that_nobody_waits_for_leave_nothing() {
 }
 
 #[test]
-fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
+fn contended_waits_have_both_notes() {
     let wanted = "1200 1200\n1200\n[true, true, true] true\n";
     for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
         let folder = Folder::new("locks-busy");
@@ -396,7 +396,7 @@ fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
 }
 
 #[test]
-fn the_waits_of_a_plug_in_are_recorded_by_its_host() {
+fn hosts_record_the_waits_of_plugins() {
     let hosts = [
         env!("CARGO_BIN_EXE_traced_host"),
         env!("CARGO_BIN_EXE_bare_host"),

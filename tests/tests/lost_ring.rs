@@ -35,7 +35,7 @@ fn told(outcome: &Outcome, line: &str) {
 }
 
 #[test]
-fn a_ring_that_is_cut_ends_the_recording_and_not_the_program() {
+fn cut_rings_end_only_the_recording() {
     for variables in [
         "FDR=1",
         "FDR=1 FDR_CRASH=0",
@@ -73,7 +73,7 @@ fn a_ring_that_is_cut_ends_the_recording_and_not_the_program() {
 }
 
 #[test]
-fn a_ring_whose_records_are_zeros_says_what_is_missing() {
+fn zeroed_rings_say_what_is_missing() {
     let folder = Folder::new("lost-zeros");
     let outcome = run(&folder, "FDR=1 FDR_OUT=t.fdr", &["zeros"]);
     assert_eq!(outcome.status.code(), Some(7), "{outcome:?}");
@@ -91,7 +91,7 @@ fn a_ring_whose_records_are_zeros_says_what_is_missing() {
 }
 
 #[test]
-fn a_ring_that_is_cut_under_threads_and_dumps() {
+fn rings_may_be_cut_during_dumps() {
     for way in ["threads", "dumps", "signals"] {
         // All of it, the regions, all but the head's first slots.
         for length in ["0", "regions", "100000"] {
@@ -122,7 +122,7 @@ fn a_ring_that_is_cut_under_threads_and_dumps() {
 }
 
 #[test]
-fn a_ring_that_is_cut_where_short_calls_are_counted() {
+fn rings_may_be_cut_with_short_calls() {
     // The threads' rings are full when it is cut, so their short calls leave no records.
     let variables = "FDR=1 FDR_KEEP=10s FDR_BUFFER=128K FDR_OUT=t.fdr";
     for way in ["threads", "dumps", "signals"] {
@@ -177,7 +177,7 @@ fn the_api_says_that_the_ring_is_lost() {
 }
 
 #[test]
-fn children_lose_their_own_rings_and_outlive_their_parents() {
+fn children_lose_only_their_own_rings() {
     for variables in ["FDR=1", "FDR=1 FDR_CRASH=0"] {
         let folder = Folder::new("lost-fork");
         let outcome = run(&folder, variables, &["fork"]);

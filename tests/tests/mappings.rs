@@ -95,7 +95,7 @@ fn a_thousand_threads_take_few_mappings() {
 
 /// Threads record all of their calls where the kernel gives no mapping more.
 #[test]
-fn where_no_mapping_is_left_records_are_made_all_the_same() {
+fn records_are_made_without_mappings_left() {
     let limit = fs::read_to_string("/proc/sys/vm/max_map_count").expect("the limit");
     if limit.trim().parse::<u64>().expect("a number") > 100_000 {
         return fdr_tests::skip("a process without mappings: vm.max_map_count is too large");

@@ -124,7 +124,7 @@ fn marks_are_in_each_trace() {
 }
 
 #[test]
-fn another_format_of_the_recorder_says_what_it_leaves_out() {
+fn recorded_formats_report_moments_left_out() {
     let folder = Folder::new("marks-format");
     let mut program = start(&folder, "FDR_FORMAT=htdump FDR_LOG=info");
     call(&mut program);

@@ -136,7 +136,7 @@ fn a_hang_is_seen_by_a_dump() {
 }
 
 #[test]
-fn a_hang_is_seen_by_a_dump_in_another_format() {
+fn hangs_show_in_dumps_of_other_formats() {
     for target in registry::recorded() {
         let folder = Folder::new("open-format");
         let pause = PAUSE_MS.to_string();
@@ -173,7 +173,7 @@ fn a_hang_is_seen_from_outside() {
 }
 
 #[test]
-fn a_hang_is_seen_in_what_a_kill_leaves() {
+fn hangs_show_after_a_kill() {
     let folder = Folder::new("open-kill");
     let program = hanging(&folder);
     program.signal("KILL");
@@ -199,7 +199,7 @@ fn a_hang_is_seen_in_a_crash() {
 }
 
 #[test]
-fn a_hang_is_seen_in_a_stream_until_its_end() {
+fn hangs_show_in_streams() {
     for target in registry::recorded() {
         let folder = Folder::new("open-stream");
         let variables = "FDR=1 FDR_MODE=stream FDR_OUT=trace";
@@ -217,7 +217,7 @@ fn a_hang_is_seen_in_a_stream_until_its_end() {
 }
 
 #[test]
-fn a_panic_is_named_and_its_thread_comes_first() {
+fn panics_are_named_and_come_first() {
     let folder = Folder::new("open-panic");
     let program = Program::new(env!("CARGO_BIN_EXE_open_calls"), &folder);
     let program = program.set("FDR=1 FDR_PANIC=1").env("FDR_OUT", "%n.fdr");
@@ -282,7 +282,7 @@ fn a_panic_may_say_anything() {
 }
 
 #[test]
-fn windows_that_differ_are_told_and_can_be_cut() {
+fn differing_windows_are_reported_and_can_be_cut() {
     let folder = Folder::new("open-windows");
     let variables = "FDR=1 FDR_BUFFER=128K";
     let program = start(&folder, variables, &["windows"], "made");

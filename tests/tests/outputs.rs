@@ -48,7 +48,7 @@ fn no_trace_is_wanted_in_dev_null() {
             let variables = format!("FDR=1 FDR_OUT=/dev/null FDR_SIGNAL=WINCH FDR_PANIC=1 {more}");
             let outcome = steadfast(&folder, &variables, steps);
             let what = format!("{variables}: {steps}: {outcome:?}");
-            let said = outcome.said();
+            let said = outcome.recorder_lines();
             let is_of = |line: &&&str| line.starts_with("wrote /dev/null: ");
             assert_eq!(said.iter().filter(is_of).count(), said.len(), "{what}");
             // Two signals may be one dump, and a call of `dump` says nothing of its own.
@@ -63,7 +63,7 @@ fn no_trace_is_wanted_in_dev_null() {
 }
 
 #[test]
-fn a_ring_is_where_it_is_asked_for_though_no_trace_is_wanted() {
+fn ring_paths_hold_without_traces() {
     let variables = "FDR=1 FDR_OUT=/dev/null FDR_DIR=. FDR_CRASH=0";
     let folder = Folder::new("output-null-ring");
     let outcome = steadfast(&folder, variables, "work exit");
@@ -88,7 +88,7 @@ fn beside_a_device_nothing_is_made() {
         let folder = Folder::new("output-device");
         let variables = format!("FDR=1 FDR_OUT=/dev/full {more}");
         let outcome = steadfast(&folder, &variables, steps);
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         let what = format!("{variables}: {steps}: {outcome:?}");
         // The records are in the program's own folder.
         let rings = folder.ending(".fdr-ring");
@@ -127,18 +127,18 @@ fn a_link_to_an_open_file_stays_one() {
             fs::read_to_string(folder.join("stdout")).expect("it"),
             "315\n"
         );
-        let lost = outcome.said().join("\n");
+        let lost = outcome.recorder_lines().join("\n");
         assert!(lost.contains("no trace was written: "), "{outcome:?}");
     }
 }
 
 #[test]
-fn what_is_no_file_but_a_folder_is_one() {
+fn folders_as_outputs_stay_folders() {
     let folder = Folder::new("output-folder");
     fs::create_dir(folder.join("there")).expect("a folder");
     let program = Program::new(ENDINGS, &folder).args(&["return"]);
     let outcome = program.set("FDR=1 FDR_OUT=there").run().ok();
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
     assert_eq!(fs::read_dir(folder.join("there")).expect("it").count(), 1);
     assert_eq!(folder.names(), ["there"]);
 }

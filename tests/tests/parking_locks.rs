@@ -35,7 +35,7 @@ fn one_wait(trace: &Trace, thread: &str, name: &str, function: &str) {
 }
 
 #[test]
-fn a_wait_names_its_lock_the_holder_and_what_that_was_in() {
+fn waits_name_lock_holder_and_its_function() {
     for variables in ["FDR=*", "FDR=* FDR_KEEP=1ns", "FDR=* FDR_CLOCK=monotonic"] {
         let (folder, trace) = record("mutex", variables);
         let turns = ["flush", "inner", "flush", "flush", "inner"];
@@ -78,7 +78,7 @@ fn writers_and_the_only_reader_are_holders() {
 }
 
 #[test]
-fn a_reader_that_may_write_later_is_a_holder_and_waits_for_the_others() {
+fn upgradable_readers_hold_and_wait() {
     let (_folder, trace) = record("upgrade", "FDR=*");
     one_wait(&trace, "second", "routes", "flush");
     one_wait(&trace, "upgrades", "routes", "inner");
@@ -86,7 +86,7 @@ fn a_reader_that_may_write_later_is_a_holder_and_waits_for_the_others() {
 }
 
 #[test]
-fn a_condition_knows_who_notified_it_and_its_lock_has_a_holder_again() {
+fn conditions_name_notifiers_and_restore_holders() {
     let (_folder, trace) = record("condition", "FDR=*");
     let wanted = State {
         reason: reason::CONDITION,
@@ -104,7 +104,7 @@ fn a_condition_knows_who_notified_it_and_its_lock_has_a_holder_again() {
 }
 
 #[test]
-fn a_wait_that_times_out_has_both_notes_and_an_attempt_has_none() {
+fn timed_out_waits_have_both_notes() {
     let (_folder, trace) = record("timeout", "FDR=*");
     let wanted = [lock("queue", "parking_locks", "")];
     assert_eq!(waits(&trace, "waiter"), wanted);
@@ -119,7 +119,7 @@ fn a_wait_that_times_out_has_both_notes_and_an_attempt_has_none() {
 }
 
 #[test]
-fn a_lock_that_was_taken_while_recording_was_off_has_no_known_holder() {
+fn locks_taken_while_off_have_no_holder() {
     let (_folder, trace) = record("later", "FDR=*");
     one_wait(&trace, "known", "routes", "flush");
     assert_eq!(waits(&trace, "either"), [lock("routes", "", "")]);
@@ -165,7 +165,7 @@ fn locks_that_nobody_waits_for_leave_nothing() {
 }
 
 #[test]
-fn threads_in_each_others_way_lose_nothing_and_each_wait_has_both_notes() {
+fn contended_waits_have_both_notes() {
     let wanted = "3200\n3200 3200\ntrue\n";
     for variables in ["", "FDR=*", "FDR=* FDR_KEEP=0", "FDR=* FDR_BUFFER=128K"] {
         let folder = Folder::new("parking-locks-busy");

@@ -92,7 +92,7 @@ fn filters() {
 }
 
 #[test]
-fn a_wrong_environment_is_an_error_of_the_call() {
+fn wrong_environments_are_errors_of_the_call() {
     let folder = Folder::new("api-broken");
     let outcome = api(&folder, "FDR_MODE=sideways", "broken");
     let why = facts::one(&outcome.stdout, "refused").join(" ");
@@ -117,7 +117,7 @@ fn the_environment_says_where_and_the_call_when() {
     let trace = Trace::read(&folder.only_trace());
     assert_eq!(trace.info.clock.frequency, 1_000_000_000);
     let replaced = outcome
-        .said()
+        .recorder_lines()
         .iter()
         .filter(|line| line.starts_with("replaced "))
         .count();
@@ -159,7 +159,7 @@ fn the_environment_wins_over_the_code() {
     assert_eq!(facts::one(&outcome.stdout, "on"), ["1"]);
     let trace = Trace::read(&folder.join("theirs.fdr"));
     assert_eq!(called(&trace), ["api::hot::inner"]);
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(said[0].contains("only its filter counts"), "{said:?}");
 }
 
@@ -175,11 +175,11 @@ fn who_runs_the_program_can_turn_it_off() {
 }
 
 #[test]
-fn a_choice_that_comes_late_says_so_once_it_differs() {
+fn late_differing_choices_are_reported_once() {
     let folder = Folder::new("api-late");
     let outcome = api(&folder, "", "late");
     let late: Vec<&str> = outcome
-        .said()
+        .recorder_lines()
         .into_iter()
         .filter(|line| line.contains("Config"))
         .collect();
@@ -215,7 +215,7 @@ fn a_trace_goes_to_any_writer() {
 }
 
 #[test]
-fn a_trace_goes_to_a_writer_where_no_file_is_wanted_and_while_it_streams() {
+fn traces_go_to_writers_beside_streams() {
     let folder = Folder::new("api-handed-null");
     let outcome = api(&folder, "FDR_OUT=/dev/null", "handed");
     assert_eq!(facts::one(&outcome.stdout, "body")[1], "4");
@@ -229,7 +229,7 @@ fn a_trace_goes_to_a_writer_where_no_file_is_wanted_and_while_it_streams() {
 }
 
 #[test]
-fn an_error_has_what_the_system_said_as_its_source() {
+fn errors_have_the_systems_error_as_source() {
     let folder = Folder::new("api-unwritable");
     std::fs::create_dir(folder.join("gone")).expect("a folder");
     let outcome = api(&folder, "FDR_OUT=gone/%n.fdr FDR_DIR=.", "unwritable");
@@ -240,7 +240,7 @@ fn an_error_has_what_the_system_said_as_its_source() {
         "{error}"
     );
     // At exit the line on stderr has both.
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.iter()
             .any(|line| line.contains("(os error 2); make its folder")),

@@ -169,7 +169,7 @@ fn copies_that_come_up_at_once() {
 
 /// The main thread has the only region; the plug-in's threads come afterwards.
 #[test]
-fn threads_without_room_are_counted_in_a_plug_in_too() {
+fn plugins_count_threads_without_room() {
     for (host, records) in [(TRACED, 8), (BARE, 4)] {
         for clock in ["rdtscp", "rdtsc", "monotonic"] {
             let folder = Folder::new("plugin-roomless");
@@ -329,14 +329,14 @@ fn a_guest_turns_recording_on_for_all() {
 /// where the loader has no room for the plug-in's thread storage beside the program's.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn handlers_that_record_on_every_instruction_of_a_plug_ins_record() {
+fn handlers_record_at_every_plugin_instruction() {
     handlers_that_record(&["rdtsc"]);
 }
 
 #[cfg(target_arch = "x86_64")]
 mod the_rest {
     #[test]
-    fn handlers_that_record_on_every_instruction_of_a_plug_ins_record_by_other_clocks() {
+    fn handlers_record_in_plugins_by_other_clocks() {
         super::handlers_that_record(&["rdtscp", "monotonic"]);
     }
 }
@@ -344,7 +344,7 @@ mod the_rest {
 /// The events of a plug-in's code, and of a handler that interrupts it, are written by the host.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn handlers_that_record_events_on_every_instruction_of_a_plug_ins_event() {
+fn handlers_record_events_in_plugin_events() {
     for (host, open) in [(TRACED, 1), (BARE, 0)] {
         let folder = Folder::new("plugin-events");
         let variables = "FDR=1 FDR_BUFFER=16M STEPPED=events";
@@ -357,7 +357,7 @@ fn handlers_that_record_events_on_every_instruction_of_a_plug_ins_event() {
 /// The same of its tasks: their ids are the host's, and so is what is counted of them.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn handlers_that_poll_tasks_on_every_instruction_of_a_plug_ins_poll() {
+fn handlers_poll_tasks_in_plugin_polls() {
     for (host, open) in [(TRACED, 1), (BARE, 0)] {
         let folder = Folder::new("plugin-tasks");
         let variables = "FDR=1 FDR_BUFFER=64M STEPPED=tasks";
@@ -389,7 +389,7 @@ fn handlers_that_record(clocks: &[&str]) {
 }
 
 #[test]
-fn a_ring_that_is_cut_short_while_plug_ins_record() {
+fn rings_may_be_cut_while_plugins_record() {
     for (host, words) in [
         (TRACED, "own open work cut work own threads work"),
         (BARE, "open work cut work threads work"),

@@ -11,13 +11,13 @@ use fdr_tests::support::program::{Program, verify};
 use fdr_tests::support::trace::Trace;
 
 #[test]
-fn handlers_that_record_on_every_instruction_of_a_record() {
+fn handlers_record_at_every_instruction() {
     handlers_that_record(1);
 }
 
 mod the_rest {
     #[test]
-    fn handlers_that_record_events_with_other_clocks_and_modes() {
+    fn handlers_record_events_in_all_modes() {
         super::handlers_that_record_events(&[
             "FDR_KEEP=0 FDR_CLOCK=rdtsc",
             "FDR_CLOCK=monotonic",
@@ -31,7 +31,7 @@ mod the_rest {
     }
 
     #[test]
-    fn handlers_on_another_cpu_leave_many_records_on_theirs() {
+    fn handlers_record_on_another_cpu() {
         (4..7).for_each(super::handlers_on_another_cpu);
     }
 }
@@ -78,7 +78,7 @@ fn handlers_that_record(seed: u64) {
 
 /// Events on every instruction of an event and of a record. What is asked for is in the trace, or counts as dropped.
 #[test]
-fn handlers_that_record_events_on_every_instruction_of_an_event() {
+fn handlers_record_events_at_every_instruction() {
     handlers_that_record_events(&["", "FDR_KEEP=0"]);
 }
 
@@ -135,7 +135,7 @@ pub(crate) fn has_each_event(said: &str, folder: &Folder, others: u64) {
 /// Polls of tasks on every instruction of a poll and of the end of a task. Each task is counted once, or something of it
 /// counts as dropped. No two have the same id.
 #[test]
-fn handlers_that_poll_tasks_on_every_instruction_of_a_poll() {
+fn handlers_poll_tasks_at_every_instruction() {
     for variables in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("record-stepped-tasks");
         let program = Program::new(env!("CARGO_BIN_EXE_stepped"), &folder);

@@ -125,14 +125,14 @@ fn every_record_before_a_kill_is_recovered() {
 }
 
 #[test]
-fn snapshots_of_a_program_at_full_speed_are_whole() {
+fn snapshots_at_full_speed_are_whole() {
     snapshots_at_full_speed(4, 1, "FDR_BUFFER=512K FDR_KEEP=0");
     snapshots_at_full_speed(4, 1, "FDR_BUFFER=512K");
 }
 
 mod the_rest {
     #[test]
-    fn many_snapshots_of_a_program_at_full_speed_are_whole() {
+    fn many_snapshots_at_full_speed_are_whole() {
         super::snapshots_at_full_speed(15, 4, "FDR_BUFFER=512K FDR_KEEP=0");
         super::snapshots_at_full_speed(8, 2, "FDR_BUFFER=512K");
     }
@@ -197,7 +197,7 @@ fn snapshots_at_full_speed(rounds: u32, compared: u32, variables: &str) {
 }
 
 #[test]
-fn a_process_that_is_being_started_is_waited_for() {
+fn starting_processes_are_awaited() {
     let folder = Folder::new("snapshot-starting");
     let program = start(&folder, 100, "FDR_BUFFER=512K");
     let pid = program.id().to_string();
@@ -225,7 +225,7 @@ fn a_process_that_is_being_started_is_waited_for() {
 }
 
 #[test]
-fn a_ring_that_is_in_memory_only_can_not_be_had() {
+fn memory_only_rings_cannot_be_had() {
     let _ = tool();
     let folder = Folder::new("snapshot-memory");
     fs::write(folder.join("file"), "no folder").expect("a file");
@@ -258,7 +258,7 @@ fn listed(folder: &Folder) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-fn rings_of_living_and_dead_processes_are_listed_and_told_apart() {
+fn living_and_dead_rings_are_listed_apart() {
     let folder = Folder::new("list");
     let program = start(&folder, 100, "FDR_BUFFER=128K");
     let pid = u64::from(program.id());
@@ -289,7 +289,7 @@ fn rings_of_living_and_dead_processes_are_listed_and_told_apart() {
 }
 
 #[test]
-fn a_process_is_found_by_its_memory_whatever_its_number_and_main_thread_say() {
+fn processes_are_found_by_their_memory() {
     let _ = tool();
     let folder = Folder::new("recover-leaderless");
     // The system writes newlines in its list of mappings in another way.
@@ -340,7 +340,7 @@ fn a_process_is_found_by_its_memory_whatever_its_number_and_main_thread_say() {
 
 /// From a container, whose processes are not those outside.
 #[test]
-fn the_ring_of_a_process_that_cannot_be_seen_is_not_removed() {
+fn rings_of_invisible_processes_are_kept() {
     let contained = [
         "--user",
         "--map-root-user",
@@ -406,7 +406,7 @@ fn listed_path(folder: &Folder) -> PathBuf {
 }
 
 #[test]
-fn the_clocks_rate_in_the_ring_is_as_good_as_that_of_a_dump() {
+fn rings_clock_rates_equal_those_of_dumps() {
     let folder = Folder::new("recover-rate");
     let mut program = Program::new(env!("CARGO_BIN_EXE_steady"), &folder)
         .set("FDR=1 FDR_BUFFER=128K")
@@ -429,7 +429,7 @@ fn the_clocks_rate_in_the_ring_is_as_good_as_that_of_a_dump() {
         (now != 1).then_some(now)
     });
     program.signal("USR2");
-    let _ = program.said("wrote ");
+    let _ = program.wait_for_line("wrote ");
     let trace = Trace::read(&folder.ending(".fdr").remove(0));
     let dumped = trace.info.clock.frequency;
     let apart = later.abs_diff(dumped) as f64 / dumped as f64;

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use crate::faults_support::{Left, Row, UNSHARE, may};
+use crate::faults_support::{Leftovers, Row, UNSHARE, may};
 use fdr_formats::model::Counts;
 use fdr_tests::support::facts;
 use fdr_tests::support::folder::Folder;
@@ -21,7 +21,7 @@ const WORK: u64 = 20;
 
 /// Rings on a file system of their own, of so many KiB, and traces elsewhere; a ring that is left is kept.
 /// Where there are two rings at most none is made ready beforehand: what a step finds is certain.
-fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Left, Folder) {
+fn on_a_small_disk(kib: u32, variables: &str, steps: &str) -> (Leftovers, Folder) {
     let before = format!(
         "mkdir small && mount -t tmpfs -o size={kib}K none small && cd small && mkdir traces"
     );
@@ -78,7 +78,7 @@ fn chunks(counts: &Counts) -> u64 {
 }
 
 #[test]
-fn a_thread_without_space_goes_round_in_what_it_has() {
+fn threads_without_space_reuse_their_chunks() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -98,7 +98,7 @@ fn a_thread_without_space_goes_round_in_what_it_has() {
 }
 
 #[test]
-fn a_thread_that_keeps_the_oldest_stops_where_space_ends() {
+fn full_mode_stops_where_space_ends() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -115,7 +115,7 @@ fn a_thread_that_keeps_the_oldest_stops_where_space_ends() {
 }
 
 #[test]
-fn a_thread_has_two_chunks_whatever_the_disk_has() {
+fn threads_always_have_two_chunks() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -126,7 +126,7 @@ fn a_thread_has_two_chunks_whatever_the_disk_has() {
 }
 
 #[test]
-fn what_is_left_of_a_process_without_space_is_whole() {
+fn processes_without_space_leave_whole_traces() {
     if !may("a full disk", "mkdir small && mount -t tmpfs none small") {
         return;
     }
@@ -237,7 +237,7 @@ fn taken(path: &PathBuf) -> u64 {
 }
 
 #[test]
-fn threads_that_start_together_record_everything_and_take_little() {
+fn simultaneous_threads_record_everything() {
     const AT_ONCE: u64 = 64;
     let folder = Folder::new("region-burst");
     let at_once = AT_ONCE.to_string();

@@ -22,7 +22,7 @@ const BEFORE: u64 = 2 * (1 + 10_000);
 const AFTER: u64 = 2 * 10;
 
 #[test]
-fn what_finds_no_room_is_counted_exactly_and_room_that_comes_up_is_used() {
+fn roomless_records_are_counted_exactly() {
     let folder = Folder::new("roomless-over");
     let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=1M";
     let mut program = program(&folder, variables, "over").start();
@@ -62,7 +62,7 @@ fn what_finds_no_room_is_counted_exactly_and_room_that_comes_up_is_used() {
 }
 
 #[test]
-fn in_full_mode_there_is_no_room_once_it_is_used_up() {
+fn full_mode_never_frees_room() {
     let folder = Folder::new("roomless-full");
     let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=512K FDR_MODE=full";
     let outcome = program(&folder, variables, "over").run().ok();
@@ -81,7 +81,7 @@ fn handlers_that_record_on_every_instruction_without_room() {
 #[cfg(target_arch = "x86_64")]
 mod the_rest {
     #[test]
-    fn handlers_that_record_on_every_instruction_without_room_by_other_clocks() {
+    fn roomless_handlers_record_by_other_clocks() {
         super::handlers_that_record(&["rdtsc", "monotonic"]);
     }
 }
@@ -111,7 +111,7 @@ fn handlers_that_record(clocks: &[&str]) {
 }
 
 #[test]
-fn a_thread_that_found_no_room_looks_for_threads_that_are_gone() {
+fn roomless_threads_reap_dead_threads() {
     let folder = Folder::new("roomless-reap");
     let variables = "FDR_BUFFER=128K FDR_MEMORY=128K";
     let outcome = program(&folder, variables, "reap").run().ok();

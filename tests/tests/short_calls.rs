@@ -94,7 +94,7 @@ pub(super) fn said(stdout: &str, word: &str) -> u64 {
 }
 
 #[test]
-fn every_call_is_counted_and_all_time_is_told() {
+fn every_call_and_all_time_is_counted() {
     let folder = Folder::new("short-calls");
     let outcome = program(&folder, &["2", "700"]).run();
     assert!(outcome.status.success(), "{}", outcome.stderr);
@@ -141,7 +141,7 @@ fn every_call_is_counted_and_all_time_is_told() {
 }
 
 #[test]
-fn a_crash_a_kill_and_a_snapshot_have_the_open_calls() {
+fn crash_kill_and_snapshot_have_open_calls() {
     let folder = Folder::new("short-calls-killed");
     let outcome = program(&folder, &["2", "300", "abort"]).run();
     assert!(!outcome.status.success());
@@ -231,7 +231,7 @@ fn counted(folder: &Folder, variables: &str, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn calls_that_cost_more_than_the_budget_are_counted_without_a_clock() {
+fn calls_over_budget_are_only_counted() {
     let folder = Folder::new("short-calls-budget");
     let report = counted(&folder, "FDR_BUDGET=1%", &["load"]);
     let whole = report["whole_run"].as_array().expect("figures");
@@ -244,7 +244,7 @@ fn calls_that_cost_more_than_the_budget_are_counted_without_a_clock() {
 }
 
 #[test]
-fn threads_whose_calls_are_all_only_counted_are_in_the_trace() {
+fn threads_of_only_counted_calls_are_recorded() {
     for end in ["", "abort"] {
         let folder = Folder::new("short-calls-late");
         // The recorder looks after a second again, if a busy machine let the program do next to nothing at first.
@@ -269,7 +269,7 @@ fn threads_whose_calls_are_all_only_counted_are_in_the_trace() {
 }
 
 #[test]
-fn functions_that_somebody_marked_by_themselves_are_timed_unless_he_says_otherwise() {
+fn manual_marks_are_timed() {
     let folder = Folder::new("short-calls-auto");
     let report = counted(&folder, "", &["load", "auto"]);
     for row in report["whole_run"].as_array().expect("figures") {
@@ -279,7 +279,7 @@ fn functions_that_somebody_marked_by_themselves_are_timed_unless_he_says_otherwi
 }
 
 #[test]
-fn calls_of_threads_whose_rings_were_reused_are_counted() {
+fn calls_of_reused_rings_are_counted() {
     let folder = Folder::new("short-calls-reused");
     // Two rings for four threads.
     let outcome = program(&folder, &["4", "150", "in-turn"])

@@ -16,7 +16,7 @@ fn calls(report: &Value, name: &str) -> u64 {
 }
 
 #[test]
-fn a_parent_and_its_child_have_their_own_calls() {
+fn parents_and_children_count_their_own_calls() {
     let folder = Folder::new("short-calls-fork");
     let outcome = program(&folder, &["1", "150", "fork"])
         .set("FDR_OUT=%p.fdr")
@@ -44,7 +44,7 @@ fn a_parent_and_its_child_have_their_own_calls() {
 }
 
 #[test]
-fn calls_of_a_plug_in_and_of_its_host_are_counted_together() {
+fn plugins_and_hosts_count_together() {
     const MANY: u64 = 300_000;
     for host in [
         env!("CARGO_BIN_EXE_traced_host"),
@@ -73,7 +73,7 @@ fn calls_of_a_plug_in_and_of_its_host_are_counted_together() {
 }
 
 #[test]
-fn handlers_that_record_inside_a_call_are_counted_or_dropped() {
+fn records_of_handlers_are_counted_or_dropped() {
     let folder = Folder::new("short-calls-handlers");
     let outcome = Program::new(env!("CARGO_BIN_EXE_handlers"), &folder)
         .set(VARIABLES)

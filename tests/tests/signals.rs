@@ -39,7 +39,7 @@ fn rings_of_children(folder: &Folder, outcome: &Outcome, count: usize) {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn handlers_on_every_instruction_of_a_childs_first_record() {
+fn handlers_step_through_a_childs_first_record() {
     for clock in ["rdtscp", "rdtsc", "monotonic"] {
         let folder = Folder::new("signals-first");
         let variables = format!("FDR=1 FDR_BUFFER=128K FDR_CLOCK={clock}");
@@ -69,7 +69,7 @@ fn errno_is_kept() {
 }
 
 #[test]
-fn an_exit_in_a_handler_waits_for_the_dump() {
+fn exits_in_handlers_await_the_dump() {
     for micros in [300, 2000, 20_000] {
         let folder = Folder::new("signals-exit");
         let variables = "FDR=1 FDR_OUT=last.fdr FDR_LOG=quiet";
@@ -82,13 +82,13 @@ fn an_exit_in_a_handler_waits_for_the_dump() {
 
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn an_exit_in_a_handler_in_the_midst_of_a_call_still_dumps() {
+fn exits_in_handlers_within_calls_dump() {
     exits_in_the_midst_of_a_call(10);
 }
 
 mod the_rest {
     #[test]
-    fn an_exit_in_a_handler_at_many_steps_of_a_call_still_dumps() {
+    fn exits_at_many_steps_of_calls_dump() {
         super::exits_in_the_midst_of_a_call(40);
     }
 }
@@ -107,12 +107,12 @@ fn exits_in_the_midst_of_a_call(times: u64) {
     for step in (0..steps).step_by(steps.div_ceil(times) as usize) {
         let outcome = run(step);
         assert_eq!(outcome.status.code(), Some(3), "{step}: {outcome:?}");
-        assert_eq!(outcome.said().len(), 1, "{step}: {outcome:?}");
+        assert_eq!(outcome.recorder_lines().len(), 1, "{step}: {outcome:?}");
     }
 }
 
 #[test]
-fn two_exits_at_once_leave_the_records_in_one_place_or_the_other() {
+fn simultaneous_exits_keep_the_records() {
     for _ in 0..4 {
         let folder = Folder::new("signals-two");
         let outcome = signalled(&folder, "FDR=1 FDR_LOG=quiet", &["two-exits"]);

@@ -86,7 +86,7 @@ fn complete(path: &Path, calls: u64) -> Tally {
 /// The only line: how much was streamed to where.
 fn only_said(outcome: &Outcome, records: u64, threads: u64, place: &str) {
     let wanted = format!("streamed {records} records of {threads} threads to {place}, 0 lost");
-    assert_eq!(outcome.said(), [wanted]);
+    assert_eq!(outcome.recorder_lines(), [wanted]);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn every_format_into_a_file() {
 }
 
 #[test]
-fn streams_in_a_file_are_readable_as_they_come() {
+fn growing_stream_files_are_readable() {
     for name in streams() {
         let folder = Folder::new("stream-grows");
         let program = streamer(&folder, "trace", "2 1000").env("FDR_FORMAT", name);
@@ -170,7 +170,7 @@ fn standard_output_as_file_and_as_pipe() {
 
 /// The port that the program says it listens on.
 fn port(running: &mut Running) -> String {
-    let said = running.said("listening on tcp-listen://");
+    let said = running.wait_for_line("listening on tcp-listen://");
     said.rsplit("//").next().expect("a port").to_owned()
 }
 
@@ -200,7 +200,7 @@ fn clients_come_when_they_like() {
             late.records()
         );
         assert_eq!(late.calls().len(), 2, "{name}");
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 2, "{said:?}");
         assert!(said[1].starts_with("streamed 8000 records of 4 threads to tcp-listen://"));
         assert!(said[1].ends_with(", 0 lost"), "{said:?}");
@@ -223,16 +223,16 @@ fn a_call_of_dump_and_the_signal_flush() {
     // The second wave is told by the signal's line: 2000 records.
     wave(&folder, &mut running, "go", 2);
     running.signal("USR2");
-    let told = running.said("streamed 2000 records of 2 threads to ");
+    let told = running.wait_for_line("streamed 2000 records of 2 threads to ");
     assert!(told.ends_with("trace.1 so far, 0 lost"), "{told}");
     let outcome = running.end().ok();
-    assert_eq!(outcome.said().len(), 3, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 3, "{outcome:?}");
     assert_eq!(folder.names(), ["counts", "trace.1"]);
     complete(&folder.join("trace.1"), 1000);
 }
 
 #[test]
-fn functions_of_a_library_that_is_loaded_later_have_names() {
+fn functions_loaded_later_have_names() {
     for target in registry::recorded() {
         let folder = Folder::new("stream-plugin");
         let open = format!("open:{}", plugin().display());
@@ -264,7 +264,7 @@ fn rings_that_go_from_thread_to_thread() {
     let statistics = facts::statistics(&outcome.stdout);
     assert_eq!(facts::total(&statistics), 2 * calls);
     let tally = Tally::read(&folder.join("trace"));
-    let [streamed, lost] = facts::streamed(outcome.said()[0]);
+    let [streamed, lost] = facts::streamed(outcome.recorder_lines()[0]);
     assert_eq!(streamed + lost, 2 * calls);
     assert_eq!(tally.records(), streamed);
 }
@@ -278,7 +278,7 @@ fn a_panic_flushes_and_the_end_is_whole() {
         .args(&["caught"])
         .run()
         .ok();
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert_eq!(said.len(), 2, "{said:?}");
     assert!(said[0].contains(" so far, 0 lost") && said[1].ends_with("trace.1, 0 lost"));
     assert_eq!(
@@ -299,12 +299,12 @@ fn the_end_in_a_signal_handler() {
     assert_eq!(outcome.status.code(), Some(7));
     let tally = Tally::read(&folder.join("trace"));
     assert!(tally.records() >= 2000);
-    let [streamed, lost] = facts::streamed(outcome.said()[0]);
+    let [streamed, lost] = facts::streamed(outcome.recorder_lines()[0]);
     assert_eq!((streamed, lost), (tally.records(), lost));
 }
 
 #[test]
-fn a_child_of_fork_has_no_part_in_it() {
+fn forked_children_do_not_stream() {
     // It dumps at its end, over a connection of its own; which of the two is sooner is open.
     let folder = Folder::new("stream-fork");
     let listener = Listener::tcp();
@@ -318,7 +318,7 @@ fn a_child_of_fork_has_no_part_in_it() {
     let mut records = reading.map(|reading| Tally::read(&reading.end()).records());
     records.sort_unstable();
     assert_eq!(records, [40, 400]);
-    let mut said = outcome.said();
+    let mut said = outcome.recorder_lines();
     said.sort_unstable();
     assert!(said[0].starts_with("streamed 40 records"), "{outcome:?}");
     let of_child = said[1].starts_with("wrote ") && said[1].contains(": 400 records");

@@ -47,7 +47,7 @@ fn account(outcome: &Outcome, folder: &Folder) -> [u64; 2] {
     let text = fs::read_to_string(folder.join("counts")).expect("its counts");
     let last = facts::all(&text, "wave").pop().expect("a wave");
     let recorded: u64 = facts::number(&last[2]);
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     let [streamed, lost] = facts::streamed(said.last().expect("a line"));
     assert_eq!(streamed + lost, recorded, "{said:?}");
     assert_eq!(folder.ending(".fdr-ring").len(), 0);
@@ -86,7 +86,11 @@ fn nobody_is_there() {
         );
         let [streamed, lost] = account(&outcome, &folder);
         assert_eq!((streamed, lost), (0, 12_000));
-        assert_eq!(outcome.said().len(), 2, "one line of trouble: {outcome:?}");
+        assert_eq!(
+            outcome.recorder_lines().len(),
+            2,
+            "one line of trouble: {outcome:?}"
+        );
     }
 }
 
@@ -186,7 +190,7 @@ fn one_client_of_two_stalls() {
     let large = "FDR_BUFFER=16M";
     let program = streamer(&folder, "tcp-listen://127.0.0.1:0", "2 200000").set(large);
     let mut running = program.start();
-    let said = running.said("listening on tcp-listen://");
+    let said = running.wait_for_line("listening on tcp-listen://");
     let port = said.rsplit("//").next().expect("a port").to_owned();
     let stuck = Connection::to(&port);
     let reading = Connection::to(&port).read_to(folder.join("trace"));
@@ -258,7 +262,7 @@ fn a_receiver_that_dies_and_comes_back() {
         );
         assert_eq!(second.lost() + given, known, "{name}");
         assert!(lost <= second.lost(), "{name}: {lost}");
-        assert_eq!(outcome.said().len(), 2, "{outcome:?}");
+        assert_eq!(outcome.recorder_lines().len(), 2, "{outcome:?}");
     }
 }
 
@@ -273,7 +277,7 @@ fn known(tally: &Tally) -> (u64, u64) {
 }
 
 #[test]
-fn a_full_file_system_ends_the_trace_not_the_program() {
+fn full_file_systems_end_only_the_trace() {
     let folder = Folder::new("fault-full");
     // 40 blocks of 512 bytes: the ring itself is refused as well, and is in memory then.
     let outcome = Program::in_shell("ulimit -f 40; exec \"$0\" \"$@\"", STREAMER, &folder)
@@ -282,7 +286,7 @@ fn a_full_file_system_ends_the_trace_not_the_program() {
         .args(&["counts", "2", "20000", "waves", "2"])
         .run()
         .ok();
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     // The ring's, the trace's, and the stream's own.
     assert!(
         said.len() == 3 && said[0].contains("File too large"),
@@ -309,7 +313,7 @@ fn a_reader_of_standard_output_that_goes_away() {
         .run()
         .ok();
     let _ = account(&outcome, &folder);
-    assert_eq!(outcome.said().len(), 2, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 2, "{outcome:?}");
 }
 
 #[test]

@@ -253,13 +253,13 @@ fn printed(text: &str, what: &str) -> u64 {
 
 /// Tasks that leave no note are counted, so the sums are exact whatever the ring holds.
 #[test]
-fn sums_of_many_tasks_are_those_of_the_program() {
+fn sums_of_many_tasks_agree() {
     sums_of_tasks(20_000);
 }
 
 mod the_rest {
     #[test]
-    fn sums_of_100000_tasks_are_those_of_the_program() {
+    fn sums_of_100000_tasks_agree() {
         super::sums_of_tasks(100_000);
     }
 }

@@ -45,7 +45,7 @@ fn counts(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn what_is_inside_of_a_task_is_shown_alone() {
+fn calls_of_a_task_are_shown_alone() {
     let folder = Folder::new("tasks-inside");
     let trace = run(&folder, "kinds");
     let numbers: BTreeMap<String, String> = trace

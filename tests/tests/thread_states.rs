@@ -161,7 +161,7 @@ fn they_are_in_other_formats() {
 }
 
 #[test]
-fn killed_crashed_and_seen_from_outside_they_are_there() {
+fn states_survive_kill_crash_and_snapshot() {
     let folder = Folder::new("states-abort");
     let outcome = states(&folder, &["abort"], "FDR=1");
     let _ = has_states(&only(&folder, ".fdr"), &outcome.stderr);
@@ -195,7 +195,7 @@ fn killed_crashed_and_seen_from_outside_they_are_there() {
 }
 
 #[test]
-fn a_child_of_a_fork_has_none_and_its_parent_has_its_own() {
+fn forked_children_have_no_states() {
     let folder = Folder::new("states-fork");
     let outcome = states(&folder, &["fork"], "FDR=1").ok();
     let entries = std::fs::read_dir(folder.join("out")).expect("a folder");

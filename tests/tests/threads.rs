@@ -49,13 +49,13 @@ fn early(outcome: &Outcome) -> u64 {
 }
 
 #[test]
-fn ten_thousand_threads_need_no_more_than_a_few() {
+fn ten_thousand_threads_reuse_few_rings() {
     many_threads(10_000);
 }
 
 mod the_rest {
     #[test]
-    fn a_hundred_thousand_threads_need_no_more_than_a_few() {
+    fn a_hundred_thousand_threads_reuse_few_rings() {
         super::many_threads(100_000);
     }
 }
@@ -80,7 +80,7 @@ fn many_threads(count: u64) {
 }
 
 #[test]
-fn threads_that_exit_or_are_cancelled_give_their_rings_back() {
+fn cancelled_threads_give_rings_back() {
     let folder = Folder::new("threads-foreign");
     let variables = "FDR=1 FDR_BUFFER=128K FDR_MEMORY=1M";
     let outcome = strands(&folder, variables, &["foreign"]);
@@ -96,7 +96,7 @@ fn threads_that_exit_or_are_cancelled_give_their_rings_back() {
 }
 
 #[test]
-fn without_a_key_for_thread_ends_rings_are_reaped() {
+fn rings_are_reaped_without_thread_keys() {
     let folder = Folder::new("threads-keys");
     let variables = "FDR_BUFFER=128K FDR_MEMORY=1M";
     let outcome = strands(&folder, variables, &["keys"]);

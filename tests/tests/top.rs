@@ -78,7 +78,7 @@ fn fields(document: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_figures_are_those_of_a_trace_of_the_same_moment() {
+fn top_agrees_with_a_simultaneous_trace() {
     for variables in ["", "FDR_KEEP=1ns", "FDR_CLOCK=monotonic"] {
         let folder = Folder::new("top-moment");
         let mut program = controlled(&folder, variables, &[]);
@@ -117,7 +117,7 @@ fn the_figures_are_those_of_a_trace_of_the_same_moment() {
 }
 
 #[test]
-fn no_call_is_lost_between_the_looks_and_the_last_look_is_at_the_end() {
+fn samples_lose_no_call_until_the_end() {
     for (arguments, calls) in [(&[][..], 2_000), (&["load"], 500), (&["load", "auto"], 500)] {
         let folder = Folder::new("top-exact");
         let mut program = controlled(&folder, "", arguments);
@@ -227,7 +227,7 @@ fn functions_have_states_where_the_process_tells_them() {
 }
 
 #[test]
-fn calls_that_have_not_ended_count_and_threads_have_states() {
+fn open_calls_count_and_threads_have_states() {
     let folder = Folder::new("top-open");
     let program = start(&folder, env!("CARGO_BIN_EXE_locks"), "", &["deadlock"]);
     let found = once(&folder, program.id(), &["--threads"]);
@@ -408,7 +408,7 @@ fn the_terminal_is_given_back() {
 }
 
 #[test]
-fn a_dump_and_the_end_of_the_process_are_shown() {
+fn dumps_and_process_ends_are_shown() {
     let folder = Folder::new("top-ended");
     let mut program = controlled(&folder, "", &[]);
     call(&mut program, 3);

@@ -298,7 +298,7 @@ fn two_threads_may_be_in_one_span() {
 }
 
 #[test]
-fn off_means_off_until_the_program_turns_it_on() {
+fn spans_are_off_until_enabled() {
     let folder = Folder::new("tracing-late");
     let (trace, said) = run(&folder, "", "late");
     assert!(
@@ -349,7 +349,7 @@ fn other_layers_see_what_the_recorder_leaves_out() {
 }
 
 #[test]
-fn the_trace_is_a_ctf_trace_with_the_same_events() {
+fn spans_convert_to_ctf() {
     let folder = Folder::new("tracing-ctf");
     let program = Program::new(SPANS, &folder).set("FDR=1 FDR_KEEP=0 FDR_OUT=spans.fdr");
     let _ = program.args(&["kinds"]).run().ok();
@@ -383,7 +383,7 @@ fn a_ring_goes_round_and_its_counts_hold() {
 }
 
 #[test]
-fn a_killed_process_leaves_the_names_of_its_spans() {
+fn killed_processes_leave_span_names() {
     let folder = Folder::new("tracing-killed");
     let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
     let outcome = program.args(&["killed"]).run();
@@ -417,7 +417,7 @@ fn spans_are_off_once_the_ring_is_lost() {
 }
 
 #[test]
-fn a_child_of_a_fork_has_spans_of_its_own() {
+fn forked_children_have_their_own_spans() {
     for words in [&["forks"][..], &["forks", "kill"]] {
         let folder = Folder::new("tracing-forks");
         let program = Program::new(SPANS, &folder).set("FDR=1 FDR_DIR=.");
@@ -450,7 +450,7 @@ fn a_child_of_a_fork_has_spans_of_its_own() {
 /// A plug-in has its own copies of the recorder and of `tracing`. It may be the guest of its host from the start, become
 /// the host, or become the guest of another plug-in later.
 #[test]
-fn a_plug_in_brings_its_spans_to_its_host() {
+fn plugins_bring_spans_to_their_host() {
     let file = plugin();
     for (variables, words, spans) in [
         ("FDR=1", "open spans spans dump", 2),

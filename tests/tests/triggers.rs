@@ -92,7 +92,7 @@ fn json(command: &str, trace: &Path) -> Value {
 }
 
 #[test]
-fn a_slow_call_makes_one_trace_that_holds_it_and_the_time_after() {
+fn slow_calls_make_one_trace_each() {
     let folders = WAYS.map(|_| Folder::new("triggered"));
     let trigger = "triggered::handle>300ms +1s";
     let programs: Vec<Running> = WAYS
@@ -107,7 +107,7 @@ fn a_slow_call_makes_one_trace_that_holds_it_and_the_time_after() {
         })
         .collect();
     for (program, (way, folder)) in programs.into_iter().zip(WAYS.into_iter().zip(&folders)) {
-        let said = program.said("wrote");
+        let said = program.wait_for_line("wrote");
         assert!(
             said.contains("dropped; triggered::handle>300ms +1s: triggered::handle took "),
             "{said}"
@@ -148,7 +148,7 @@ fn tools_point_to_the_slow_call() {
     let folder = Folder::new("triggered-tools");
     let mut program = start(&folder, "", "triggered::h*>300ms, panic");
     tell(&mut program, "slow 400");
-    let _ = program.said("wrote");
+    let _ = program.wait_for_line("wrote");
     let _ = program.end().ok();
     let trace = only_trace(&folder);
     let path = std::fs::read_dir(folder.join("out")).expect("it").next();
@@ -175,7 +175,7 @@ fn tools_point_to_the_slow_call() {
 }
 
 #[test]
-fn ten_thousand_slow_calls_make_no_more_files_than_allowed() {
+fn ten_thousand_slow_calls_respect_the_limit() {
     let folder = Folder::new("triggered-many");
     let mut program = start(
         &folder,
@@ -191,7 +191,7 @@ fn ten_thousand_slow_calls_make_no_more_files_than_allowed() {
     });
     let outcome = program.end().ok();
     let written = outcome
-        .said()
+        .recorder_lines()
         .iter()
         .filter(|line| line.starts_with("wrote"))
         .count();
@@ -208,7 +208,7 @@ fn a_call_that_never_returns_fires_once() {
         (way, folder, program)
     });
     for (way, folder, mut program) in started {
-        let _ = program.said("wrote");
+        let _ = program.wait_for_line("wrote");
         let trace = traces_so_far(&folder).remove(0);
         let call = slow_call(&trace);
         assert_eq!(call.function, "triggered::hang", "{way}");
@@ -235,7 +235,7 @@ fn a_call_that_never_returns_fires_once() {
 }
 
 #[test]
-fn a_dump_that_is_due_at_the_end_is_made_then() {
+fn due_dumps_are_made_at_the_end() {
     for way in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("triggered-due");
         let mut program = start(
@@ -260,7 +260,7 @@ fn a_dump_that_is_due_at_the_end_is_made_then() {
 }
 
 #[test]
-fn calls_deep_inside_and_in_handlers_are_followed_as_long_as_there_is_room() {
+fn deep_and_handler_calls_are_watched() {
     let reasons = |trigger: &str, lines: &[&str]| {
         let folder = Folder::new("triggered-deep");
         let mut program = start(&folder, "", trigger);
@@ -300,7 +300,7 @@ fn calls_deep_inside_and_in_handlers_are_followed_as_long_as_there_is_room() {
 }
 
 #[test]
-fn a_function_with_a_trigger_is_never_only_counted() {
+fn watched_functions_are_never_only_counted() {
     let folder = Folder::new("triggered-counted");
     let variables = "FDR_BUDGET=0.0001% FDR_BUFFER=128K";
     let mut program = start(&folder, variables, "triggered::handle>300ms");
@@ -322,7 +322,7 @@ fn a_function_with_a_trigger_is_never_only_counted() {
 }
 
 #[test]
-fn a_child_of_a_fork_dumps_for_its_own_calls_when_it_ends() {
+fn forked_children_dump_for_their_calls() {
     for way in ["", "FDR_KEEP=0"] {
         let folder = Folder::new("triggered-fork");
         let mut program = start(&folder, way, "triggered::handle>50ms");
@@ -383,7 +383,7 @@ fn triggers_change_while_the_program_runs() {
     let status: Value = serde_json::from_str(&ctl(&["status", "--json"])).expect("JSON");
     assert_eq!(status["triggers"], "triggered::handle>50ms, every 9m");
     tell(&mut program, "slow 100");
-    let _ = program.said("wrote");
+    let _ = program.wait_for_line("wrote");
     assert_eq!(ctl(&["trigger", "off"]), "triggers: off");
     tell(&mut program, "slow 100");
     let unknown = ctl(&["trigger", "triggered::handel>50ms"]);

@@ -37,7 +37,7 @@ fn run(folder: &Folder, variables: &str, trigger: &str, lines: &[&str]) -> Outco
 }
 
 fn count(outcome: &Outcome, beginning: &str) -> usize {
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     said.iter()
         .filter(|line| line.starts_with(beginning))
         .count()
@@ -98,7 +98,7 @@ fn memory() {
     let mut program = start(&folder, "FDR_DIR=/dev/shm", "rss>200M /0");
     tell(&mut program, "quick 10");
     tell(&mut program, "grow 256");
-    let said = program.said("wrote");
+    let said = program.wait_for_line("wrote");
     assert!(said.contains("rss>200M"), "{said}");
     // It does not fire again while the memory stays.
     tell(&mut program, "grow 1");
@@ -127,7 +127,7 @@ fn time() {
     let variables = "FDR_LOG=info FDR_OUT_MOST=2";
     let mut program = start(&folder, variables, "every 100ms");
     tell(&mut program, "quick 10");
-    let _ = program.said("removed");
+    let _ = program.wait_for_line("removed");
     let _ = program.end().ok();
     assert_eq!(reasons(&folder), ["trigger every 100ms"; 2]);
 }
@@ -140,7 +140,7 @@ fn the_signal() {
         tell(&mut program, "quick 10");
         program.signal("USR2");
         if trigger == "off" {
-            let _ = program.said("wrote");
+            let _ = program.wait_for_line("wrote");
         } else {
             // The dumper has read the signal once it answers a later one.
             let _ = until("the signal to be read", || {
@@ -159,7 +159,7 @@ fn the_signal() {
 }
 
 #[test]
-fn a_folder_that_is_gone_is_told_of_once_and_the_ring_stays() {
+fn missing_folders_are_reported_once() {
     let folder = Folder::new("trigger-gone");
     let places = "FDR_LOG=info FDR_DIR=rings/ FDR_OUT=traces/%p.%n.fdr";
     fs::create_dir(folder.join("traces")).expect("a folder");
@@ -168,7 +168,7 @@ fn a_folder_that_is_gone_is_told_of_once_and_the_ring_stays() {
     tell(&mut program, "release");
     fs::remove_dir(folder.join("traces")).expect("removed");
     tell(&mut program, "quick 10");
-    let _ = program.said("no trace was written: ");
+    let _ = program.wait_for_line("no trace was written: ");
     // Later ones are told of to those who want to know all.
     let _ = until("further tries", || {
         program.said_already(&format!("{}/traces", folder.path().display()))
@@ -187,7 +187,7 @@ fn a_folder_that_is_gone_is_told_of_once_and_the_ring_stays() {
     fs::remove_dir(folder.join("traces")).expect("removed");
     tell(&mut program, "many 4 500");
     let outcome = program.end().ok();
-    assert_eq!(outcome.said().len(), 1, "{outcome:?}");
+    assert_eq!(outcome.recorder_lines().len(), 1, "{outcome:?}");
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_full_disk_is_told_of_once() {
     tell(&mut program, "quick 20000");
     tell(&mut program, "many 4 500");
     let outcome = program.end().ok();
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.len() == 1 && said[0].contains("No space left"),
         "{outcome:?}"
@@ -218,7 +218,7 @@ fn a_full_disk_is_told_of_once() {
 }
 
 #[test]
-fn a_bad_value_is_one_line_and_the_program_runs() {
+fn bad_triggers_are_one_line() {
     for (variable, value, wanted) in [
         ("FDR_TRIGGER", "triggered::handle", "my_app::function>50ms"),
         (
@@ -234,7 +234,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
         let mut program = program.set("FDR=1").env(variable, value).start();
         tell(&mut program, "slow 100");
         let outcome = program.end().ok();
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         assert_eq!(said.len(), 1, "{outcome:?}");
         assert!(
             said[0].starts_with(&format!("{variable}={value:?}: ")),
@@ -253,7 +253,7 @@ fn a_bad_value_is_one_line_and_the_program_runs() {
         "triggered::handle>1ms",
         &["slow 10"],
     );
-    let said = outcome.said();
+    let said = outcome.recorder_lines();
     assert!(
         said.len() == 1 && said[0].contains("FDR_MODE=stream hands over all"),
         "{outcome:?}"
@@ -274,7 +274,7 @@ fn triggers_that_can_never_fire_are_told_of() {
             trigger,
             &["slow 100", "untimed"],
         );
-        let said = outcome.said();
+        let said = outcome.recorder_lines();
         let begins = format!("trigger {trigger}: ");
         let tells = said[0].starts_with(&begins) && said[0].contains(wanted);
         assert!(tells, "{outcome:?}");

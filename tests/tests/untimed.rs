@@ -52,7 +52,7 @@ fn round() -> Vec<&'static str> {
 }
 
 #[test]
-fn every_call_is_in_its_place_and_none_takes_time_from_another() {
+fn untimed_calls_take_no_others_time() {
     for variables in [
         "",
         "FDR_CLOCK=rdtsc",
@@ -95,7 +95,7 @@ fn every_call_is_in_its_place_and_none_takes_time_from_another() {
 }
 
 #[test]
-fn callers_have_the_time_and_nothing_is_lost_of_it() {
+fn callers_keep_the_untimed_time() {
     let folder = Folder::new("untimed-report");
     for rounds in [FEW, MANY] {
         let trace = record(&folder, rounds, "");
@@ -161,7 +161,7 @@ fn readers_say_which_functions_are_untimed() {
 }
 
 #[test]
-fn what_is_converted_keeps_the_mark_or_says_that_it_does_not() {
+fn conversions_keep_untimed_or_report_it() {
     let folder = Folder::new("untimed-convert");
     let trace = record(&folder, FEW, "");
     for (target, keeps) in [

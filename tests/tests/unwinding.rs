@@ -85,7 +85,7 @@ fn a_panic_ends_the_calls_that_it_unwinds() {
 }
 
 #[test]
-fn calls_that_are_jumped_over_end_with_the_call_around_them() {
+fn jumped_calls_end_with_their_caller() {
     // More of them than a search would look at that does not pay.
     let times = 20_000;
     for (way, outer) in [("jumps", true), ("jumps-at-top", false)] {
@@ -107,14 +107,14 @@ fn calls_that_are_jumped_over_end_with_the_call_around_them() {
 // Handlers are in the midst of a record here, which nobody ends.
 #[cfg(target_arch = "x86_64")]
 #[test]
-fn a_jump_out_of_a_record_costs_no_other() {
+fn jumps_out_of_records_cost_no_other() {
     jumps_cost_no_other(&[""]);
 }
 
 #[cfg(target_arch = "x86_64")]
 mod the_rest {
     #[test]
-    fn a_jump_out_of_a_record_of_another_kind_costs_no_other() {
+    fn jumps_out_of_other_records_cost_none() {
         super::jumps_cost_no_other(&["FDR_KEEP=0", "FDR_CLOCK=monotonic"]);
     }
 }
@@ -146,7 +146,7 @@ fn jumps_cost_no_other(cases: &[&str]) {
 }
 
 #[test]
-fn a_stack_that_moves_to_another_thread_leaves_half_a_call_on_each() {
+fn moved_stacks_leave_halves_on_each() {
     let folder = Folder::new("unwinding-wanders");
     let (outcome, trace) = run(&folder, "wanders", 0);
     let _ = outcome.ok();

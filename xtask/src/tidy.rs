@@ -1,11 +1,12 @@
 //! `cargo xtask tidy`: the rules that the compiler does not know. They are about arrows between crates and between
-//! rooms, the places of unsafe code, file heads, test files that nobody compiles, and links
+//! rooms, circles of imports in the page, the places of unsafe code, file heads, test files that nobody compiles, and links
 //! between pages. Each finding names the place and what to do. Rules are functions of text, so that each has a test
 //! with a tree that breaks it.
 
 mod crates;
 mod links;
 mod modules;
+mod page;
 mod rooms;
 mod source;
 
@@ -55,6 +56,7 @@ impl fmt::Display for Finding {
 pub(crate) fn run() -> Result<()> {
     let mut findings = tree(&root())?;
     findings.extend(rooms::check(&root())?);
+    findings.extend(page::check(&root())?);
     findings.extend(crates::check(&root())?);
     for finding in &findings {
         println!("{finding}");

@@ -143,7 +143,7 @@ fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
         let cells = &here.cells[body * VARIANTS.len()..][..VARIANTS.len()];
         let twin = |key: &str| {
             let samples = cells.iter().flat_map(|cell| &cell.samples);
-            Spread::of(samples.filter_map(|words| words.find(key)))
+            Spread::from_values(samples.filter_map(|words| words.find(key)))
         };
         table.add([
             (*label).to_owned(),
@@ -176,7 +176,10 @@ fn text(here: &Measured, there: Option<(&str, &Measured)>) -> String {
             if let Some((_, there)) = there {
                 let rounds = cell.samples.iter().zip(&there.cells[at].samples);
                 let more = rounds.filter_map(|(here, there)| Some(over(here)? - over(there)?));
-                row.extend([middle(there.over(at), 2), shown(Spread::of(more), 2)]);
+                row.extend([
+                    middle(there.over(at), 2),
+                    shown(Spread::from_values(more), 2),
+                ]);
             }
             table.add(row);
         }
@@ -326,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_has_ratios_reasons_and_the_other_revision() {
+    fn tables_have_ratios_reasons_and_revisions() {
         let program = || Program {
             path: "x".into(),
             place: "x".into(),

@@ -70,7 +70,7 @@ pub(crate) fn rounded(value: f64) -> f64 {
 
 impl Spread {
     /// `None` without values.
-    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
+    pub(crate) fn from_values(values: impl IntoIterator<Item = f64>) -> Option<Spread> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let (&min, &max) = (values.first()?, values.last()?);
@@ -85,7 +85,7 @@ impl Spread {
 
 /// The middle of some values; not a number of none.
 pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
-    Spread::of(values).map_or(f64::NAN, |spread| spread.median)
+    Spread::from_values(values).map_or(f64::NAN, |spread| spread.median)
 }
 
 /// All rounds of one configuration.
@@ -120,7 +120,7 @@ impl<T> Cell<T> {
     /// Of a value that is made of each sample; `None` unless all rounds were measured.
     pub(crate) fn spread(&self, value: impl Fn(&T) -> Option<f64>) -> Option<Spread> {
         let values: Option<Vec<f64>> = self.samples.iter().map(value).collect();
-        Spread::of(values?).filter(|_| self.failure.is_none())
+        Spread::from_values(values?).filter(|_| self.failure.is_none())
     }
 }
 
@@ -142,8 +142,8 @@ mod tests {
 
     #[test]
     fn spreads() {
-        assert_eq!(Spread::of([]), None);
-        let spread = Spread::of([3.0, 1.0, 9.0]).expect("values");
+        assert_eq!(Spread::from_values([]), None);
+        let spread = Spread::from_values([3.0, 1.0, 9.0]).expect("values");
         assert_eq!((spread.min, spread.median, spread.max), (1.0, 3.0, 9.0));
         assert_eq!(median([3.0, 1.0, 9.0, 4.0]), 3.5);
         let json = serde_json::to_string(&spread).expect("JSON");
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_figures_and_what_is_missing_is_named() {
+    fn missing_figures_are_named() {
         let words = Words::parse("untraced=1.5 measured=38.0 why=none\n");
         assert_eq!(words.over("measured", "untraced"), Some(36.5));
         assert_eq!(words.ratio("measured", "why"), None);

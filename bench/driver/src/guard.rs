@@ -77,7 +77,7 @@ impl Counts {
         rows.map(|(name, count)| (name, count.as_float()))
     }
 
-    fn of(&self, name: &str) -> Option<f64> {
+    fn count(&self, name: &str) -> Option<f64> {
         self.rows().find(|(known, _)| *known == name)?.1
     }
 
@@ -182,9 +182,9 @@ fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
     let names =
         |counts: &Counts| -> Vec<String> { counts.rows().map(|row| row.0.clone()).collect() };
     let mut gone = names(before);
-    gone.retain(|name| now.of(name).is_none());
+    gone.retain(|name| now.count(name).is_none());
     for name in names(now).into_iter().chain(gone) {
-        let (old, new) = (before.of(&name), now.of(&name));
+        let (old, new) = (before.count(&name), now.count(&name));
         let more = old.zip(new).map(|(old, new)| (new / old - 1.0) * 100.0);
         let (word, is_bad) = verdict(old, new);
         bad += usize::from(is_bad);
@@ -458,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn two_percent_are_let_pass_either_way_and_no_more() {
+    fn changes_up_to_two_percent_pass() {
         let of = |before: f64, now: f64| verdict(Some(before), Some(now));
         assert_eq!(of(100.0, 100.0), ("", false));
         assert_eq!(of(100.0, 101.9), ("", false));
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_worse_fails_and_another_compiler_judges_nothing() {
+    fn only_worse_counts_of_the_same_compiler_fail() {
         let before = counts("rustc 1", &[("old", 5.0), ("a", 50.0)]);
         let judged = |now: Counts| {
             let (table, bad) = compare(&before, &now);

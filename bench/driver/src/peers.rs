@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_is_the_workspace_and_no_peer_of_others_depends_on_ours() {
+    fn peers_match_the_workspace_and_stay_independent() {
         let workspace: toml::Table = toml::from_str(&manifest("Cargo.toml")).expect("TOML");
         let members = workspace["workspace"]["members"]
             .as_array()

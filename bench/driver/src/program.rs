@@ -21,7 +21,7 @@ pub(crate) struct Program {
 }
 
 /// What a run said.
-pub(crate) struct Said {
+pub(crate) struct CapturedOutput {
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -100,7 +100,7 @@ impl Program {
         program: &Path,
         words: &str,
         [input, out]: [&Path; 2],
-    ) -> Result<Took> {
+    ) -> Result<RunCost> {
         let mut all = Vec::new();
         for _ in 0..rounds {
             let mut run = command(&self.path);
@@ -115,7 +115,7 @@ impl Program {
                 words.get("peak_kib")?,
             ));
         }
-        Ok(Took {
+        Ok(RunCost {
             seconds: median(all.iter().map(|took| took.0)),
             cpu_seconds: median(all.iter().map(|took| took.1)),
             peak_mib: all.iter().fold(0.0, |most: f64, took| most.max(took.2)) / 1024.0,
@@ -137,9 +137,9 @@ pub(crate) fn recording(mut program: Command, clock: Option<&str>, folder: &Temp
 ///
 /// # Errors
 /// If it fails.
-pub(crate) fn said(command: &mut Command) -> Result<Said> {
+pub(crate) fn said(command: &mut Command) -> Result<CapturedOutput> {
     let (stdout, stderr) = output(command)?;
-    Ok(Said { stdout, stderr })
+    Ok(CapturedOutput { stdout, stderr })
 }
 
 /// Checks that a program which was to record has.
@@ -157,7 +157,7 @@ pub(crate) fn left_a_trace(folder: &TempDir, log: &str) -> Result<()> {
 
 /// What a program took.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Took {
+pub(crate) struct RunCost {
     pub(crate) seconds: f64,
     /// Of all cores.
     pub(crate) cpu_seconds: f64,
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_that_leaves_no_trace_is_told_with_what_it_said() {
+    fn runs_without_trace_report_their_output() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = left_a_trace(&folder, "fdr: no room\n").expect_err("no trace");
         assert!(error.to_string().ends_with("left no trace: fdr: no room"));

@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_stand_to_the_right_and_words_to_the_left() {
+    fn figures_align_right_and_words_left() {
         let mut table = Table::new("body | ns | why");
         table.add(["leaf", "31.20", "a|b"].map(str::to_owned));
         table.add(["a longer name", "-", ""].map(str::to_owned));

@@ -78,14 +78,14 @@ const MODES: [Mode; 4] = [Mode::Original, Mode::Off, Mode::On("0"), Mode::On("10
 
 /// The least that a run took.
 #[derive(Clone, Copy)]
-struct Took {
+struct RunCost {
     cpu: f64,
     wall: f64,
 }
 
 /// What a workload showed: times by mode, and the reports of the modes that record.
-struct Shown {
-    took: [Took; MODES.len()],
+struct WorkloadFigures {
+    took: [RunCost; MODES.len()],
     /// Instructions of the marked program while off, over those of the unmarked one.
     instructions: Option<f64>,
     every: Report,
@@ -173,11 +173,11 @@ fn measure(
     built: &Built,
     options: &Options,
     findings: &mut Vec<String>,
-) -> Result<Shown> {
+) -> Result<WorkloadFigures> {
     let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
     let input = workload.input.make(place.path())?;
     let said = |mode: usize| place.path().join(format!("said-{mode}"));
-    let never = Took {
+    let never = RunCost {
         cpu: f64::INFINITY,
         wall: f64::INFINITY,
     };
@@ -248,7 +248,7 @@ fn measure(
         true => Some(counted(1)? / counted(0)?),
         false => None,
     };
-    Ok(Shown {
+    Ok(WorkloadFigures {
         took,
         instructions,
         every,
@@ -300,7 +300,7 @@ fn once(
     mode: Mode,
     traces: &TempDir,
     said: &Path,
-) -> Result<Took> {
+) -> Result<RunCost> {
     let mut child = command(program);
     child.args(workload.words(input));
     let keep;
@@ -323,7 +323,7 @@ fn once(
     child.stderr(File::create(&log)?);
     let (since, before) = (Instant::now(), childrens_seconds()?);
     let status = child.status().map_err(|error| cannot_run(&child, &error))?;
-    let took = Took {
+    let took = RunCost {
         cpu: childrens_seconds()? - before,
         wall: since.elapsed().as_secs_f64(),
     };
@@ -361,7 +361,7 @@ fn only_trace(folder: &TempDir) -> Result<PathBuf> {
 }
 
 /// Slowdown by mode: CPU time, and in parentheses the time that passed.
-fn costs(shown: &[(&Workload, Shown)]) -> Table {
+fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
     let heads = "program | calls | calls/s | original, s CPU | off, instructions | off | FDR_KEEP=0 | FDR_KEEP=10s";
     let mut table = Table::new(heads);
     for (workload, shown) in shown {
@@ -385,7 +385,7 @@ fn costs(shown: &[(&Workload, Shown)]) -> Table {
 }
 
 /// What the traces hold at the end of the run.
-fn histories(shown: &[(&Workload, Shown)]) -> Table {
+fn histories(shown: &[(&Workload, WorkloadFigures)]) -> Table {
     let heads = "program | s, FDR_KEEP=0 | history | s, FDR_KEEP=10s | history | threshold | only counted | summarised | overwritten";
     let mut table = Table::new(heads);
     for (workload, shown) in shown {
@@ -440,7 +440,7 @@ fn build_table(builds: &[Built]) -> Table {
 }
 
 /// The functions with the most calls.
-fn functions(busiest: &[&Function], shown: &Shown) -> Table {
+fn functions(busiest: &[&Function], shown: &WorkloadFigures) -> Table {
     let mut table = Table::new("function | calls | calls/s | mean, ns | self, ns a call");
     for function in busiest {
         let calls = function.calls.max(1) as f64;

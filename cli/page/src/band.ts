@@ -1,7 +1,6 @@
 // The band above a thread's calls: its states, and a thin tick where it came to another CPU.
 
-import { moment } from "./draw";
-import { duration, things } from "./format";
+import { duration, moment, things } from "./format";
 import { Pen } from "./curves";
 import { Picture, place, Spans } from "./model";
 import { AXIS, GUTTER, has_band, Lane, Scale, Stage } from "./stage";

@@ -3,8 +3,8 @@
 
 import { el } from "./dom";
 import { clean, count, duration, exact } from "./format";
+import { Host } from "./host";
 import { Report } from "./model";
-import { Host } from "./panel";
 
 const MOST = 500;
 

@@ -3,11 +3,10 @@
 
 import { during } from "./curves";
 import { el, fill } from "./dom";
-import { clean, count, duration, exact, short, tail, things } from "./format";
+import { clean, count, duration, exact, moment, short, tail, things } from "./format";
+import { Host } from "./host";
 import { Call, CLIPPED, Finding, OPEN, SHORT, Survey } from "./model";
-import { Host } from "./panel";
 import { explained } from "./slow";
-import { moment } from "./draw";
 
 /** Calls from which there is a histogram. */
 const ENOUGH = 20;

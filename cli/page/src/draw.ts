@@ -5,7 +5,7 @@ import { draw as band } from "./band";
 import { Bars, colour } from "./bars";
 import { draw as curve, Pen } from "./curves";
 import { CALLS, CLIPPED, Picture, place, Row, SHORT } from "./model";
-import { clean, duration, last, short, shorten, tail } from "./format";
+import { clean, duration, last, moment, short, shorten, tail } from "./format";
 import { heading, lane as tasks } from "./task_lanes";
 import { AXIS, GUTTER, has_band, Lane, ROW, Scale, Stage } from "./stage";
 import { tone } from "./tones";
@@ -448,12 +448,4 @@ export class Drawing implements Pen {
   is_overview(y: number): boolean {
     return y < MAP;
   }
-}
-
-/** A place of the axis, with as many digits as its neighbours differ in. */
-export function moment(ns: number, step: number): string {
-  const [unit, name] = Math.abs(ns) >= 1e9 || step >= 1e8 ? [1e9, "s"] : Math.abs(ns) >= 1e6 || step >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
-  if (ns === 0) return `0 ${name}`;
-  const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
-  return `${(ns / unit).toFixed(Math.min(digits, 12))} ${name}`;
 }

@@ -2,8 +2,8 @@
 
 import { el, fill } from "./dom";
 import { clean, duration, last } from "./format";
+import { Host, marked, stretch } from "./host";
 import { Flame, SHORT } from "./model";
-import { Host, marked, stretch } from "./panel";
 import { css } from "./tones";
 
 const ROW = 19;

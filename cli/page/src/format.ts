@@ -15,6 +15,14 @@ export function duration(ns: number): string {
   return `${Math.round(ns)} ns`;
 }
 
+/** A place of the axis, with as many digits as its neighbours differ in. */
+export function moment(ns: number, step: number): string {
+  const [unit, name] = Math.abs(ns) >= 1e9 || step >= 1e8 ? [1e9, "s"] : Math.abs(ns) >= 1e6 || step >= 1e5 ? [1e6, "ms"] : [1e3, "µs"];
+  if (ns === 0) return `0 ${name}`;
+  const digits = Math.max(0, Math.ceil(-Math.log10(step / unit) - 1e-9));
+  return `${(ns / unit).toFixed(Math.min(digits, 12))} ${name}`;
+}
+
 /** A duration to the nanosecond: `1,234,567 ns`. */
 export const exact = (ns: number): string => `${count(ns)} ns`;
 

@@ -3,8 +3,8 @@
 
 import { el } from "./dom";
 import { clean, duration } from "./format";
+import { Host, marked, stretch } from "./host";
 import { Call, Finding } from "./model";
-import { Host, marked, stretch } from "./panel";
 
 export async function slow(host: Host): Promise<Node[]> {
   const { stage, source } = host;

@@ -4,8 +4,8 @@
 import { compare } from "./compare";
 import { el } from "./dom";
 import { clean, count, duration, exact, things } from "./format";
+import { Host, marked, stretch } from "./host";
 import { Report, RowOfTable } from "./model";
-import { Host, marked, stretch } from "./panel";
 
 type Column = keyof RowOfTable;
 

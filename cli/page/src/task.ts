@@ -1,11 +1,10 @@
 // What is known of the selected task: how long it took, was polled and waited, its values, and its polls, each a call of a
 // thread.
 
-import { moment } from "./draw";
 import { el } from "./dom";
-import { clean, count, duration, exact, things } from "./format";
+import { clean, count, duration, exact, moment, things } from "./format";
+import { Host } from "./host";
 import { Task } from "./model";
-import { Host } from "./panel";
 
 export async function task(host: Host): Promise<Node[]> {
   const { stage, source } = host;

@@ -4,8 +4,7 @@
 import { state_at, words as words_of_band } from "./band";
 import { Causes } from "./causes";
 import { words as words_of_counter } from "./curves";
-import { moment } from "./draw";
-import { clean, duration, things } from "./format";
+import { clean, duration, moment, things } from "./format";
 import { Call, SHORT } from "./model";
 import { Lane, Stage } from "./stage";
 import { words as words_of_task } from "./task_lanes";

@@ -10,7 +10,7 @@ use super::{
     Reference, Sums, has, traces, traces_that_go_back, traces_with_short_calls, whole_run,
 };
 use crate::input;
-use crate::place::{self, Pending};
+use crate::output_file::{self, Pending};
 
 /// A trace in another format, with what the format can't hold. Its folder, if it has one, is removed with it.
 pub(super) struct Converted {
@@ -37,7 +37,7 @@ pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Con
         writer.finish().expect("a trace")
     };
     if target.kind == Kind::Folder {
-        let folder = place::unnamed_folder().expect("a folder");
+        let folder = output_file::unnamed_folder().expect("a folder");
         let losses = write(Output::Folder(folder.temporary().to_owned()));
         let back = input::open(folder.temporary()).expect("a trace");
         return Converted {
@@ -46,7 +46,7 @@ pub(super) fn converted(source: &dyn Source, target: &Target, late: bool) -> Con
             _folder: Some(folder),
         };
     }
-    let file = place::unnamed().expect("a file");
+    let file = output_file::unnamed().expect("a file");
     let losses = write(Output::File(file.try_clone().expect("a file")));
     let bytes = FileBytes::new(file).expect("a file");
     Converted {
@@ -71,7 +71,7 @@ fn conversions_read_back_tell_the_same_calls() {
 }
 
 #[test]
-fn conversions_keep_short_calls_and_totals_or_say_what_they_leave_out() {
+fn conversions_keep_totals_or_report_losses() {
     conversions_tell_the_same_calls(|| traces_with_short_calls(1, STEP), STEP);
 }
 
@@ -84,7 +84,7 @@ mod the_rest {
     }
 
     #[test]
-    fn more_conversions_keep_short_calls_and_totals_or_say_what_they_leave_out() {
+    fn more_conversions_keep_totals_or_report_losses() {
         conversions_tell_the_same_calls(|| traces_with_short_calls(1, 5), 5);
     }
 }
@@ -116,19 +116,19 @@ fn conversions_tell_the_same_calls<I: Iterator<Item = (u64, Box<dyn Source>)>>(
             assert_eq!(back.info().end, source.info().end, "{name}, trace {seed}");
             let identity = |source: &dyn Source| source.info().identity.clone();
             assert_eq!(identity(&*back), identity(source), "{name}, trace {seed}");
-            let all_short = Reference::of(source).found.short[0];
+            let all_short = Reference::read(source).found.short[0];
             let told = losses
                 .iter()
                 .find(|(what, _)| what.starts_with("short calls"));
             assert_eq!(
-                told.map_or(0, |(_, count)| count) + Reference::of(&*back).found.short[0],
+                told.map_or(0, |(_, count)| count) + Reference::read(&*back).found.short[0],
                 all_short,
                 "{name}, trace {seed}"
             );
             if keeps {
                 assert_eq!(whole_run(&*back), whole_run(source), "trace {seed}");
             }
-            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let again = Reference::read(&*back).finish(back.info().end).sums;
             let (mut again, mut wanted) = (again, found.sums);
             if OF_WHOLE_CALLS.iter().any(|format| name.starts_with(format)) {
                 let fewer = |(id, sums): (&u32, &[u64; 3])| sums[1] < wanted[id][1];
@@ -147,13 +147,13 @@ fn conversions_tell_the_same_calls<I: Iterator<Item = (u64, Box<dyn Source>)>>(
 /// Some formats can't hold a time that is before the one that precedes it. Then the writer says so, and the calls are
 /// those of the trace all the same; where it says nothing, their times are, too.
 #[test]
-fn conversions_of_clocks_that_go_back_tell_the_same_calls_or_what_they_changed() {
+fn conversions_of_backward_clocks_report_changes() {
     let mut wrong = Vec::new();
     for target in registry::targets() {
         let (name, mut same, mut told) = (target.name, 0, 0);
         for (seed, source) in traces_that_go_back(2) {
             let source = &*source;
-            let found = Reference::of(source).finish(source.info().end);
+            let found = Reference::read(source).finish(source.info().end);
             if name == OTHER_RULE && found.missing.entries + found.missing.exits > 0 {
                 continue;
             }
@@ -162,7 +162,7 @@ fn conversions_of_clocks_that_go_back_tell_the_same_calls_or_what_they_changed()
                 losses,
                 _folder,
             } = converted(source, target, seed.is_multiple_of(2));
-            let again = Reference::of(&*back).finish(back.info().end).sums;
+            let again = Reference::read(&*back).finish(back.info().end).sums;
             let nth = |sums: &Sums, nth: usize| -> Vec<u64> {
                 sums.values().map(|sums| sums[nth]).collect()
             };

@@ -14,11 +14,11 @@ const WIDEST: usize = 64;
 
 /// What the notes of one path say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Said(Vec<(NoteKind, Vec<u8>)>);
+pub(crate) struct PathNotes(Vec<(NoteKind, Vec<u8>)>);
 
-impl Said {
+impl PathNotes {
     /// Takes what another pass found.
-    pub(crate) fn add(&mut self, more: Said) {
+    pub(crate) fn add(&mut self, more: PathNotes) {
         self.0.extend(more.0);
         self.0.truncate(MAX);
     }
@@ -32,15 +32,15 @@ impl Said {
 }
 
 /// What is said of one call.
-pub(crate) struct OfCall {
+pub(crate) struct CallNotes {
     pub(crate) function: FunctionId,
-    said: Said,
+    said: PathNotes,
 }
 
-impl OfCall {
+impl CallNotes {
     /// `None`: nothing is said of the call.
-    pub(crate) fn new(function: FunctionId, said: Said) -> Option<OfCall> {
-        let of = OfCall { function, said };
+    pub(crate) fn new(function: FunctionId, said: PathNotes) -> Option<CallNotes> {
+        let of = CallNotes { function, said };
         (!of.fields().is_empty()).then_some(of)
     }
 
@@ -69,8 +69,8 @@ pub(crate) fn shorten(words: &str) -> String {
 }
 
 /// `arguments  id=7 kind="Compact"`, for people. `None`: there is none.
-pub(crate) fn line(info: &TraceInfo, function: FunctionId, calls: &[OfCall]) -> Option<String> {
-    let words = |of: &OfCall| {
+pub(crate) fn line(info: &TraceInfo, function: FunctionId, calls: &[CallNotes]) -> Option<String> {
+    let words = |of: &CallNotes| {
         let note = Note::Arguments {
             function: of.function.0,
             fields: of.fields(),

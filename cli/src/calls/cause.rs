@@ -6,8 +6,8 @@ use std::cmp::Ordering;
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashSet};
 
-use super::arguments::OfCall;
-use super::overlaps::{Seen, WaitTicks};
+use super::arguments::CallNotes;
+use super::overlaps::{Presences, WaitTicks};
 use super::tree::Tree;
 use super::usual::Usual;
 
@@ -68,7 +68,7 @@ pub(crate) enum Cause {
 
 /// What is found of a slow call.
 #[derive(Clone, Debug)]
-pub(crate) struct Explained {
+pub(crate) struct Explanation {
     /// From the function inwards.
     pub(crate) path: Vec<Step>,
     /// The calls inside of the last step that have the most of the excess, where none has most of it; of other work, those
@@ -80,14 +80,14 @@ pub(crate) struct Explained {
 }
 
 /// The arguments and results of the calls on the path of a slow call that have some, from the call inwards.
-pub(crate) fn arguments(tree: &Tree, explained: &Explained) -> Vec<OfCall> {
+pub(crate) fn arguments(tree: &Tree, explained: &Explanation) -> Vec<CallNotes> {
     let nodes = explained
         .path
         .iter()
         .filter_map(|step| tree.nodes.get(step.place as usize));
     nodes
         .filter(|node| node.calls == 1)
-        .filter_map(|node| OfCall::new(node.function, node.said.clone()))
+        .filter_map(|node| CallNotes::new(node.function, node.said.clone()))
         .collect()
 }
 
@@ -151,13 +151,13 @@ impl Parts<'_> {
 }
 
 /// Divides the excess of a slow call.
-pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explained {
+pub(crate) fn explain(slow: &Tree, parts: &Parts<'_>) -> Explanation {
     let root = slow.nodes[0].function;
     let mut known = Some(0);
     let mut at = 0;
     let mut path = vec![parts.step(slow, at, known, root)];
     let excess = path[0].excess();
-    let mut found = Explained {
+    let mut found = Explanation {
         path: Vec::new(),
         spread: Vec::new(),
         cause: Cause::None,
@@ -229,7 +229,7 @@ fn is_too_often(step: &Step) -> bool {
 
 /// What another thread did during a slow call.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Meanwhile {
+pub(crate) struct ConcurrentCall {
     pub(crate) thread: ThreadId,
     pub(crate) function: FunctionId,
     /// Ticks of the slow call.
@@ -253,7 +253,7 @@ pub(crate) struct Compared<'a> {
 }
 
 /// What another thread did during a slow call, and no thread does as long during usual ones; the innermost function.
-pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhile> {
+pub(crate) fn meanwhile(seen: &Presences, compared: &Compared<'_>) -> Option<ConcurrentCall> {
     let part = |place: usize, length: u64, thread, function| -> f64 {
         let presence = seen.get(&(place, thread, function));
         let ticks = presence.map_or(0, |presence| presence.ticks.min(length));
@@ -276,7 +276,7 @@ pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
     };
     let (slow, length) = compared.slow;
     let here = seen.iter().filter(|((place, ..), _)| *place == slow);
-    let mut found: Vec<(f64, usize, Meanwhile)> = Vec::new();
+    let mut found: Vec<(f64, usize, ConcurrentCall)> = Vec::new();
     for (&(_, thread, function), presence) in here {
         let present = part(slow, length, thread, function);
         let is_own = compared.own.iter().any(|step| step.function == function);
@@ -288,7 +288,7 @@ pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
         let usual = usual(function);
         if present - usual >= MORE {
             let ticks = presence.ticks.min(length);
-            let what = Meanwhile {
+            let what = ConcurrentCall {
                 thread,
                 function,
                 ticks,
@@ -299,16 +299,17 @@ pub(crate) fn meanwhile(seen: &Seen, compared: &Compared<'_>) -> Option<Meanwhil
         }
     }
     // A thread that ran explains more than one that waited, too.
-    let ran = |what: &Meanwhile| what.running as f64 >= MAX * what.ticks as f64;
+    let ran = |what: &ConcurrentCall| what.running as f64 >= MAX * what.ticks as f64;
     if found.iter().any(|(.., what)| ran(what)) {
         found.retain(|(.., what)| ran(what));
     }
     let best = found.iter().map(|(score, ..)| *score).fold(0.0, f64::max);
     let near = found.into_iter().filter(|(score, ..)| *score >= 0.9 * best);
-    let order = |one: &(f64, usize, Meanwhile), other: &(f64, usize, Meanwhile)| -> Ordering {
-        let by_depth = one.1.cmp(&other.1).then(one.0.total_cmp(&other.0));
-        let ids = |meanwhile: &Meanwhile| (meanwhile.thread, meanwhile.function.0);
-        by_depth.then_with(|| ids(&other.2).cmp(&ids(&one.2)))
-    };
+    let order =
+        |one: &(f64, usize, ConcurrentCall), other: &(f64, usize, ConcurrentCall)| -> Ordering {
+            let by_depth = one.1.cmp(&other.1).then(one.0.total_cmp(&other.0));
+            let ids = |meanwhile: &ConcurrentCall| (meanwhile.thread, meanwhile.function.0);
+            by_depth.then_with(|| ids(&other.2).cmp(&ids(&one.2)))
+        };
     near.max_by(order).map(|(.., what)| what)
 }

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_each_name_and_those_of_higher_levels_are_kept() {
+    fn first_events_and_higher_levels_are_kept() {
         let mut events = Events::default();
         let names = |events: &Events| -> Vec<u64> {
             events.kept.iter().map(|event| event.time.0).collect()

@@ -2,24 +2,25 @@
 
 use std::path::Path;
 
-use fdr_formats::{FunctionId, Source, Ticks};
+use fdr_formats::states::States;
+use fdr_formats::{Error, FunctionId, Source, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
-use super::arguments::OfCall;
-use super::cause::{self, Cause, Compared, Explained, Meanwhile, Parts};
+use super::arguments::CallNotes;
+use super::cause::{self, Cause, Compared, ConcurrentCall, Explanation, Parts};
 use super::events::Events;
 use super::noise::Noise;
-use super::overlaps::{OverlapPass, Stretch, Stretches};
+use super::overlaps::{OverlapPass, Presences, Stretch, Stretches, WaitTicks};
 use super::query::{Query, ticks};
 use super::samples::Samples;
 use super::slow_call::SlowCall;
 use super::slowest::{self, Frames, SlowestPass};
-use super::states::{Around, CallStates};
+use super::states::{CallStates, PreemptionContext};
 use super::tree::{TreePass, Trees, Wait};
 use super::usual::{Usual, usual_of};
 use crate::report::rows::Report;
 use crate::symbols::Symbols;
-use crate::{away, selection, stacks, trace};
+use crate::{off_cpu, selection, stacks, trace};
 
 /// A slow call, and what was found of it.
 pub(crate) struct Finding {
@@ -27,14 +28,14 @@ pub(crate) struct Finding {
     /// Calls of the function that are slow. `None`: the user said which calls are shown.
     pub(crate) slow_calls: Option<u64>,
     pub(crate) usual: Usual,
-    pub(crate) explained: Explained,
-    pub(crate) meanwhile: Option<Meanwhile>,
+    pub(crate) explained: Explanation,
+    pub(crate) meanwhile: Option<ConcurrentCall>,
     /// The longest wait inside, if it took a half of the call.
     pub(crate) wait: Option<Wait>,
     /// What the thread did, if the trace knows states.
     pub(crate) states: Option<CallStates>,
     /// Its arguments, and those of calls on its path.
-    pub(crate) arguments: Vec<OfCall>,
+    pub(crate) arguments: Vec<CallNotes>,
     /// Events inside.
     pub(crate) events: Events,
     /// Where it was while it ran, if the trace has samples of that.
@@ -82,7 +83,7 @@ pub(crate) fn find(
         selection::complain_of_none("--filter", filter, &called, "called function");
     }
     let about = |error| trace::about(trace, error);
-    let states = away::states_of(source.info()).filter(|_| !asked.is_chosen());
+    let states = off_cpu::states_of(source.info()).filter(|_| !asked.is_chosen());
     let noise = states
         .as_deref()
         .map(|states| Noise::new(states, clock, &usual, &report.rows));
@@ -120,103 +121,157 @@ pub(crate) fn explain(
     duration_ns: u64,
 ) -> anyhow::Result<Vec<Finding>> {
     let about = |error| trace::about(trace, error);
-    let clock = &source.info().clock;
-    let stretch = |thread, start, end| Stretch { thread, start, end };
-    let states = away::states_of(source.info());
+    let states = off_cpu::states_of(source.info());
     let states = states.as_deref();
+    let trees = trees_by_function(source, &slow, usual, states).map_err(about)?;
+    let stretches = stretches(&slow, &trees);
+    let passes = stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)?;
+    let (seen, waits_for_it) = OverlapPass::gather(passes);
+    let explainer = Explainer {
+        info: source.info(),
+        usual,
+        duration_ns,
+        states,
+        trees,
+        stretches,
+        seen,
+        waits_for_it,
+    };
+    let mut symbols = Symbols::new(&source.info().schedule.modules);
+    let findings = slow
+        .into_iter()
+        .filter_map(|call| explainer.finding(call, &mut symbols));
+    Ok(findings.collect())
+}
+
+/// One pass over the trace for each function that has slow calls.
+fn trees_by_function(
+    source: &dyn Source,
+    slow: &[SlowCall],
+    usual: &HashMap<FunctionId, Usual>,
+    states: Option<&States>,
+) -> Result<HashMap<FunctionId, Trees>, Error> {
     let mut functions: Vec<FunctionId> = slow.iter().map(|call| call.function).collect();
     functions.sort_unstable();
     functions.dedup();
-    let mut trees: HashMap<FunctionId, Trees> = HashMap::new();
+    let mut trees = HashMap::new();
     for function in functions {
-        let of = slow.iter().filter(|call| call.function == function);
-        let of = of
-            .map(|call| (stretch(call.thread, call.start, call.end), *call))
-            .collect();
+        let calls = slow.iter().filter(|call| call.function == function);
+        let calls = calls.map(|call| (stretch(call), *call)).collect();
         let most = usual
             .get(&function)
-            .map_or(0, |usual| ticks(clock, usual.p90));
-        let pass = || TreePass::new(function, &of, most).with_states(states);
-        let workers = stacks::run(source, pass).map_err(about)?;
+            .map_or(0, |usual| ticks(&source.info().clock, usual.p90));
+        let pass = || TreePass::new(function, &calls, most).with_states(states);
+        let workers = stacks::run(source, pass)?;
         trees.insert(function, TreePass::gather(function, workers));
     }
-    let of_slow = slow
-        .iter()
-        .map(|call| stretch(call.thread, call.start, call.end));
+    Ok(trees)
+}
+
+fn stretch(call: &SlowCall) -> Stretch {
+    Stretch {
+        thread: call.thread,
+        start: call.start,
+        end: call.end,
+    }
+}
+
+/// The times of the slow calls, and of the usual calls that they are compared with.
+fn stretches(slow: &[SlowCall], trees: &HashMap<FunctionId, Trees>) -> Stretches {
     let samples = trees.values().flat_map(|trees| &trees.sample);
-    let of_usual = samples.map(|&(thread, start, end)| stretch(thread, start, end));
-    let stretches = Stretches::new(of_slow.chain(of_usual).collect());
-    let passes = stacks::run(source, || OverlapPass::new(&stretches, states)).map_err(about)?;
-    let (seen, waits_for_it) = OverlapPass::gather(passes);
-    let always = |function: FunctionId| {
-        let total = usual.get(&function).map_or(0, |usual| usual.total);
-        (total as f64 / duration_ns.max(1) as f64).min(1.0)
-    };
-    let place = |thread, start: Ticks, end: Ticks| {
-        let place = stretches.place(&stretch(thread, start, end))?;
-        Some((place, end.since(start).0))
-    };
-    let mut symbols = Symbols::new(&source.info().schedule.modules);
-    let mut list = Vec::new();
-    for call in slow {
-        let Some(trees) = trees.get(&call.function) else {
-            continue;
-        };
-        let Some((_, tree)) = trees.slow.iter().find(|(slow, _)| *slow == call) else {
-            continue;
-        };
+    let usual = samples.map(|&(thread, start, end)| Stretch { thread, start, end });
+    Stretches::new(slow.iter().map(stretch).chain(usual).collect())
+}
+
+/// What all passes found, from which each slow call is explained.
+struct Explainer<'a> {
+    info: &'a TraceInfo,
+    usual: &'a HashMap<FunctionId, Usual>,
+    duration_ns: u64,
+    states: Option<&'a States>,
+    trees: HashMap<FunctionId, Trees>,
+    stretches: Stretches,
+    /// What the threads did in the stretches.
+    seen: Presences,
+    waits_for_it: WaitTicks,
+}
+
+impl Explainer<'_> {
+    /// `None`: the passes did not meet the call.
+    fn finding(&self, call: SlowCall, symbols: &mut Symbols<'_>) -> Option<Finding> {
+        let trees = self.trees.get(&call.function)?;
+        let (_, tree) = trees.slow.iter().find(|(slow, _)| *slow == call)?;
         let jobs = trees.jobs();
+        let scale = self.info.clock.nanos(Ticks(call.total)).0 as f64 / call.total.max(1) as f64;
         let parts = Parts {
             tree: &trees.usual,
             jobs: &jobs,
             calls: trees.usual_calls,
-            of: usual,
-            scale: clock.nanos(Ticks(call.total)).0 as f64 / call.total.max(1) as f64,
+            of: self.usual,
+            scale,
         };
-        let sample = trees.sample.iter();
-        let sample: Vec<(usize, u64)> = sample
-            .filter_map(|&(thread, start, end)| place(thread, start, end))
-            .collect();
         let mut explained = cause::explain(tree, &parts);
-        let usual = usual.get(&call.function).copied().unwrap_or_default();
+        let usual = self.usual.get(&call.function).copied().unwrap_or_default();
         if explained.path.len() == 1 {
             // What is usual for the function itself is its p50, which all commands show.
             explained.path[0].usual = usual.p50 as f64;
         }
-        let slow = place(call.thread, call.start, call.end);
-        let states = states.map(|states| {
-            let around = Around {
+        let schedule = &self.info.schedule;
+        let place = self.place(&stretch(&call));
+        let states = self.states.map(|states| {
+            let around = PreemptionContext {
                 states,
-                schedule: &source.info().schedule,
-                place: slow.map(|(place, _)| place),
-                seen: &seen,
+                schedule,
+                place: place.map(|(place, _)| place),
+                seen: &self.seen,
             };
-            CallStates::new(&call, tree, &explained, parts.scale, &around)
+            CallStates::new(&call, tree, &explained, scale, &around)
         });
-        let slow = slow.filter(|_| explained.cause != Cause::None);
-        let meanwhile = slow.and_then(|slow| {
-            let compared = Compared {
-                slow,
-                usual: &sample,
-                own: &explained.path,
-                always: &always,
-                waits_for_it: &waits_for_it,
-            };
-            cause::meanwhile(&seen, &compared)
-        });
-        let samples = Samples::of(&call, &source.info().schedule, &mut symbols);
-        list.push(Finding {
+        Some(Finding {
             call,
             slow_calls: None,
             usual,
-            meanwhile,
+            meanwhile: place.and_then(|slow| self.meanwhile(slow, trees, &explained)),
             wait: tree.wait.filter(|wait| wait.waited >= call.total / 2),
             states,
             arguments: cause::arguments(tree, &explained),
             events: tree.events.clone(),
+            samples: Samples::in_call(&call, schedule, symbols),
             explained,
-            samples,
-        });
+        })
     }
-    Ok(list)
+
+    /// What another thread did during the slow call at that place. `None`: nothing, or the call needs no cause.
+    fn meanwhile(
+        &self,
+        slow: (usize, u64),
+        trees: &Trees,
+        explained: &Explanation,
+    ) -> Option<ConcurrentCall> {
+        if explained.cause == Cause::None {
+            return None;
+        }
+        let samples = trees.sample.iter();
+        let usual: Vec<(usize, u64)> = samples
+            .filter_map(|&(thread, start, end)| self.place(&Stretch { thread, start, end }))
+            .collect();
+        let always = |function: FunctionId| {
+            let total = self.usual.get(&function).map_or(0, |usual| usual.total);
+            (total as f64 / self.duration_ns.max(1) as f64).min(1.0)
+        };
+        let compared = Compared {
+            slow,
+            usual: &usual,
+            own: &explained.path,
+            always: &always,
+            waits_for_it: &self.waits_for_it,
+        };
+        cause::meanwhile(&self.seen, &compared)
+    }
+
+    /// The place of a stretch among all, and its length.
+    fn place(&self, stretch: &Stretch) -> Option<(usize, u64)> {
+        let place = self.stretches.place(stretch)?;
+        Some((place, stretch.end.since(stretch.start).0))
+    }
 }

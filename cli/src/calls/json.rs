@@ -8,11 +8,13 @@ use fdr_formats::notes::Note;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 use serde::Serialize;
 
-use super::arguments::OfCall;
+use super::arguments::CallNotes;
 use super::cause::{Cause, Step};
 use super::events::{self, Events};
 use super::findings::{Finding, Findings};
-use super::states::By;
+use super::samples::Samples;
+use super::states::{CallStates, Preemptor};
+use super::tree;
 use super::words::sentence;
 use crate::report::json::{self, Head};
 use crate::report::json_field::JsonField;
@@ -49,7 +51,7 @@ struct Call<'a> {
     wait: Option<Wait>,
     states: Option<States>,
     samples: Option<AllSamples>,
-    meanwhile: Option<Meanwhile>,
+    meanwhile: Option<ConcurrentCall>,
     arguments: Vec<Arguments<'a>>,
     events: Vec<Event<'a>>,
     events_in_all: u64,
@@ -112,13 +114,13 @@ struct States {
 #[derive(Serialize)]
 struct AllSamples {
     time: u64,
-    time_in: Vec<Place>,
+    time_in: Vec<SampledLine>,
     page_faults: u64,
-    page_faults_in: Vec<Place>,
+    page_faults_in: Vec<SampledLine>,
 }
 
 #[derive(Serialize)]
-struct Place {
+struct SampledLine {
     function: String,
     file: Option<String>,
     line: Option<u32>,
@@ -134,7 +136,7 @@ struct PreemptedBy {
 }
 
 #[derive(Serialize)]
-struct Meanwhile {
+struct ConcurrentCall {
     thread: u64,
     thread_name: String,
     function: String,
@@ -154,7 +156,7 @@ pub(crate) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             is_whole_run: found.is_whole_run,
             calls: calls.collect(),
             calls_not_shown: found.not_shown.iter().map(|(_, calls)| calls).sum(),
@@ -197,40 +199,12 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
         excess_ns: total_ns.saturating_sub(usual.p50),
         path: explained.path.iter().map(part).collect(),
         spread: explained.spread.iter().map(part).collect(),
-        cause: match explained.cause {
-            Cause::None => "none",
-            Cause::Itself => "itself",
-            Cause::TooOften => "calls",
-            Cause::ShortCalls => "short_calls",
-            Cause::OtherWork => "other_work",
-            Cause::Spread => "spread",
-        },
+        cause: cause(explained.cause),
         share: explained.share,
-        wait: finding.wait.map(|wait| Wait {
-            waited_for: wait.object.in_words(info),
-            reason: note_words::reason(wait.object.reason).into_owned(),
-            waited_ns: nanos(wait.waited),
-            holder: (wait.holder > 0).then_some(wait.holder),
-            holder_name: (wait.holder > 0)
-                .then(|| name_of_thread(info, ThreadId(wait.holder)).to_owned()),
-            holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
-        }),
-        states: finding.states.map(|states| States {
-            running_ns: nanos(states.known.spent.running.0),
-            preempted_ns: nanos(states.known.spent.preempted.0),
-            waiting_ns: nanos(states.known.spent.waiting.0),
-            unknown_ns: nanos(states.known.unknown.0),
-            excess: states.excess.map(State::name),
-            preempted_by: states.by.map(|by| preempted_by(info, by)),
-            page_faults: states.page_faults,
-        }),
-        samples: finding.samples.as_ref().map(|samples| AllSamples {
-            time: samples.time.count,
-            time_in: samples.time.places.iter().map(place).collect(),
-            page_faults: samples.faults.count,
-            page_faults_in: samples.faults.places.iter().map(place).collect(),
-        }),
-        meanwhile: finding.meanwhile.map(|meanwhile| Meanwhile {
+        wait: finding.wait.map(|found| wait(info, &found)),
+        states: finding.states.map(|found| states(info, &found)),
+        samples: finding.samples.as_ref().map(samples),
+        meanwhile: finding.meanwhile.map(|meanwhile| ConcurrentCall {
             thread: meanwhile.thread.0,
             thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
             function: name_of(info, meanwhile.function),
@@ -246,6 +220,51 @@ fn call<'a>(info: &'a TraceInfo, found: &Findings, finding: &Finding) -> Call<'a
         events: events(info, &finding.events, call.start),
         events_in_all: finding.events.count,
         sentence: sentence(info, finding),
+    }
+}
+
+fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::None => "none",
+        Cause::Itself => "itself",
+        Cause::TooOften => "calls",
+        Cause::ShortCalls => "short_calls",
+        Cause::OtherWork => "other_work",
+        Cause::Spread => "spread",
+    }
+}
+
+fn wait(info: &TraceInfo, wait: &tree::Wait) -> Wait {
+    let holder = (wait.holder > 0).then_some(wait.holder);
+    Wait {
+        waited_for: wait.object.in_words(info),
+        reason: note_words::reason(wait.object.reason).into_owned(),
+        waited_ns: info.clock.nanos(Ticks(wait.waited)).0,
+        holder,
+        holder_name: holder.map(|id| name_of_thread(info, ThreadId(id)).to_owned()),
+        holder_function: (wait.function > 0).then(|| name_of(info, FunctionId(wait.function))),
+    }
+}
+
+fn states(info: &TraceInfo, states: &CallStates) -> States {
+    let nanos = |ticks| info.clock.nanos(ticks).0;
+    States {
+        running_ns: nanos(states.known.spent.running),
+        preempted_ns: nanos(states.known.spent.preempted),
+        waiting_ns: nanos(states.known.spent.waiting),
+        unknown_ns: nanos(states.known.unknown),
+        excess: states.excess.map(State::name),
+        preempted_by: states.by.map(|by| preempted_by(info, by)),
+        page_faults: states.page_faults,
+    }
+}
+
+fn samples(samples: &Samples) -> AllSamples {
+    AllSamples {
+        time: samples.time.count,
+        time_in: samples.time.places.iter().map(place).collect(),
+        page_faults: samples.faults.count,
+        page_faults_in: samples.faults.places.iter().map(place).collect(),
     }
 }
 
@@ -277,7 +296,7 @@ fn event<'a>(info: &'a TraceInfo, of: &events::Event, begin: Ticks) -> Option<Ev
     })
 }
 
-pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
+pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &CallNotes) -> Arguments<'a> {
     let fields = of.fields();
     Arguments {
         function: name_of(info, of.function),
@@ -288,9 +307,9 @@ pub(crate) fn arguments<'a>(info: &'a TraceInfo, of: &OfCall) -> Arguments<'a> {
     }
 }
 
-fn place((place, samples): &(symbols::Place, u64)) -> Place {
+fn place((place, samples): &(symbols::CodeLocation, u64)) -> SampledLine {
     let (file, line) = place.line.clone().unzip();
-    Place {
+    SampledLine {
         function: place.function.clone(),
         file,
         line,
@@ -298,14 +317,14 @@ fn place((place, samples): &(symbols::Place, u64)) -> Place {
     }
 }
 
-fn preempted_by(info: &TraceInfo, by: By) -> PreemptedBy {
+fn preempted_by(info: &TraceInfo, by: Preemptor) -> PreemptedBy {
     let (thread, function) = match by {
-        By::Thread(thread, function) => (Some(thread), function),
-        By::Several(function) => (None, function),
-        By::Another => (None, None),
+        Preemptor::Thread(thread, function) => (Some(thread), function),
+        Preemptor::Several(function) => (None, function),
+        Preemptor::Another => (None, None),
     };
     PreemptedBy {
-        is_other_process: by == By::Another,
+        is_other_process: by == Preemptor::Another,
         thread: thread.map(|thread| thread.0),
         thread_name: thread.map(|thread| name_of_thread(info, thread).to_owned()),
         function: function.map(|function| name_of(info, function)),

@@ -60,7 +60,7 @@ impl<'a> Noise<'a> {
         let excess = self.clock.nanos(Ticks(call.total)).0.saturating_sub(p50);
         let known = self.states.known(call.thread, call.start, call.end);
         let has_most = |state| {
-            let ns = self.clock.nanos(known.spent.of(state)).0;
+            let ns = self.clock.nanos(known.spent.in_state(state)).0;
             ns as f64 >= MAX * excess as f64
         };
         let least = if has_most(State::Preempted)
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_system_does_to_any_call_is_no_finding() {
+    fn system_noise_is_no_finding() {
         use State::{Preempted, Running, Waiting};
         let ms = 1_000_000;
         for (state, waits, least) in [

@@ -1,7 +1,7 @@
 //! What other threads did during slow calls, and during usual ones. Must never keep an event: it adds up how long each
 //! function was open on each thread during each of a few stretches of time.
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::model::NoteKind;
 use fdr_formats::notes::Note;
 use fdr_formats::states::States;
@@ -75,7 +75,7 @@ pub(crate) struct Presence {
 }
 
 /// By place of the stretch, thread and function.
-pub(crate) type Seen = HashMap<(usize, ThreadId, FunctionId), Presence>;
+pub(crate) type Presences = HashMap<(usize, ThreadId, FunctionId), Presence>;
 
 /// By place of the stretch and thread, the ticks that the thread waited for something which that stretch's thread held.
 pub(crate) type WaitTicks = HashMap<(usize, ThreadId), u64>;
@@ -85,7 +85,7 @@ pub(crate) struct OverlapPass<'a> {
     stretches: &'a Stretches,
     states: Option<&'a States>,
     thread: ThreadId,
-    seen: Seen,
+    seen: Presences,
     waits_for_it: WaitTicks,
 }
 
@@ -101,8 +101,8 @@ impl<'a> OverlapPass<'a> {
     }
 
     /// Adds up what several workers saw.
-    pub(crate) fn gather(passes: Vec<OverlapPass<'_>>) -> (Seen, WaitTicks) {
-        let (mut seen, mut waits_for_it) = (Seen::new(), WaitTicks::new());
+    pub(crate) fn gather(passes: Vec<OverlapPass<'_>>) -> (Presences, WaitTicks) {
+        let (mut seen, mut waits_for_it) = (Presences::new(), WaitTicks::new());
         for pass in passes {
             for (key, more) in pass.seen {
                 let sum = seen.entry(key).or_default();
@@ -143,7 +143,7 @@ impl Pass for OverlapPass<'_> {
         }
     }
 
-    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         if ended.untimed {
             return;
         }

@@ -6,7 +6,7 @@ use fdr_formats::filter::Filter;
 use super::usual::Usual;
 use crate::report::function_rows::Row;
 use crate::selection;
-use crate::selection::of_calls::ChosenCalls;
+use crate::selection::call_options::ChosenCalls;
 
 /// Calls that are shown unless the user says otherwise: in all, and of one function.
 pub(crate) const SHOWN: usize = 5;

@@ -5,7 +5,7 @@ use fdr_formats::model::{self, Schedule};
 use foldhash::{HashMap, HashMapExt};
 
 use super::slow_call::SlowCall;
-use crate::symbols::{Place, Symbols};
+use crate::symbols::{CodeLocation, Symbols};
 use crate::ui;
 
 /// Places that are shown.
@@ -19,7 +19,7 @@ type Lines = HashMap<Option<(String, u32)>, u64>;
 pub(crate) struct Sampled {
     pub(crate) count: u64,
     /// The most frequent functions, each with the line that is the most frequent in it.
-    pub(crate) places: Vec<(Place, u64)>,
+    pub(crate) places: Vec<(CodeLocation, u64)>,
 }
 
 /// What samples tell of a call.
@@ -33,7 +33,7 @@ pub(crate) struct Samples {
 
 impl Samples {
     /// `None`: there is none.
-    pub(crate) fn of(
+    pub(crate) fn in_call(
         call: &SlowCall,
         schedule: &Schedule,
         symbols: &mut Symbols<'_>,
@@ -44,7 +44,7 @@ impl Samples {
                 is_there && sample.thread == call.thread && sample.cause == cause
             };
             let inside = schedule.samples.iter().filter(is_inside);
-            Sampled::of(inside.map(|sample| symbols.place(sample.address)))
+            Sampled::from_places(inside.map(|sample| symbols.place(sample.address)))
         };
         let samples = Samples {
             time: of(model::Cause::Time),
@@ -72,7 +72,7 @@ impl Samples {
 }
 
 impl Sampled {
-    fn of(places: impl Iterator<Item = Place>) -> Sampled {
+    fn from_places(places: impl Iterator<Item = CodeLocation>) -> Sampled {
         let mut functions: HashMap<String, (u64, Lines)> = HashMap::new();
         let mut count = 0;
         for place in places {
@@ -81,12 +81,12 @@ impl Sampled {
             *all += 1;
             *lines.entry(place.line).or_default() += 1;
         }
-        let mut places: Vec<(Place, u64)> = Vec::new();
+        let mut places: Vec<(CodeLocation, u64)> = Vec::new();
         for (function, (all, lines)) in functions {
             let mut lines: Vec<_> = lines.into_iter().collect();
             lines.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
             let line = lines.into_iter().next().and_then(|(line, _)| line);
-            places.push((Place { function, line }, all));
+            places.push((CodeLocation { function, line }, all));
         }
         places.sort_by(|one, other| {
             let by_name = || one.0.function.cmp(&other.0.function);

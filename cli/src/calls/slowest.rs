@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::{Clock, FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
@@ -13,7 +13,7 @@ use super::query::{ENOUGH_CALLS, Query, ticks};
 use super::slow_call::SlowCall;
 use super::usual::Usual;
 use crate::report::rows::ThreadRow;
-use crate::selection::of_calls::ChosenCalls;
+use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
 /// The part of its thread's time from which a call of a function with few calls hides no call inside of it.
@@ -21,13 +21,13 @@ const FRAME: f64 = 0.5;
 
 /// Calls of a function.
 #[derive(Debug, Default)]
-struct Kept {
+struct FunctionCalls {
     slowest: BinaryHeap<Reverse<SlowCall>>,
     /// How many there are, kept or not.
     count: u64,
 }
 
-impl Kept {
+impl FunctionCalls {
     fn add(&mut self, call: SlowCall, most: usize) {
         self.slowest.push(Reverse(call));
         if self.slowest.len() > most {
@@ -38,7 +38,7 @@ impl Kept {
 
 /// Slow calls that are inside of no other slow call that has ended.
 #[derive(Debug, Default)]
-struct Outermost(HashMap<FunctionId, Kept>);
+struct Outermost(HashMap<FunctionId, FunctionCalls>);
 
 impl Outermost {
     fn add(&mut self, call: SlowCall, most: usize) {
@@ -162,7 +162,7 @@ impl<'a> SlowestPass<'a> {
     }
 
     /// The call, if it is slow.
-    fn slow(&self, ended: &Ended<()>, is_open: bool) -> Option<SlowCall> {
+    fn slow(&self, ended: &EndedCall<()>, is_open: bool) -> Option<SlowCall> {
         let function = ended.call.function;
         let threshold = self.thresholds.get(&function)?;
         let is_known = match is_open {
@@ -206,7 +206,7 @@ impl Pass for SlowestPass<'_> {
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
     /// A slow call explains the slow calls inside of it. They are dropped here, where no bound has left any of them out.
-    fn ended(&mut self, ended: &Ended<()>, is_open: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, is_open: bool) {
         let slow = self.slow(ended, is_open);
         if let Some(call) = &slow {
             *self.counts.entry(call.function).or_default() += 1;

@@ -3,15 +3,15 @@
 //! time.
 
 use fdr_formats::model::{self, Schedule, State};
-use fdr_formats::states::{Known, States};
+use fdr_formats::states::{States, StretchStates};
 use fdr_formats::{CpuId, FunctionId, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
-use super::cause::{Cause, Explained};
-use super::overlaps::Seen;
+use super::cause::{Cause, Explanation};
+use super::overlaps::Presences;
 use super::slow_call::SlowCall;
 use super::tree::Tree;
-use crate::away::Split;
+use crate::off_cpu::Split;
 use crate::report::names::{name_of, thread_name};
 use crate::ui;
 
@@ -26,7 +26,7 @@ const MANY_FAULTS: u64 = 1024;
 
 /// Who had the CPU of a call that was preempted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum Preemptor {
     /// A thread of the trace, which was in that function.
     Thread(ThreadId, Option<FunctionId>),
     /// Several threads of the trace, one after the other, which were in that function if they were in the same.
@@ -38,22 +38,22 @@ pub(crate) enum By {
 /// What the thread did during a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallStates {
-    pub(crate) known: Known,
+    pub(crate) known: StretchStates,
     /// The state that most of the excess was in.
     pub(crate) excess: Option<State>,
     /// Who had the CPU while the thread was preempted, if it was.
-    pub(crate) by: Option<By>,
+    pub(crate) by: Option<Preemptor>,
     /// About: each sample stands for several.
     pub(crate) page_faults: u64,
 }
 
 /// What helps to find it.
-pub(crate) struct Around<'a> {
+pub(crate) struct PreemptionContext<'a> {
     pub(crate) states: &'a States,
     pub(crate) schedule: &'a Schedule,
     /// The place of the call among the stretches that `seen` is of.
     pub(crate) place: Option<usize>,
-    pub(crate) seen: &'a Seen,
+    pub(crate) seen: &'a Presences,
 }
 
 impl CallStates {
@@ -61,9 +61,9 @@ impl CallStates {
     pub(crate) fn new(
         call: &SlowCall,
         tree: &Tree,
-        explained: &Explained,
+        explained: &Explanation,
         scale: f64,
-        around: &Around<'_>,
+        around: &PreemptionContext<'_>,
     ) -> CallStates {
         let known = around.states.known(call.thread, call.start, call.end);
         let is_inside = |sample: &&model::Sample| {
@@ -91,7 +91,7 @@ impl CallStates {
             (Some(State::Running), _) => {
                 let spent = &self.known.spent;
                 let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
-                let is_told = spent.preempted.0 as f64 >= TOLD * spent.all().0 as f64;
+                let is_told = spent.preempted.0 as f64 >= TOLD * spent.total().0 as f64;
                 let mut words = ": the thread computed".to_owned();
                 if is_told {
                     words += &format!(" for {}", time(spent.running));
@@ -114,7 +114,7 @@ impl CallStates {
         let spent = &self.known.spent;
         let time = |ticks| ui::duration(info.clock.nanos(ticks).0);
         let mut parts: Vec<String> = State::ALL
-            .map(|state| format!("{} {}", state.name(), time(spent.of(state))))
+            .map(|state| format!("{} {}", state.name(), time(spent.in_state(state))))
             .to_vec();
         if self.known.unknown > Ticks(0) {
             parts.push(format!("not known {}", time(self.known.unknown)));
@@ -123,7 +123,7 @@ impl CallStates {
             parts.push(format!("about {} page faults", ui::count(self.page_faults)));
         }
         if let Some(by) = self.by.filter(|_| self.excess != Some(State::Preempted)) {
-            let is_long = spent.preempted.0 as f64 >= 0.01 * spent.all().0 as f64;
+            let is_long = spent.preempted.0 as f64 >= 0.01 * spent.total().0 as f64;
             if is_long {
                 parts.push(format!("preempted by {}", by.in_words(info)));
             }
@@ -132,20 +132,22 @@ impl CallStates {
     }
 }
 
-impl By {
+impl Preemptor {
     fn in_words(self, info: &TraceInfo) -> String {
         match self {
-            By::Another => "another process".to_owned(),
-            By::Several(None) => "several threads of the program".to_owned(),
-            By::Several(Some(function)) => {
+            Preemptor::Another => "another process".to_owned(),
+            Preemptor::Several(None) => "several threads of the program".to_owned(),
+            Preemptor::Several(Some(function)) => {
                 let function = name_of(info, function);
                 format!("several threads of the program in {}", ui::clean(&function))
             }
-            By::Thread(thread, None) if !info.threads.iter().any(|known| known.id == thread) => {
+            Preemptor::Thread(thread, None)
+                if !info.threads.iter().any(|known| known.id == thread) =>
+            {
                 format!("thread {thread}, which has no traced calls")
             }
-            By::Thread(thread, None) => thread_name(info, thread),
-            By::Thread(thread, Some(function)) => {
+            Preemptor::Thread(thread, None) => thread_name(info, thread),
+            Preemptor::Thread(thread, Some(function)) => {
                 let function = name_of(info, function);
                 format!("{} in {}", thread_name(info, thread), ui::clean(&function))
             }
@@ -155,7 +157,7 @@ impl By {
 
 /// The state in which the last function of the path was for most of the excess: that function by itself, or with the
 /// calls inside.
-fn state_of_excess(tree: &Tree, explained: &Explained, scale: f64) -> Option<State> {
+fn state_of_excess(tree: &Tree, explained: &Explanation, scale: f64) -> Option<State> {
     let mut place = 0;
     for step in explained.path.get(1..)? {
         place = tree.find(place, step.function)?;
@@ -185,7 +187,7 @@ fn state_of_excess(tree: &Tree, explained: &Explained, scale: f64) -> Option<Sta
 }
 
 /// Which thread ran on the CPU that the call's thread was taken from.
-fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
+fn preempted_by(call: &SlowCall, around: &PreemptionContext<'_>) -> Preemptor {
     let states = around.states;
     let stays = states.between(call.thread, call.start, call.end);
     let away = stays.filter(|stay| stay.state == Some(State::Preempted));
@@ -212,7 +214,9 @@ fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
     let most = on_it.iter().map(|(thread, ticks)| (*thread, *ticks));
     let most = most.max_by_key(|(thread, ticks)| (*ticks, std::cmp::Reverse(*thread)));
     match most {
-        Some((thread, ticks)) if of_all(ticks) => By::Thread(thread, function_of(thread, around)),
+        Some((thread, ticks)) if of_all(ticks) => {
+            Preemptor::Thread(thread, function_of(thread, around))
+        }
         _ if of_all(together) => {
             let mut in_functions: HashMap<FunctionId, u64> = HashMap::new();
             for (thread, ticks) in on_it {
@@ -221,14 +225,14 @@ fn preempted_by(call: &SlowCall, around: &Around<'_>) -> By {
                 }
             }
             let same = in_functions.into_iter().find(|(_, ticks)| of_all(*ticks));
-            By::Several(same.map(|(function, _)| function))
+            Preemptor::Several(same.map(|(function, _)| function))
         }
-        _ => By::Another,
+        _ => Preemptor::Another,
     }
 }
 
 /// The innermost function that a thread was in for most of the time that it ran in during the call.
-fn function_of(thread: ThreadId, around: &Around<'_>) -> Option<FunctionId> {
+fn function_of(thread: ThreadId, around: &PreemptionContext<'_>) -> Option<FunctionId> {
     let here = around
         .seen
         .iter()

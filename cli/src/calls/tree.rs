@@ -4,17 +4,17 @@
 use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::notes::{Form, Note, NoteKind, form_of, thread_state};
 use fdr_formats::states::States;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
 
-use super::arguments::Said;
+use super::arguments::PathNotes;
 use super::events::Events;
 use super::overlaps::Stretch;
 use super::slow_call::SlowCall;
-use crate::away::Away;
+use crate::off_cpu::OffCpu;
 use crate::report::waits::Object;
 use crate::stacks::Pass;
 
@@ -38,9 +38,9 @@ pub(crate) struct Node {
     pub(crate) short_calls: u64,
     pub(crate) short: u64,
     /// Of slow calls: the part of all the ticks in which the thread did not run, where its states are known.
-    pub(crate) away: Away,
+    pub(crate) away: OffCpu,
     /// Of the first call: its arguments and its result.
-    pub(crate) said: Said,
+    pub(crate) said: PathNotes,
     /// Places of the paths that are one call longer.
     pub(crate) inside: Vec<u32>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    fn of(function: FunctionId) -> Tree {
+    fn new(function: FunctionId) -> Tree {
         let root = Node {
             function,
             ..Node::default()
@@ -163,16 +163,16 @@ impl Tree {
 
 /// Where an open call is.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct At {
+pub(crate) struct OpenPath {
     /// There is such a call. Else a call inside is an outermost one.
     is_call: bool,
     /// The path, inside of a call of the function.
     place: Option<u32>,
 }
 
-impl At {
-    fn inside(place: Option<u32>) -> At {
-        At {
+impl OpenPath {
+    fn inside(place: Option<u32>) -> OpenPath {
+        OpenPath {
             is_call: true,
             place,
         }
@@ -239,7 +239,7 @@ impl<'a> TreePass<'a> {
             open: HashMap::new(),
             trees: Trees {
                 slow: Vec::new(),
-                usual: Tree::of(function),
+                usual: Tree::new(function),
                 usual_calls: 0,
                 sample: Vec::new(),
                 outermost: HashMap::new(),
@@ -254,7 +254,7 @@ impl<'a> TreePass<'a> {
     }
 
     /// What was not running in a call, if it is inside of a slow one.
-    fn away(&self, start: Ticks, end: Ticks) -> Option<Away> {
+    fn away(&self, start: Ticks, end: Ticks) -> Option<OffCpu> {
         let states = self.states?;
         let is_around =
             |slow: &Stretch| slow.thread == self.thread && slow.start <= start && end <= slow.end;
@@ -306,30 +306,30 @@ fn hash(thread: ThreadId, start: Ticks) -> u64 {
 }
 
 impl Pass for TreePass<'_> {
-    type Data = At;
+    type Data = OpenPath;
 
     fn thread(&mut self, thread: ThreadId) {
         self.thread = thread;
     }
 
-    fn entered(&mut self, function: FunctionId, caller: At) -> At {
+    fn entered(&mut self, function: FunctionId, caller: OpenPath) -> OpenPath {
         if !caller.is_call {
             note_outermost(&mut self.trees.outermost, function, self.thread);
         }
         let Some(place) = caller.place else {
             if function != self.function {
-                return At::inside(None);
+                return OpenPath::inside(None);
             }
             let tree = self.open.entry(self.thread);
-            tree.or_insert_with(|| Tree::of(function)).clear();
-            return At::inside(Some(0));
+            tree.or_insert_with(|| Tree::new(function)).clear();
+            return OpenPath::inside(Some(0));
         };
         let tree = self.open.get_mut(&self.thread);
         let place = tree.map_or(NO_ROOM, |tree| tree.inside(place, function));
-        At::inside(Some(place))
+        OpenPath::inside(Some(place))
     }
 
-    fn ended(&mut self, ended: &Ended<At>, _: bool) {
+    fn ended(&mut self, ended: &EndedCall<OpenPath>, _: bool) {
         let Some(place) = ended.call.data.place else {
             return;
         };
@@ -360,7 +360,7 @@ impl Pass for TreePass<'_> {
         }
     }
 
-    fn note(&mut self, caller: At, time: Ticks, kind: NoteKind, body: &[u8]) {
+    fn note(&mut self, caller: OpenPath, time: Ticks, kind: NoteKind, body: &[u8]) {
         let (Some(place), Some(tree)) = (caller.place, self.open.get_mut(&self.thread)) else {
             return;
         };
@@ -390,7 +390,7 @@ impl Pass for TreePass<'_> {
         }
     }
 
-    fn short_calls(&mut self, caller: At, _: Ticks, calls: u64, ticks: u64) {
+    fn short_calls(&mut self, caller: OpenPath, _: Ticks, calls: u64, ticks: u64) {
         let (Some(place), Some(tree)) = (caller.place, self.open.get_mut(&self.thread)) else {
             return;
         };

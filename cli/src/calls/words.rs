@@ -3,7 +3,7 @@
 use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
-use super::cause::{Cause, Explained, Step};
+use super::cause::{Cause, Explanation, Step};
 use super::findings::Finding;
 use super::tree::Wait;
 use crate::report::names::{name_of, thread_name};
@@ -75,7 +75,7 @@ pub(crate) fn sentence(info: &TraceInfo, finding: &Finding) -> String {
 }
 
 /// Calls that may be work for another call, and how many are usual.
-fn other_work(info: &TraceInfo, explained: &Explained) -> String {
+fn other_work(info: &TraceInfo, explained: &Explanation) -> String {
     let steps = match explained.spread.is_empty() {
         true => &explained.path[explained.path.len() - 1..],
         false => &explained.spread,

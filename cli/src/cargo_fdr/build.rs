@@ -48,7 +48,7 @@ pub(crate) fn run(words: &[OsString], selection: &Selection) -> anyhow::Result<(
     }
     let (given, arguments) = manifest_argument(arguments)?;
     let manifest = manifest_of(given.as_deref().unwrap_or(Path::new(".")))?;
-    let workspace = Workspace::of(&manifest)?;
+    let workspace = Workspace::load(&manifest)?;
     let marking = Marking {
         choice: selection.choice()?,
         layout: Layout::SameLine,

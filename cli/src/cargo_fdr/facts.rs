@@ -9,7 +9,7 @@ use syn::ext::IdentExt;
 
 use crate::marks::Step;
 
-pub(crate) fn named(scope: &str, name: &str) -> String {
+pub(crate) fn qualified(scope: &str, name: &str) -> String {
     match name.strip_prefix('<') {
         Some(rest) => format!("<{scope}::{rest}"),
         // A name in `<Type as Trait>` is behind it.

@@ -29,7 +29,7 @@ pub(crate) struct Files {
 
 /// Where a module's own modules are looked for.
 #[derive(Clone, Debug)]
-struct Place {
+struct ModuleFolder {
     folder: PathBuf,
     /// The file's own name, which stands before theirs in a file that is not `mod.rs`.
     relative: Option<String>,
@@ -88,7 +88,7 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn root(&mut self, path: &Path, name: &str) -> anyhow::Result<()> {
         let folder = path.parent().unwrap_or(path).to_owned();
-        let place = Place {
+        let place = ModuleFolder {
             folder,
             relative: None,
         };
@@ -96,7 +96,7 @@ impl Walk<'_> {
     }
 
     /// Reads a file and those of its modules.
-    fn file(&mut self, path: &Path, scope: &str, place: &Place) -> anyhow::Result<()> {
+    fn file(&mut self, path: &Path, scope: &str, place: &ModuleFolder) -> anyhow::Result<()> {
         let shown = path.display();
         let full = path.canonicalize().with_context(|| format!("{shown}"))?;
         if !self.seen.insert(full.clone()) {
@@ -152,7 +152,7 @@ impl Walk<'_> {
         module: &Module,
         scope: &str,
         path: &Path,
-        place: &Place,
+        place: &ModuleFolder,
     ) -> anyhow::Result<()> {
         let Some((last, around)) = module.path.split_last() else {
             return Ok(());
@@ -182,7 +182,7 @@ impl Walk<'_> {
                 let path = base.join(file);
                 if path.is_file() {
                     let folder = path.parent().unwrap_or(&path).to_owned();
-                    let place = Place {
+                    let place = ModuleFolder {
                         folder,
                         relative: None,
                     };
@@ -197,14 +197,14 @@ impl Walk<'_> {
     }
 
     /// `NAME.rs` or `NAME/mod.rs`. A module that a condition leaves out needs no file.
-    fn usual_file(&mut self, name: &str, scope: &str, place: &Place) -> anyhow::Result<()> {
+    fn usual_file(&mut self, name: &str, scope: &str, place: &ModuleFolder) -> anyhow::Result<()> {
         let folder = match &place.relative {
             Some(relative) => place.folder.join(relative),
             None => place.folder.clone(),
         };
         let plain = folder.join(format!("{name}.rs"));
         if plain.is_file() {
-            let place = Place {
+            let place = ModuleFolder {
                 folder: folder.clone(),
                 relative: Some(name.to_owned()),
             };
@@ -212,7 +212,7 @@ impl Walk<'_> {
         }
         let nested = folder.join(name).join("mod.rs");
         if nested.is_file() {
-            let place = Place {
+            let place = ModuleFolder {
                 folder: folder.join(name),
                 relative: None,
             };
@@ -223,16 +223,21 @@ impl Walk<'_> {
 }
 
 /// Where the modules in an inline module are looked for.
-fn inline_places(place: &Place, step: &Step, own_folder: &Path, depth: usize) -> Vec<Place> {
+fn inline_places(
+    place: &ModuleFolder,
+    step: &Step,
+    own_folder: &Path,
+    depth: usize,
+) -> Vec<ModuleFolder> {
     let base = if depth == 0 {
         own_folder
     } else {
         &place.folder
     };
-    let mut places: Vec<Place> = step
+    let mut places: Vec<ModuleFolder> = step
         .files
         .iter()
-        .map(|file| Place {
+        .map(|file| ModuleFolder {
             folder: base.join(file),
             relative: None,
         })
@@ -241,7 +246,7 @@ fn inline_places(place: &Place, step: &Step, own_folder: &Path, depth: usize) ->
         let mut folder = place.folder.clone();
         folder.extend(&place.relative);
         folder.push(&step.name);
-        places.push(Place {
+        places.push(ModuleFolder {
             folder,
             relative: None,
         });

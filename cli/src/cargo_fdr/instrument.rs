@@ -61,8 +61,8 @@ pub(crate) fn run(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let manifest = manifest_of(&options.path)?;
-    let workspace = Workspace::of(&manifest)?;
-    let packages = workspace.chosen(&manifest, &options.package)?;
+    let workspace = Workspace::load(&manifest)?;
+    let packages = workspace.choose_packages(&manifest, &options.package)?;
     let plan = if options.remove {
         Plan::remove(&packages)?
     } else {

@@ -11,7 +11,7 @@ use fdr_marks::worth::{Reason, Rules, left_out};
 use proc_macro2::{Group, Ident, TokenStream, TokenTree};
 use syn::ext::IdentExt;
 
-use crate::facts::{Decision, decision, is_mark, is_test, named, scope_name, step};
+use crate::facts::{Decision, decision, is_mark, is_test, qualified, scope_name, step};
 
 /// What a person chose.
 #[derive(Debug, Default)]
@@ -59,7 +59,7 @@ pub(crate) enum Effect {
     /// `#[traced(skip)]`, on the function or around it.
     Skipped,
     /// It is around the function.
-    Around(Option<Reason>),
+    ScopeContext(Option<Reason>),
 }
 
 impl fmt::Display for Effect {
@@ -67,8 +67,10 @@ impl fmt::Display for Effect {
         match self {
             Effect::Traced => f.write_str("has #[traced]"),
             Effect::Skipped => f.write_str("has #[traced(skip)]"),
-            Effect::Around(None) => f.write_str("marked by #[traced] around it"),
-            Effect::Around(Some(reason)) => write!(f, "left out by #[traced] around it: {reason}"),
+            Effect::ScopeContext(None) => f.write_str("marked by #[traced] around it"),
+            Effect::ScopeContext(Some(reason)) => {
+                write!(f, "left out by #[traced] around it: {reason}")
+            }
         }
     }
 }
@@ -172,7 +174,7 @@ impl<'a> Source<'a> {
             steps: Vec::new(),
             line: (0, 1),
         };
-        let around = Around {
+        let around = ScopeContext {
             scope: scope.to_owned(),
             decision: None,
             is_test: false,
@@ -295,7 +297,7 @@ fn before_tokens(text: &str) -> usize {
 
 /// What is known of the scope of an item.
 #[derive(Clone)]
-struct Around {
+struct ScopeContext {
     scope: String,
     /// What the innermost attribute of a person decides.
     decision: Option<Decision>,
@@ -314,12 +316,12 @@ struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    fn items(&mut self, tokens: TokenStream, around: &Around) {
+    fn items(&mut self, tokens: TokenStream, around: &ScopeContext) {
         for item in split(tokens) {
             let own = decision(&item);
-            let inside = Around {
+            let inside = ScopeContext {
                 scope: match scope_name(&item) {
-                    Some(name) => named(&around.scope, &name),
+                    Some(name) => qualified(&around.scope, &name),
                     None => around.scope.clone(),
                 },
                 decision: own.clone().or_else(|| around.decision.clone()),
@@ -345,19 +347,19 @@ impl Finder<'_> {
         }
     }
 
-    fn body(&mut self, body: Option<&Group>, around: &Around) {
+    fn body(&mut self, body: Option<&Group>, around: &ScopeContext) {
         if let Some(body) = body {
             self.items(body.stream(), around);
         }
     }
 
     /// `is_own`: whether the decision is one about the function itself.
-    fn function(&mut self, item: &Item, name: &Ident, inside: &Around, is_own: bool) {
+    fn function(&mut self, item: &Item, name: &Ident, inside: &ScopeContext, is_own: bool) {
         let Some(first) = item.head.first() else {
             return;
         };
         let place = self.source.place(first).start;
-        let name = named(&inside.scope, &name.unraw().to_string());
+        let name = qualified(&inside.scope, &name.unraw().to_string());
         let rules = match &inside.decision {
             Some(Decision::Trace(rules)) if !is_own => rules,
             _ => &self.choice.rules,
@@ -366,7 +368,7 @@ impl Finder<'_> {
         let effect = inside.decision.as_ref().map(|decision| match decision {
             Decision::Skip => Effect::Skipped,
             Decision::Trace(_) if is_own => Effect::Traced,
-            Decision::Trace(_) => Effect::Around(reason),
+            Decision::Trace(_) => Effect::ScopeContext(reason),
         });
         let verdict = match (effect, reason, &self.choice.filter) {
             // A declaration is no function of the program.

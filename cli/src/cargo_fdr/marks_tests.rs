@@ -231,7 +231,7 @@ fn a_choice_leaves_functions_out() {
 }
 
 #[test]
-fn a_persons_attributes_are_judged_as_the_compiler_judges_them() {
+fn attributes_are_judged_as_by_the_compiler() {
     let text = "#[traced] impl A { fn small() {} fn large() { for a in b {} } #[fdr::traced(skip)] fn c() { loop {} } }
                 #[cfg_attr(all(a, skip), fdr::traced(always))] mod m { fn small() {} #[traced(err)] fn own() {} }
                 #[traced(min_statements = 2)] impl B { fn one() { loop {} } fn two() { a(); b() }
@@ -286,7 +286,7 @@ fn modules_in_files() {
 }
 
 #[test]
-fn what_is_no_rust_is_named_by_its_line() {
+fn invalid_rust_is_named_by_line() {
     for (text, line) in [
         ("fn a() {\n\n", 1),
         ("fn a() {}\n\n\"", 3),

@@ -49,7 +49,7 @@ impl Workspace {
     ///
     /// # Errors
     /// What cargo says.
-    pub(crate) fn of(manifest: &Path) -> anyhow::Result<Workspace> {
+    pub(crate) fn load(manifest: &Path) -> anyhow::Result<Workspace> {
         let text = cargo_says(
             Command::new(cargo())
                 .args(["metadata", "--no-deps", "--format-version", "1"])
@@ -68,7 +68,7 @@ impl Workspace {
     ///
     /// # Errors
     /// Where a name is no member's.
-    pub(crate) fn chosen(
+    pub(crate) fn choose_packages(
         &self,
         manifest: &Path,
         names: &[String],

@@ -16,9 +16,9 @@ pub(crate) struct Change {
 }
 
 /// Texts that lie beside their files. Dropped, they are gone.
-struct Written(Vec<(PathBuf, PathBuf)>);
+struct GeneratedFiles(Vec<(PathBuf, PathBuf)>);
 
-impl Drop for Written {
+impl Drop for GeneratedFiles {
     fn drop(&mut self) {
         for (temporary, _) in &self.0 {
             let _ = fs::remove_file(temporary);
@@ -42,7 +42,7 @@ pub(crate) fn write(changes: &[&Change]) -> anyhow::Result<()> {
 }
 
 fn write_all(changes: &[&Change]) -> anyhow::Result<()> {
-    let mut written = Written(Vec::new());
+    let mut written = GeneratedFiles(Vec::new());
     for change in changes {
         let temporary = temporary(&change.path);
         let file = create(&temporary).with_context(|| temporary.display().to_string())?;

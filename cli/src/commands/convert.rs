@@ -7,9 +7,9 @@ use fdr_formats::address::Address;
 use fdr_formats::writer::Target;
 
 use super::{Status, Traces};
-use crate::outputs::conversion::{Done, Job, send, shape, tell, write};
+use crate::output_file::{self, Shape};
+use crate::outputs::conversion::{Conversion, Job, send, shape, tell, write};
 use crate::outputs::{destination, map, names, target};
-use crate::place::{self, Shape};
 use crate::selection::{Filtering, Selection};
 use crate::tally::Tally;
 use crate::{clock, trace, ui};
@@ -107,8 +107,8 @@ fn to_path(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Sta
         }
         None => names::default_output(trace, target)?,
     };
-    place::check_is_not(&output, trace)?;
-    place::check(&output, shape(target), options.force)?;
+    output_file::check_is_not(&output, trace)?;
+    output_file::check(&output, shape(target), options.force)?;
     let source = options.selection.open(trace, Filtering::Calls)?;
     let job = options.job(trace);
     if target.name == map::TARGET.name {
@@ -116,7 +116,7 @@ fn to_path(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Sta
         return Ok(Status::Done);
     }
     let done = write(&*source, &job, &output)?;
-    let bytes = Some(place::size(&output));
+    let bytes = Some(output_file::size(&output));
     options.tell(&*source, trace, &ui::path(&output), &done, bytes);
     Ok(Status::Done)
 }
@@ -133,7 +133,14 @@ impl Options {
     }
 
     /// Says what was written to `name`, and what is wrong with the trace that was read.
-    fn tell(&self, source: &dyn Source, trace: &Path, name: &str, done: &Done, bytes: Option<u64>) {
+    fn tell(
+        &self,
+        source: &dyn Source,
+        trace: &Path,
+        name: &str,
+        done: &Conversion,
+        bytes: Option<u64>,
+    ) {
         let Tally {
             diagnostics,
             more_diagnostics,

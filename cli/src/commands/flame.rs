@@ -8,10 +8,10 @@ use anyhow::Context;
 use fdr_formats::TraceInfo;
 
 use super::{Status, Traces};
-use crate::place::{self, Shape};
-use crate::selection::of_calls::StateName;
+use crate::output_file::{self, Shape};
+use crate::selection::call_options::StateName;
 use crate::selection::{Filtering, Selection};
-use crate::tree::folding::{Asked, Folding};
+use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::paths::Paths;
 use crate::tree::picture::{self, Words};
 use crate::{svg, ui};
@@ -84,18 +84,18 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         .filter(|path| *path != Path::new("-"))
     else {
         return options.traces.each(|trace, _| {
-            let folding = Folding::of(&options.asked(), trace)?;
+            let folding = Folding::read(&options.asked(), trace)?;
             ui::print(|out| folding.write(out))?;
             Ok(Status::Done)
         });
     };
-    place::check(output, Shape::File, options.force)?;
+    output_file::check(output, Shape::File, options.force)?;
     let asked = options.asked();
     let is_picture = svg::is_picture(output);
     let (mut paths, mut lines, mut heads) = (Paths::default(), Vec::new(), Vec::new());
     let status = options.traces.each(|trace, _| {
-        place::check_is_not(output, trace)?;
-        let folding = Folding::of(&asked, trace)?;
+        output_file::check_is_not(output, trace)?;
+        let folding = Folding::read(&asked, trace)?;
         match is_picture {
             true => folding
                 .add_to(&mut paths, 1)
@@ -106,7 +106,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         Ok(Status::Done)
     })?;
     paths.settle([1, 1]);
-    place::write(output, options.force, |out| match is_picture {
+    output_file::write(output, options.force, |out| match is_picture {
         true => draw(out, options, &paths, &heads),
         false => Ok(out.write_all(&lines)?),
     })?;
@@ -159,8 +159,8 @@ fn draw(
 }
 
 impl Options {
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn asked(&self) -> FoldingOptions<'_> {
+        FoldingOptions {
             selection: &self.selection,
             filtering: Filtering::Shown,
             per_thread: self.per_thread,

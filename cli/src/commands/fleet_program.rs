@@ -16,7 +16,7 @@ const PROGRAM: &str = "fdr-fleet";
 
 /// What the program gets.
 #[derive(clap::Args)]
-struct Passed {
+struct FleetArguments {
     /// As `fdr-fleet COMMAND --help` says
     #[arg(
         value_name = "ARGUMENT",
@@ -28,14 +28,14 @@ struct Passed {
 
 /// `fdr export`.
 pub(crate) mod export {
-    use super::{Passed, Status, become_it};
+    use super::{FleetArguments, Status, become_it};
 
     /// Write traces as Parquet files (by fdr-fleet)
     #[derive(clap::Args)]
     #[command(disable_help_flag = true)]
     pub(crate) struct Options {
         #[command(flatten)]
-        passed: Passed,
+        passed: FleetArguments,
     }
 
     /// Runs the command.
@@ -46,14 +46,14 @@ pub(crate) mod export {
 
 /// `fdr query`.
 pub(crate) mod query {
-    use super::{Passed, Status, become_it};
+    use super::{FleetArguments, Status, become_it};
 
     /// Ask questions over many exported traces, in SQL (by fdr-fleet)
     #[derive(clap::Args)]
     #[command(disable_help_flag = true)]
     pub(crate) struct Options {
         #[command(flatten)]
-        passed: Passed,
+        passed: FleetArguments,
     }
 
     /// Runs the command.

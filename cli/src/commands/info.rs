@@ -19,9 +19,9 @@ use crate::report::moments::Moments;
 use crate::report::rows::{OpenRow, open_rows};
 use crate::report::table;
 use crate::selection::{Filtering, Selection};
-use crate::tally::{Marks, Seen, Tally};
+use crate::tally::{Marks, Tally, ThreadTally};
 use crate::ui::{self, Progress};
-use crate::{clock, input, place, trace};
+use crate::{clock, input, output_file, trace};
 
 /// Diagnostics that are shown.
 const SHOWN: usize = 20;
@@ -66,7 +66,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
     let source = options.selection.open(trace, Filtering::Calls)?;
     let progress = Progress::new(&*source);
-    let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
+    let tally = Tally::count(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(trace, error))?;
     trace::warn_of_damage(trace, &tally.diagnostics, tally.more_diagnostics);
@@ -82,7 +82,7 @@ fn one(options: &Options, trace: &Path, first: bool) -> anyhow::Result<Status> {
         let shape = if trace.is_dir() { "folder" } else { "file" };
         let size = match input::is_standard(trace) {
             true => String::new(),
-            false => format!(" ({})", ui::size(place::size(trace))),
+            false => format!(" ({})", ui::size(output_file::size(trace))),
         };
         fact(out, shape, &format!("{}{size}", ui::path(trace)))?;
         let open = table::open_in_words(
@@ -223,14 +223,14 @@ fn write_notes(
     if let Some(short) = short_calls(&info.clock, tally) {
         fact(out, "short", &short)?;
     }
-    if let Some(counted) = states::Counted::of(info) {
+    if let Some(counted) = states::ScheduleCounts::from_info(info) {
         fact(out, "states", &counted.in_words())?;
     }
     let budget = budget::Budget::new(info);
     for (name, text) in budget.iter().flat_map(budget::Budget::in_words) {
         fact(out, name, &text)?;
     }
-    for said in Moments::of(info, tally.times().map(|times| times.0)).in_words("") {
+    for said in Moments::from_info(info, tally.times().map(|times| times.0)).in_words("") {
         fact(out, "mark", &said)?;
     }
     if let Some(missing) = trace::missing(&info.missing) {
@@ -349,7 +349,7 @@ fn clock_line(clock: &Clock) -> String {
 
 fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow::Result<()> {
     let (failed, timeless) = (info.thread_of_reason(), trace::is_timeless(info));
-    let has_failed = |seen: &&Seen| Some(seen.thread.id) == failed;
+    let has_failed = |seen: &&ThreadTally| Some(seen.thread.id) == failed;
     let begin = tally.times().map(|times| times.0);
     let since = |ticks: Option<Ticks>| match ticks.zip(begin).filter(|_| !timeless) {
         Some((ticks, begin)) => {
@@ -358,7 +358,7 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         None => "-".into(),
     };
     // Only calls of programs that keep seconds are summarised.
-    let is_short = |seen: &Seen| {
+    let is_short = |seen: &ThreadTally| {
         seen.thread
             .counts
             .is_some_and(|counts| counts.summarised > 0)
@@ -375,7 +375,7 @@ fn write_threads(out: &mut dyn Write, info: &TraceInfo, tally: &Tally) -> anyhow
         spare: &["synthetic", "first", "dropped", "overwritten", "last"],
         ..Columns::default()
     };
-    let row = |seen: &Seen| {
+    let row = |seen: &ThreadTally| {
         let count = |field: fn(&Counts) -> u64| match &seen.thread.counts {
             Some(counts) => ui::count(field(counts)),
             None => "-".into(),

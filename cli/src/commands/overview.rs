@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use super::rings;
 use crate::ring::{self, Owner, Ring};
-use crate::{input, place, trace, ui};
+use crate::{input, output_file, trace, ui};
 
 /// Traces and processes that are listed.
 const MAX_LISTED: usize = 5;
@@ -115,7 +115,7 @@ fn about(path: &Path) -> String {
     format!(
         "{}  {}{age}{reason}",
         ui::path(path),
-        ui::size(place::size(path))
+        ui::size(output_file::size(path))
     )
 }
 

@@ -10,8 +10,8 @@ use fdr_formats::registry;
 
 use super::{Status, each_trace, to_stdout};
 use crate::input::packed::{self, Archive, PackFailure, Packed};
+use crate::output_file::{self, Pending, Shape};
 use crate::outputs::names;
-use crate::place::{self, Pending, Shape};
 use crate::ring::Ring;
 use crate::trace;
 use crate::ui::{self, Progress, StandardOutput};
@@ -88,9 +88,9 @@ fn one(options: &Options, trace: &Path, several: bool) -> anyhow::Result<Status>
         }
         asked => {
             let output = names::output(asked, several, &folder, &name)?;
-            place::check_is_not(&output, trace)?;
+            output_file::check_is_not(&output, trace)?;
             check_is_not_in(&output, trace)?;
-            place::check(&output, Shape::File, options.force)?;
+            output_file::check(&output, Shape::File, options.force)?;
             let (mut pending, file) = Pending::file(&output, options.force)?;
             let packed = pack(options, trace, input, &ui::path(&output), file)?;
             pending.place()?;
@@ -139,7 +139,7 @@ fn input(trace: &Path, name: &OsStr) -> anyhow::Result<(Box<dyn Read + Send>, &'
         if registry::of_folder(trace).is_none() {
             bail!("{}: not a trace folder that fdr knows", text());
         }
-        return Ok((Box::new(Archive::of(trace, name)?), ".tar.zst"));
+        return Ok((Box::new(Archive::from_folder(trace, name)?), ".tar.zst"));
     }
     if !kind.is_file() {
         bail!("{}: is no regular file", text());

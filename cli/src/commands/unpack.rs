@@ -10,9 +10,9 @@ use anyhow::{Context, bail};
 
 use super::{Status, each};
 use crate::input;
-use crate::input::packed::{self, Manner, Place, Unpacked};
+use crate::input::packed::{self, Destination, UnpackOptions, Unpacked};
+use crate::output_file::{self, Pending, Shape};
 use crate::outputs::names;
-use crate::place::{self, Pending, Shape};
 use crate::ui::{self, StandardOutput};
 
 const HELP: &str = "\
@@ -93,19 +93,19 @@ fn one(options: &Options, path: &Path, several: bool) -> anyhow::Result<Status> 
             ui::path(path)
         ),
     };
-    place::check_is_not(&output, path)?;
+    output_file::check_is_not(&output, path)?;
     let unpacked = match archive {
         true => folder(options, path, file, &output)?,
         false => {
             let (mut pending, out) = Pending::file(&output, options.force)?;
-            let to = Place::Output(&output);
+            let to = Destination::Output(&output);
             let unpacked = packed::unpack(path, file, &out, to, options.manner())?;
             pending.place()?;
             unpacked
         }
     };
     if !options.quiet {
-        let size = ui::size(place::size(&output));
+        let size = ui::size(output_file::size(&output));
         ui::complain(&format!("{}: {size}", ui::path(&output)));
     }
     Ok(status(&unpacked))
@@ -123,8 +123,8 @@ fn to_stdout(options: &Options, path: &Path, file: File) -> anyhow::Result<Unpac
     if io::stdout().is_terminal() {
         bail!("-o -: a trace is not for a terminal; send it to a pipe");
     }
-    let mut plain = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &plain, Place::Temporary, options.manner())?;
+    let mut plain = output_file::unnamed()?;
+    let unpacked = packed::unpack(path, file, &plain, Destination::Temporary, options.manner())?;
     StandardOutput::new()?.print(&mut plain)?;
     Ok(unpacked)
 }
@@ -134,11 +134,11 @@ impl Options {
         self.output.as_deref() == Some(Path::new("-"))
     }
 
-    fn manner(&self) -> Manner {
+    fn manner(&self) -> UnpackOptions {
         let Options {
             any_size, quiet, ..
         } = *self;
-        Manner { any_size, quiet }
+        UnpackOptions { any_size, quiet }
     }
 }
 
@@ -149,12 +149,18 @@ fn is_name(asked: &Path) -> bool {
 
 /// An archive becomes a folder.
 fn folder(options: &Options, path: &Path, file: File, output: &Path) -> anyhow::Result<Unpacked> {
-    place::check(output, Shape::Folder, options.force)?;
-    let archive = place::unnamed()?;
-    let unpacked = packed::unpack(path, file, &archive, Place::Temporary, options.manner())?;
+    output_file::check(output, Shape::Folder, options.force)?;
+    let archive = output_file::unnamed()?;
+    let unpacked = packed::unpack(
+        path,
+        file,
+        &archive,
+        Destination::Temporary,
+        options.manner(),
+    )?;
     let mut pending = Pending::folder(output, options.force)?;
     let (folder, cut) = (pending.temporary(), unpacked.damage.is_some());
-    let extracted = packed::extract(&archive, folder, Place::Output(output), cut);
+    let extracted = packed::extract(&archive, folder, Destination::Output(output), cut);
     extracted.with_context(|| ui::path(path))?;
     pending.place()?;
     Ok(unpacked)

@@ -7,7 +7,7 @@
 //! | [`traces`] | a folder of traces becomes the paths in it |
 //! | `file` | standard input and compressed files become a plain file without a name ([`packed`]) |
 //! | `source` | an archive becomes a folder; a ring, a file of a format, or a folder becomes a source |
-//! | `Damaged` | the damage of a compressed file is told with that of the trace |
+//! | `DamagedSource` | the damage of a compressed file is told with that of the trace |
 
 pub(crate) mod exports;
 pub(crate) mod packed;
@@ -22,7 +22,7 @@ use fdr_formats::bytes::FileBytes;
 use fdr_formats::source::Record;
 use fdr_formats::{Diagnostic, Error, Sink, Source, TraceInfo, registry, ring};
 
-use crate::place::{self, Pending};
+use crate::output_file::{self, Pending};
 use crate::ring::{Owner, Ring};
 use crate::trace::about;
 use crate::{clock, memory, ring as rings, ui};
@@ -56,7 +56,7 @@ pub(crate) fn open(path: &Path) -> anyhow::Result<Box<dyn Source>> {
         offset: size,
         what: format!("{}: nothing after it is read", packed::in_words(&fault)),
     }));
-    Ok(Box::new(Damaged {
+    Ok(Box::new(DamagedSource {
         source,
         diagnostics,
         _folder: folder,
@@ -99,8 +99,8 @@ fn standard() -> anyhow::Result<File> {
             "standard input: a trace is not typed; send it through a pipe, as in `ssh host cat app.fdr | fdr report -`"
         );
     }
-    let mut file = place::unnamed()?;
-    io::copy(&mut input, &mut file).with_context(place::in_temporary)?;
+    let mut file = output_file::unnamed()?;
+    io::copy(&mut input, &mut file).with_context(output_file::in_temporary)?;
     Ok(file)
 }
 
@@ -112,8 +112,13 @@ fn source(
 ) -> anyhow::Result<(Box<dyn Source>, Option<Pending>)> {
     let head = packed::head(&file);
     if is_archive(&head) {
-        let folder = place::unnamed_folder()?;
-        let extracted = packed::extract(&file, folder.temporary(), packed::Place::Temporary, cut);
+        let folder = output_file::unnamed_folder()?;
+        let extracted = packed::extract(
+            &file,
+            folder.temporary(),
+            packed::Destination::Temporary,
+            cut,
+        );
         extracted.with_context(|| ui::path(path))?;
         let source = registry::open_path(folder.temporary()).map_err(|error| about(path, error))?;
         return Ok((source, Some(folder)));
@@ -152,14 +157,14 @@ pub(crate) fn is_archive(head: &[u8]) -> bool {
 }
 
 /// A trace that is damaged as a compressed file, or has a folder that goes with it.
-struct Damaged {
+struct DamagedSource {
     source: Box<dyn Source>,
     diagnostics: Vec<Diagnostic>,
     /// Removed last.
     _folder: Option<Pending>,
 }
 
-impl Source for Damaged {
+impl Source for DamagedSource {
     fn inner(&self) -> Option<&dyn Source> {
         Some(&*self.source)
     }
@@ -200,7 +205,7 @@ const MAX_FOLDERS: usize = 1000;
 pub(crate) fn traces(named: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let process = named.to_str().and_then(|text| text.parse().ok());
     if let Some(process) = process.filter(|_| !named.exists()) {
-        let mapped = rings::find::rings(process, rings::find::For::Reading)?;
+        let mapped = rings::find::rings(process, rings::find::RingAccess::Reading)?;
         return Ok(mapped.into_iter().map(|mapped| mapped.path).collect());
     }
     if !named.is_dir() || registry::of_folder(named).is_some() {

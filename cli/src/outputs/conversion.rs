@@ -12,7 +12,7 @@ use fdr_formats::writer::{Kind, Output, Target};
 use fdr_formats::{Call, Diagnostic, Losses, Mark, Sink, Source, Thread, Writer, source};
 
 use super::{destination, export, read_thread, write_thread};
-use crate::place::{self, Pending, Shape};
+use crate::output_file::{self, Pending, Shape};
 use crate::tally::Tally;
 use crate::ui::{self, Progress};
 use crate::{memory, trace};
@@ -30,7 +30,7 @@ pub(crate) struct Job<'a> {
 }
 
 /// What was converted.
-pub(crate) struct Done {
+pub(crate) struct Conversion {
     pub(crate) tally: Tally,
     pub(crate) losses: Losses,
 }
@@ -47,7 +47,11 @@ pub(crate) fn shape(target: &Target) -> Shape {
 ///
 /// # Errors
 /// Where the trace can't be read, or the new one not be written.
-pub(crate) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow::Result<Done> {
+pub(crate) fn write(
+    source: &dyn Source,
+    job: &Job<'_>,
+    output: &Path,
+) -> anyhow::Result<Conversion> {
     let (mut pending, out) = match shape(job.to) {
         Shape::File => {
             let (pending, file) = Pending::file(output, job.force)?;
@@ -70,17 +74,21 @@ pub(crate) fn write(source: &dyn Source, job: &Job<'_>, output: &Path) -> anyhow
 }
 
 /// Sends to an address. A format whose writer goes back in its file is written to a file without a name first.
-pub(crate) fn send(source: &dyn Source, job: &Job<'_>, address: &Address) -> anyhow::Result<Done> {
+pub(crate) fn send(
+    source: &dyn Source,
+    job: &Job<'_>,
+    address: &Address,
+) -> anyhow::Result<Conversion> {
     let file = match job.to.kind {
         Kind::Stream => None,
-        Kind::File | Kind::Folder => Some(place::unnamed()?),
+        Kind::File | Kind::Folder => Some(output_file::unnamed()?),
     };
     let (out, place) = match &file {
         None => (
             Output::Stream(destination::open(address)?),
             destination::name(address),
         ),
-        Some(file) => (Output::File(file.try_clone()?), place::in_temporary()),
+        Some(file) => (Output::File(file.try_clone()?), output_file::in_temporary()),
     };
     let done = convert(source, job, out).map_err(|failure| match failure {
         Failure::Source(error) => trace::about(job.trace, error),
@@ -90,7 +98,7 @@ pub(crate) fn send(source: &dyn Source, job: &Job<'_>, address: &Address) -> any
     if let Some(mut file) = file {
         let named = || destination::name(address);
         let mut out = destination::open(address)?;
-        file.rewind().with_context(place::in_temporary)?;
+        file.rewind().with_context(output_file::in_temporary)?;
         io::copy(&mut file, &mut out).with_context(named)?;
         out.flush().with_context(named)?;
     }
@@ -103,7 +111,11 @@ pub(super) enum Failure {
     Output(fdr_formats::Error),
 }
 
-pub(super) fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Result<Done, Failure> {
+pub(super) fn convert(
+    source: &dyn Source,
+    job: &Job<'_>,
+    output: Output,
+) -> Result<Conversion, Failure> {
     let output = match output {
         output if job.jobs == 1 => Ok(output),
         Output::File(file) if job.to.file_as_stream => stream(file),
@@ -112,7 +124,7 @@ pub(super) fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Res
     };
     let output = output.map_err(|error| Failure::Output(error.into()))?;
     memory::grows("what the reader and the writer keep (threads, functions and open calls)");
-    let export = export::of(job.to);
+    let export = export::for_target(job.to);
     let writer = match export {
         Some(export) => export.begin(output, source),
         None => (job.to.create)(output, source.info()),
@@ -140,7 +152,7 @@ pub(super) fn convert(source: &dyn Source, job: &Job<'_>, output: Output) -> Res
         losses.add_schedule(&source.info().schedule);
     }
     tally.opened(source);
-    Ok(Done { tally, losses })
+    Ok(Conversion { tally, losses })
 }
 
 fn stream(out: impl io::Write + Send + 'static) -> io::Result<Output> {
@@ -192,7 +204,7 @@ impl Sink for Tee<'_> {
     }
 }
 
-pub(crate) fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>) {
+pub(crate) fn tell(name: &str, target: &Target, done: &Conversion, bytes: Option<u64>) {
     let events = ui::things(done.tally.events(), "event");
     let threads = ui::things(done.tally.threads().count() as u64, "thread");
     let bytes = bytes.map_or(String::new(), |bytes| format!(", {}", ui::size(bytes)));
@@ -205,11 +217,11 @@ pub(crate) fn tell(name: &str, target: &Target, done: &Done, bytes: Option<u64>)
 pub(crate) fn tell_losses(name: &str, target: &Target, losses: &Losses) {
     let title = target.title;
     for (what, count) in losses.iter() {
-        let what = ui::counted(count, what);
+        let what = ui::count_of(count, what);
         ui::complain(&format!("{name}: what {title} can't hold: {what}"));
     }
     for (what, count) in losses.notes() {
-        let what = ui::counted(count, what);
+        let what = ui::count_of(count, what);
         ui::complain(&format!("{name}: for other readers: {what}"));
     }
 }

@@ -11,10 +11,10 @@ use crate::testing::random_xray::random_trace;
 use crate::testing::{MemoryTrace, entry, exit};
 
 /// Every file by its name, and what was said of it.
-type Made = (Vec<(String, Vec<u8>)>, String);
+type ConvertedFiles = (Vec<(String, Vec<u8>)>, String);
 
-fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> Made {
-    let place = place::unnamed_folder().expect("a folder for temporary files");
+fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> ConvertedFiles {
+    let place = output_file::unnamed_folder().expect("a folder for temporary files");
     let folder = place.temporary();
     let output = match to.kind {
         Kind::Folder => Output::Folder(folder.to_owned()),
@@ -32,7 +32,7 @@ fn made(source: &dyn Source, to: &'static Target, jobs: usize) -> Made {
         jobs,
     };
     let done = convert(source, &job, output);
-    let Ok(Done { tally, losses }) = done else {
+    let Ok(Conversion { tally, losses }) = done else {
         panic!("{}: not written", to.name);
     };
     let mut files = Vec::new();
@@ -108,7 +108,7 @@ fn a_trace_of_many_batches_comes_in_order() {
 }
 
 #[test]
-fn a_trace_that_can_not_be_read_ends_with_its_error() {
+fn unreadable_traces_end_with_their_error() {
     struct Broken(MemoryTrace);
     impl Source for Broken {
         fn info(&self) -> &fdr_formats::TraceInfo {

@@ -33,7 +33,7 @@ use object::{
 
 use super::conversion::Job;
 use super::export;
-use crate::place::Pending;
+use crate::output_file::Pending;
 use crate::{memory, trace, ui};
 
 /// Larger ids are refused: the map has an entry for every id up to the largest.

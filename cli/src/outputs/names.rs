@@ -9,7 +9,7 @@ use anyhow::{Context, bail};
 use fdr_formats::registry::of_folder;
 use fdr_formats::writer::Target;
 
-use super::target::{Parser, known};
+use super::target::{Parser, for_parser};
 use crate::input::{self, packed};
 use crate::ui;
 
@@ -42,7 +42,7 @@ pub(crate) fn output(
 pub(crate) fn default_name(trace: &Path, target: &Target) -> OsString {
     let plain = packed::plain_name(trace);
     let trace = plain.as_deref().unwrap_or(trace);
-    let known = |end: &str| known(Parser::WithExports).any(|target| target.extension == end);
+    let known = |end: &str| for_parser(Parser::WithExports).any(|target| target.extension == end);
     let end = trace.extension().and_then(|end| end.to_str());
     let whole = if input::is_standard(trace) {
         "stdin".as_ref()
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_output_is_a_file_or_goes_into_a_folder() {
+    fn outputs_are_files_or_go_into_folders() {
         let name = OsStr::new("app.7.fdr");
         let of = |asked: Option<&str>, several| {
             output(asked.map(Path::new), several, Path::new("/r"), name).unwrap()

@@ -39,12 +39,12 @@ impl TypedValueParser for Parser {
     /// For completions; the help has a list with titles.
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
         let value = |target: &Target| PossibleValue::new(target.name).help(target.title);
-        Some(Box::new(known(*self).map(value)))
+        Some(Box::new(for_parser(*self).map(value)))
     }
 }
 
 /// The formats that an option takes.
-pub(super) fn known(parser: Parser) -> impl Iterator<Item = &'static Target> {
+pub(super) fn for_parser(parser: Parser) -> impl Iterator<Item = &'static Target> {
     let of_recorder = parser == Parser::Recorded;
     let traces = targets().filter(move |target| !(of_recorder && is_converted(target.name)));
     traces.chain(written_only().filter(move |_| parser == Parser::WithExports))
@@ -62,15 +62,15 @@ fn written_only() -> impl Iterator<Item = &'static Target> {
 /// The nearest name, where one is near, and all there are.
 fn parse(name: &str, parser: Parser) -> Result<&'static Target, String> {
     let lower = name.to_lowercase();
-    let mut all = known(parser);
+    let mut all = for_parser(parser);
     all.find(|target| target.name == lower).ok_or_else(|| {
-        let near = near(known(parser).map(|target| target.name), name);
+        let near = near(for_parser(parser).map(|target| target.name), name);
         let near = near.map_or(String::new(), |near| format!("; the nearest is {near}"));
         let list = match parser {
             Parser::WithExports => list(),
-            _ => format!("Formats:\n{}", lines(known(parser))),
+            _ => format!("Formats:\n{}", lines(for_parser(parser))),
         };
-        let is_other = known(Parser::WithExports).any(|target| target.name == lower);
+        let is_other = for_parser(Parser::WithExports).any(|target| target.name == lower);
         let what = match is_other {
             true => "only `fdr convert` writes this, of a trace",
             false => "there is no such format",
@@ -89,7 +89,7 @@ pub(crate) fn list() -> String {
 }
 
 fn lines(targets: impl Iterator<Item = &'static Target>) -> String {
-    let width = known(Parser::WithExports)
+    let width = for_parser(Parser::WithExports)
         .map(|target| target.name.len())
         .max();
     let width = width.unwrap_or_default();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn names_are_known_or_explained() {
-        for target in known(Parser::WithExports) {
+        for target in for_parser(Parser::WithExports) {
             assert_eq!(
                 parse(target.name, Parser::WithExports).unwrap().title,
                 target.title
@@ -126,7 +126,7 @@ mod tests {
         assert!(error.contains(&near), "{error}");
         let error = parse("", Parser::WithExports).unwrap_err();
         assert!(error.starts_with("there is no such format\n"), "{error}");
-        for target in known(Parser::WithExports) {
+        for target in for_parser(Parser::WithExports) {
             assert!(error.contains(target.title), "{error}");
         }
         let error = parse("chrome", Parser::Traces).unwrap_err();

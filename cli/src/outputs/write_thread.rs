@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn all_bytes_come_in_order_and_are_there_after_a_flush() {
+    fn bytes_are_ordered_and_complete_after_flush() {
         let memory = Memory::default();
         let mut writer = WriteThread::new(memory.clone()).unwrap();
         let mut wanted = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_and_the_next_bytes_are_refused() {
+    fn after_an_error_bytes_are_refused() {
         struct Full(usize);
         impl Write for Full {
             fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

@@ -11,14 +11,14 @@ use super::engine::{Engine, Figures, gather};
 use super::query::{Key, Selection};
 use super::rows::Report;
 use crate::ui::{self, Progress};
-use crate::{away, trace};
+use crate::{off_cpu, trace};
 
 impl Figures {
     /// The figures of a trace, with what was found at its opening.
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
-    pub(crate) fn of(
+    pub(crate) fn read(
         trace: &Path,
         source: &dyn Source,
         per_thread: bool,
@@ -47,7 +47,7 @@ pub(crate) fn engines(
     per_thread: bool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Vec<Engine>, fdr_formats::Error> {
-    let states = away::states_of(source.info());
+    let states = off_cpu::states_of(source.info());
     let make = || Engine::new(source, per_thread).with_states(states.clone());
     drive_parallel(source, ui::jobs(), make, progress)
 }
@@ -58,7 +58,7 @@ impl Report {
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn of_all(trace: &Path, source: &dyn Source) -> anyhow::Result<Report> {
-        let figures = Figures::of(trace, source, false)?;
+        let figures = Figures::read(trace, source, false)?;
         let all = Selection {
             filter: None,
             sort: Key::Own,

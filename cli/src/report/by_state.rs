@@ -6,7 +6,7 @@ use fdr_formats::{Call, Ticks};
 
 use super::stack::{Batch, Stack};
 use super::stats::Table;
-use crate::away::lasting;
+use crate::off_cpu::lasting;
 
 impl Stack {
     /// The next edge is at that time.

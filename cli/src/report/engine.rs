@@ -18,8 +18,8 @@ use super::open::{self, Ends, OpenCall};
 use super::stack::{Batch, Flaws, ShortCalls, Stack};
 use super::stats::{Stats, Table};
 use super::waits::Waits;
-use crate::away::Absence;
 use crate::damage::Damage;
+use crate::off_cpu::Absence;
 use crate::{memory, trace};
 
 /// Threads that are found without a hash; a power of two.

@@ -3,12 +3,12 @@
 use std::io::Write;
 
 use super::events::{EventRows, Number};
-use super::look::Look;
+use super::table_style::TableStyle;
 use crate::columns::{Columns, no_room};
 use crate::ui;
 
 /// Writes both tables, each below an empty line; nothing where there is neither.
-pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow::Result<()> {
+pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: TableStyle) -> anyhow::Result<()> {
     let time = |ns: u64| match look.timeless {
         true => "-".to_owned(),
         false => format!("+{}", ui::duration(ns)),
@@ -69,7 +69,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
     }
     if rows.hidden > 0 {
         let hidden = rows.hidden as u64;
-        let hidden = ui::counted(hidden, "events and counters");
+        let hidden = ui::count_of(hidden, "events and counters");
         writeln!(out, "{hidden} not shown (--limit)")?;
     }
     Ok(())
@@ -79,7 +79,7 @@ pub(super) fn write(out: &mut dyn Write, rows: &EventRows, look: Look) -> anyhow
 pub(super) fn tell_left_out(
     out: &mut dyn Write,
     left_out: &[&str],
-    look: Look,
+    look: TableStyle,
 ) -> anyhow::Result<()> {
     let Some(note) = no_room(left_out) else {
         return Ok(());

@@ -26,7 +26,7 @@ pub(crate) enum Number {
 }
 
 impl Number {
-    fn of(value: &FieldValue<'_>) -> Option<Number> {
+    fn from_value(value: &FieldValue<'_>) -> Option<Number> {
         match *value {
             FieldValue::Unsigned(number) | FieldValue::Address(number) => {
                 Some(Number::Whole(number.into()))
@@ -86,7 +86,7 @@ struct Values {
 }
 
 impl Values {
-    fn of(time: Ticks, number: Number) -> Values {
+    fn new(time: Ticks, number: Number) -> Values {
         let (whole, sum) = match number {
             Number::Whole(number) => (number, 0.0),
             Number::Float(number) => (0, number),
@@ -170,10 +170,12 @@ impl Events {
         else {
             return;
         };
-        let (list, number) = match Form::of(form) {
+        let (list, number) = match Form::from_number(form) {
             Some(Form::Begin | Form::End) => return,
             Some(Form::Counter) => {
-                let number = fields.first().and_then(|field| Number::of(&field.value));
+                let number = fields
+                    .first()
+                    .and_then(|field| Number::from_value(&field.value));
                 (&mut self.counters, number)
             }
             Some(Form::Instant) | None => (&mut self.events, None),
@@ -184,7 +186,7 @@ impl Events {
         stats.reach(time, time);
         stats.threads.insert(thread);
         if let Some(number) = number {
-            stats.value(&Values::of(time, number));
+            stats.value(&Values::new(time, number));
         }
     }
 
@@ -271,7 +273,7 @@ impl EventRows {
         let (first, last) = times.unwrap_or_default();
         let mut rows = EventRows::default();
         for (name, id, stats) in sorted(info, &found.events, selection)? {
-            let place = Place::new(info, id, first, &stats);
+            let place = EventLocation::new(info, id, first, &stats);
             rows.events.push(EventRow {
                 name,
                 file: place.file,
@@ -286,7 +288,7 @@ impl EventRows {
             });
         }
         for (name, id, stats) in sorted(info, &found.counters, selection)? {
-            let place = Place::new(info, id, first, &stats);
+            let place = EventLocation::new(info, id, first, &stats);
             let values = stats.values;
             rows.counters.push(CounterRow {
                 name,
@@ -324,19 +326,19 @@ fn rate(clock: &Clock, count: u64, length: Ticks) -> Option<f64> {
 }
 
 /// Where an event is in the source, and when it was.
-struct Place {
+struct EventLocation {
     file: String,
     line: u32,
     first_ns: u64,
     last_ns: u64,
 }
 
-impl Place {
-    fn new(info: &TraceInfo, id: FunctionId, begin: Ticks, stats: &Stats) -> Place {
+impl EventLocation {
+    fn new(info: &TraceInfo, id: FunctionId, begin: Ticks, stats: &Stats) -> EventLocation {
         let function = info.function(id);
         let since = |time: Ticks| info.clock.nanos(time.since(begin)).0;
         let (first, last) = stats.times.unwrap_or((begin, begin));
-        Place {
+        EventLocation {
             file: function.map_or_else(String::new, |function| function.file.clone()),
             line: function.map_or(0, |function| function.line),
             first_ns: since(first),

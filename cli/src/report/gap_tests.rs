@@ -41,7 +41,7 @@ fn with_gap(before: &[Call], after: &[Call]) -> Report {
 }
 
 #[test]
-fn a_call_that_is_open_at_a_gap_is_clipped() {
+fn calls_open_at_a_gap_are_clipped() {
     // f2 may have ended in the gap, and another one begun there.
     let before = [entry(0, 1), entry(10, 2)];
     let after = [exit(1000, 2), entry(1010, 2), exit(1020, 2), exit(1100, 1)];
@@ -67,7 +67,7 @@ fn a_call_that_is_open_at_a_gap_is_clipped() {
 }
 
 #[test]
-fn an_exit_after_a_gap_belongs_to_a_call_since_the_record_before() {
+fn exits_after_gaps_begin_at_the_last_record() {
     let report = with_gap(
         &[entry(0, 2), exit(100, 2)],
         &[entry(120, 3), exit(130, 3), exit(150, 1)],
@@ -83,7 +83,7 @@ fn an_exit_after_a_gap_belongs_to_a_call_since_the_record_before() {
 }
 
 #[test]
-fn gaps_are_found_at_every_depth_and_in_linear_time() {
+fn gaps_at_any_depth_take_linear_time() {
     let mut engine = engine();
     let deep = 200_000;
     engine.calls(&(0..deep).map(|time| entry(time, 1)).collect::<Vec<_>>());
@@ -105,7 +105,7 @@ fn gaps_are_found_at_every_depth_and_in_linear_time() {
 }
 
 #[test]
-fn a_gap_is_that_of_its_thread_however_often_threads_change() {
+fn gaps_stay_with_their_thread() {
     let thread = |id| Thread {
         id: ThreadId(id),
         ..Thread::default()

@@ -314,7 +314,7 @@ impl Histogram {
 mod tests {
     use super::*;
 
-    fn of(durations: impl IntoIterator<Item = u64>) -> Histogram {
+    fn histogram_of(durations: impl IntoIterator<Item = u64>) -> Histogram {
         let mut histogram = Histogram::default();
         durations
             .into_iter()
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_off_by_more_than_one_in_128() {
+    fn cells_are_exact_to_one_in_128() {
         for shift in 0..64 {
             for offset in [0, 1, 2, 3, 7, 8, 12_345, 999_999_937] {
                 let value = (1_u64 << shift).saturating_add(offset);
@@ -354,26 +354,26 @@ mod tests {
 
     #[test]
     fn percentiles_are_nearest_rank() {
-        let histogram = of(1..=100);
+        let histogram = histogram_of(1..=100);
         assert_eq!(histogram.percentile(50), Some(50));
         assert_eq!(histogram.percentile(90), Some(90));
         assert_eq!(histogram.percentile(99), Some(99));
         assert_eq!(histogram.percentile(100), Some(100));
-        assert_eq!(of([7, 9]).percentile(50), Some(7));
-        assert_eq!(of([7, 9]).percentile(51), Some(9));
-        assert_eq!(of([5]).percentile(1), Some(5));
+        assert_eq!(histogram_of([7, 9]).percentile(50), Some(7));
+        assert_eq!(histogram_of([7, 9]).percentile(51), Some(9));
+        assert_eq!(histogram_of([5]).percentile(1), Some(5));
     }
 
     #[test]
     fn percentiles_stay_within_what_was_seen() {
         // 1,000,001 lies in a cell of 8,192 ticks whose middle is another number.
-        let histogram = of([1_000_001; 3]);
+        let histogram = histogram_of([1_000_001; 3]);
         assert_eq!(histogram.percentile(50), Some(1_000_001));
     }
 
     #[test]
     fn the_ends_are_exact() {
-        let histogram = of([1_000_001, 3, 77_777_777]);
+        let histogram = histogram_of([1_000_001, 3, 77_777_777]);
         assert_eq!(histogram.min(), Some(3));
         assert_eq!(histogram.max(), Some(77_777_777));
         assert_eq!(histogram.mean(), Some(26_259_260));
@@ -381,12 +381,12 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_in_order_and_have_all_that_was_counted() {
+    fn lengths_are_ordered_and_complete() {
         assert_eq!(
-            of([7, 3, 7, 1_000_001]).lengths(),
+            histogram_of([7, 3, 7, 1_000_001]).lengths(),
             [(3, 1), (7, 2), (1_000_001, 1)]
         );
-        let many = of((0..5000).map(|at| at * at));
+        let many = histogram_of((0..5000).map(|at| at * at));
         let lengths = many.lengths();
         assert!(lengths.is_sorted_by_key(|(length, _)| *length));
         assert_eq!(lengths.iter().map(|(_, count)| count).sum::<u64>(), 5000);
@@ -409,9 +409,9 @@ mod tests {
     #[test]
     fn merging_is_as_counting_all_at_once() {
         let (left, right) = ([1, 500, 70_000, u64::MAX], [2, 501, 9_000_000_000, 0]);
-        let mut merged = of(left);
-        merged.merge(&of(right));
-        let whole = of(left.into_iter().chain(right));
+        let mut merged = histogram_of(left);
+        merged.merge(&histogram_of(right));
+        let whole = histogram_of(left.into_iter().chain(right));
         for percent in 0..=100 {
             assert_eq!(merged.percentile(percent), whole.percentile(percent));
         }
@@ -422,7 +422,7 @@ mod tests {
     #[test]
     fn a_list_and_octaves_give_the_same() {
         let durations = |count: usize| (0..count as u64).map(|nth| nth * nth * 7919 % 1_000_003);
-        let list = of(durations(FEW));
+        let list = histogram_of(durations(FEW));
         assert!(list.cells.is_empty());
         let mut octaves = list.clone();
         octaves.spread();
@@ -430,9 +430,9 @@ mod tests {
         for percent in 0..=100 {
             assert_eq!(list.percentile(percent), octaves.percentile(percent));
         }
-        let whole = of(durations(FEW + 300));
+        let whole = histogram_of(durations(FEW + 300));
         assert!(whole.few.is_empty() && !whole.cells.is_empty());
-        let rest = of(durations(FEW + 300).skip(FEW));
+        let rest = histogram_of(durations(FEW + 300).skip(FEW));
         for (left, right) in [
             (&list, &rest),
             (&rest, &list),
@@ -448,9 +448,9 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_in_order_and_hold_what_was_counted() {
+    fn cells_are_ordered_and_hold_the_counts() {
         for few in [true, false] {
-            let mut histogram = of([3, 1_000_001, 130, 131, u64::MAX]);
+            let mut histogram = histogram_of([3, 1_000_001, 130, 131, u64::MAX]);
             if !few {
                 histogram.spread();
             }
@@ -468,7 +468,7 @@ mod tests {
 
     #[test]
     fn a_full_cell_carries() {
-        let mut histogram = of([10, 20]);
+        let mut histogram = histogram_of([10, 20]);
         histogram.spread();
         let at = 10;
         histogram.cells[at] = u32::MAX;

@@ -97,7 +97,7 @@ pub(crate) struct Trigger<'a> {
 }
 
 impl<'a> Trigger<'a> {
-    pub(crate) fn of(reason: Reason<'a>) -> Trigger<'a> {
+    pub(crate) fn new(reason: Reason<'a>) -> Trigger<'a> {
         let call = reason.call();
         let what = match reason.what {
             What::Other(words) => Some(words).filter(|words| !words.is_empty()),
@@ -128,13 +128,13 @@ pub(crate) struct Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    pub(crate) fn of(file: &'a str, info: &'a TraceInfo) -> Head<'a> {
+    pub(crate) fn new(file: &'a str, info: &'a TraceInfo) -> Head<'a> {
         Head {
             file,
             format: &info.format,
             program: &info.program,
             process: info.process,
-            identity: Identity::of(&info.identity),
+            identity: Identity::new(&info.identity),
         }
     }
 }
@@ -150,7 +150,7 @@ pub(crate) struct Identity<'a> {
 }
 
 impl<'a> Identity<'a> {
-    pub(crate) fn of(identity: &'a identity::Identity) -> Identity<'a> {
+    pub(crate) fn new(identity: &'a identity::Identity) -> Identity<'a> {
         let part = |part| Some(identity.get(part)).filter(|text| !text.is_empty());
         Identity {
             host: part(Part::Host),
@@ -165,9 +165,9 @@ impl<'a> Identity<'a> {
 impl<'a> Document<'a> {
     fn new(file: &'a str, info: &'a TraceInfo, report: &'a Report) -> Document<'a> {
         Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             reason: &info.reason,
-            clock: Clock::of(info),
+            clock: Clock::new(info),
             has_times: !report.timeless,
             duration_ns: report.duration_ns,
             records: report.records(),
@@ -189,19 +189,19 @@ impl<'a> Document<'a> {
             waits_not_shown: report.waits.hidden,
             waiting: &report.waits.open,
             failed_thread: info.failed_thread().map(|thread| thread.0),
-            trigger: info.trigger().map(Trigger::of),
-            open_calls: report.open.iter().map(OpenCall::of).collect(),
+            trigger: info.trigger().map(Trigger::new),
+            open_calls: report.open.iter().map(OpenCall::new).collect(),
             marks: &report.moments.list,
             earlier_marks: report.moments.earlier,
             window_note: report.window_note.as_deref(),
-            threads: report.threads.iter().map(Thread::of).collect(),
-            missing: Missing::of(&report.missing),
+            threads: report.threads.iter().map(Thread::new).collect(),
+            missing: Missing::new(&report.missing),
             balance: Balance {
                 clipped_calls: report.clipped,
                 exits_without_entry: report.flaws.missing_entries,
                 entries_without_exit: report.flaws.missing_exits + report.flaws.open,
             },
-            diagnostics: report.diagnostics.iter().map(Problem::of).collect(),
+            diagnostics: report.diagnostics.iter().map(Problem::new).collect(),
             diagnostics_not_shown: report.more_diagnostics,
             clock_notes: &report.clock_notes,
         }
@@ -262,7 +262,7 @@ pub(crate) struct Clock<'a> {
 }
 
 impl Clock<'_> {
-    pub(crate) fn of(info: &TraceInfo) -> Clock<'_> {
+    pub(crate) fn new(info: &TraceInfo) -> Clock<'_> {
         let clock = &info.clock;
         Clock {
             name: &clock.name,
@@ -306,7 +306,7 @@ pub(crate) struct Thread<'a> {
 }
 
 impl Thread<'_> {
-    pub(crate) fn of(row: &ThreadRow) -> Thread<'_> {
+    pub(crate) fn new(row: &ThreadRow) -> Thread<'_> {
         Thread {
             id: row.id,
             name: &row.name,
@@ -347,7 +347,7 @@ pub(crate) struct OpenCall<'a> {
 }
 
 impl OpenCall<'_> {
-    pub(crate) fn of(row: &OpenRow) -> OpenCall<'_> {
+    pub(crate) fn new(row: &OpenRow) -> OpenCall<'_> {
         OpenCall {
             function: &row.function,
             thread: row.thread,
@@ -368,7 +368,7 @@ pub(crate) struct Missing {
 }
 
 impl Missing {
-    pub(crate) fn of(missing: &fdr_formats::model::Missing) -> Missing {
+    pub(crate) fn new(missing: &fdr_formats::model::Missing) -> Missing {
         Missing {
             dropped: missing.dropped,
             overwritten: missing.overwritten,
@@ -392,7 +392,7 @@ pub(crate) struct Problem<'a> {
 }
 
 impl Problem<'_> {
-    pub(crate) fn of(diagnostic: &Diagnostic) -> Problem<'_> {
+    pub(crate) fn new(diagnostic: &Diagnostic) -> Problem<'_> {
         Problem {
             offset: diagnostic.offset,
             what: &diagnostic.what,

@@ -29,7 +29,7 @@ pub(crate) struct Moment {
 
 impl Moments {
     /// Those of a trace whose first record is at that tick.
-    pub(crate) fn of(info: &TraceInfo, first: Option<Ticks>) -> Moments {
+    pub(crate) fn from_info(info: &TraceInfo, first: Option<Ticks>) -> Moments {
         let clock = &info.clock;
         let since = |time: Ticks, first: Ticks| {
             let ns = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
@@ -88,7 +88,7 @@ mod tests {
                 name: name.to_owned(),
             });
         }
-        let moments = Moments::of(&info, Some(Ticks(1_000)));
+        let moments = Moments::from_info(&info, Some(Ticks(1_000)));
         let lines: Vec<String> = moments.in_words("").collect();
         assert_eq!(lines[0], "6 earlier marks were replaced by newer ones");
         assert!(
@@ -99,7 +99,7 @@ mod tests {
         let first = &moments.list[0];
         assert_eq!((first.time_ns, first.since_first_ns), (500, Some(-500)));
         assert_eq!(first.unix_ns, Some(1_700_000_000_000_000_500));
-        let lost = Moments::of(&info, None);
+        let lost = Moments::from_info(&info, None);
         assert_eq!(lost.list[1].since_first_ns, None);
         assert!(
             lost.in_words("mark: ")

@@ -15,10 +15,10 @@ use super::names::name_of;
 use super::open::early_call;
 use super::query::Selection;
 use super::stack::Flaws;
-use super::states::{OfThreads, RowsStates, ThreadStates, of_functions};
+use super::states::{AllThreadStates, RowsStates, ThreadStates, of_functions};
 use super::task_totals::counted;
 use super::waits::WaitRows;
-use super::whole::{OfRecords, Whole, of_records};
+use super::whole::{RecordedRows, WholeRunFigures, of_records};
 use crate::clock::notes as clock_notes;
 use crate::trace::is_timeless;
 use crate::windows::{Windows, is_cut};
@@ -51,7 +51,7 @@ pub(crate) struct ThreadRow {
     /// Its functions, where they were asked for.
     pub(crate) rows: Option<Vec<Row>>,
     /// What the records have of each, where they were asked for.
-    pub(super) of_records: OfRecords,
+    pub(super) of_records: RecordedRows,
     /// The states of these, by id, and of the thread.
     pub(super) rows_states: RowsStates,
     pub(crate) states: ThreadStates,
@@ -76,7 +76,7 @@ pub(crate) struct OpenRow {
 pub(crate) struct Report {
     pub(crate) rows: Vec<Row>,
     /// The rows of the whole run. `None`: the trace has none, or they are shown as `rows`.
-    pub(crate) whole: Option<Whole>,
+    pub(crate) whole: Option<WholeRunFigures>,
     /// The rows are of the whole run, from the recorder's totals.
     pub(crate) is_whole: bool,
     /// The rows are of the whole run, because each of its calls has its records in the trace.
@@ -147,7 +147,7 @@ impl Report {
         let waiting = figures.waits.open(info, threads, since);
         let waits = WaitRows::new(info, &figures.waits, waiting, selection)?;
         let seen = figures.threads.iter();
-        let windows = Windows::of(seen.map(|part| (&part.thread, part.first, part.last)));
+        let windows = Windows::from_threads(seen.map(|part| (&part.thread, part.first, part.last)));
         let windows = windows.filter(|_| !is_timeless(info));
         let open = open_rows(info, &figures.threads);
         let failed = info.thread_of_reason();
@@ -155,14 +155,14 @@ impl Report {
             .threads
             .sort_by_key(|part| (Some(part.thread.id) != failed, part.thread.id));
         let threads = figures.threads.into_iter();
-        let states = OfThreads::new(info);
+        let states = AllThreadStates::new(info);
         let threads = threads.map(|thread| thread_row(info, thread, &states, first, selection));
         Ok(Report {
-            whole: Whole::of(info, &figures.functions, selection)?,
+            whole: WholeRunFigures::from_info(info, &figures.functions, selection)?,
             is_whole: false,
             has_all: false,
             open,
-            moments: Moments::of(info, first),
+            moments: Moments::from_info(info, first),
             events,
             waits,
             recording_cost: info.recording_cost,
@@ -278,7 +278,7 @@ impl Report {
         for thread in self.threads.iter_mut().filter(|_| selection.per_thread) {
             let known = info.threads.iter().find(|known| known.id.0 == thread.id);
             let totals = known.into_iter().flat_map(|known| &known.totals);
-            let own = Whole::new(
+            let own = WholeRunFigures::new(
                 info,
                 totals,
                 &thread.of_records,
@@ -332,7 +332,7 @@ pub(crate) fn open_rows(info: &TraceInfo, threads: &[ThreadPart]) -> Vec<OpenRow
 fn thread_row(
     info: &TraceInfo,
     part: ThreadPart,
-    states: &OfThreads,
+    states: &AllThreadStates,
     begin: Option<Ticks>,
     selection: &Selection,
 ) -> io::Result<ThreadRow> {
@@ -347,7 +347,7 @@ fn thread_row(
         of_records: of_records(info, &part.functions),
         self_ns: nanos(&info.clock, own_ticks),
         rows: selection.per_thread.then_some(()).map(own).transpose()?,
-        states: states.of(&info.clock, part.thread.id, part.first, part.last),
+        states: states.of_thread(&info.clock, part.thread.id, part.first, part.last),
         id: part.thread.id.0,
         process: part.thread.process.or(info.process),
         records: part.records,

@@ -10,15 +10,15 @@
 use std::hint::select_unpredictable;
 
 use fdr_formats::calls::{
-    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, OrdinaryEdge, ROOM, Untimed,
-    Window,
+    CallHandler, CallStack, EdgeStatus, EndedCall, Exit, FastPath, OpenCall, OrdinaryEdge, ROOM,
+    Untimed, Window,
 };
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::histogram::add;
 use super::stats::{LOW, Stats, Table};
-use crate::away::{Absence, Away, Kind, Parts};
+use crate::off_cpu::{Absence, Kind, OffCpu, Parts};
 
 /// Calls on their way into the figures. A loop follows the edges, another one takes the calls that ended: a processor
 /// runs two short ones faster than one long one.
@@ -86,7 +86,7 @@ pub(crate) struct Stack {
     /// Ticks inside of each function, outermost calls only.
     totals: Vec<u64>,
     /// The same of the time in which the thread did not run; and the thread's states, where the trace knows any.
-    away: Vec<Away>,
+    away: Vec<OffCpu>,
     pub(super) absence: Option<Box<Absence>>,
     /// Places where the clock jumped or began anew.
     pub(crate) breaks: u64,
@@ -258,7 +258,7 @@ struct Figures<'a, const NEAR: bool> {
     table: &'a mut Table,
     open: Vec<u32>,
     totals: Vec<u64>,
-    away: Vec<Away>,
+    away: Vec<OffCpu>,
     /// What the thread does, if it does not run.
     kind: Option<Kind>,
     absence: Option<Box<Absence>>,
@@ -277,7 +277,7 @@ impl<const NEAR: bool> Figures<'_, NEAR> {
             self.totals.resize(place + 1, 0);
         }
         if self.absence.is_some() && self.away.len() <= place {
-            self.away.resize(place + 1, Away::default());
+            self.away.resize(place + 1, OffCpu::default());
         }
         place
     }
@@ -286,17 +286,17 @@ impl<const NEAR: bool> Figures<'_, NEAR> {
     fn forget_totals(&mut self, place: usize) {
         self.totals[place] = 0;
         if let Some(away) = self.away.get_mut(place) {
-            *away = Away::default();
+            *away = OffCpu::default();
         }
     }
 
     /// What of a call that ended was not running.
     #[cold]
-    fn away(&mut self, place: usize, ended: &Ended<()>, open: &[Open<()>]) {
+    fn away(&mut self, place: usize, ended: &EndedCall<()>, open: &[OpenCall<()>]) {
         let Some(absence) = &mut self.absence else {
             return;
         };
-        let (Parts { total, own, caller }, around) = absence.ended(ended, open);
+        let (Parts { total, own, caller }, around) = absence.end_call(ended, open);
         self.table.at(place as u32).own_away.add(&own);
         if self.open[place] == 0 {
             self.away[place].add(&total);
@@ -318,7 +318,7 @@ impl<const NEAR: bool> CallHandler<()> for Figures<'_, NEAR> {
         }
     }
 
-    fn ended(&mut self, ended: Ended<()>, around: &mut [Open<()>]) {
+    fn ended(&mut self, ended: EndedCall<()>, around: &mut [OpenCall<()>]) {
         if ended.exit == EdgeStatus::Missing {
             match self.at_end {
                 true => self.flaws.open += 1,
@@ -350,7 +350,7 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
     fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
         let place = match NEAR {
             true => plain.function.0,
-            false => self.table.known(plain.function),
+            false => self.table.place_of(plain.function),
         };
         let open = self.open.get_mut(place as usize)?;
         // One up, or one down.
@@ -377,7 +377,7 @@ impl<const NEAR: bool> FastPath<()> for Figures<'_, NEAR> {
         }
     }
 
-    fn entered(&mut self, function: FunctionId, _: &[Open<()>]) {
+    fn entered(&mut self, function: FunctionId, _: &[OpenCall<()>]) {
         let place = self.place(function);
         self.open[place] += 1;
     }
@@ -414,7 +414,7 @@ fn settle_away(
     count: usize,
     kind: Kind,
     stats: &mut [Option<Box<Stats>>],
-    away: &mut [Away],
+    away: &mut [OffCpu],
 ) {
     for nth in 0..count.min(ROOM) {
         let place = ended.place[nth] as usize;
@@ -424,9 +424,9 @@ fn settle_away(
         let (time, children) = (ended.total[nth], ended.children[nth]);
         stats
             .own_away
-            .add(&Away::of(kind, time.wrapping_sub(children)));
+            .add(&OffCpu::new(kind, time.wrapping_sub(children)));
         if ended.open[nth] == 0 {
-            away.add(&Away::of(kind, time));
+            away.add(&OffCpu::new(kind, time));
         }
     }
 }

@@ -9,7 +9,7 @@ use fdr_formats::{Clock, FunctionId, ThreadId, Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::stats::Stats;
-use crate::away::{Away, Split, states_of};
+use crate::off_cpu::{OffCpu, Split, states_of};
 use crate::ui;
 
 /// A time in states. The first three are what is known.
@@ -22,7 +22,7 @@ pub(crate) struct InStates {
 }
 
 impl InStates {
-    fn new(clock: &Clock, ticks: u64, away: &Away) -> InStates {
+    fn new(clock: &Clock, ticks: u64, away: &OffCpu) -> InStates {
         let split = Split::new(ticks, away);
         let ns = |ticks| clock.nanos(Ticks(ticks)).0;
         InStates {
@@ -108,13 +108,13 @@ pub(crate) struct ThreadStates {
 }
 
 /// What is known of the threads.
-pub(super) struct OfThreads {
+pub(super) struct AllThreadStates {
     states: Option<Arc<States>>,
     coarse: BTreeMap<ThreadId, Coarse>,
 }
 
-impl OfThreads {
-    pub(super) fn new(info: &TraceInfo) -> OfThreads {
+impl AllThreadStates {
+    pub(super) fn new(info: &TraceInfo) -> AllThreadStates {
         let mut accounts: Vec<_> = info.schedule.accounts.iter().collect();
         accounts.sort_by_key(|account| (account.thread, account.time));
         let of_each = accounts.chunk_by(|one, other| one.thread == other.thread);
@@ -131,13 +131,13 @@ impl OfThreads {
             };
             Some((last.thread, coarse))
         });
-        OfThreads {
+        AllThreadStates {
             coarse: coarse.collect(),
             states: states_of(info),
         }
     }
 
-    pub(super) fn of(
+    pub(super) fn of_thread(
         &self,
         clock: &Clock,
         thread: ThreadId,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fdr_formats::calls::{CallHandler, CallStack, Ended, Exit, Open};
+use fdr_formats::calls::{CallHandler, CallStack, EndedCall, Exit, OpenCall};
 use fdr_formats::model::{Account, CpuId, Schedule, State, Switch};
 use fdr_formats::packed::Packed;
 use fdr_formats::states::States;
@@ -12,7 +12,7 @@ use super::engine::{Engine, Figures, gather};
 use super::query::{Key, Selection};
 use super::rows::Report;
 use super::states::InStates;
-use crate::away::{Away, states_of};
+use crate::off_cpu::{OffCpu, states_of};
 use crate::testing::packed::batches;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
@@ -61,23 +61,23 @@ pub(crate) fn schedule(seed: u64, from: u64) -> Schedule {
 struct Oracle<'a> {
     states: &'a States,
     untimed: FunctionId,
-    root: Away,
-    own: BTreeMap<FunctionId, Away>,
-    total: BTreeMap<FunctionId, Away>,
+    root: OffCpu,
+    own: BTreeMap<FunctionId, OffCpu>,
+    total: BTreeMap<FunctionId, OffCpu>,
 }
 
-impl CallHandler<Away> for Oracle<'_> {
-    fn missing(&mut self, function: FunctionId, exit: Exit, _: Option<&Away>) -> Away {
+impl CallHandler<OffCpu> for Oracle<'_> {
+    fn missing(&mut self, function: FunctionId, exit: Exit, _: Option<&OffCpu>) -> OffCpu {
         if exit != Exit::Before {
-            return Away::default();
+            return OffCpu::default();
         }
-        self.total.insert(function, Away::default());
+        self.total.insert(function, OffCpu::default());
         std::mem::take(&mut self.root)
     }
 
-    fn ended(&mut self, ended: Ended<Away>, open: &mut [Open<Away>]) {
+    fn ended(&mut self, ended: EndedCall<OffCpu>, open: &mut [OpenCall<OffCpu>]) {
         let function = ended.call.function;
-        let known: Away = self
+        let known: OffCpu = self
             .states
             .known(THREAD, ended.call.start, ended.end)
             .into();
@@ -120,7 +120,7 @@ fn engine(trace: &MemoryTrace) -> Engine {
     engine
 }
 
-type Sums = BTreeMap<FunctionId, (Away, Away)>;
+type Sums = BTreeMap<FunctionId, (OffCpu, OffCpu)>;
 
 fn sums(engine: Engine, untimed: FunctionId) -> Sums {
     let figures: Figures = gather(vec![engine], false).expect("little memory");
@@ -131,7 +131,7 @@ fn sums(engine: Engine, untimed: FunctionId) -> Sums {
 }
 
 #[test]
-fn what_is_added_up_on_the_way_is_what_a_search_for_each_call_finds() {
+fn running_sums_equal_searches_by_call() {
     // Where the clock goes back, no sum is right: those seeds are for the next test.
     for seed in (1..90).filter(|seed: &u64| !seed.is_multiple_of(3)) {
         let untimed = FunctionId(if seed % 4 == 0 { 3 } else { 0 });
@@ -140,7 +140,7 @@ fn what_is_added_up_on_the_way_is_what_a_search_for_each_call_finds() {
         let mut oracle = Oracle {
             states: &states,
             untimed,
-            root: Away::default(),
+            root: OffCpu::default(),
             own: BTreeMap::new(),
             total: BTreeMap::new(),
         };
@@ -154,7 +154,7 @@ fn what_is_added_up_on_the_way_is_what_a_search_for_each_call_finds() {
             calls.chunks(37).for_each(|calls| some.calls(calls));
             for call in &calls {
                 match call.edge {
-                    Edge::Entry => stack.enter(call, Away::default()),
+                    Edge::Entry => stack.enter(call, OffCpu::default()),
                     _ => drop(stack.exit(call, &mut oracle)),
                 }
             }
@@ -196,7 +196,7 @@ const ALL: Selection = Selection {
 
 fn report(trace: &MemoryTrace) -> Report {
     let path = std::path::Path::new("memory");
-    let figures = Figures::of(path, trace, true).expect("in memory");
+    let figures = Figures::read(path, trace, true).expect("in memory");
     Report::new(&trace.info, figures, &ALL).expect("little memory")
 }
 
@@ -211,7 +211,7 @@ fn in_states(spent: [u64; 4]) -> InStates {
 }
 
 #[test]
-fn a_call_has_its_own_states_and_those_of_the_calls_inside() {
+fn calls_include_the_states_of_callees() {
     let calls = [
         entry(100, 1),
         entry(200, 2),
@@ -261,7 +261,7 @@ fn a_call_has_its_own_states_and_those_of_the_calls_inside() {
 }
 
 #[test]
-fn accounts_are_coarse_and_the_difference_of_the_first_and_the_last() {
+fn accounts_are_differences_of_first_and_last() {
     let calls = [entry(100, 1), exit(200, 1)];
     let mut trace = MemoryTrace::new(&[(7, &calls)]);
     trace.info.clock.frequency = 1_000_000_000;

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use fdr_formats::FunctionId;
 
 use super::histogram::Histogram;
-use crate::away::Away;
+use crate::off_cpu::OffCpu;
 
 /// Ids below this index a vector (4 MiB at most); recorders count their functions from 1.
 const DENSE: u32 = 1 << 20;
@@ -35,8 +35,8 @@ pub(crate) struct Stats {
     /// Calls that are in the trace in part only.
     pub(crate) clipped: u64,
     /// Of both, the time in which the thread did not run, where the trace knows states.
-    pub(crate) own_away: Away,
-    pub(crate) total_away: Away,
+    pub(crate) own_away: OffCpu,
+    pub(crate) total_away: OffCpu,
     /// Durations of the calls of which entry and exit were measured.
     pub(crate) measured: Histogram,
 }
@@ -79,7 +79,7 @@ pub(crate) struct Table {
 impl Table {
     /// The place of a function, which need not have room there yet. [`NONE`] where that is a longer story.
     #[inline(always)]
-    pub(crate) fn known(&self, function: FunctionId) -> u32 {
+    pub(crate) fn place_of(&self, function: FunctionId) -> u32 {
         match function.0 {
             low @ ..LOW => low,
             id => self.near.get(id as usize).copied().unwrap_or(NONE),
@@ -88,7 +88,7 @@ impl Table {
 
     /// The place of a function in `stats`, made at its first call.
     pub(crate) fn place(&mut self, function: FunctionId) -> u32 {
-        let place = match self.known(function) {
+        let place = match self.place_of(function) {
             NONE => self.find_or_add(function),
             place => place,
         };
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(table.place(FunctionId(LOW + 9)), LOW);
         assert_eq!(table.place(FunctionId(LOW)), LOW + 1);
         for (place, id) in [(7, 7), (LOW, LOW + 9), (LOW + 1, LOW)] {
-            assert_eq!(table.known(FunctionId(id)), place);
+            assert_eq!(table.place_of(FunctionId(id)), place);
             assert_eq!(table.place(FunctionId(id)), place);
             assert_eq!(table.function(place), FunctionId(id));
         }

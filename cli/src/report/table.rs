@@ -8,10 +8,10 @@ use fdr_formats::identity::Part;
 
 use super::event_table;
 use super::function_rows::Row;
-use super::look::{Look, when};
 use super::notes::{notes, scope_in_words};
 use super::rows::{OpenRow, Report, ThreadRow};
 use super::states::{InStates, RowStates, percent, thread_facts};
+use super::table_style::{TableStyle, when};
 use super::wait_table;
 use crate::columns::Columns;
 use crate::{trace, ui};
@@ -67,7 +67,7 @@ pub(crate) fn write(
     out: &mut dyn Write,
     info: &TraceInfo,
     report: &Report,
-    look: Look,
+    look: TableStyle,
 ) -> anyhow::Result<()> {
     let fitting = |text: String| match look.columns {
         Some(width) => ui::wrap(&text, width, 2),
@@ -95,7 +95,7 @@ pub(crate) fn write(
         writeln!(out, "{}", fitting(line))?;
     }
     writeln!(out)?;
-    let fit = Fit::new(report, look);
+    let fit = TableLayout::new(report, look);
     if report.threads.iter().any(|thread| thread.rows.is_some()) {
         for thread in &report.threads {
             writeln!(out, "{}", facts(thread_line(thread, look)))?;
@@ -149,7 +149,7 @@ fn identity(info: &TraceInfo) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
 
-fn thread_line(thread: &ThreadRow, look: Look) -> String {
+fn thread_line(thread: &ThreadRow, look: TableStyle) -> String {
     let name = if thread.name.is_empty() {
         "(no name)".into()
     } else {
@@ -224,8 +224,8 @@ fn write_rows(
     out: &mut dyn Write,
     rows: &[Row],
     own: u64,
-    look: Look,
-    fit: &Fit,
+    look: TableStyle,
+    fit: &TableLayout,
 ) -> anyhow::Result<()> {
     let lines = || rows.iter().map(|row| Line::new(row, own, look));
     let place = look.places.then_some("source");
@@ -262,7 +262,7 @@ struct Line {
 }
 
 impl Line {
-    fn new(row: &Row, own: u64, look: Look) -> Line {
+    fn new(row: &Row, own: u64, look: TableStyle) -> Line {
         let share = match own {
             0 => 0.0,
             own => row.self_ns as f64 * 100.0 / own as f64,
@@ -336,7 +336,7 @@ fn absent(report: &Report) -> Vec<&'static str> {
 }
 
 /// What fits into the width that there is, the same for all tables of a report.
-struct Fit {
+struct TableLayout {
     left_out: Vec<&'static str>,
     /// Columns that no row has.
     absent: Vec<&'static str>,
@@ -349,9 +349,9 @@ struct Fit {
     has_rows: bool,
 }
 
-impl Fit {
-    fn new(report: &Report, look: Look) -> Fit {
-        let mut fit = Fit {
+impl TableLayout {
+    fn new(report: &Report, look: TableStyle) -> TableLayout {
+        let mut fit = TableLayout {
             left_out: Vec::new(),
             absent: absent(report),
             name: usize::MAX,

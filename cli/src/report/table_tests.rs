@@ -59,8 +59,8 @@ fn report(names: &[&str]) -> Report {
     }
 }
 
-fn look(columns: Option<usize>, places: bool) -> Look {
-    Look {
+fn look(columns: Option<usize>, places: bool) -> TableStyle {
+    TableStyle {
         places,
         colour: false,
         columns,
@@ -70,9 +70,9 @@ fn look(columns: Option<usize>, places: bool) -> Look {
 }
 
 /// The table at that width, and how it fits.
-fn table_of(names: &[&str], columns: Option<usize>, places: bool) -> (Vec<String>, Fit) {
+fn table_of(names: &[&str], columns: Option<usize>, places: bool) -> (Vec<String>, TableLayout) {
     let (report, look) = (report(names), look(columns, places));
-    let fit = Fit::new(&report, look);
+    let fit = TableLayout::new(&report, look);
     let mut out = Vec::new();
     write_rows(&mut out, &report.rows, 2_469_134, look, &fit).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -110,7 +110,7 @@ fn a_table_fits_its_terminal() {
 }
 
 #[test]
-fn columns_go_in_order_and_numbers_are_never_cut() {
+fn columns_keep_order_and_numbers_stay_whole() {
     assert_eq!(table(Some(90), false).1, ["min", "p90", "p50", "mean"]);
     let (lines, left_out) = table(Some(80), false);
     assert_eq!(left_out, ["min", "p90", "p50", "mean", "p99"]);
@@ -138,7 +138,7 @@ fn columns_go_in_order_and_numbers_are_never_cut() {
 }
 
 #[test]
-fn a_path_that_all_names_share_is_left_out_where_there_is_no_room_for_it() {
+fn shared_paths_are_left_out_without_room() {
     let names = [
         "my_app::index::Index::add_a_word_to_the_list",
         "<my_app::pool::Worker as my_app::Run>::run",

@@ -2,11 +2,11 @@
 
 use fdr_formats::TraceInfo;
 use fdr_formats::model::FunctionTotals;
-use fdr_formats::tasks::{Counted, of_name};
+use fdr_formats::tasks::{TotalKind, of_name};
 
 /// The tasks that the recorder counted. `None`: it counted none.
 pub(crate) fn counted(info: &TraceInfo) -> Option<u64> {
-    let rows = all_totals(info).filter(|(_, counted, _)| *counted == Counted::Busy);
+    let rows = all_totals(info).filter(|(_, counted, _)| *counted == TotalKind::Busy);
     let begun = rows.map(|(_, _, totals)| totals.untimed);
     begun.reduce(u64::saturating_add)
 }
@@ -14,7 +14,7 @@ pub(crate) fn counted(info: &TraceInfo) -> Option<u64> {
 /// Rows of totals that are of tasks: the name of the function, and what they count.
 pub(super) fn all_totals(
     info: &TraceInfo,
-) -> impl Iterator<Item = (&str, Counted, &FunctionTotals)> {
+) -> impl Iterator<Item = (&str, TotalKind, &FunctionTotals)> {
     let threads = info.threads.iter().flat_map(|thread| &thread.totals);
     threads.chain(&info.missing_totals).filter_map(|totals| {
         let (name, counted) = of_name(&info.function(totals.function)?.name)?;

@@ -83,7 +83,7 @@ fn functions_with_large_ids_are_followed_like_others() {
 }
 
 #[test]
-fn recursion_counts_the_outermost_call_in_total_and_each_in_the_rest() {
+fn recursive_totals_count_outermost_calls() {
     // f1 { f1 { f2 { f1 } } }, then f1.
     let calls = [
         entry(0, 1),
@@ -122,7 +122,7 @@ fn a_tail_exit_is_an_exit() {
 }
 
 #[test]
-fn a_balanced_snapshot_has_clipped_calls_that_poison_nothing() {
+fn clipped_calls_poison_no_figure() {
     // The trace covers 100 to 200; f1 was open all the time, f2 at its beginning and its end.
     let calls = [
         synthetic(entry(100, 1)),
@@ -211,7 +211,7 @@ fn an_unseen_recursion_counts_once() {
 }
 
 #[test]
-fn a_missing_exit_comes_with_the_record_before_that_of_a_caller() {
+fn missing_exits_end_with_the_record_before() {
     let (rows, flaws) = sums(&[entry(0, 1), entry(10, 2), entry(20, 3), exit(50, 1)]);
     assert_eq!(rows[&1], [1, 0, 50, 40]);
     assert_eq!(rows[&2], [1, 1, 10, 10]);
@@ -226,7 +226,7 @@ fn a_missing_exit_comes_with_the_record_before_that_of_a_caller() {
 }
 
 #[test]
-fn a_stray_exit_inside_of_a_call_ends_one_that_began_with_the_record_before() {
+fn stray_exits_begin_with_the_record_before() {
     let (rows, flaws) = sums(&[entry(0, 1), exit(10, 9), exit(50, 1)]);
     assert_eq!(rows[&1], [1, 0, 50, 40]);
     assert_eq!(rows[&9], [1, 1, 10, 10]);

@@ -7,7 +7,7 @@ use super::engine::{Engine, gather};
 use super::function_rows::Row;
 use super::query::{Key, Selection};
 use super::rows::Report;
-use super::{csv, json, look, notes, table};
+use super::{csv, json, notes, table, table_style};
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
 /// A trace of one thread in which f2 and f5 are untimed.
@@ -47,7 +47,7 @@ fn all(calls: &[Call]) -> Vec<(u32, u64, u64, u64, u64)> {
 }
 
 #[test]
-fn the_caller_has_the_time_and_timed_callees_keep_theirs() {
+fn untimed_time_goes_to_the_caller() {
     // f1 calls f2, which calls f3; then f2 twice more, once across the opening of a chunk.
     let calls = [
         entry(0, 1),
@@ -68,7 +68,7 @@ fn the_caller_has_the_time_and_timed_callees_keep_theirs() {
 }
 
 #[test]
-fn untimed_ones_within_each_other_hand_on_what_is_in_them() {
+fn nested_untimed_calls_hand_on_time() {
     // f1 → f2 → f5 → f2 → f3 and f4.
     let calls = [
         entry(0, 1),
@@ -95,7 +95,7 @@ fn untimed_ones_within_each_other_hand_on_what_is_in_them() {
 }
 
 #[test]
-fn calls_in_part_are_counted_without_times_as_well() {
+fn partial_untimed_calls_are_counted() {
     // The trace begins in f2, which f1 had called, and ends in another.
     let balanced = [
         synthetic(entry(5, 1)),
@@ -145,7 +145,7 @@ fn outputs_say_so() {
     for key in ["total_ns", "self_ns", "min_ns", "p50_ns", "max_ns"] {
         assert!(f2[key].is_null(), "{key}");
     }
-    let look = look::Look {
+    let look = table_style::TableStyle {
         places: false,
         colour: false,
         columns: None,

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use fdr_formats::TraceInfo;
 
-use super::look::{Look, when};
+use super::table_style::{TableStyle, when};
 use super::waits::{OpenWait, WaitRow, WaitRows};
 use crate::columns::Columns;
 use crate::{trace, ui};
@@ -14,7 +14,7 @@ use crate::{trace, ui};
 const SHOWN: usize = 3;
 
 /// Writes the table below an empty line; nothing where no thread waited.
-pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: Look) -> anyhow::Result<()> {
+pub(super) fn write(out: &mut dyn Write, waits: &WaitRows, look: TableStyle) -> anyhow::Result<()> {
     if waits.rows.is_empty() {
         return Ok(());
     }

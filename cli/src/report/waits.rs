@@ -374,7 +374,7 @@ mod tests {
     const BLOCKED: u8 = thread_state::BLOCKED;
 
     #[test]
-    fn ended_waits_are_counted_and_shares_are_of_time() {
+    fn ended_waits_count_and_shares_are_times() {
         let (mut waits, mut later) = (Waits::default(), Waits::default());
         note(&mut waits, 1010, BLOCKED, reason::LOCK, 1, 2);
         note(&mut waits, 1300, RUNNING, reason::LOCK, 1, 2);
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_waits_until_its_last_state_says_otherwise() {
+    fn threads_wait_until_their_next_state() {
         let (mut waits, mut later) = (Waits::default(), Waits::default());
         note(&mut waits, 1010, BLOCKED, reason::LOCK, 1, 2);
         let open = OpenWait {

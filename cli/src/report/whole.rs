@@ -24,7 +24,7 @@ pub(super) const WITHOUT_ROOM: &str = "(functions without room)";
 
 /// The figures of some threads.
 #[derive(Clone, Debug)]
-pub(crate) struct Whole {
+pub(crate) struct WholeRunFigures {
     pub(crate) rows: Vec<Row>,
     /// Rows that the limit left out.
     pub(crate) hidden: usize,
@@ -40,7 +40,7 @@ pub(crate) struct Whole {
 
 /// What the records have of a function.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct RecordedFunction {
     row: Row,
     /// Calls from their entry to their exit, what they took together, and self time, in ticks.
     calls: u64,
@@ -51,15 +51,15 @@ pub(super) struct Known {
 }
 
 /// The same of each function.
-pub(super) type OfRecords = BTreeMap<FunctionId, Known>;
+pub(super) type RecordedRows = BTreeMap<FunctionId, RecordedFunction>;
 
 /// What the records have of each function.
 pub(super) fn of_records(
     info: &TraceInfo,
     functions: &BTreeMap<FunctionId, Box<Stats>>,
-) -> OfRecords {
+) -> RecordedRows {
     let known = |(&id, stats): (&FunctionId, &Stats)| {
-        let known = Known {
+        let known = RecordedFunction {
             row: row_of_records(info, id, name_of(info, id), stats),
             calls: stats.measured.count(),
             sum: stats.measured.sum(),
@@ -72,16 +72,16 @@ pub(super) fn of_records(
     functions.map(known).collect()
 }
 
-impl Whole {
+impl WholeRunFigures {
     /// The figures of all threads. `None`: the trace does not have them for each thread.
     ///
     /// # Errors
     /// Where the rows take too much memory.
-    pub(crate) fn of(
+    pub(crate) fn from_info(
         info: &TraceInfo,
         records: &BTreeMap<FunctionId, Box<Stats>>,
         selection: &Selection,
-    ) -> io::Result<Option<Whole>> {
+    ) -> io::Result<Option<WholeRunFigures>> {
         let has = info.threads.iter().any(|thread| !thread.totals.is_empty());
         if !has || info.threads.iter().any(lacks_totals) {
             return Ok(None);
@@ -90,16 +90,16 @@ impl Whole {
         let all = threads.chain(&info.missing_totals);
         let states = of_functions(info, records);
         let records = of_records(info, records);
-        Whole::new(info, all, &records, &states, selection).map(Some)
+        WholeRunFigures::new(info, all, &records, &states, selection).map(Some)
     }
 
     pub(super) fn new<'a>(
         info: &TraceInfo,
         totals: impl Iterator<Item = &'a FunctionTotals>,
-        records: &OfRecords,
+        records: &RecordedRows,
         states: &RowsStates,
         selection: &Selection,
-    ) -> io::Result<Whole> {
+    ) -> io::Result<WholeRunFigures> {
         let mut functions: BTreeMap<FunctionId, FunctionTotals> = BTreeMap::new();
         for more in totals {
             memory::check()?;
@@ -142,7 +142,7 @@ impl Whole {
         let (self_ns, untimed_ns) = (own(false).saturating_add(of_records), own(true));
         let untimed = rows.iter().filter(|row| row.untimed).count();
         let (rows, hidden) = arrange(rows, selection, false);
-        Ok(Whole {
+        Ok(WholeRunFigures {
             rows,
             hidden,
             self_ns,
@@ -176,7 +176,7 @@ fn is_without_times(info: &TraceInfo, totals: &FunctionTotals) -> bool {
 fn are_in_records(
     info: &TraceInfo,
     functions: &BTreeMap<FunctionId, FunctionTotals>,
-    records: &OfRecords,
+    records: &RecordedRows,
 ) -> bool {
     let is_complete = |thread: &Thread| {
         thread
@@ -202,7 +202,7 @@ fn are_in_records(
 fn take_from_shared(
     info: &TraceInfo,
     functions: &mut BTreeMap<FunctionId, FunctionTotals>,
-    records: &OfRecords,
+    records: &RecordedRows,
 ) -> Vec<Row> {
     let Some(mut shared) = functions.remove(&FunctionId(0)) else {
         return Vec::new();
@@ -231,7 +231,12 @@ fn take_from_shared(
     rows
 }
 
-fn row(info: &TraceInfo, totals: &FunctionTotals, figures: &Figures, records: &OfRecords) -> Row {
+fn row(
+    info: &TraceInfo,
+    totals: &FunctionTotals,
+    figures: &Figures,
+    records: &RecordedRows,
+) -> Row {
     let function = info.function(totals.function);
     let untimed = is_without_times(info, totals);
     let nests = records

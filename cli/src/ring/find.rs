@@ -37,7 +37,7 @@ pub(crate) struct Mapped {
 
 /// What a ring is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum For {
+pub(crate) enum RingAccess {
     Reading,
     Writing,
 }
@@ -64,7 +64,7 @@ pub(crate) fn process_number(text: &str) -> Result<u32, &'static str> {
 ///
 /// # Errors
 /// Where there is no such process, it may not be looked into, or it does not record.
-pub(crate) fn rings(process: u32, what: For) -> anyhow::Result<Vec<Mapped>> {
+pub(crate) fn rings(process: u32, what: RingAccess) -> anyhow::Result<Vec<Mapped>> {
     let since = Instant::now();
     loop {
         if let Some(found) = begun(process, what)? {
@@ -78,7 +78,7 @@ pub(crate) fn rings(process: u32, what: For) -> anyhow::Result<Vec<Mapped>> {
 }
 
 /// The same; `None` if the process has only begun to make its ring.
-fn begun(process: u32, what: For) -> anyhow::Result<Option<Vec<Mapped>>> {
+fn begun(process: u32, what: RingAccess) -> anyhow::Result<Option<Vec<Mapped>>> {
     let (folder, maps) = mapped::maps(process).map_err(|error| why(process, &error))?;
     if maps.is_empty() {
         bail!("process {process} has ended already, or is a part of the kernel");
@@ -182,7 +182,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
 
 /// Opens the mapped file: by the process's own descriptor, by the mapping (only root may do that), or by the file's
 /// name, if there is one. `folder` is that of a thread that has the process's files.
-fn open(process: u32, folder: &Path, mapping: &Mapping, what: For) -> io::Result<File> {
+fn open(process: u32, folder: &Path, mapping: &Mapping, what: RingAccess) -> io::Result<File> {
     let mut first = None;
     for entry in fs::read_dir(folder.join("fd"))?.flatten() {
         let target = fs::read_link(entry.path()).map(|target| target.into_os_string().into_vec());
@@ -204,9 +204,9 @@ fn open(process: u32, folder: &Path, mapping: &Mapping, what: For) -> io::Result
         .map_err(|error| first.unwrap_or(error))
 }
 
-fn regular(path: &Path, flags: i32, what: For) -> io::Result<File> {
+fn regular(path: &Path, flags: i32, what: RingAccess) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    let options = options.read(true).write(what == For::Writing);
+    let options = options.read(true).write(what == RingAccess::Writing);
     let file = options.custom_flags(O_NONBLOCK | flags);
     let file = file.open(path)?;
     match file.metadata()?.is_file() {
@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn what_can_not_be_had_is_told() {
         let error = |process| {
-            rings(process, For::Reading)
+            rings(process, RingAccess::Reading)
                 .err()
                 .map(|error| error.to_string())
         };

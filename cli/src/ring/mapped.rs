@@ -223,7 +223,7 @@ mod tests {
         7f02-7f03 rw-s 00000000 00:00 0 \n";
 
     #[test]
-    fn a_mapping_is_found_by_its_file_or_its_whole_name() {
+    fn mappings_are_found_by_file_or_name() {
         let mut mapped = Mapped::default();
         mapped.add(9, MAPS);
         let here = mapped.files.get(&(device_number(0x103, 0x12345), 13));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_is_gone_only_where_that_is_known() {
+    fn processes_are_gone_only_if_known() {
         let own = std::process::id();
         let path = Path::new("/proc/self/status");
         let file = File::open(path).unwrap().metadata().unwrap();
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lock_that_a_process_without_memory_holds_is_waited_for() {
+    fn locks_of_exiting_processes_are_awaited() {
         let path = std::env::temp_dir().join(format!("fdr-locked-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         file.lock().unwrap();

@@ -12,14 +12,14 @@ use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
 
-use super::{Chosen, Wanted};
+use super::{FunctionMatcher, ResolvedSelection};
 
 /// Gives on what is chosen of the calls.
 pub(super) struct Calls<'a> {
     sink: &'a mut dyn Sink,
-    chosen: &'a Chosen,
-    filter: Wanted<'a>,
-    within: Wanted<'a>,
+    chosen: &'a ResolvedSelection,
+    filter: FunctionMatcher<'a>,
+    within: FunctionMatcher<'a>,
     threads: Vec<(Thread, Open)>,
     by_id: HashMap<ThreadId, usize>,
     /// `None`: a thread that is not chosen.
@@ -67,13 +67,13 @@ impl<'a> Calls<'a> {
     pub(super) fn new(
         sink: &'a mut dyn Sink,
         info: &'a TraceInfo,
-        chosen: &'a Chosen,
+        chosen: &'a ResolvedSelection,
     ) -> Calls<'a> {
         Calls {
             sink,
             chosen,
-            filter: Wanted::new(info, chosen.filter.as_slice()),
-            within: Wanted::new(info, &chosen.within),
+            filter: FunctionMatcher::new(info, chosen.filter.as_slice()),
+            within: FunctionMatcher::new(info, &chosen.within),
             threads: Vec::new(),
             by_id: HashMap::new(),
             current: None,
@@ -216,7 +216,7 @@ impl<'a> Calls<'a> {
                 shown
             }
             Edge::Exit | Edge::TailExit => match open.leave(function) {
-                Left::Frame(at) => {
+                ExitTarget::Frame(at) => {
                     let shown = open.frames[at].shown;
                     // Calls inside of it have no exit. Who sees this one knows; else they end here.
                     if !shown && part == Part::Inside {
@@ -230,7 +230,7 @@ impl<'a> Calls<'a> {
                     open.close(at);
                     shown
                 }
-                Left::Nothing => {
+                ExitTarget::Nothing => {
                     named && chosen.polls.is_none() && (chosen.within.is_empty() || root)
                 }
             },
@@ -243,7 +243,7 @@ impl<'a> Calls<'a> {
 }
 
 /// What an exit belongs to.
-enum Left {
+enum ExitTarget {
     /// The open call at that place.
     Frame(usize),
     /// None that is open.
@@ -261,7 +261,7 @@ impl Open {
                 self.enter(Frame { function, shown }, is_chosen, false);
             }
             Some((Edge::Exit | Edge::TailExit, function)) => {
-                if let Left::Frame(at) = self.leave(function) {
+                if let ExitTarget::Frame(at) = self.leave(function) {
                     self.close(at);
                 }
             }
@@ -282,12 +282,12 @@ impl Open {
     }
 
     /// Finds the call that is left; it is still open.
-    fn leave(&mut self, function: FunctionId) -> Left {
+    fn leave(&mut self, function: FunctionId) -> ExitTarget {
         let is = |frame: &Frame| frame.function == function;
         match self.rule.exit(&self.frames, is) {
-            Exit::Innermost => Left::Frame(self.frames.len() - 1),
-            Exit::Outer(inside) => Left::Frame(self.frames.len() - 1 - inside),
-            Exit::Before | Exit::Lone => Left::Nothing,
+            Exit::Innermost => ExitTarget::Frame(self.frames.len() - 1),
+            Exit::Outer(inside) => ExitTarget::Frame(self.frames.len() - 1 - inside),
+            Exit::Before | Exit::Lone => ExitTarget::Nothing,
         }
     }
 

@@ -6,9 +6,9 @@
 //! A call that is open where the window begins has a synthetic entry there; one that is open where it ends
 //! has a synthetic exit. So every command and every format shows such a call as clipped.
 
+pub(crate) mod call_options;
 mod calls;
 pub(crate) mod moment;
-pub(crate) mod of_calls;
 mod source;
 mod tasks;
 #[cfg(test)]
@@ -21,7 +21,7 @@ use fdr_formats::filter::{Filter, Glob, nearest};
 use fdr_formats::model::What;
 use fdr_formats::{Clock, FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
-use self::moment::{Span, When};
+use self::moment::{MomentOption, Span};
 use self::source::Selected;
 use self::tasks::{Polls, TaskName};
 use crate::report::names::name_of;
@@ -70,10 +70,10 @@ pub(crate) struct Selection {
     filter: Option<Filter>,
     /// Only from this moment on: 1.5s after the start, -200ms before the end, or a time of day; see fdr state --help
     #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
-    since: Option<When>,
+    since: Option<MomentOption>,
     /// Only up to this moment
     #[arg(long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true, help_heading = HEADING)]
-    until: Option<When>,
+    until: Option<MomentOption>,
     /// Only the last 2s, 300ms, … before the end or before --until
     #[arg(long, value_name = "TIME", value_parser = moment::length, conflicts_with = "since", help_heading = HEADING)]
     last: Option<i128>,
@@ -90,7 +90,7 @@ pub(crate) enum Filtering {
 
 /// A selection, found in one trace.
 #[derive(Clone, Debug, Default)]
-struct Chosen {
+struct ResolvedSelection {
     /// Sorted; `None`: all.
     threads: Option<Vec<ThreadId>>,
     /// Only inside of these polls.
@@ -103,7 +103,7 @@ struct Chosen {
     to: Option<Ticks>,
 }
 
-impl Chosen {
+impl ResolvedSelection {
     /// Whether only threads are chosen, each as a whole.
     fn is_threads(&self) -> bool {
         let window = (self.from, self.to) != (None, None);
@@ -127,10 +127,10 @@ impl Chosen {
 
 /// What a trace has from that tick on up to the other.
 pub(crate) fn between(source: Box<dyn Source>, from: Ticks, to: Ticks) -> Box<dyn Source> {
-    let chosen = Chosen {
+    let chosen = ResolvedSelection {
         from: Some(from),
         to: Some(to),
-        ..Chosen::default()
+        ..ResolvedSelection::default()
     };
     Box::new(Selected::new(source, chosen))
 }
@@ -145,11 +145,11 @@ pub(crate) fn part(
         threads.sort_unstable();
         threads
     });
-    let chosen = Chosen {
+    let chosen = ResolvedSelection {
         threads,
         from,
         to,
-        ..Chosen::default()
+        ..ResolvedSelection::default()
     };
     match chosen.is_everything() {
         true => source,
@@ -159,9 +159,9 @@ pub(crate) fn part(
 
 /// What a trace has from that tick on.
 pub(crate) fn from_on(source: Box<dyn Source>, from: Ticks) -> Box<dyn Source> {
-    let chosen = Chosen {
+    let chosen = ResolvedSelection {
         from: Some(from),
-        ..Chosen::default()
+        ..ResolvedSelection::default()
     };
     Box::new(Selected::new(source, chosen))
 }
@@ -270,7 +270,7 @@ impl Selection {
         Ok(Some(chosen))
     }
 
-    fn find(&self, source: &dyn Source, filtering: Filtering) -> anyhow::Result<Chosen> {
+    fn find(&self, source: &dyn Source, filtering: Filtering) -> anyhow::Result<ResolvedSelection> {
         let info = source.info();
         let threads = self.threads(info)?;
         let filter = self
@@ -285,9 +285,9 @@ impl Selection {
         let (from, to) = self.window(source)?;
         let polls = match self.task.is_empty() {
             true => None,
-            false => Some(Polls::of(&self.task, source)?),
+            false => Some(Polls::read(&self.task, source)?),
         };
-        Ok(Chosen {
+        Ok(ResolvedSelection {
             threads,
             polls,
             within: self.function.clone(),
@@ -303,10 +303,10 @@ impl Selection {
             return Ok((None, None));
         }
         let progress = Progress::new(source);
-        let tally = Tally::of(source, &|bytes| progress.add(bytes))?;
+        let tally = Tally::count(source, &|bytes| progress.add(bytes))?;
         drop(progress);
         let clock = &source.info().clock;
-        let Some(span) = Span::of(&tally, clock) else {
+        let Some(span) = Span::from_tally(&tally, clock) else {
             return Ok((None, None));
         };
         let (start, end) = (i128::from(span.start), i128::from(span.end));
@@ -345,7 +345,7 @@ pub(crate) fn begin(source: &dyn Source) -> anyhow::Result<Option<Ticks>> {
         whole = inner;
     }
     let progress = Progress::new(whole);
-    let tally = Tally::of(whole, &|bytes| progress.add(bytes))?;
+    let tally = Tally::count(whole, &|bytes| progress.add(bytes))?;
     Ok(Span::ticks(&tally).map(|(first, _)| first))
 }
 
@@ -406,20 +406,20 @@ pub(crate) fn complain_of_none(option: &str, filter: &Filter, names: &[&str], wh
 
 /// Whether functions are wanted; each is asked for once.
 #[derive(Debug)]
-struct Wanted<'a> {
+struct FunctionMatcher<'a> {
     info: &'a TraceInfo,
     filters: &'a [Filter],
     /// By number: 0 not known yet, 1 no, 2 yes.
     known: Vec<u8>,
 }
 
-impl<'a> Wanted<'a> {
+impl<'a> FunctionMatcher<'a> {
     /// Numbers that are kept.
     const KEPT: usize = 1 << 20;
 
     /// Those that one of the filters wants.
-    fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> Wanted<'a> {
-        Wanted {
+    fn new(info: &'a TraceInfo, filters: &'a [Filter]) -> FunctionMatcher<'a> {
+        FunctionMatcher {
             info,
             filters,
             known: Vec::new(),

@@ -14,7 +14,7 @@ const DAY: i128 = 86_400 * SECOND;
 
 /// A moment, as it was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct When {
+pub(crate) struct MomentOption {
     pub(crate) text: String,
     kind: Kind,
 }
@@ -44,7 +44,7 @@ pub(crate) struct Span {
 }
 
 /// Reads a moment.
-pub(crate) fn parse(text: &str) -> Result<When, String> {
+pub(crate) fn parse(text: &str) -> Result<MomentOption, String> {
     let kind = match text {
         "start" => Some(Kind::Start),
         "end" => Some(Kind::End),
@@ -72,7 +72,7 @@ pub(crate) fn parse(text: &str) -> Result<When, String> {
          of the trace's clock), 2026-11-20T12:30:01.5Z or 12:30:01.5",
     )?;
     let text = text.to_owned();
-    Ok(When { text, kind })
+    Ok(MomentOption { text, kind })
 }
 
 /// A length of time: a number with a unit, in ns.
@@ -175,7 +175,7 @@ fn date_of(text: &str) -> Option<i128> {
 
 impl Span {
     /// First and last entry or exit of a trace; of a trace without any, first and last note. `None`: it has neither.
-    pub(crate) fn of(tally: &Tally, clock: &Clock) -> Option<Span> {
+    pub(crate) fn from_tally(tally: &Tally, clock: &Clock) -> Option<Span> {
         let nanos = |ticks| i64::try_from(clock.nanos(ticks).0).unwrap_or(i64::MAX);
         let (start, end) = Span::ticks(tally)?;
         Some(Span {
@@ -196,7 +196,7 @@ impl Span {
     ///
     /// # Errors
     /// Where it is not; from when to when the trace is.
-    pub(crate) fn find(&self, when: &When, clock: &Clock) -> anyhow::Result<i64> {
+    pub(crate) fn find(&self, when: &MomentOption, clock: &Clock) -> anyhow::Result<i64> {
         let time = self.resolve(when, clock)?;
         let inside = (i128::from(self.start)..=i128::from(self.end)).contains(&time);
         i64::try_from(time)
@@ -215,7 +215,7 @@ impl Span {
     ///
     /// # Errors
     /// Where the trace has no time of day.
-    pub(crate) fn resolve(&self, when: &When, clock: &Clock) -> anyhow::Result<i128> {
+    pub(crate) fn resolve(&self, when: &MomentOption, clock: &Clock) -> anyhow::Result<i128> {
         let (start, end) = (i128::from(self.start), i128::from(self.end));
         let inside = |time: i128| (start..=end).contains(&time);
         // Add it to a time of the trace's clock.

@@ -13,7 +13,7 @@ use fdr_formats::{
 };
 
 use super::calls::{Calls, Open};
-use super::{Chosen, Wanted};
+use super::{FunctionMatcher, ResolvedSelection};
 use crate::report::names::name_of;
 use crate::ui;
 
@@ -21,11 +21,11 @@ use crate::ui;
 pub(super) struct Selected {
     source: Box<dyn Source>,
     info: TraceInfo,
-    chosen: Chosen,
+    chosen: ResolvedSelection,
 }
 
 impl Selected {
-    pub(super) fn new(source: Box<dyn Source>, chosen: Chosen) -> Selected {
+    pub(super) fn new(source: Box<dyn Source>, chosen: ResolvedSelection) -> Selected {
         let mut info = source.info().clone();
         info.threads.retain(|thread| chosen.has_thread(thread.id));
         (info.missing, info.missing_totals) = Default::default();
@@ -91,8 +91,8 @@ impl Source for Selected {
         let filters = self.chosen.filter.as_slice();
         let info = self.source.info();
         let (mut filter, mut within) = (
-            Wanted::new(info, filters),
-            Wanted::new(info, &self.chosen.within),
+            FunctionMatcher::new(info, filters),
+            FunctionMatcher::new(info, &self.chosen.within),
         );
         // A record without a time has that of the record before it in its thread.
         let mut inside: HashMap<ThreadId, bool> = HashMap::new();
@@ -111,7 +111,7 @@ impl Source for Selected {
             if let Some(time) = record.time {
                 *inside = from.is_none_or(|from| time >= from) && to.is_none_or(|to| time <= to);
             }
-            let is_function = |wanted: &mut Wanted<'_>| {
+            let is_function = |wanted: &mut FunctionMatcher<'_>| {
                 wanted.filters.is_empty() || record.function.is_some_and(|id| wanted.is(id))
             };
             let is_polled = self.chosen.polls.as_ref().is_none_or(|polls| {
@@ -143,12 +143,12 @@ impl Source for Selected {
 /// Gives on what is of the chosen threads.
 struct Threads<'a> {
     sink: &'a mut dyn Sink,
-    chosen: &'a Chosen,
+    chosen: &'a ResolvedSelection,
     on: bool,
 }
 
 impl<'a> Threads<'a> {
-    fn new(sink: &'a mut dyn Sink, chosen: &'a Chosen) -> Threads<'a> {
+    fn new(sink: &'a mut dyn Sink, chosen: &'a ResolvedSelection) -> Threads<'a> {
         let on = chosen.has_thread(ThreadId::default());
         Threads { sink, chosen, on }
     }

@@ -13,7 +13,7 @@ use foldhash::HashSet;
 
 use super::MAX_NAMES;
 use crate::report::tasks::polls::{Poll, PollPass};
-use crate::report::tasks::seen::Seen;
+use crate::report::tasks::task_table::TraceTasks;
 use crate::stacks;
 use crate::ui::{self, Progress};
 
@@ -70,7 +70,7 @@ pub(super) struct Polls(HashMap<ThreadId, Vec<Poll>>);
 impl Polls {
     /// # Errors
     /// Where the trace can't be read, or has no such task.
-    pub(super) fn of(names: &[TaskName], source: &dyn Source) -> anyhow::Result<Polls> {
+    pub(super) fn read(names: &[TaskName], source: &dyn Source) -> anyhow::Result<Polls> {
         // The trace is read once for each field, and once for all numbers.
         let mut by_field: BTreeMap<Option<&str>, Vec<&TaskName>> = BTreeMap::new();
         for name in names {
@@ -79,7 +79,7 @@ impl Polls {
         let mut wanted = HashSet::default();
         for (field, names) in by_field {
             let progress = Progress::new(source);
-            let seen = Seen::of(source, field, &|bytes| progress.add(bytes))?;
+            let seen = TraceTasks::read(source, field, &|bytes| progress.add(bytes))?;
             drop(progress);
             for name in names {
                 let found = tasks_of(name, &seen);
@@ -131,7 +131,7 @@ fn keep_outermost(polls: &mut Vec<Poll>) {
 }
 
 /// The tasks of that name, and those inside of them.
-fn tasks_of(name: &TaskName, seen: &Seen) -> Vec<u64> {
+fn tasks_of(name: &TaskName, seen: &TraceTasks) -> Vec<u64> {
     let is_named = |id: u64| match name {
         TaskName::Number(number) => id == *number,
         TaskName::Field(_, glob) => {
@@ -145,7 +145,7 @@ fn tasks_of(name: &TaskName, seen: &Seen) -> Vec<u64> {
 }
 
 /// What there is instead.
-fn others(name: &TaskName, seen: &Seen) -> String {
+fn others(name: &TaskName, seen: &TraceTasks) -> String {
     let tasks = ui::things(seen.tasks.len() as u64, "task");
     let TaskName::Field(field, glob) = name else {
         return format!(", of the {tasks} that have a note; fdr slow --tasks shows numbers");

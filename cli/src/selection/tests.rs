@@ -4,7 +4,7 @@ use fdr_formats::filter::Filter;
 use fdr_formats::{Call, Edge, FunctionId, Source, ThreadId, Ticks, source};
 
 use super::source::Selected;
-use super::{Chosen, first_tick};
+use super::{ResolvedSelection, first_tick};
 use crate::report::engine::{Engine, gather};
 use crate::testing::{MemoryTrace, entry, exit};
 
@@ -90,22 +90,22 @@ fn calls_of(source: &dyn Source) -> Vec<(ThreadId, Call)> {
     log.0
 }
 
-fn select(seed: u64, chosen: Chosen) -> Selected {
+fn select(seed: u64, chosen: ResolvedSelection) -> Selected {
     Selected::new(Box::new(random_trace(seed)), chosen)
 }
 
 #[test]
-fn windows_side_by_side_have_the_times_of_the_whole() {
+fn adjacent_windows_add_up_to_the_whole() {
     for seed in 0..500 {
         let whole = times(&random_trace(seed));
         for at in [0, 100, 107, 150, 200, 333, 1000] {
-            let left = Chosen {
+            let left = ResolvedSelection {
                 to: Some(Ticks(at)),
-                ..Chosen::default()
+                ..ResolvedSelection::default()
             };
-            let right = Chosen {
+            let right = ResolvedSelection {
                 from: Some(Ticks(at)),
-                ..Chosen::default()
+                ..ResolvedSelection::default()
             };
             let mut sum: Vec<(u32, u64, u64)> = Vec::new();
             // A thread that ends before the window, with open calls, has them open to its end only.
@@ -134,14 +134,14 @@ fn all_closed(seed: u64) -> bool {
 }
 
 #[test]
-fn a_window_is_balanced_and_holds_each_of_its_records() {
+fn windows_are_balanced_and_complete() {
     for seed in 0..300 {
         let all = calls_of(&random_trace(seed));
         for (from, to) in [(100, 140), (120, 121), (130, 130), (150, 500)] {
-            let chosen = Chosen {
+            let chosen = ResolvedSelection {
                 from: Some(Ticks(from)),
                 to: Some(Ticks(to)),
-                ..Chosen::default()
+                ..ResolvedSelection::default()
             };
             let given = calls_of(&select(seed, chosen));
             let inside = |call: &Call| (from..=to).contains(&call.time.0);
@@ -168,13 +168,13 @@ fn a_window_is_balanced_and_holds_each_of_its_records() {
 }
 
 #[test]
-fn a_call_that_is_open_all_through_the_window_is_in_it() {
+fn calls_around_a_window_are_in_it() {
     let calls = [entry(100, 1), entry(110, 2), exit(900, 2), exit(910, 1)];
     let trace = MemoryTrace::new(&[(7, &calls)]);
-    let chosen = Chosen {
+    let chosen = ResolvedSelection {
         from: Some(Ticks(200)),
         to: Some(Ticks(300)),
-        ..Chosen::default()
+        ..ResolvedSelection::default()
     };
     let selected = Selected::new(Box::new(trace), chosen);
     let given: Vec<_> = calls_of(&selected)
@@ -190,7 +190,7 @@ fn a_call_that_is_open_all_through_the_window_is_in_it() {
 }
 
 #[test]
-fn inside_of_a_function_is_what_it_calls_and_itself() {
+fn inside_means_a_function_and_its_callees() {
     let calls = [
         entry(100, 1),
         entry(110, 2),
@@ -208,13 +208,13 @@ fn inside_of_a_function_is_what_it_calls_and_itself() {
         exit(200, 4),
     ];
     let of = |within: &[&str], filter: Option<&str>| {
-        let chosen = Chosen {
+        let chosen = ResolvedSelection {
             within: within
                 .iter()
                 .map(|glob| Filter::parse(glob).unwrap())
                 .collect(),
             filter: filter.map(|glob| Filter::parse(glob).unwrap()),
-            ..Chosen::default()
+            ..ResolvedSelection::default()
         };
         let trace = MemoryTrace::new(&[(7, &calls)]);
         let given = calls_of(&Selected::new(Box::new(trace), chosen));
@@ -241,7 +241,7 @@ fn inside_of_a_function_is_what_it_calls_and_itself() {
 }
 
 #[test]
-fn times_are_found_as_ticks_by_the_rule_of_their_scale() {
+fn times_become_ticks_by_their_scale() {
     for frequency in [1, 1000, 999_999_937, 1_000_000_000, 2_995_200_000, 1 << 40] {
         let clock = fdr_formats::Clock {
             frequency,
@@ -316,7 +316,7 @@ impl Source for Events {
 
 /// Short calls of 1, of 2 inside of it, of 3 beside it, and of none.
 #[test]
-fn short_calls_are_those_of_the_calls_around_them() {
+fn short_calls_belong_to_their_callers() {
     let events = || {
         vec![
             Event::Call(entry(100, 1)),
@@ -343,16 +343,16 @@ fn short_calls_are_those_of_the_calls_around_them() {
         (Some("#1"), Some("#2"), None, 10),
         (None, Some("#7"), None, 0),
     ] {
-        let chosen = Chosen {
+        let chosen = ResolvedSelection {
             within: within.map(filter).into_iter().collect(),
             filter: shown.map(filter),
             from: from.map(Ticks),
-            ..Chosen::default()
+            ..ResolvedSelection::default()
         };
         let said = format!("{chosen:?}");
         let trace = Events(fdr_formats::TraceInfo::default(), events());
         let part = Selected::new(Box::new(trace), chosen);
-        let tally = crate::tally::Tally::of(&part, &|_| {}).unwrap();
+        let tally = crate::tally::Tally::count(&part, &|_| {}).unwrap();
         assert_eq!(tally.marks().short_calls, wanted, "{said}");
     }
 }

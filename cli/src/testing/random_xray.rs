@@ -4,7 +4,7 @@
 use fdr_formats::bytes::ByteOrder;
 use fdr_formats::xray::payload;
 use fdr_formats::xray::record::{
-    Action, Header, Layout, Record, When, encode_function, encode_header, encode_metadata,
+    Action, Header, Layout, Record, RecordTime, encode_function, encode_header, encode_metadata,
 };
 use fdr_formats::{Thread, Ticks};
 
@@ -124,7 +124,7 @@ impl Writer {
     }
 
     fn custom(&mut self, data: &[u8]) {
-        let (size, when) = (data.len() as i32, When::Absolute(self.tick));
+        let (size, when) = (data.len() as i32, RecordTime::Absolute(self.tick));
         let cpu = None;
         self.metadata(&Record::Custom { size, when, cpu });
         self.block.extend(data);

@@ -77,7 +77,7 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     by_path: HashMap<(NodeId, Label), NodeId>,
     /// The last search for each hash of a path.
-    near: Box<[Near; NEAR]>,
+    near: Box<[CachedSearch; NEAR]>,
 }
 
 impl Default for Tree {
@@ -88,7 +88,7 @@ impl Default for Tree {
             own: 0,
             calls: 0,
         };
-        let none = Near {
+        let none = CachedSearch {
             path: u64::MAX,
             node: NodeId::ROOT,
         };
@@ -102,7 +102,7 @@ impl Default for Tree {
 
 /// A search that was made.
 #[derive(Clone, Copy, Debug)]
-struct Near {
+struct CachedSearch {
     path: u64,
     node: NodeId,
 }
@@ -123,18 +123,18 @@ impl Tree {
     /// The path of that function, called from that path.
     #[inline]
     pub(crate) fn called(&mut self, caller: NodeId, function: FunctionId) -> NodeId {
-        if let Some(node) = self.near(caller, function) {
+        if let Some(node) = self.last_found(caller, function) {
             return node;
         }
         let node = self.child(caller, Label::Function(function));
         let path = path(caller, function);
-        self.near[slot(path)] = Near { path, node };
+        self.near[slot(path)] = CachedSearch { path, node };
         node
     }
 
     /// The same, where that was the last search of its hash.
     #[inline(always)]
-    pub(crate) fn near(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
+    pub(crate) fn last_found(&self, caller: NodeId, function: FunctionId) -> Option<NodeId> {
         let path = path(caller, function);
         let near = &self.near[slot(path) % NEAR];
         (near.path == path).then_some(near.node)
@@ -199,7 +199,7 @@ impl Tree {
     }
 
     /// The label of a path; of one of open calls, that of their function.
-    pub(crate) fn of(&self, node: &Node) -> Label {
+    pub(crate) fn label_of(&self, node: &Node) -> Label {
         match node.label {
             Label::Open => self.nodes[node.caller.index()].label,
             label => label,

@@ -12,8 +12,8 @@ use fdr_formats::{Call, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks};
 
 use super::call_tree::{Label, MAX, NodeId, Tree};
 use super::line::Line;
-use crate::away::Absence;
 use crate::damage::Damage;
+use crate::off_cpu::Absence;
 
 /// A worker's share of the trace.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Folder {
     }
 
     /// One that counts the time in a state alone.
-    pub(crate) fn by(self, by: Option<(State, Arc<States>)>) -> Folder {
+    pub(crate) fn with_state(self, by: Option<(State, Arc<States>)>) -> Folder {
         Folder { by, ..self }
     }
 
@@ -129,7 +129,7 @@ impl Sink for Folder {
         let line = match &self.by {
             Some((state, states)) => {
                 let absence = Absence::new(states, thread.id, &self.untimed);
-                line.by(*state, absence)
+                line.with_state(*state, absence)
             }
             None => line,
         };

@@ -20,10 +20,10 @@ use crate::report::names::name_of;
 use crate::selection::{self, Filtering, Selection};
 use crate::ui::{self, Progress};
 use crate::windows::{Windows, is_cut};
-use crate::{away, memory, trace};
+use crate::{memory, off_cpu, trace};
 
 /// What is asked of a trace.
-pub(crate) struct Asked<'a> {
+pub(crate) struct FoldingOptions<'a> {
     pub(crate) selection: &'a Selection,
     /// Whether calls of other functions than `--filter` are left out, or not shown.
     pub(crate) filtering: Filtering,
@@ -62,7 +62,7 @@ impl Folding {
     ///
     /// # Errors
     /// Where the trace can't be read, or takes too much memory.
-    pub(crate) fn of(asked: &Asked<'_>, trace: &Path) -> anyhow::Result<Folding> {
+    pub(crate) fn read(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
         let mut source = asked.selection.open(trace, asked.filtering)?;
         // Where nothing is overwritten, nothing is to be told.
         let info = source.info();
@@ -105,7 +105,7 @@ impl Folding {
     /// The same of a source, of which nothing is left out.
     ///
     /// # Errors
-    /// As [`Folding::of`].
+    /// As [`Folding::read`].
     pub(crate) fn of_source(
         trace: &Path,
         source: Box<dyn Source>,
@@ -113,7 +113,7 @@ impl Folding {
         ends_early: bool,
     ) -> anyhow::Result<Folding> {
         let selection = Selection::default();
-        let asked = Asked {
+        let asked = FoldingOptions {
             filtering: Filtering::Shown,
             selection: &selection,
             per_thread: false,
@@ -133,7 +133,7 @@ impl Folding {
     /// What a path has by itself: ns, or calls.
     fn value(&self, node: &Node) -> u64 {
         match self.calls {
-            _ if self.shown.get(&self.tree.of(node)) == Some(&false) => 0,
+            _ if self.shown.get(&self.tree.label_of(node)) == Some(&false) => 0,
             true => node.calls,
             false => self.source.info().clock.nanos(Ticks(node.own)).0,
         }
@@ -192,7 +192,7 @@ impl Folding {
 
 /// The paths of all calls.
 fn fold(
-    asked: &Asked<'_>,
+    asked: &FoldingOptions<'_>,
     trace: &Path,
     source: &dyn Source,
     ends_early: bool,
@@ -209,7 +209,7 @@ fn fold(
     let make = || {
         let folder = Folder::new(&untimed, asked.per_thread).one_by_one(one_by_one);
         let folder = folder.until(source.info().end).with_marks(has_marks);
-        folder.by(by.clone())
+        folder.with_state(by.clone())
     };
     let folders = drive_parallel(source, ui::jobs(), make, &|bytes| progress.add(bytes));
     drop(progress);
@@ -231,7 +231,7 @@ fn shown(filter: &Filter, info: &TraceInfo, tree: &Tree) -> HashMap<Label, bool>
             Label::Function(id) => filter.matches(&name_of(info, id)),
             Label::Root | Label::Thread(_) | Label::Others | Label::Open | Label::Short => false,
         };
-        let label = tree.of(node);
+        let label = tree.label_of(node);
         shown.entry(label).or_insert_with(|| is_shown(label));
     }
     if !shown.values().any(|&is_shown| is_shown) {
@@ -255,5 +255,5 @@ fn states_of(trace: &Path, info: &TraceInfo) -> anyhow::Result<Arc<States>> {
             ui::path(trace)
         )
     };
-    away::states_of(info).ok_or_else(none)
+    off_cpu::states_of(info).ok_or_else(none)
 }

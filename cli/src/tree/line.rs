@@ -4,14 +4,15 @@
 use std::collections::BTreeMap;
 
 use fdr_formats::calls::{
-    CallHandler, CallStack, EdgeStatus, Ended, Exit, FastPath, Open, OrdinaryEdge, Untimed, Window,
+    CallHandler, CallStack, EdgeStatus, EndedCall, Exit, FastPath, OpenCall, OrdinaryEdge, Untimed,
+    Window,
 };
 use fdr_formats::model::State;
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, FunctionId, Ticks};
 
 use super::call_tree::{Label, NodeId, Tree};
-use crate::away::{Absence, Away, lasting};
+use crate::off_cpu::{Absence, OffCpu, lasting};
 use crate::report::open::is_end;
 
 /// Functions in a path. Deeper calls are the last one's.
@@ -85,7 +86,7 @@ impl<const BY: bool> CallHandler<NodeId> for Paths<'_, BY> {
         self.tree.called(caller, function)
     }
 
-    fn ended(&mut self, ended: Ended<NodeId>, around: &mut [Open<NodeId>]) {
+    fn ended(&mut self, ended: EndedCall<NodeId>, around: &mut [OpenCall<NodeId>]) {
         let own = match &mut self.by {
             Some(by) => by.own(&ended, around),
             None => ended.own(),
@@ -119,7 +120,7 @@ impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
         let node = plain.innermost;
         if plain.exit == 0 {
             // Paths that are too deep are never near, so each takes the long way.
-            return self.tree.near(node, plain.function);
+            return self.tree.last_found(node, plain.function);
         }
         let own = plain.total.wrapping_sub(plain.children);
         self.tree
@@ -127,7 +128,7 @@ impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
         Some(node)
     }
 
-    fn entered(&mut self, function: FunctionId, open: &[Open<NodeId>]) -> NodeId {
+    fn entered(&mut self, function: FunctionId, open: &[OpenCall<NodeId>]) -> NodeId {
         let caller = open.last().map_or(self.root, |open| open.data);
         match open.len() + 1 {
             0..MAX_PATH => self.tree.called(caller, function),
@@ -139,8 +140,8 @@ impl<const BY: bool> FastPath<NodeId> for Paths<'_, BY> {
 
 impl ByState {
     /// The time of a call in that state, without the calls inside.
-    fn own(&mut self, ended: &Ended<NodeId>, around: &[Open<NodeId>]) -> u64 {
-        let (parts, caller) = self.absence.ended(ended, around);
+    fn own(&mut self, ended: &EndedCall<NodeId>, around: &[OpenCall<NodeId>]) -> u64 {
+        let (parts, caller) = self.absence.end_call(ended, around);
         let less = self.less.get(ended.depth).copied().unwrap_or(0);
         self.less.truncate(ended.depth);
         let ticks = match ended.untimed {
@@ -154,7 +155,7 @@ impl ByState {
     }
 
     /// Of what the own time of an open call has less.
-    fn take(&mut self, place: usize, less: &Away) {
+    fn take(&mut self, place: usize, less: &OffCpu) {
         if self.less.len() <= place {
             self.less.resize(place + 1, 0);
         }
@@ -179,7 +180,7 @@ impl Line {
     }
 
     /// One that counts the time in a state alone.
-    pub(super) fn by(self, state: State, absence: Absence) -> Line {
+    pub(super) fn with_state(self, state: State, absence: Absence) -> Line {
         let by = ByState {
             state,
             absence,
@@ -205,7 +206,7 @@ impl Line {
             return Ticks(u64::MAX);
         };
         if !by.absence.lasts(time) {
-            let mut taken: Vec<(usize, Away)> = Vec::new();
+            let mut taken: Vec<(usize, OffCpu)> = Vec::new();
             by.absence.reach(time, &mut self.stack, |open, away| {
                 taken.push((open.len() - 1, *away));
             });

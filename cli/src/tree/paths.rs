@@ -89,7 +89,7 @@ impl Paths {
     }
 
     /// What paths had before that have nothing after.
-    pub(crate) fn gone(&self) -> u64 {
+    pub(crate) fn gone_total(&self) -> u64 {
         let gone = self.nodes.iter().filter(|path| path.total[1] == 0);
         gone.fold(0, |sum, path| sum.saturating_add(path.own[0]))
     }

@@ -33,7 +33,7 @@ pub(crate) struct Words<'a> {
 
 /// Where a path is drawn, as parts of the width.
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct PathRectangle {
     left: f64,
     width: f64,
     depth: usize,
@@ -47,7 +47,7 @@ struct Place {
 /// Where it can't be written.
 pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> anyhow::Result<()> {
     let all = paths.nodes[ROOT].total;
-    let mut places = vec![Place::default(); paths.nodes.len()];
+    let mut places = vec![PathRectangle::default(); paths.nodes.len()];
     places[ROOT].width = 1.0;
     let (mut deepest, mut left_out) = (0, 0_u64);
     let mut shown = vec![ROOT];
@@ -67,7 +67,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
                 left_out += u64::from(paths.nodes[path].total[1] > 0);
                 continue;
             }
-            places[path] = Place {
+            places[path] = PathRectangle {
                 left,
                 width,
                 depth,
@@ -124,7 +124,7 @@ pub(crate) fn draw(out: &mut dyn Write, paths: &Paths, words: &Words<'_>) -> any
 fn frame(
     out: &mut dyn Write,
     node: &Path,
-    place: Place,
+    place: PathRectangle,
     y: f64,
     all: [u64; 2],
     words: &Words<'_>,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_are_as_wide_as_their_part_and_stand_on_their_callers() {
+    fn frames_are_proportional_and_stand_on_callers() {
         let paths = paths(&[(&["a"], 0, 250), (&["a", "b"], 0, 500), (&["c"], 0, 250)]);
         let picture = picture(&paths, false);
         // Three levels: the lowest one is everything.
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_narrow_is_left_out_and_told() {
+    fn narrow_frames_are_left_out_and_reported() {
         let paths = paths(&[(&["a"], 0, 1_000_000), (&["b"], 0, 1), (&["c"], 0, 2)]);
         let picture = picture(&paths, false);
         assert_eq!(picture.matches("class=\"f\"").count(), 2, "{picture}");
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_red_for_more_and_blue_for_less() {
+    fn changes_are_red_for_more_blue_for_less() {
         let paths = paths(&[
             (&["a"], 100, 200),
             (&["b"], 200, 100),

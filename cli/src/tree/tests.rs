@@ -11,7 +11,7 @@ use fdr_formats::{Call, Function, FunctionId, Sink, Source, Thread, Ticks};
 use super::call_tree::{Label, Node, Tree};
 use super::folded_lines::write;
 use super::folder::{Folder, gather};
-use crate::away;
+use crate::off_cpu;
 use crate::report::engine;
 use crate::report::states_tests::{THREAD, schedule};
 use crate::testing::packed::batches;
@@ -36,7 +36,7 @@ pub(crate) fn sums_of(source: &dyn Source) -> BTreeMap<u32, u64> {
     let mut sums = BTreeMap::new();
     let tree = tree_of(source);
     for (_, node) in tree.nodes() {
-        if let (Label::Function(id), 1..) = (tree.of(node), node.own) {
+        if let (Label::Function(id), 1..) = (tree.label_of(node), node.own) {
             *sums.entry(id.0).or_default() += node.own;
         }
     }
@@ -48,7 +48,7 @@ pub(crate) fn short_of(source: &dyn Source) -> u64 {
     let tree = tree_of(source);
     let short = tree
         .nodes()
-        .filter(|(_, node)| tree.of(node) == Label::Short);
+        .filter(|(_, node)| tree.label_of(node) == Label::Short);
     short.map(|(_, node)| node.own).sum()
 }
 
@@ -60,7 +60,7 @@ fn tree_of(source: &dyn Source) -> Tree {
 }
 
 #[test]
-fn a_line_is_a_path_and_its_own_time() {
+fn lines_are_paths_with_self_times() {
     let calls = [
         entry(0, 1),
         entry(10, 2),
@@ -111,7 +111,7 @@ fn a_deep_recursion_has_an_end() {
 }
 
 #[test]
-fn the_least_deep_paths_stay_and_nothing_is_lost() {
+fn shallow_paths_stay_and_sums_hold() {
     // Every thread calls functions of its own, which call one another, so that each path is another one.
     let calls = |thread: u32| -> Vec<Call> {
         let of = |nth: u32| {
@@ -158,7 +158,7 @@ fn the_least_deep_paths_stay_and_nothing_is_lost() {
 }
 
 #[test]
-fn lines_of_a_function_add_up_to_its_self_time() {
+fn lines_add_up_to_self_times() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/golden/xray");
     let mut compared = 0;
     for file in std::fs::read_dir(folder).expect("golden files").flatten() {
@@ -177,7 +177,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
         let mut own: BTreeMap<FunctionId, u64> = BTreeMap::new();
         let tree = gather(vec![folder]).tree;
         for (_, node) in tree.nodes() {
-            if let Label::Function(id) = tree.of(node) {
+            if let Label::Function(id) = tree.label_of(node) {
                 *own.entry(id).or_default() += node.own;
             }
         }
@@ -190,7 +190,7 @@ fn lines_of_a_function_add_up_to_its_self_time() {
 }
 
 #[test]
-fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
+fn open_calls_have_lines_of_their_own() {
     let calls = [entry(0, 1), entry(10, 2), entry(12, 3), exit(15, 3)];
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
     assert_eq!(folded(&trace, false), "#1 10\n#1;#2 2\n#1;#2;#3 3\n");
@@ -213,7 +213,7 @@ fn what_open_calls_spent_by_themselves_has_lines_of_its_own() {
 }
 
 #[test]
-fn what_a_writer_ended_last_was_open_where_the_moment_of_the_dump_is_not_known() {
+fn without_dump_time_last_ends_mean_open() {
     let end = |time, id| Call {
         synthetic: true,
         ..exit(time, id)
@@ -271,7 +271,7 @@ fn untimed_second() -> Vec<Function> {
 }
 
 #[test]
-fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
+fn early_untimed_calls_leave_time_to_callers() {
     // f1 and, in it, f2 were entered before the trace began.
     let calls = [entry(0, 3), exit(5, 3), exit(10, 2), exit(30, 1)];
     let mut trace = MemoryTrace::new(&[(1, &calls)]);
@@ -286,7 +286,7 @@ fn an_untimed_call_from_before_the_trace_leaves_its_time_to_its_caller() {
 }
 
 #[test]
-fn the_times_in_a_state_add_up_to_those_of_a_report() {
+fn state_times_add_up_to_the_report() {
     let threads = Thread {
         id: THREAD,
         ..Thread::default()
@@ -294,7 +294,7 @@ fn the_times_in_a_state_add_up_to_those_of_a_report() {
     for seed in (1..40).filter(|seed: &u64| !seed.is_multiple_of(3)) {
         let mut trace = MemoryTrace::default();
         trace.info.schedule = schedule(seed, 1 << 40);
-        let states = away::states_of(&trace.info).expect("states");
+        let states = off_cpu::states_of(&trace.info).expect("states");
         let batches = batches(seed, 0);
         let mut engine = engine::Engine::new(&trace, false);
         engine = engine.with_states(Some(states.clone()));
@@ -305,7 +305,7 @@ fn the_times_in_a_state_add_up_to_those_of_a_report() {
         let figures = engine::gather(vec![engine], false).expect("little memory");
         for state in State::ALL {
             let folder = Folder::new(&Untimed::default(), false);
-            let mut folder = folder.by(Some((state, states.clone())));
+            let mut folder = folder.with_state(Some((state, states.clone())));
             folder.thread(&threads);
             for (base, words) in &batches {
                 folder.packed(&Packed::new(*base, words.as_flattened()).0);
@@ -313,7 +313,7 @@ fn the_times_in_a_state_add_up_to_those_of_a_report() {
             let tree = gather(vec![folder]).tree;
             let mut sums: BTreeMap<FunctionId, u64> = BTreeMap::new();
             for (_, node) in tree.nodes() {
-                if let Label::Function(id) = tree.of(node) {
+                if let Label::Function(id) = tree.label_of(node) {
                     *sums.entry(id).or_default() += node.own;
                 }
             }

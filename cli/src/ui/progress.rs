@@ -29,21 +29,21 @@ impl Progress {
             .map(|lane| source.lane_bytes(lane))
             .sum();
         let line = "{wide_bar} {bytes} of {total_bytes}, {bytes_per_sec}, {eta} left";
-        Progress::of(Some(total), line, io::stderr().is_terminal())
+        Progress::with_line(Some(total), line, io::stderr().is_terminal())
     }
 
     /// For input of unknown length.
     pub(crate) fn endless() -> Progress {
         let line = "{spinner} {bytes}, {bytes_per_sec}";
-        Progress::of(None, line, io::stderr().is_terminal())
+        Progress::with_line(None, line, io::stderr().is_terminal())
     }
 
     /// One that is never shown.
     pub(crate) fn hidden() -> Progress {
-        Progress::of(None, "", false)
+        Progress::with_line(None, "", false)
     }
 
-    fn of(total: Option<u64>, line: &str, wanted: bool) -> Progress {
+    fn with_line(total: Option<u64>, line: &str, wanted: bool) -> Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template(line) {
             bar.set_style(style);
@@ -98,15 +98,15 @@ const CLEAR: &[u8] = b"\r\x1b[K";
 
 impl Arrivals {
     pub(crate) fn new() -> Arrivals {
-        Arrivals::of(io::stderr().is_terminal())
+        Arrivals::with_visibility(io::stderr().is_terminal())
     }
 
     /// One that is never shown.
     pub(crate) fn hidden() -> Arrivals {
-        Arrivals::of(false)
+        Arrivals::with_visibility(false)
     }
 
-    fn of(wanted: bool) -> Arrivals {
+    fn with_visibility(wanted: bool) -> Arrivals {
         let state = State {
             shown: Instant::now(),
             before: 0,
@@ -171,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_leaves_the_cursor_at_its_beginning_and_is_not_shown_too_often() {
+    fn progress_lines_are_rare_and_reset_the_cursor() {
         let arrivals = Arrivals::hidden();
         let mut state = arrivals.state.lock().expect("one thread");
         let begin = state.shown;

@@ -30,26 +30,26 @@ fn counts_have_separators() {
     assert_eq!(count(1_234_567), "1,234,567");
     assert_eq!(things(1, "call"), "1 call");
     assert_eq!(things(2, "call"), "2 calls");
-    assert_eq!(counted(2, "threads with times"), "2 threads with times");
-    assert_eq!(counted(1, "threads with times"), "1 thread with times");
+    assert_eq!(count_of(2, "threads with times"), "2 threads with times");
+    assert_eq!(count_of(1, "threads with times"), "1 thread with times");
     assert_eq!(
-        counted(1, "functions that are untimed: x"),
+        count_of(1, "functions that are untimed: x"),
         "1 function that is untimed: x"
     );
     assert_eq!(
-        counted(1, "events that begin in the same microsecond"),
+        count_of(1, "events that begin in the same microsecond"),
         "1 event that begins in the same microsecond"
     );
     assert_eq!(
-        counted(1, "entries and exits after it"),
+        count_of(1, "entries and exits after it"),
         "1 entry or exit after it"
     );
     assert_eq!(
-        counted(1, "typed events: left out"),
+        count_of(1, "typed events: left out"),
         "1 typed event: left out"
     );
     assert_eq!(
-        counted(1, "changes to CPUs: left out"),
+        count_of(1, "changes to CPUs: left out"),
         "1 change to CPUs: left out"
     );
     assert_eq!(size(1023), "1023 B");
@@ -82,7 +82,7 @@ fn long_names_lose_their_middle() {
 }
 
 #[test]
-fn facts_stay_in_one_line_if_they_are_short() {
+fn short_facts_stay_in_one_line() {
     let text = "my_app (process 7) · 5.021 s · 3 threads · 1,004 records";
     assert_eq!(
         wrap_facts(text, 38, 2),

@@ -6,13 +6,16 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result};
-use arrow::array::{ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray};
+use arrow::array::{
+    Array, ArrayRef, BooleanArray, Int32Array, Int64Array, RecordBatch, StringArray, new_null_array,
+};
+use arrow::datatypes::DataType;
 use fdr_formats::scale::Scale;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 
 use super::columns::Rows;
 use super::part::{Finished, Part};
-use super::spans::{Batch, Calls, Event};
+use super::spans::{Batch, Calls, Event, Extra, Row};
 use crate::keys::{Keys, clamp, function_key};
 use crate::schema::{EVENTS, SPANS};
 use crate::store::Store;
@@ -154,56 +157,62 @@ impl Times {
     }
 }
 
-fn calls_batch(shared: &Shared<'_>, times: &mut Times, calls: Calls) -> Result<RecordBatch> {
-    let Calls { mut rows, extras } = calls;
-    let count = rows.len();
-    let (mut running, mut waiting) = (None, None);
-    let (mut tasks, mut arguments) = (None, None);
-    for (place, extra) in extras {
-        let place = place as usize;
-        if place >= count {
-            continue;
-        }
-        if let Some((ran, waited)) = extra.states {
-            let list: &mut Vec<Option<i64>> = running.get_or_insert_with(|| vec![None; count]);
-            list[place] = Some(times.length(ran));
-            let list: &mut Vec<Option<i64>> = waiting.get_or_insert_with(|| vec![None; count]);
-            list[place] = Some(times.length(waited));
-        }
-        if let Some(task) = extra.task {
-            let list: &mut Vec<Option<i64>> = tasks.get_or_insert_with(|| vec![None; count]);
-            list[place] = Some(task as i64);
-        }
-        if let Some(text) = extra.arguments {
-            let list: &mut Vec<Option<String>> = arguments.get_or_insert_with(|| vec![None; count]);
-            list[place] = Some(text);
-        }
-    }
-    // Rows of calls that are still open come in a later batch.
-    let is_whole = |place: usize| rows[place].is_whole;
-    let longs = |list: Option<Vec<Option<i64>>>| -> ArrayRef {
-        match list {
-            None => arrow::array::new_null_array(
-                &arrow::datatypes::DataType::Int64,
-                rows.iter().filter(|row| row.is_whole).count(),
-            ),
-            Some(list) => {
-                let kept = list
-                    .into_iter()
-                    .enumerate()
-                    .filter(|(place, _)| is_whole(*place));
-                Arc::new(kept.map(|(_, value)| value).collect::<Int64Array>())
+/// What few calls have, by the place of the row. There is a column only if a call has a value for it.
+#[derive(Default)]
+struct ExtraColumns {
+    running: Option<Vec<Option<i64>>>,
+    waiting: Option<Vec<Option<i64>>>,
+    tasks: Option<Vec<Option<i64>>>,
+    arguments: Option<Vec<Option<String>>>,
+}
+
+impl ExtraColumns {
+    /// For so many rows.
+    fn new(times: &Times, extras: Vec<(u32, Extra)>, count: usize) -> ExtraColumns {
+        let mut columns = ExtraColumns::default();
+        for (place, extra) in extras {
+            let place = place as usize;
+            if place >= count {
+                continue;
+            }
+            if let Some((ran, waited)) = extra.states {
+                set(&mut columns.running, place, count, times.length(ran));
+                set(&mut columns.waiting, place, count, times.length(waited));
+            }
+            if let Some(task) = extra.task {
+                set(&mut columns.tasks, place, count, task as i64);
+            }
+            if let Some(text) = extra.arguments {
+                set(&mut columns.arguments, place, count, text);
             }
         }
+        columns
+    }
+}
+
+fn set<T: Clone>(column: &mut Option<Vec<Option<T>>>, place: usize, count: usize, value: T) {
+    column.get_or_insert_with(|| vec![None; count])[place] = Some(value);
+}
+
+/// The column of the whole calls alone: rows of calls that are still open come in a later batch.
+fn whole<T, A>(rows: &[Row], column: Option<Vec<Option<T>>>, kind: &DataType) -> ArrayRef
+where
+    A: FromIterator<Option<T>> + Array + 'static,
+{
+    let Some(column) = column else {
+        return new_null_array(kind, rows.iter().filter(|row| row.is_whole).count());
     };
-    let (running, waiting, tasks) = (longs(running), longs(waiting), longs(tasks));
-    let arguments: Option<StringArray> = arguments.map(|list| {
-        let kept = list
-            .into_iter()
-            .enumerate()
-            .filter(|(place, _)| is_whole(*place));
-        kept.map(|(_, text)| text).collect()
-    });
+    let whole = column.into_iter().zip(rows).filter(|(_, row)| row.is_whole);
+    Arc::new(whole.map(|(value, _)| value).collect::<A>())
+}
+
+fn calls_batch(shared: &Shared<'_>, times: &mut Times, calls: Calls) -> Result<RecordBatch> {
+    let Calls { mut rows, extras } = calls;
+    let extra = ExtraColumns::new(times, extras, rows.len());
+    let longs = |column| whole::<i64, Int64Array>(&rows, column, &DataType::Int64);
+    let (running, waiting) = (longs(extra.running), longs(extra.waiting));
+    let tasks = longs(extra.tasks);
+    let arguments = whole::<String, StringArray>(&rows, extra.arguments, &DataType::Utf8);
     rows.retain(|row| row.is_whole);
     let count = rows.len();
     let text = |text: &str| -> ArrayRef {
@@ -211,15 +220,16 @@ fn calls_batch(shared: &Shared<'_>, times: &mut Times, calls: Calls) -> Result<R
             text, count,
         )))
     };
-    let number = |of: &dyn Fn(&super::spans::Row) -> i64| -> ArrayRef {
+    let number = |of: &dyn Fn(&Row) -> i64| -> ArrayRef {
         Arc::new(Int64Array::from_iter_values(rows.iter().map(of)))
     };
-    let starts = Int64Array::from_iter_values(rows.iter().map(|row| times.moment(row.start)));
-    let cpus = rows.iter().map(|row| (row.cpu >= 0).then_some(row.cpu));
-    let arguments: ArrayRef = match arguments {
-        Some(list) => Arc::new(list),
-        None => arrow::array::new_null_array(&arrow::datatypes::DataType::Utf8, count),
+    let truth = |of: fn(&Row) -> bool| -> ArrayRef {
+        let truths = rows.iter().map(|row| Some(of(row)));
+        Arc::new(truths.collect::<BooleanArray>())
     };
+    let starts = Int64Array::from_iter_values(rows.iter().map(|row| times.moment(row.start)));
+    let depths = Int32Array::from_iter_values(rows.iter().map(|row| row.depth as i32));
+    let cpus = rows.iter().map(|row| (row.cpu >= 0).then_some(row.cpu));
     let times = &*times;
     let columns: Vec<ArrayRef> = vec![
         text(&shared.keys.trace),
@@ -233,20 +243,10 @@ fn calls_batch(shared: &Shared<'_>, times: &mut Times, calls: Calls) -> Result<R
         number(&|row| times.length(row.own)),
         running,
         waiting,
-        Arc::new(Int32Array::from_iter_values(
-            rows.iter().map(|row| row.depth as i32),
-        )),
+        Arc::new(depths),
         Arc::new(cpus.collect::<Int32Array>()),
-        Arc::new(
-            rows.iter()
-                .map(|row| Some(row.clipped))
-                .collect::<BooleanArray>(),
-        ),
-        Arc::new(
-            rows.iter()
-                .map(|row| Some(row.synthetic))
-                .collect::<BooleanArray>(),
-        ),
+        truth(|row| row.clipped),
+        truth(|row| row.synthetic),
         tasks,
         arguments,
     ];

@@ -34,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn a_middle_is_near_every_length_of_its_bucket() {
+    fn bucket_middles_are_near_every_length() {
         for shift in 0..63 {
             for more in [0_u64, 1, 3, 1000, 12_345] {
                 let ns = (1_u64 << shift) + more.min(1 << shift >> 1);

@@ -105,16 +105,16 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 /// What came of a trace.
-struct Done {
+struct ExportedTrace {
     is_new: bool,
     damage: Option<String>,
 }
 
-fn one(store: &Store, path: &Path, only_stats: bool) -> anyhow::Result<Done> {
+fn one(store: &Store, path: &Path, only_stats: bool) -> anyhow::Result<ExportedTrace> {
     let source = fleet::open(path)?;
     let source = &*source;
     let figures = fleet::figures(path, source)?;
-    let keys = Keys::of(source.info(), &figures);
+    let keys = Keys::new(source.info(), &figures);
     let (stats, detail) = (
         format!("{}.stats", keys.trace),
         format!("{}.detail", keys.trace),
@@ -126,7 +126,7 @@ fn one(store: &Store, path: &Path, only_stats: bool) -> anyhow::Result<Done> {
         2 => format!("{first}, and 1 more place"),
         _ => format!("{first}, and {} more places", count - 1),
     });
-    let mut done = Done {
+    let mut done = ExportedTrace {
         is_new: false,
         damage,
     };

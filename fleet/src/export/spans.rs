@@ -9,7 +9,9 @@
 use std::collections::HashMap;
 use std::sync::mpsc::SyncSender;
 
-use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, Untimed, untimed};
+use fdr_formats::calls::{
+    CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, Untimed, untimed,
+};
 use fdr_formats::model::Counts;
 use fdr_formats::note_words;
 use fdr_formats::notes::{Note, NoteKind};
@@ -179,7 +181,7 @@ impl CallHandler<Data> for Receiver<'_> {
         }
     }
 
-    fn ended(&mut self, ended: Ended<Data>, open: &mut [Open<Data>]) {
+    fn ended(&mut self, ended: EndedCall<Data>, open: &mut [OpenCall<Data>]) {
         let data = &ended.call.data;
         let is_exit = ended.exit == EdgeStatus::Measured;
         let seq = data.seq.unwrap_or(match is_exit {
@@ -216,7 +218,7 @@ impl CallHandler<Data> for Receiver<'_> {
 }
 
 impl Receiver<'_> {
-    fn extra(&self, ended: &Ended<Data>) -> Option<Extra> {
+    fn extra(&self, ended: &EndedCall<Data>) -> Option<Extra> {
         let own = ended.call.data.extra.as_deref();
         let states = self.states.filter(|_| !ended.untimed).and_then(|states| {
             let known = states.known(self.tid, ended.call.start, ended.end);

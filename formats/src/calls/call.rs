@@ -16,7 +16,7 @@ pub enum EdgeStatus {
 }
 
 impl EdgeStatus {
-    pub(super) fn of(call: &Call) -> EdgeStatus {
+    pub(super) fn from_call(call: &Call) -> EdgeStatus {
         match call.synthetic {
             true => EdgeStatus::Synthetic,
             false => EdgeStatus::Measured,
@@ -26,7 +26,7 @@ impl EdgeStatus {
 
 /// A call that was entered and not yet left.
 #[derive(Clone, Copy, Debug)]
-pub struct Open<T> {
+pub struct OpenCall<T> {
     /// Its entry.
     pub start: Ticks,
     /// Ticks that its caller had spent in other calls before this entry.
@@ -40,7 +40,7 @@ pub struct Open<T> {
     pub data: T,
 }
 
-const _: () = assert!(size_of::<Open<()>>() == 24);
+const _: () = assert!(size_of::<OpenCall<()>>() == 24);
 
 /// The bits of the knowledge about an open call.
 pub(super) mod state {
@@ -56,7 +56,7 @@ pub(super) mod state {
     pub(in super::super) const ASIDE: u32 = 16;
 }
 
-impl<T> Open<T> {
+impl<T> OpenCall<T> {
     /// The knowledge about its entry.
     #[inline]
     #[must_use]
@@ -92,9 +92,9 @@ impl<T> Open<T> {
 
 /// A call that has ended.
 #[derive(Clone, Debug)]
-pub struct Ended<T> {
+pub struct EndedCall<T> {
     /// The call as it was while it was open.
-    pub call: Open<T>,
+    pub call: OpenCall<T>,
     /// Its exit. It is before the entry if the clock went back.
     pub end: Ticks,
     /// The knowledge about its exit.
@@ -111,7 +111,7 @@ pub struct Ended<T> {
     pub untimed: bool,
 }
 
-impl<T> Ended<T> {
+impl<T> EndedCall<T> {
     /// Ticks from its entry to its exit.
     #[inline]
     #[must_use]
@@ -130,23 +130,23 @@ impl<T> Ended<T> {
     }
 }
 
-/// The receiver of ended calls from a [`CallStack`](super::CallStack). A closure that takes [`Ended`]
+/// The receiver of ended calls from a [`CallStack`](super::CallStack). A closure that takes [`EndedCall`]
 /// and the open calls is one, if the data has a default.
 pub trait CallHandler<T> {
     /// The data of a call whose entry is not in the trace; `caller` is the data of the call around it.
     fn missing(&mut self, function: FunctionId, exit: Exit, caller: Option<&T>) -> T;
 
     /// A call has ended; `open` are the calls around it, outermost first.
-    fn ended(&mut self, ended: Ended<T>, open: &mut [Open<T>]);
+    fn ended(&mut self, ended: EndedCall<T>, open: &mut [OpenCall<T>]);
 }
 
-impl<T: Default, F: FnMut(Ended<T>, &mut [Open<T>])> CallHandler<T> for F {
+impl<T: Default, F: FnMut(EndedCall<T>, &mut [OpenCall<T>])> CallHandler<T> for F {
     fn missing(&mut self, _: FunctionId, _: Exit, _: Option<&T>) -> T {
         T::default()
     }
 
     #[inline]
-    fn ended(&mut self, ended: Ended<T>, open: &mut [Open<T>]) {
+    fn ended(&mut self, ended: EndedCall<T>, open: &mut [OpenCall<T>]) {
         self(ended, open);
     }
 }

@@ -3,7 +3,7 @@
 //! not apply are zeros. All other calls go to the stack's own methods. Must never decide what an exit ends,
 //! except that it ends the innermost call.
 
-use super::{CallHandler, CallStack, Open, state};
+use super::{CallHandler, CallStack, OpenCall, state};
 use crate::model::{Call, Edge, FunctionId, Ticks};
 use crate::packed::Packed;
 
@@ -27,7 +27,7 @@ pub trait FastPath<T>: CallHandler<T> {
     }
 
     /// The slow path: the data of a call that is entered inside the `open` ones.
-    fn entered(&mut self, function: FunctionId, open: &[Open<T>]) -> T;
+    fn entered(&mut self, function: FunctionId, open: &[OpenCall<T>]) -> T;
 }
 
 /// An entry, or the exit of the innermost call. Such a call is not clipped, and lasts at least as long
@@ -51,11 +51,11 @@ pub struct OrdinaryEdge<T> {
 /// Room for the innermost open calls, from the second place on. One room serves any number of stacks,
 /// one after the other.
 #[derive(Debug)]
-pub struct Window<T>(Box<[Open<T>; WINDOW]>);
+pub struct Window<T>(Box<[OpenCall<T>; WINDOW]>);
 
 impl<T: Copy + Default> Default for Window<T> {
     fn default() -> Self {
-        let none = Open {
+        let none = OpenCall {
             start: Ticks(0),
             before: 0,
             function: FunctionId(0),
@@ -77,7 +77,7 @@ struct Step {
 }
 
 /// How far some steps were followed.
-struct Followed {
+struct StepRun {
     /// Steps.
     count: usize,
     /// The steps among them that ended a call.
@@ -222,7 +222,7 @@ impl<T: Copy + Default> CallStack<T> {
         mut time: u64,
         steps: impl Iterator<Item = Step>,
         untimed: &[i8],
-    ) -> Followed {
+    ) -> StepRun {
         // The steps can reach no place outside of the window, up or down. So an index under a mask needs
         // no test.
         let base = self.open.len().saturating_sub(ROOM - 1);
@@ -273,7 +273,7 @@ impl<T: Copy + Default> CallStack<T> {
             let before = children;
             children = frame.before.wrapping_add(total) & exit;
             // After an exit, this place is above the innermost call and has no meaning.
-            *frame = Open {
+            *frame = OpenCall {
                 start: Ticks(time),
                 before,
                 function,
@@ -294,6 +294,6 @@ impl<T: Copy + Default> CallStack<T> {
             self.number += count as u64;
             self.before = Ticks(time);
         }
-        Followed { count, ended }
+        StepRun { count, ended }
     }
 }

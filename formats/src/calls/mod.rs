@@ -45,7 +45,7 @@ mod rule;
 mod untimed;
 
 use self::call::state;
-pub use self::call::{CallHandler, EdgeStatus, Ended, Open};
+pub use self::call::{CallHandler, EdgeStatus, EndedCall, OpenCall};
 pub use self::fast_path::{FastPath, OrdinaryEdge, ROOM, Window};
 pub use self::rule::{Exit, Rule};
 pub use self::untimed::Untimed;
@@ -55,7 +55,7 @@ use crate::model::{Call, Edge, Ticks};
 /// The open calls of one thread. `T` is the user's data of each call.
 #[derive(Debug)]
 pub struct CallStack<T = ()> {
-    open: Vec<Open<T>>,
+    open: Vec<OpenCall<T>>,
     /// Ticks in ended calls that the innermost open call has made. If no call is open: ticks in ended
     /// calls without a caller in the trace.
     children: u64,
@@ -111,13 +111,13 @@ impl<T> CallStack<T> {
 
     /// The open calls, outermost first.
     #[must_use]
-    pub fn open(&self) -> &[Open<T>] {
+    pub fn open(&self) -> &[OpenCall<T>] {
         &self.open
     }
 
     /// The open calls, to change the user's data of each.
     #[inline]
-    pub fn open_mut(&mut self) -> &mut [Open<T>] {
+    pub fn open_mut(&mut self) -> &mut [OpenCall<T>] {
         &mut self.open
     }
 
@@ -148,7 +148,7 @@ impl<T> CallStack<T> {
     /// Time of the previous edge.
     #[inline]
     #[must_use]
-    pub fn before(&self) -> Option<Ticks> {
+    pub fn previous_edge(&self) -> Option<Ticks> {
         (self.number > 0).then_some(self.before)
     }
 
@@ -177,7 +177,7 @@ impl<T> CallStack<T> {
     pub fn enter(&mut self, call: &Call, data: T) {
         self.note(call);
         self.rule.entered(1);
-        self.open.push(Open {
+        self.open.push(OpenCall {
             start: call.time,
             before: std::mem::take(&mut self.children),
             function: call.function,
@@ -202,8 +202,8 @@ impl<T> CallStack<T> {
     #[cold]
     #[inline(never)]
     fn mend(&mut self, call: &Call, out: &mut dyn CallHandler<T>) -> Exit {
-        let is = |open: &Open<T>| open.function == call.function;
-        let exit = self.rule.other(&self.open, is);
+        let is = |open: &OpenCall<T>| open.function == call.function;
+        let exit = self.rule.outer_exit(&self.open, is);
         let start = match exit {
             Exit::Innermost => return exit,
             Exit::Outer(inside) => {
@@ -228,7 +228,7 @@ impl<T> CallStack<T> {
             Exit::Before => 0,
             _ => std::mem::take(&mut self.children),
         };
-        self.open.push(Open {
+        self.open.push(OpenCall {
             start: start.min(call.time),
             before,
             function: call.function,
@@ -269,7 +269,7 @@ impl<T> CallStack<T> {
     #[inline]
     fn close_by(&mut self, call: &Call, out: &mut impl CallHandler<T>) {
         let is_tail = call.edge == Edge::TailExit;
-        self.close(call.time, EdgeStatus::of(call), is_tail, out);
+        self.close(call.time, EdgeStatus::from_call(call), is_tail, out);
     }
 
     /// Ends the innermost open call.
@@ -280,7 +280,7 @@ impl<T> CallStack<T> {
     {
         let Some(call) = self.open.pop() else { return };
         let before = call.before;
-        let ended = Ended {
+        let ended = EndedCall {
             clipped: !call.is_measured() || exit != EdgeStatus::Measured,
             end,
             exit,
@@ -298,7 +298,9 @@ impl<T> CallStack<T> {
     /// ended at `time`. Returns how many of these ticks lie behind the previous edge: all, unless the trace
     /// begins between.
     pub fn short_calls(&mut self, time: Ticks, ticks: u64) -> u64 {
-        let since = self.before().map_or(0, |before| time.since(before).0);
+        let since = self
+            .previous_edge()
+            .map_or(0, |before| time.since(before).0);
         let ticks = ticks.min(since);
         self.children = self.children.saturating_add(ticks);
         self.short_until = Ticks(self.earliest().0.saturating_add(ticks));
@@ -347,11 +349,11 @@ impl<T> CallStack<T> {
 impl<T: Default> CallStack<T> {
     /// An entry or an exit. `out` gets the calls that end, innermost first.
     #[inline]
-    pub fn call(&mut self, call: &Call, mut out: impl FnMut(Ended<T>)) {
+    pub fn call(&mut self, call: &Call, mut out: impl FnMut(EndedCall<T>)) {
         if call.edge == Edge::Entry {
             self.enter(call, T::default());
         } else {
-            self.exit(call, &mut |ended, _: &mut [Open<T>]| out(ended));
+            self.exit(call, &mut |ended, _: &mut [OpenCall<T>]| out(ended));
         }
     }
 }

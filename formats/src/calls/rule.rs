@@ -59,13 +59,13 @@ impl Rule {
     pub fn exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
         match open.last() {
             Some(innermost) if is(innermost) => Exit::Innermost,
-            _ => self.other(open, is),
+            _ => self.outer_exit(open, is),
         }
     }
 
     /// The same for an exit that does not end the innermost open call.
     #[cold]
-    pub fn other<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
+    pub fn outer_exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
         if open.is_empty() && !self.gap {
             return Exit::Before;
         }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exit_is_of_the_innermost_call_or_one_further_out_or_none() {
+    fn exits_match_inner_outer_or_no_calls() {
         let exit = |rule: &mut Rule, open: &[u32], id| rule.exit(open, |&open| open == id);
         let mut rule = Rule::default();
         assert_eq!(exit(&mut rule, &[1, 2, 2, 3], 3), Exit::Innermost);
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_is_found_under_any_number_of_others_and_searching_in_vain_is_bounded() {
+    fn failed_searches_are_bounded_at_any_depth() {
         let mut rule = Rule::default();
         // Miri takes minutes for more.
         let count = if cfg!(miri) { 10_000 } else { 1_000_000 };

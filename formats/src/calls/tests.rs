@@ -12,7 +12,7 @@ fn exit(time: u64, function: u32) -> Call {
     Call::exit(Ticks(time), FunctionId(function))
 }
 
-fn line(ended: &Ended<()>) -> String {
+fn line(ended: &EndedCall<()>) -> String {
     let known = |known| match known {
         EdgeStatus::Measured => 'm',
         EdgeStatus::Synthetic => 's',
@@ -53,7 +53,7 @@ fn follow(stack: &mut CallStack, events: &[Event]) -> Vec<String> {
 fn lines_of(events: &[Event], end: Option<u64>) -> Vec<String> {
     let mut stack = CallStack::new();
     let mut lines = follow(&mut stack, events);
-    stack.finish(end.map(Ticks), &mut |ended, _: &mut [Open<()>]| {
+    stack.finish(end.map(Ticks), &mut |ended, _: &mut [OpenCall<()>]| {
         lines.push(line(&ended));
     });
     lines
@@ -88,7 +88,7 @@ fn calls_that_nest() {
 }
 
 #[test]
-fn an_exit_further_out_ends_those_inside_with_the_edge_before() {
+fn outer_exits_end_inner_calls_before() {
     let calls = [enter(1, 1), enter(2, 2), enter(5, 3), exit(9, 1)];
     assert_eq!(
         lines(&calls),
@@ -97,7 +97,7 @@ fn an_exit_further_out_ends_those_inside_with_the_edge_before() {
 }
 
 #[test]
-fn a_call_from_before_is_around_all_that_came_since() {
+fn early_calls_surround_all_later_calls() {
     let calls = [enter(5, 1), exit(8, 1), exit(20, 2), exit(30, 3)];
     assert_eq!(
         lines(&calls),
@@ -106,7 +106,7 @@ fn a_call_from_before_is_around_all_that_came_since() {
 }
 
 #[test]
-fn an_exit_without_entry_among_open_calls_begins_with_the_edge_before() {
+fn stray_exits_begin_with_the_edge_before() {
     let calls = [
         enter(0, 1),
         enter(4, 2),
@@ -122,7 +122,7 @@ fn an_exit_without_entry_among_open_calls_begins_with_the_edge_before() {
 
 /// The caller of a call without an entry may have made short calls in the same stretch of time.
 #[test]
-fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
+fn self_times_never_fall_below_zero() {
     for later in [
         exit(200, 7),
         Call {
@@ -130,7 +130,7 @@ fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
             ..enter(105, 7)
         },
     ] {
-        let (mut told, mut window) = (Teller::default(), Window::default());
+        let (mut told, mut window) = (CallLog::default(), Window::default());
         let mut stack = CallStack::new();
         stack.run(&mut window, &mut told, &[enter(100, 1)]);
         assert_eq!(stack.short_calls(Ticks(190), 90), 90);
@@ -155,7 +155,7 @@ fn own_times_do_not_fall_below_zero_if_short_calls_and_others_overlap() {
 }
 
 #[test]
-fn what_is_open_at_the_end_lasts_until_the_dump() {
+fn open_calls_last_until_the_dump() {
     let calls = [enter(1, 1), enter(4, 2)];
     assert_eq!(lines(&calls), ["2 4..4 0 m-!", "1 1..4 3 m-!"]);
     let events = calls.map(Event::Call);
@@ -165,7 +165,7 @@ fn what_is_open_at_the_end_lasts_until_the_dump() {
 }
 
 #[test]
-fn calls_over_a_gap_or_a_break_are_clipped() {
+fn calls_over_gaps_and_breaks_are_clipped() {
     for doubt in [Event::Lose, Event::Doubt] {
         let events = [
             Event::Call(enter(0, 1)),
@@ -179,7 +179,7 @@ fn calls_over_a_gap_or_a_break_are_clipped() {
 }
 
 #[test]
-fn right_behind_a_gap_a_call_begins_with_its_exit() {
+fn behind_a_gap_calls_begin_with_exits() {
     let events = [
         Event::Call(enter(0, 1)),
         Event::Call(exit(1, 1)),
@@ -207,7 +207,7 @@ fn what_a_writer_added_is_told() {
 }
 
 #[test]
-fn untimed_functions_are_as_wide_as_the_calls_in_them() {
+fn untimed_calls_are_as_long_as_callees() {
     let mut stack = CallStack::new().with_untimed([FunctionId(2)].into_iter().collect());
     let calls = [
         enter(0, 1),
@@ -231,15 +231,15 @@ fn next(seed: &mut u64) -> u64 {
 
 /// Keeps what it is told.
 #[derive(Default)]
-struct Teller {
+struct CallLog {
     lines: Vec<String>,
     plain: usize,
 }
 
-impl CallHandler<()> for Teller {
+impl CallHandler<()> for CallLog {
     fn missing(&mut self, _: FunctionId, _: Exit, _: Option<&()>) {}
 
-    fn ended(&mut self, ended: Ended<()>, _: &mut [Open<()>]) {
+    fn ended(&mut self, ended: EndedCall<()>, _: &mut [OpenCall<()>]) {
         let (total, own) = (ended.total(), ended.own());
         let clipped = if ended.clipped { "!" } else { "" };
         self.lines
@@ -247,7 +247,7 @@ impl CallHandler<()> for Teller {
     }
 }
 
-impl FastPath<()> for Teller {
+impl FastPath<()> for CallLog {
     fn root(&self) {}
 
     fn step(&mut self, plain: OrdinaryEdge<()>) -> Option<()> {
@@ -264,11 +264,46 @@ impl FastPath<()> for Teller {
         Some(())
     }
 
-    fn entered(&mut self, _: FunctionId, _: &[Open<()>]) {}
+    fn entered(&mut self, _: FunctionId, _: &[OpenCall<()>]) {}
+}
+
+fn of_100(seed: &mut u64, many: u64) -> bool {
+    next(seed) % 100 < many
+}
+
+/// Calls that go up, then down, and the time of the last one. In 100 of them, so many are `odd`, or synthetic, or have a
+/// time that goes back, or go up in the first half.
+fn random_calls(seed: &mut u64, [odd, synthetic, back, up]: [u64; 4]) -> (u64, Vec<Call>) {
+    let (mut time, mut open) = (1000, Vec::new());
+    let calls = (0..1500)
+        .map(|nth| {
+            time += next(seed) % 9;
+            if of_100(seed, back) {
+                time -= next(seed) % 90;
+            }
+            let function = 1 + (next(seed) % 5) as u32;
+            // Up, then down.
+            let is_up = of_100(seed, if nth < 800 { up } else { 100 - up });
+            let left = if is_up { None } else { open.pop() };
+            let call = match left {
+                _ if of_100(seed, odd) => exit(time, function),
+                Some(left) => exit(time, left),
+                None => {
+                    open.push(function);
+                    enter(time, function)
+                }
+            };
+            Call {
+                synthetic: of_100(seed, synthetic),
+                ..call
+            }
+        })
+        .collect();
+    (time, calls)
 }
 
 #[test]
-fn the_fast_path_tells_what_the_long_way_does() {
+fn the_fast_path_equals_the_slow_path() {
     let (mut seed, mut plain, mut all) = (11, 0, 0);
     for round in 0..600 {
         // In 100 calls, some edges are missing or were added, and some times go back. Stacks grow beyond
@@ -280,39 +315,14 @@ fn the_fast_path_tells_what_the_long_way_does() {
             [0, 0, 0, 80],
             [1, 0, 0, 97],
         ][round % 5];
-        let of_100 = |seed: &mut u64, many| next(seed) % 100 < many;
-        let (mut time, mut open) = (1000, Vec::new());
-        let calls: Vec<Call> = (0..1500)
-            .map(|nth| {
-                time += next(&mut seed) % 9;
-                if of_100(&mut seed, back) {
-                    time -= next(&mut seed) % 90;
-                }
-                let function = 1 + (next(&mut seed) % 5) as u32;
-                // Up, then down.
-                let is_up = of_100(&mut seed, if nth < 800 { up } else { 100 - up });
-                let left = if is_up { None } else { open.pop() };
-                let call = match left {
-                    _ if of_100(&mut seed, odd) => exit(time, function),
-                    Some(left) => exit(time, left),
-                    None => {
-                        open.push(function);
-                        enter(time, function)
-                    }
-                };
-                Call {
-                    synthetic: of_100(&mut seed, synthetic),
-                    ..call
-                }
-            })
-            .collect();
+        let (time, calls) = random_calls(&mut seed, [odd, synthetic, back, up]);
         let untimed: Untimed = match round % 3 {
             0 => Untimed::default(),
             _ => [2, 4].map(FunctionId).into_iter().collect(),
         };
         let stack = || CallStack::new().with_untimed(untimed.clone());
         let (mut slow, mut fast) = (stack(), stack());
-        let (mut wanted, mut told) = (Teller::default(), Teller::default());
+        let (mut wanted, mut told) = (CallLog::default(), CallLog::default());
         let (mut window, mut rest) = (Window::default(), &calls[..]);
         while !rest.is_empty() {
             let (some, more) = rest.split_at(rest.len().min(1 + next(&mut seed) as usize % 700));
@@ -330,7 +340,8 @@ fn the_fast_path_tells_what_the_long_way_does() {
                     // Now and then they end behind the next edge, or too many ticks are stated.
                     let next_edge = more.first().map_or(time, |call| call.time.0);
                     let wrong = if of_100(&mut seed, 4) { 20 } else { 0 };
-                    let ticks = next_edge.saturating_sub(slow.before().map_or(0, |edge| edge.0));
+                    let ticks =
+                        next_edge.saturating_sub(slow.previous_edge().map_or(0, |edge| edge.0));
                     let until = Ticks(next_edge + wrong);
                     [&mut slow, &mut fast].map(|stack| {
                         stack.short_calls(until, ticks + wrong);

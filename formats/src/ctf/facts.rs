@@ -64,43 +64,17 @@ impl Facts {
                 self.classes.entry(id).or_insert(class);
             }
             Fact::Function | Fact::Name => {
-                let id = FunctionId(fields.number("id") as u32);
-                let function = Function {
-                    id,
-                    name: fields.text("name")?,
-                    file: fields.text("file")?,
-                    line: fields.number("line") as u32,
-                    untimed: false,
-                    what: What::of(fields.number("what") as u8),
-                };
-                self.functions.entry(id).or_insert(function);
+                let function = fields.function()?;
+                self.functions.entry(function.id).or_insert(function);
             }
             Fact::Switch => info.schedule.switches.push(Switch {
                 time: Ticks(event.time),
                 thread: ThreadId(fields.number("thread")),
                 cpu: CpuId(fields.number("cpu") as u32),
-                to: State::of(fields.number("state") as u8),
+                to: State::from_number(fields.number("state") as u8),
             }),
-            Fact::Sample => {
-                let cause = Cause::of(fields.number("cause") as u8);
-                info.schedule.samples.extend(cause.map(|cause| Sample {
-                    time: Ticks(event.time),
-                    thread: ThreadId(fields.number("thread")),
-                    cpu: CpuId(fields.number("cpu") as u32),
-                    cause,
-                    address: fields.number("address"),
-                }));
-            }
-            Fact::Module => {
-                let module = Module {
-                    start: fields.number("start"),
-                    end: fields.number("end"),
-                    bias: fields.number("bias"),
-                    build: unhex(&fields.text("build")?),
-                    path: fields.text("path")?,
-                };
-                info.schedule.modules.push(module);
-            }
+            Fact::Sample => info.schedule.samples.extend(fields.sample()),
+            Fact::Module => info.schedule.modules.push(fields.module()?),
             Fact::Account => info.schedule.accounts.push(Account {
                 time: Ticks(event.time),
                 thread: ThreadId(fields.number("thread")),
@@ -108,26 +82,29 @@ impl Facts {
                 run_delay_ns: fields.number("run_delay_ns"),
                 times: fields.number("times"),
             }),
-            Fact::Thread => {
-                let place = self.thread(ThreadId(fields.number("id")));
-                let bits = fields.number("known") as u8;
-                let counts = Counts {
-                    recorded: fields.number("recorded"),
-                    readable: fields.number("readable"),
-                    overwritten: fields.number("overwritten"),
-                    dropped: fields.number("dropped"),
-                    synthetic_entries: fields.number("synthetic_entries"),
-                    synthetic_exits: fields.number("synthetic_exits"),
-                    summarised: 0,
-                };
-                let process = fields.number("process");
-                let name = fields.text("name")?;
-                let thread = &mut self.threads[place];
-                thread.name = name;
-                thread.process = (bits & known::PROCESS != 0).then_some(process);
-                thread.counts = (bits & known::COUNTS != 0).then_some(counts);
-            }
+            Fact::Thread => self.learn_thread(&mut fields)?,
         }
+        Ok(())
+    }
+
+    fn learn_thread(&mut self, fields: &mut Fields<'_, '_>) -> io::Result<()> {
+        let place = self.thread(ThreadId(fields.number("id")));
+        let bits = fields.number("known") as u8;
+        let counts = Counts {
+            recorded: fields.number("recorded"),
+            readable: fields.number("readable"),
+            overwritten: fields.number("overwritten"),
+            dropped: fields.number("dropped"),
+            synthetic_entries: fields.number("synthetic_entries"),
+            synthetic_exits: fields.number("synthetic_exits"),
+            summarised: 0,
+        };
+        let process = fields.number("process");
+        let name = fields.text("name")?;
+        let thread = &mut self.threads[place];
+        thread.name = name;
+        thread.process = (bits & known::PROCESS != 0).then_some(process);
+        thread.counts = (bits & known::COUNTS != 0).then_some(counts);
         Ok(())
     }
 }
@@ -192,5 +169,36 @@ impl Fields<'_, '_> {
             Some(slot) => Ok(String::from_utf8_lossy(self.reader.row(slot)?).into_owned()),
             None => Ok(String::new()),
         }
+    }
+    fn function(&mut self) -> io::Result<Function> {
+        Ok(Function {
+            id: FunctionId(self.number("id") as u32),
+            name: self.text("name")?,
+            file: self.text("file")?,
+            line: self.number("line") as u32,
+            untimed: false,
+            what: What::of(self.number("what") as u8),
+        })
+    }
+
+    fn sample(&self) -> Option<Sample> {
+        let cause = Cause::from_number(self.number("cause") as u8)?;
+        Some(Sample {
+            time: Ticks(self.event.time),
+            thread: ThreadId(self.number("thread")),
+            cpu: CpuId(self.number("cpu") as u32),
+            cause,
+            address: self.number("address"),
+        })
+    }
+
+    fn module(&mut self) -> io::Result<Module> {
+        Ok(Module {
+            start: self.number("start"),
+            end: self.number("end"),
+            bias: self.number("bias"),
+            build: unhex(&self.text("build")?),
+            path: self.text("path")?,
+        })
     }
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::facts::Facts;
 use super::schema::{Kind, Schema, ThreadSlots};
-use super::stream::{Packet, Place, Reader, Step, WINDOW};
+use super::stream::{DamageScope, Packet, Reader, Step, WINDOW};
 use super::text::{self, Text};
 use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
@@ -173,7 +173,7 @@ impl Indexer {
                 Step::Damage { at, place, .. } => {
                     // In our own folders, facts are read here, and events when they are decoded.
                     let here = !schema.ours || self.index.files[file].thread.is_none();
-                    if place == Place::Packets || here {
+                    if place == DamageScope::Packets || here {
                         self.complain(file, at.offset, &at.what);
                     }
                 }

@@ -25,7 +25,7 @@ use std::path::Path;
 
 use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::writer::{Begun, Kind, Output, Target};
+use crate::writer::{Kind, Output, Target, WriterResult};
 
 mod facts;
 mod index;
@@ -76,6 +76,6 @@ fn is_trace(folder: &Path) -> bool {
     file.is_some_and(|file| file.take(64).read_to_end(&mut head).is_ok()) && text::probe(&head)
 }
 
-fn create(output: Output, info: &TraceInfo) -> Begun {
+fn create(output: Output, info: &TraceInfo) -> WriterResult {
     Ok(Box::new(CtfWriter::new(output.into_folder()?, info)?))
 }

@@ -237,7 +237,7 @@ impl NoteClasses {
             NoteKind::ThreadState => return Some(THREAD_STATE),
             NoteKind::Event | NoteKind::Arguments => {}
         }
-        let class = NoteClass::of(note)?;
+        let class = NoteClass::from_note(note)?;
         if let Some(&id) = self.known.get(&class) {
             return Some(id);
         }

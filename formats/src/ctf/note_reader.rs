@@ -14,10 +14,10 @@ use crate::notes::{Field, FieldValue, Note, NoteKind};
 pub(super) type Classes = HashMap<u64, NoteClass>;
 
 /// A note's kind and body. `None`: it is none.
-pub(super) type Read = io::Result<Option<(NoteKind, Vec<u8>)>>;
+pub(super) type NoteResult = io::Result<Option<(NoteKind, Vec<u8>)>>;
 
 /// The note in an event of that class.
-pub(super) fn note(class: &Class, classes: &Classes, reader: &mut Reader<'_>) -> Read {
+pub(super) fn note(class: &Class, classes: &Classes, reader: &mut Reader<'_>) -> NoteResult {
     let none = Node::Struct {
         align: 1,
         fields: Vec::new(),
@@ -34,7 +34,7 @@ pub(super) fn note(class: &Class, classes: &Classes, reader: &mut Reader<'_>) ->
 }
 
 /// The note in an event of a described class.
-fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> Read {
+fn described(class: &NoteClass, fields: &Node, reader: &mut Reader<'_>) -> NoteResult {
     let mut nodes = fields.fields().iter();
     let span = match class.has_span() {
         true => next(&mut nodes, reader),
@@ -106,7 +106,7 @@ fn value(kind: u8, number: u64, text: &[u8]) -> Option<FieldValue<'_>> {
 }
 
 /// The note in an event of one of the classes that every trace with notes has.
-fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> Read {
+fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> NoteResult {
     let number = |name: &str| {
         fields
             .number(name)
@@ -140,8 +140,8 @@ fn of_kind(known: NoteKind, fields: &Node, reader: &mut Reader<'_>) -> Read {
 }
 
 /// The note in an event that has its bytes.
-fn raw(kind: Slot, data: Slot, reader: &mut Reader<'_>) -> Read {
-    let kind = NoteKind::of(reader.values.number(kind) as u8);
+fn raw(kind: Slot, data: Slot, reader: &mut Reader<'_>) -> NoteResult {
+    let kind = NoteKind::from_number(reader.values.number(kind) as u8);
     let body = reader.row(data)?.to_vec();
     let is_note = kind.filter(|&kind| Note::decode(kind, &body).is_some());
     Ok(is_note.map(|kind| (kind, body)))

@@ -45,7 +45,7 @@ impl Packets {
     }
 
     /// The number of lost records that the last packet stated.
-    pub(super) fn told(&self) -> u64 {
+    pub(super) fn stated_lost(&self) -> u64 {
         self.told
     }
 
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_no_room_when_it_is_long() {
+    fn long_packets_have_no_room() {
         let mut packets = Packets::new([0; 16], 0, 1);
         assert!(!packets.has_room());
         packets.begin(0, 0, false, 0);

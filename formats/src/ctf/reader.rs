@@ -13,7 +13,7 @@ use super::list;
 use super::note_reader;
 use super::record::{NO_CPU, flags};
 use super::schema::{Event as Class, Kind, Schema, ThreadSlots};
-use super::stream::{Event, Packet, Place, Reader, Step, WINDOW};
+use super::stream::{DamageScope, Event, Packet, Reader, Step, WINDOW};
 use crate::bytes::{FileBytes, groups};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Ticks, TraceInfo};
@@ -213,7 +213,7 @@ impl Decoder<'_> {
                 Step::Packet(packet) => self.packet(part, &packet),
                 Step::Damage {
                     at,
-                    place: Place::Events,
+                    place: DamageScope::Events,
                     ..
                 } if self.index.schema.ours => self.complain(part.file, at),
                 // The index pass told it.

@@ -83,7 +83,7 @@ pub(super) const EVENTS: &[(&str, u32, u8, &[&str])] = &[
 
 /// One of a schedule.
 #[derive(Clone, Copy)]
-enum One<'a> {
+enum ScheduleEntry<'a> {
     Switch(&'a Switch),
     Sample(&'a Sample),
     Account(&'a Account),
@@ -91,38 +91,38 @@ enum One<'a> {
     Module(&'a Module, Ticks),
 }
 
-impl One<'_> {
+impl ScheduleEntry<'_> {
     fn time(&self) -> Ticks {
         match self {
-            One::Switch(switch) => switch.time,
-            One::Sample(sample) => sample.time,
-            One::Account(account) => account.time,
-            One::Module(_, begin) => *begin,
+            ScheduleEntry::Switch(switch) => switch.time,
+            ScheduleEntry::Sample(sample) => sample.time,
+            ScheduleEntry::Account(account) => account.time,
+            ScheduleEntry::Module(_, begin) => *begin,
         }
     }
 
     fn put(&self, time: u64, out: &mut Vec<u8>) {
         let class = match self {
-            One::Switch(_) => SWITCH,
-            One::Sample(_) => SAMPLE,
-            One::Account(_) => ACCOUNT,
-            One::Module(..) => MODULE,
+            ScheduleEntry::Switch(_) => SWITCH,
+            ScheduleEntry::Sample(_) => SAMPLE,
+            ScheduleEntry::Account(_) => ACCOUNT,
+            ScheduleEntry::Module(..) => MODULE,
         };
         out.push(class);
         out.extend(time.to_le_bytes());
         match self {
-            One::Switch(switch) => {
+            ScheduleEntry::Switch(switch) => {
                 out.extend(switch.thread.0.to_le_bytes());
                 out.extend(switch.cpu.0.to_le_bytes());
                 out.push(switch.to.map_or(NOT_KNOWN, |state| state as u8));
             }
-            One::Sample(sample) => {
+            ScheduleEntry::Sample(sample) => {
                 out.extend(sample.thread.0.to_le_bytes());
                 out.extend(sample.cpu.0.to_le_bytes());
                 out.push(sample.cause as u8);
                 out.extend(sample.address.to_le_bytes());
             }
-            One::Account(account) => {
+            ScheduleEntry::Account(account) => {
                 let numbers = [
                     account.thread.0,
                     account.running_ns,
@@ -131,7 +131,7 @@ impl One<'_> {
                 ];
                 out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
             }
-            One::Module(module, _) => {
+            ScheduleEntry::Module(module, _) => {
                 let numbers = [module.start, module.end, module.bias];
                 out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
                 text(&hex(&module.build), out);
@@ -160,18 +160,22 @@ pub(super) fn write<E>(
     times: &mut Times,
     mut take: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    let switches = schedule.switches.iter().map(One::Switch);
-    let samples = schedule.samples.iter().map(One::Sample);
-    let accounts = schedule.accounts.iter().map(One::Account);
-    let mut all: Vec<One<'_>> = switches.chain(samples).chain(accounts).collect();
-    let begin = all.iter().map(One::time).min().unwrap_or_default();
+    let switches = schedule.switches.iter().map(ScheduleEntry::Switch);
+    let samples = schedule.samples.iter().map(ScheduleEntry::Sample);
+    let accounts = schedule.accounts.iter().map(ScheduleEntry::Account);
+    let mut all: Vec<ScheduleEntry<'_>> = switches.chain(samples).chain(accounts).collect();
+    let begin = all
+        .iter()
+        .map(ScheduleEntry::time)
+        .min()
+        .unwrap_or_default();
     all.extend(
         schedule
             .modules
             .iter()
-            .map(|module| One::Module(module, begin)),
+            .map(|module| ScheduleEntry::Module(module, begin)),
     );
-    all.sort_by_key(One::time);
+    all.sort_by_key(ScheduleEntry::time);
     let mut packets = Packets::new(uuid, STATES, 0);
     for one in all {
         let time = times.nanos(one.time());

@@ -62,7 +62,7 @@ pub(super) enum Step {
     Damage {
         at: Diagnostic,
         size: u64,
-        place: Place,
+        place: DamageScope,
     },
     /// The rest of a packet, this many bytes from this offset on, is no event.
     Padding {
@@ -74,7 +74,7 @@ pub(super) enum Step {
 
 /// Where there is damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum DamageScope {
     /// The damage is outside of packets, or in a packet's head. So each pass over the packets meets it.
     Packets,
     /// In a packet's events.
@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
                 let size = next - at;
                 self.at = next;
                 let what = format!("no packet begins here: {what}; {size} bytes are skipped");
-                return Ok(damage(at, what, size, Place::Packets));
+                return Ok(damage(at, what, size, DamageScope::Packets));
             }
         };
         let text = std::mem::take(&mut self.text);
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
                     "but another packet begins here: it is read up to here".to_owned()
                 };
                 let what = format!("the packet at byte {at} should have {size} bytes, {what}");
-                self.pending = Some(damage(stop, what, 0, Place::Packets));
+                self.pending = Some(damage(stop, what, 0, DamageScope::Packets));
                 packet.size = stop - at;
                 packet.content = packet.content.min(packet.size * 8);
             }
@@ -330,11 +330,11 @@ impl<'a> Reader<'a> {
         let size = packet.offset + packet.size - offset;
         self.skip_packet();
         let what = format!("an event {what}; the rest of its packet, {size} bytes, is skipped");
-        damage(offset, what, size, Place::Events)
+        damage(offset, what, size, DamageScope::Events)
     }
 }
 
-fn damage(offset: u64, what: String, size: u64, place: Place) -> Step {
+fn damage(offset: u64, what: String, size: u64, place: DamageScope) -> Step {
     let at = Diagnostic { offset, what };
     Step::Damage { at, size, place }
 }

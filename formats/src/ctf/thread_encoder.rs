@@ -17,7 +17,7 @@ const EARLY_MOST: usize = 1024;
 const BEFORE_MOST: usize = 4096;
 
 /// A thread with calls that were open at its first event.
-pub(super) struct Inside {
+pub(super) struct OpenThread {
     pub(super) process: i32,
     pub(super) thread: i32,
     /// The number that the events of the thread carry.
@@ -328,7 +328,7 @@ impl ThreadEncoder {
                 }
                 self.lost = self.lost.saturating_add(records);
                 // The loss is between two packets, because other readers look for it there.
-                if self.discarded() > self.packets.told() {
+                if self.discarded() > self.packets.stated_lost() {
                     self.packets.close(time);
                 }
                 let (template, out) = self.room(time);
@@ -383,19 +383,19 @@ impl ThreadEncoder {
             self.begin_at(start);
         }
         self.settle();
-        if self.change.is_some() || self.discarded() > self.packets.told() {
+        if self.change.is_some() || self.discarded() > self.packets.stated_lost() {
             self.head_alone(self.packets.last().unwrap_or(start));
         }
     }
 
     /// The calls that were open at the thread's first event. `None`: the thread has left all of them.
-    pub(super) fn inside(&mut self) -> Option<Inside> {
+    pub(super) fn inside(&mut self) -> Option<OpenThread> {
         if self.before.is_empty() {
             return None;
         }
         let mut calls = std::mem::take(&mut self.before);
         calls.reverse();
-        Some(Inside {
+        Some(OpenThread {
             process: self.ids.0,
             thread: self.ids.1,
             comm: self.comm.clone(),

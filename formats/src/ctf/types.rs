@@ -38,17 +38,17 @@ pub(super) enum Root {
 }
 
 /// A field that lengths and tags may name.
-struct Known {
+struct NamedField {
     name: String,
     target: Target,
 }
 
 /// A number that a path names, and the labels of its values.
-type Named = (Integer, Option<Arc<[Label]>>);
+type LabelledNumber = (Integer, Option<Arc<[Label]>>);
 
 enum Target {
     Number(Integer, Option<Arc<[Label]>>),
-    Inside(Vec<Known>),
+    Inside(Vec<NamedField>),
     Other,
 }
 
@@ -58,10 +58,10 @@ pub(super) struct Compiler<'a> {
     nodes: usize,
     work: usize,
     /// By [`Root`].
-    roots: [Vec<Known>; 6],
+    roots: [Vec<NamedField>; 6],
     /// The first slot that no root so far uses.
     first: [Slot; 7],
-    frames: Vec<Vec<Known>>,
+    frames: Vec<Vec<NamedField>>,
     root: usize,
     next: Slot,
     /// The most slots that any event needs.
@@ -177,7 +177,7 @@ impl<'a> Compiler<'a> {
         for (name, kind) in list {
             let name = bare(name).to_owned();
             let (node, target) = self.node(&name, kind)?;
-            let known = Known {
+            let known = NamedField {
                 name: name.clone(),
                 target,
             };
@@ -260,7 +260,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// The number that a path names.
-    fn lookup(&mut self, path: &str) -> Result<Named, String> {
+    fn lookup(&mut self, path: &str) -> Result<LabelledNumber, String> {
         let compared: usize = self.frames.iter().chain(&self.roots).map(Vec::len).sum();
         self.work(compared + 1)?;
         let absolute = ROOTS.iter().position(|root| path.starts_with(root));
@@ -287,7 +287,7 @@ impl<'a> Compiler<'a> {
     }
 }
 
-fn descend<'k>(known: &'k [Known], path: &str) -> Option<&'k Target> {
+fn descend<'k>(known: &'k [NamedField], path: &str) -> Option<&'k Target> {
     let (mut known, mut rest) = (known, path);
     loop {
         let (name, more) = match rest.split_once('.') {

@@ -23,7 +23,7 @@ use super::note_classes::{NoteClasses, polled};
 use super::packets::{Packets, Times};
 use super::record::{self, FACTS, NO_CPU};
 use super::states;
-use super::thread_encoder::{CutShort, Inside, ThreadEncoder};
+use super::thread_encoder::{CutShort, OpenThread, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Function, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo, Trouble};
 use crate::note_values::in_nanos;
@@ -422,7 +422,7 @@ pub(super) fn map(functions: &[Function]) -> String {
 }
 
 /// The first state. `start`: ns since 1970 (or of the clock, without an anchor) of the first event.
-pub(super) fn state(threads: &[Inside], start: i64) -> io::Result<Vec<u8>> {
+pub(super) fn state(threads: &[OpenThread], start: i64) -> io::Result<Vec<u8>> {
     let mut list = vec![(vec!["Processes".to_owned()], Value::Null)];
     let mut processes: Vec<i32> = threads.iter().map(|thread| thread.process).collect();
     processes.sort_unstable();

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use super::{Numbered, What};
+use super::{ItemContent, Numbered};
 use crate::spans::flags;
 
 impl Numbered {
@@ -10,7 +10,7 @@ impl Numbered {
     /// others.
     fn place(&self) -> u64 {
         match self.item.what {
-            What::Span { flags, .. } if flags & flags::ENTRY_SYNTHETIC != 0 => 0,
+            ItemContent::Span { flags, .. } if flags & flags::ENTRY_SYNTHETIC != 0 => 0,
             _ => self.number,
         }
     }
@@ -28,7 +28,7 @@ pub(super) fn sort(items: &mut [Numbered]) {
     for group in items.chunk_by_mut(together) {
         let lengthless = group.partition_point(|Numbered { item, .. }| item.end > item.start);
         let (longer, rest) = group.split_at(lengthless);
-        let is_call = |numbered: &Numbered| matches!(numbered.item.what, What::Span { .. });
+        let is_call = |numbered: &Numbered| matches!(numbered.item.what, ItemContent::Span { .. });
         let Some(last) = longer.last() else { continue };
         if rest
             .iter()

@@ -8,7 +8,7 @@ use crate::model::ThreadId;
 use crate::spans::{Span, Spans};
 
 #[derive(Default)]
-struct Kept {
+struct EdgeLog {
     calls: Vec<Vec<Call>>,
     marks: Vec<u64>,
     cpus: Vec<(u64, u32)>,
@@ -20,7 +20,7 @@ struct Kept {
     lanes: Vec<(u64, String)>,
 }
 
-impl Sink for Kept {
+impl Sink for EdgeLog {
     fn thread(&mut self, thread: &Thread) {
         self.now = thread.id.0 as usize;
         self.calls
@@ -56,7 +56,7 @@ impl Details for Offsets {
     }
 }
 
-fn nest(items: &[(usize, Item)]) -> (Kept, Plan) {
+fn nest(items: &[(usize, Item)]) -> (EdgeLog, Plan) {
     let mut planner = Planner::default();
     for (thread, item) in items {
         planner.add(*thread, item);
@@ -67,7 +67,7 @@ fn nest(items: &[(usize, Item)]) -> (Kept, Plan) {
         ..Thread::default()
     };
     let mut threads = vec![thread(0), thread(1), thread(2)];
-    let mut kept = Kept::default();
+    let mut kept = EdgeLog::default();
     if plan.may_overlap() {
         let mut counter = LaneCounter::new(&plan);
         for (thread, item) in items {
@@ -95,7 +95,7 @@ fn item(start: u64, end: u64, function: u32) -> Item {
     Item {
         start: Ticks(start),
         end: Ticks(end),
-        what: What::Span {
+        what: ItemContent::Span {
             function: FunctionId(function),
             flags: 0,
             cpu: None,
@@ -106,11 +106,11 @@ fn item(start: u64, end: u64, function: u32) -> Item {
     }
 }
 
-fn of(span: &Span, offset: u64) -> Item {
+fn item_of(span: &Span, offset: u64) -> Item {
     Item {
         start: span.start,
         end: span.end,
-        what: What::Span {
+        what: ItemContent::Span {
             function: span.function,
             flags: span.flags,
             cpu: span.cpu,
@@ -185,7 +185,7 @@ fn untimed_siblings_stay_siblings() {
         let mut items = Vec::new();
         spans.thread(ThreadId(0));
         for call in &calls {
-            spans.call(call, &mut |span| items.push((0, of(span, 0))));
+            spans.call(call, &mut |span| items.push((0, item_of(span, 0))));
         }
         let (kept, plan) = nest(&items);
         assert_eq!(edges(&kept.calls[0]), edges(&calls), "seed {seed}");
@@ -245,7 +245,7 @@ fn random_programs_come_back_as_they_were() {
                     continue;
                 };
                 spans.thread(ThreadId(thread as u64));
-                spans.call(call, &mut |span| items.push((thread, of(span, 0))));
+                spans.call(call, &mut |span| items.push((thread, item_of(span, 0))));
             }
         }
         let (kept, plan) = nest(&items);
@@ -286,7 +286,7 @@ fn any_order_of_the_file_will_do() {
 }
 
 #[test]
-fn a_call_that_ends_far_off_draws_nothing_into_its_run() {
+fn distant_ends_draw_nothing_into_runs() {
     // In order of entry, and with an end that is damaged.
     let mut items = vec![(0, item(0, u64::MAX, 9))];
     items.extend((1..100u64).map(|nth| (0, item(nth * 10, nth * 10 + 5, 1))));
@@ -299,7 +299,7 @@ fn a_call_that_ends_far_off_draws_nothing_into_its_run() {
 }
 
 #[test]
-fn a_parent_of_the_same_start_is_found_behind_the_end_of_a_run() {
+fn parents_of_equal_start_are_found_behind_runs() {
     let mut items: Vec<_> = (0..7u64)
         .map(|nth| (0, item(nth * 10, nth * 10 + 5, 1)))
         .collect();
@@ -336,14 +336,14 @@ fn ties_are_broken_by_length_and_by_place() {
 }
 
 #[test]
-fn marks_have_their_place_and_arguments_follow_their_entry() {
+fn arguments_follow_entries_and_marks_keep_places() {
     let mark = |time, offset| Item {
-        what: What::Mark,
+        what: ItemContent::Mark,
         offset,
         ..item(time, time, 0)
     };
     let with = |cpu, offset| Item {
-        what: What::Span {
+        what: ItemContent::Span {
             function: FunctionId(1),
             flags: 0,
             cpu: Some(CpuId(cpu)),
@@ -354,7 +354,7 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
         ..item(10 * offset, 10 * offset + 5, 1)
     };
     let before = |time, offset| Item {
-        what: What::MarkBefore,
+        what: ItemContent::MarkBefore,
         ..mark(time, offset)
     };
     let items = [
@@ -371,9 +371,9 @@ fn marks_have_their_place_and_arguments_follow_their_entry() {
 }
 
 #[test]
-fn a_cpu_stands_before_an_entry_and_behind_the_exits_before_it() {
+fn cpus_stand_between_exits_and_the_entry() {
     let cpu = |time, cpu| Item {
-        what: What::Cpu(CpuId(cpu)),
+        what: ItemContent::Cpu(CpuId(cpu)),
         ..item(time, time, 0)
     };
     // The first call ended before the thread moved, the other's end is after that.
@@ -397,7 +397,7 @@ fn calls_without_length_keep_their_place() {
     // One of two siblings has no length, and the other begins at the same time. An entry that was added is
     // around both.
     let mut around = item(50, 60, 2);
-    if let What::Span { flags, .. } = &mut around.what {
+    if let ItemContent::Span { flags, .. } = &mut around.what {
         *flags = flags::ENTRY_SYNTHETIC;
     }
     let items = [

@@ -73,13 +73,13 @@ impl<'a> Input<'a> {
 
     /// Bytes taken so far.
     #[must_use]
-    pub fn taken(&self) -> usize {
+    pub fn consumed(&self) -> usize {
         self.size - self.rest.len()
     }
 
     /// Bytes left.
     #[must_use]
-    pub fn left(&self) -> usize {
+    pub fn remaining(&self) -> usize {
         self.rest.len()
     }
 

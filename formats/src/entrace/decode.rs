@@ -79,7 +79,7 @@ struct Decoder<'a> {
 
 /// The attributes of a call's entry.
 #[derive(Debug, Default)]
-struct Said {
+struct EntryAttributes {
     cpu: Option<CpuId>,
     exit_cpu: Option<CpuId>,
     flags: u8,
@@ -132,7 +132,7 @@ impl Decoder<'_> {
         place: usize,
         start: Ticks,
         function: FunctionId,
-        said: &Said,
+        said: &EntryAttributes,
     ) {
         self.edge_cpu(place, start, said.cpu);
         if said.flags & flags::LONE_EXIT != 0 {
@@ -160,11 +160,11 @@ impl Decoder<'_> {
     }
 
     /// Splits the attributes; arguments go to `self.arguments`, in order.
-    fn said(&mut self, entry: &Entry<'_>, start: Ticks) -> Said {
+    fn said(&mut self, entry: &Entry<'_>, start: Ticks) -> EntryAttributes {
         self.arguments.clear();
-        let mut said = Said {
+        let mut said = EntryAttributes {
             foreign: entry.message.is_some(),
-            ..Said::default()
+            ..EntryAttributes::default()
         };
         for &(name, value) in &entry.attributes {
             match (name, value) {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::bincode::put_u64;
 use super::facts::{self, flags};
-use super::item::{At, Item, Kind, has};
+use super::item::{EntryPosition, Item, Kind, has};
 use super::notes::{self, NoteTable};
 use super::record::{
     Entry, MAX_ATTRIBUTES, MAX_ENTRY, Value, Version, encode_attributes, encode_entry,
@@ -112,7 +112,7 @@ pub(super) fn put(
     version: Version,
     functions: &Functions,
     item: &Item,
-    at: At,
+    at: EntryPosition,
     extra: &[u8],
 ) {
     match item.kind {
@@ -127,7 +127,7 @@ fn put_call(
     version: Version,
     functions: &Functions,
     item: &Item,
-    at: At,
+    at: EntryPosition,
     extra: &[u8],
 ) {
     let Some(function) = functions.list.get(item.number as usize) else {
@@ -146,19 +146,23 @@ fn put_call(
     arguments.sort_unstable_by(|one, other| one.0.cmp(&other.0));
     let arguments = arguments.iter().map(|(name, value)| (&**name, *value));
     let mut flags = item.flags;
-    if item.has(has::ARGUMENTS) && extra.is_empty() {
+    if item.has_all(has::ARGUMENTS) && extra.is_empty() {
         flags |= flags::NO_ARGUMENTS;
     }
     let number = |is: bool, name, value: u64| is.then_some((name, Value::U64(value)));
-    let duration = item.has(has::END).then(|| {
+    let duration = item.has_all(has::END).then(|| {
         let back = || -i64::try_from(item.time - item.end).unwrap_or(i64::MAX);
         let duration = item.end.checked_sub(item.time);
         duration.map_or_else(|| Value::I64(back()), Value::U64)
     });
     let numbers = [
-        number(item.has(has::CPU), "cpu", item.cpu.into()),
+        number(item.has_all(has::CPU), "cpu", item.cpu.into()),
         duration.map(|duration| ("duration_ns", duration)),
-        number(item.has(has::EXIT_CPU), "exit_cpu", item.exit_cpu.into()),
+        number(
+            item.has_all(has::EXIT_CPU),
+            "exit_cpu",
+            item.exit_cpu.into(),
+        ),
         number(flags != 0, "flags", flags.into()),
         number(function.numbered, "function", function.id.0.into()),
         number(true, "start_ns", item.time),
@@ -169,9 +173,9 @@ fn put_call(
     encode_attributes(&attributes, version, out);
 }
 
-fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: At, extra: &[u8]) {
+fn put_fact(out: &mut Vec<u8>, version: Version, item: &Item, at: EntryPosition, extra: &[u8]) {
     let number = |name, value: u64| (name, Value::U64(value));
-    let optional = |is: u8, name, value: u64| item.has(is).then(|| number(name, value));
+    let optional = |is: u8, name, value: u64| item.has_all(is).then(|| number(name, value));
     let cpu = optional(has::CPU, "cpu", item.cpu.into());
     let start = optional(has::TIME, "start_ns", item.time);
     let thread = Some(number("tid", at.thread));

@@ -147,7 +147,7 @@ const TRACE_NAMES: &Names = &[
 
 /// The entry about the trace.
 pub(super) fn encode_trace(info: &TraceInfo) -> Entry<'_> {
-    let facts = facts::of(info, TRACE_NAMES).map(|(name, value)| {
+    let facts = facts::values(info, TRACE_NAMES).map(|(name, value)| {
         let value = match value {
             facts::Value::Text(text) => Value::String(text),
             facts::Value::Number(number) => Value::U64(number),

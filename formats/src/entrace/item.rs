@@ -122,7 +122,7 @@ impl Item {
     }
 
     /// Whether it has all of these fields.
-    pub(super) fn has(&self, what: u8) -> bool {
+    pub(super) fn has_all(&self, what: u8) -> bool {
         self.has & what == what
     }
 
@@ -134,7 +134,7 @@ impl Item {
 
 /// The position of an entry in its thread and tree.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct At {
+pub(super) struct EntryPosition {
     pub(super) parent: u32,
     pub(super) thread: u64,
 }

@@ -68,7 +68,7 @@
 use self::record::{Container, Kind, Version};
 use crate::format::{Format, Opener};
 use crate::model::TraceInfo;
-use crate::writer::{Begun, Kind as Needs, Output, Target};
+use crate::writer::{Kind as Needs, Output, Target, WriterResult};
 
 pub mod bincode;
 mod decode;
@@ -149,7 +149,12 @@ pub const FORMAT: Format = Format {
     ],
 };
 
-fn create(output: Output, version: Version, container: Container, info: &TraceInfo) -> Begun {
+fn create(
+    output: Output,
+    version: Version,
+    container: Container,
+    info: &TraceInfo,
+) -> WriterResult {
     let kind = Kind { version, container };
     let file = output.into_file()?;
     Ok(Box::new(EntraceWriter::new(file, kind, info)))

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 
 use super::facts;
-use super::item::{At, Item};
-use super::record::{Entry, Level, Metadata, Value as Found, Version, encode_entry};
+use super::item::{EntryPosition, Item};
+use super::record::{Entry, Level, Metadata, Value as RecordValue, Version, encode_entry};
 use crate::model::Function;
 use crate::note_class::{FIELD_NAME, NoteClass, Type};
 use crate::note_values::{NoteNames, Value, join, split};
@@ -47,10 +47,12 @@ pub(super) fn put(
     version: Version,
     table: &NoteTable,
     item: &Item,
-    at: At,
+    at: EntryPosition,
     body: &[u8],
 ) {
-    let kind = u8::try_from(item.number).ok().and_then(NoteKind::of);
+    let kind = u8::try_from(item.number)
+        .ok()
+        .and_then(NoteKind::from_number);
     let Some(note) = kind.map(|kind| split(kind, body)) else {
         return;
     };
@@ -72,11 +74,11 @@ pub(super) fn put(
     let values = note.values.iter().zip(&types);
     let values = values.map(|(value, of)| found(value, *of));
     let names = names.iter().map(String::as_str);
-    let mut attributes: Vec<(&str, Found<'_>)> = names.zip(values).collect();
+    let mut attributes: Vec<(&str, RecordValue<'_>)> = names.zip(values).collect();
     attributes.extend([
-        (NOTE, Found::String(&word)),
-        ("start_ns", Found::U64(item.time)),
-        ("tid", Found::U64(at.thread)),
+        (NOTE, RecordValue::String(&word)),
+        ("start_ns", RecordValue::U64(item.time)),
+        ("tid", RecordValue::U64(at.thread)),
     ]);
     attributes.sort_by_key(|&(name, _)| name);
     let entry = Entry {
@@ -97,32 +99,32 @@ pub(super) fn put(
     encode_entry(&entry, version, out);
 }
 
-fn found<'a>(value: &'a Value<'_>, of: Type) -> Found<'a> {
+fn found<'a>(value: &'a Value<'_>, of: Type) -> RecordValue<'a> {
     match value {
-        Value::Unsigned(truth) if of == Type::Truth => Found::Bool(*truth == 1),
-        Value::Unsigned(number) => Found::U64(*number),
-        Value::Signed(number) => Found::I64(*number),
-        Value::Float(number) => Found::Float(*number),
-        Value::Text(text) => Found::String(text),
-        Value::Bytes(bytes) => Found::Bytes(bytes),
+        Value::Unsigned(truth) if of == Type::Truth => RecordValue::Bool(*truth == 1),
+        Value::Unsigned(number) => RecordValue::U64(*number),
+        Value::Signed(number) => RecordValue::I64(*number),
+        Value::Float(number) => RecordValue::Float(*number),
+        Value::Text(text) => RecordValue::String(text),
+        Value::Bytes(bytes) => RecordValue::Bytes(bytes),
     }
 }
 
 /// Whether an entry is a note.
 pub(super) fn is_note(entry: &Entry<'_>) -> bool {
-    entry.message.is_some() && matches!(entry.attribute(NOTE), Some(Found::String(_)))
+    entry.message.is_some() && matches!(entry.attribute(NOTE), Some(RecordValue::String(_)))
 }
 
 /// The note in an entry. `None`: it is damaged.
 pub(super) fn note(entry: &Entry<'_>) -> Option<(NoteKind, Vec<u8>)> {
-    let Some(Found::String(word)) = entry.attribute(NOTE) else {
+    let Some(RecordValue::String(word)) = entry.attribute(NOTE) else {
         return None;
     };
     let (word, places) = word.split_once(':')?;
     let class = NoteClass::parse(word)?;
     let own = |name: &str| name == NOTE || TAKEN.contains(&name);
     let named = entry.attributes.iter();
-    let named: Vec<Found<'_>> = named
+    let named: Vec<RecordValue<'_>> = named
         .filter(|(name, _)| !own(name))
         .map(|&(_, value)| value)
         .take(MAX + 1)
@@ -132,13 +134,13 @@ pub(super) fn note(entry: &Entry<'_>) -> Option<(NoteKind, Vec<u8>)> {
         .take(MAX + 1)
         .map(|place| {
             Some(match *named.get(place.parse::<usize>().ok()?)? {
-                Found::U64(number) => Value::Unsigned(number),
-                Found::Bool(truth) => Value::Unsigned(truth.into()),
-                Found::I64(number) => Value::Signed(number),
-                Found::Float(number) => Value::Float(number),
-                Found::String(text) => Value::Text(text.into()),
-                Found::Bytes(bytes) => Value::Bytes(bytes.into()),
-                Found::U128(_) | Found::I128(_) => return None,
+                RecordValue::U64(number) => Value::Unsigned(number),
+                RecordValue::Bool(truth) => Value::Unsigned(truth.into()),
+                RecordValue::I64(number) => Value::Signed(number),
+                RecordValue::Float(number) => Value::Float(number),
+                RecordValue::String(text) => Value::Text(text.into()),
+                RecordValue::Bytes(bytes) => Value::Bytes(bytes.into()),
+                RecordValue::U128(_) | RecordValue::I128(_) => return None,
             })
         })
         .collect();

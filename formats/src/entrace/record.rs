@@ -185,11 +185,11 @@ pub fn decode_entry(bytes: &[u8], version: Version) -> Result<Decoded<'_>, Fault
     match decode(&mut input, version) {
         Ok((entry, start, end)) => Ok(Decoded {
             entry,
-            size: input.taken(),
+            size: input.consumed(),
             metadata: bytes.get(start..end).unwrap_or(&[]),
         }),
         Err(bad) => Err(Fault {
-            at: input.taken(),
+            at: input.consumed(),
             bad,
         }),
     }
@@ -198,9 +198,9 @@ pub fn decode_entry(bytes: &[u8], version: Version) -> Result<Decoded<'_>, Fault
 fn decode<'a>(input: &mut Input<'a>, version: Version) -> Result<(Entry<'a>, usize, usize), Bad> {
     let parent = input.u32()?;
     let message = option(input, Input::text)?;
-    let start = input.taken();
+    let start = input.consumed();
     let metadata = decode_metadata(input)?;
-    let end = input.taken();
+    let end = input.consumed();
     let count = input.length()?;
     if count > MAX_ATTRIBUTES {
         return Err(Bad::Many);

@@ -56,27 +56,27 @@ impl<'a> Numbers<'a> {
         Numbers { window, at, end }
     }
 
-    fn take<T>(&mut self, read: impl Fn(&mut Input<'_>) -> Result<T, Bad>) -> Taken<T> {
+    fn take<T>(&mut self, read: impl Fn(&mut Input<'_>) -> Result<T, Bad>) -> NumberResult<T> {
         let mut input = Input::new(self.window.at(self.at, 9, self.end)?);
         let value = read(&mut input);
         if value.is_ok() {
-            self.at += input.taken() as u64;
+            self.at += input.consumed() as u64;
         }
         Ok(value)
     }
 
     /// The next one.
-    pub(super) fn u64(&mut self) -> Taken<u64> {
+    pub(super) fn u64(&mut self) -> NumberResult<u64> {
         self.take(|input| input.u64())
     }
 
-    fn u32(&mut self) -> Taken<u32> {
+    fn u32(&mut self) -> NumberResult<u32> {
         self.take(|input| input.u32())
     }
 }
 
 /// A number, or the reason why there is none. The outer error is that of the file.
-type Taken<T> = io::Result<Result<T, Bad>>;
+type NumberResult<T> = io::Result<Result<T, Bad>>;
 
 macro_rules! take {
     ($number:expr) => {
@@ -88,7 +88,7 @@ macro_rules! take {
 }
 
 /// Goes through the tables. Returns them, and the first offset.
-fn read(numbers: &mut Numbers<'_>) -> Taken<(Tables, u64)> {
+fn read(numbers: &mut Numbers<'_>) -> NumberResult<(Tables, u64)> {
     let mut tables = Tables::default();
     let mut wrong = None;
     let mut tell = |is_wrong: bool, at: u64, what: &'static str| {

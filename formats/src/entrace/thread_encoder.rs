@@ -317,7 +317,7 @@ impl ThreadEncoder {
             );
             return;
         }
-        if item.has(has::TIME) {
+        if item.has_all(has::TIME) {
             self.last = Some(item.time);
         }
         item.extra = payload.len() as u32;
@@ -385,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cpu_that_is_said_again_is_one_change() {
+    fn repeated_cpus_are_one_change() {
         let (mut encoder, mut losses) = (ThreadEncoder::default(), Losses::default());
         encoder.on(CpuId(3), &mut losses);
         encoder.on(CpuId(3), &mut losses);

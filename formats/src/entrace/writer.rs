@@ -13,7 +13,7 @@ use std::io::{self, BufWriter, Write};
 use super::bincode::put_u64;
 use super::encode;
 use super::facts;
-use super::item::{self, At, Item, has};
+use super::item::{self, EntryPosition, Item, has};
 use super::record::{Container, Entry, Kind, ROOT, encode_entry, encode_head};
 use super::thread_encoder::{Encoders, Store, Strands};
 use crate::error::{Diagnostic, Error};
@@ -174,7 +174,7 @@ impl EntraceWriter {
     fn merge(
         &self,
         mut own: u32,
-        mut give: impl FnMut(u32, &Item, At, &[u8]) -> io::Result<()>,
+        mut give: impl FnMut(u32, &Item, EntryPosition, &[u8]) -> io::Result<()>,
     ) -> io::Result<()> {
         let threads = self.encoders.threads.iter().zip(&self.strands);
         let mut runs: Vec<Run<'_>> = threads
@@ -190,7 +190,7 @@ impl EntraceWriter {
             let item = run.item;
             run.take_extra()?;
             run.open.truncate(item.depth as usize);
-            let at = At {
+            let at = EntryPosition {
                 parent: run.open.last().copied().unwrap_or(0),
                 thread: run.thread,
             };
@@ -242,7 +242,7 @@ impl<'a> Run<'a> {
         };
         self.item = Item::decode(bytes);
         self.items.skip(item::SIZE);
-        if self.item.has(has::TIME) {
+        if self.item.has_all(has::TIME) {
             self.time = self.time.max(self.item.time);
         }
         Ok(Some(self.time))
@@ -342,12 +342,12 @@ mod tests {
 
     /// The calls that a file gives back, by thread.
     #[derive(Default)]
-    struct Kept {
+    struct CallList {
         calls: [Vec<Call>; THREADS as usize],
         now: usize,
     }
 
-    impl Sink for Kept {
+    impl Sink for CallList {
         fn thread(&mut self, thread: &Thread) {
             self.now = thread.id.0 as usize;
         }
@@ -387,7 +387,7 @@ mod tests {
                 let bytes = FileBytes::new(file).expect("a file");
                 let source = EntraceSource::open(Box::new(bytes)).expect("a trace");
                 assert_eq!(source.diagnostics(), [], "{kind}");
-                let mut kept = Kept::default();
+                let mut kept = CallList::default();
                 drive(&source, &mut kept, &|_| {}).expect("a readable file");
                 for (thread, found) in (0..).zip(&kept.calls) {
                     assert!(*found == calls(thread), "{kind}: thread {thread}");

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equals_the_shorter_and_a_match_before_a_part() {
+    fn shorter_and_whole_matches_come_first() {
         // One letter too many against one wrong.
         assert_eq!(nearest(&["abcdeX", "abcdX"], "abcde", 1), ["abcdX"]);
         assert_eq!(
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_no_more_than_asked_and_no_more_than_there_are() {
+    fn results_are_bounded_by_limit_and_list() {
         assert_eq!(nearest(&NAMES, "zzz", 3).len(), 3);
         assert_eq!(nearest(&NAMES, "zzz", 10).len(), 5);
         assert_eq!(nearest(&NAMES, "zzz", 0), [""; 0]);

@@ -2,12 +2,12 @@
 //! pass sees each call as the first pass planned it. It must never look at anything but the units that it
 //! is given, in the order of the file.
 
-use super::facts::{self, FunctionFacts, Meaning, Own, ThreadFacts};
+use super::facts::{self, FunctionFacts, Meaning, OwnEvent, ThreadFacts};
 use super::names::{Gap, Names, Streams};
 use super::notes;
 use super::record::{Event, Metadata};
-use super::scan::{self, Found, Unit};
-use crate::edges::{Item, What};
+use super::scan::{self, LocatedUnit, Unit};
+use crate::edges::{Item, ItemContent};
 use crate::error::Diagnostic;
 use crate::model::{Ticks, TraceInfo};
 
@@ -115,7 +115,7 @@ impl DecoderState {
     }
 
     /// The next unit of the file.
-    pub(super) fn unit(&mut self, found: &Found<'_>) -> Step {
+    pub(super) fn unit(&mut self, found: &LocatedUnit<'_>) -> Step {
         match &found.unit {
             Unit::Event(event) => return self.event(event, found.offset, found.size),
             Unit::Metadata(metadata) => {
@@ -156,7 +156,7 @@ impl DecoderState {
             self.complain(offset, what);
         }
         let own = facts::own(event);
-        if self.pending.is_some() && own != Some(Own::More) {
+        if self.pending.is_some() && own != Some(OwnEvent::More) {
             self.complete();
         }
         let (start, end) = (self.ticks(event.start), self.ticks(event.end));
@@ -176,16 +176,16 @@ impl DecoderState {
             }
         }
         let substream = match own {
-            Some(Own::Note) => notes::substream(event),
+            Some(OwnEvent::Note) => notes::substream(event),
             _ => event.substream,
         };
         let lane = self.streams.lane(event.stream, substream);
         // All other marks have no time of their own.
-        if !matches!(own, Some(Own::Wall | Own::Lost)) {
+        if !matches!(own, Some(OwnEvent::Wall | OwnEvent::Lost)) {
             self.earliest = Some(self.earliest.map_or(start, |earliest| earliest.min(start)));
         }
         let what = match own {
-            Some(_) => What::Mark,
+            Some(_) => ItemContent::Mark,
             None => self.call(event, offset),
         };
         let end = if own.is_some() { start } else { end };
@@ -201,9 +201,9 @@ impl DecoderState {
     }
 
     /// The gap in front of an event, if events are missing.
-    fn gap(&mut self, event: &Event<'_>, own: Option<Own>, at: u64, end: u64) -> Option<Item> {
+    fn gap(&mut self, event: &Event<'_>, own: Option<OwnEvent>, at: u64, end: u64) -> Option<Item> {
         let skipped = match own {
-            Some(Own::Lost) => facts::number(event, "skipped"),
+            Some(OwnEvent::Lost) => facts::number(event, "skipped"),
             _ => 0,
         };
         let Event {
@@ -231,7 +231,7 @@ impl DecoderState {
                 Some(Item {
                     start: time,
                     end: time,
-                    what: What::Mark,
+                    what: ItemContent::Mark,
                     offset: GAP | u64::from(events),
                 })
             }
@@ -248,7 +248,7 @@ impl DecoderState {
 
     /// A call: its function and its attributes.
     #[inline]
-    fn call(&mut self, event: &Event<'_>, offset: u64) -> What {
+    fn call(&mut self, event: &Event<'_>, offset: u64) -> ItemContent {
         let ours = self.ours.is_some();
         let (mut number, mut flags, mut arguments) = (None, 0, false);
         let (mut cpu, mut exit_cpu) = (None, None);
@@ -271,7 +271,7 @@ impl DecoderState {
             self.await_more(event, Fact::None, offset);
         }
         let function = self.names.call(event.description, number, ours);
-        What::Span {
+        ItemContent::Span {
             function,
             flags,
             cpu,
@@ -281,17 +281,17 @@ impl DecoderState {
     }
 
     /// Our own event. Returns whether it is a fact, or part of a fact.
-    fn begin(&mut self, event: &Event<'_>, own: Own, offset: u64) -> bool {
+    fn begin(&mut self, event: &Event<'_>, own: OwnEvent, offset: u64) -> bool {
         let mut fact = match own {
-            Own::Trace => Fact::Trace(Box::default()),
-            Own::Function => Fact::Function(FunctionFacts::default()),
-            Own::Thread => Fact::Thread(ThreadFacts::default()),
-            Own::Custom | Own::Typed | Own::Note => {
+            OwnEvent::Trace => Fact::Trace(Box::default()),
+            OwnEvent::Function => Fact::Function(FunctionFacts::default()),
+            OwnEvent::Thread => Fact::Thread(ThreadFacts::default()),
+            OwnEvent::Custom | OwnEvent::Typed | OwnEvent::Note => {
                 self.await_more(event, Fact::None, offset);
                 return false;
             }
-            Own::Wall | Own::Lost => return false,
-            Own::More => {
+            OwnEvent::Wall | OwnEvent::Lost => return false,
+            OwnEvent::More => {
                 self.go_on(event, offset);
                 return true;
             }

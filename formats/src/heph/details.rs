@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 
 use super::decoder_state::{GAP, RECORDS_PER_EVENT};
-use super::facts::{self, Meaning, Own, Payload};
+use super::facts::{self, Meaning, OwnEvent, Payload};
 use super::index::Index;
 use super::names::Renumbered;
-use super::notes::Gathered;
+use super::notes::NoteAttributes;
 use super::record::{Attribute, Event, MAX_PAYLOAD, Value};
 use super::scan::Packets;
 use crate::bytes::ReadAt;
-use crate::edges::{Details, Item, What};
+use crate::edges::{Details, Item, ItemContent};
 use crate::error::Error;
 use crate::model::{CpuId, Mark, NoteKind, Ticks};
 use crate::sink::Sink;
@@ -25,7 +25,7 @@ pub(super) struct Attributes<'a> {
 
 impl Details for Attributes<'_> {
     fn push(&mut self, item: &Item, sink: &mut dyn Sink) -> Result<(), Error> {
-        if item.what == What::Mark && item.offset & GAP != 0 {
+        if item.what == ItemContent::Mark && item.offset & GAP != 0 {
             let records = (item.offset & !GAP) * RECORDS_PER_EVENT;
             sink.mark(&Mark::Lost { records });
             return Ok(());
@@ -35,10 +35,10 @@ impl Details for Attributes<'_> {
         };
         let next = item.offset.saturating_add(size);
         let key = facts::event_key(event.stream, event.counter);
-        match facts::own(&event).filter(|_| item.what == What::Mark) {
-            Some(own @ (Own::Custom | Own::Typed)) => {
+        match facts::own(&event).filter(|_| item.what == ItemContent::Mark) {
+            Some(own @ (OwnEvent::Custom | OwnEvent::Typed)) => {
                 let number = match own {
-                    Own::Custom => facts::optional(&event, "cpu"),
+                    OwnEvent::Custom => facts::optional(&event, "cpu"),
                     _ => facts::optional(&event, "kind"),
                 };
                 let mut payload = Payload::default();
@@ -53,7 +53,7 @@ impl Details for Attributes<'_> {
                 payload.unescape();
                 push_payload(own, number, payload, item, sink);
             }
-            Some(Own::Note) => {
+            Some(OwnEvent::Note) => {
                 self.text.clear();
                 let first = facts::attributes(&event);
                 first.for_each(|attribute| describe(&mut self.text, &attribute, usize::MAX));
@@ -70,7 +70,7 @@ impl Details for Attributes<'_> {
                 }
             }
             Some(own) => mark(&event, own, item.start, sink),
-            None if item.what == What::Mark => {}
+            None if item.what == ItemContent::Mark => {}
             None => {
                 let ours = self.ours.is_some_and(|first| item.offset >= first);
                 if arguments(&event, item, ours, &mut self.text, sink) {
@@ -97,7 +97,7 @@ impl<'a> Attributes<'a> {
 
     /// The note that begins at that place. `None`: it is damaged.
     pub(super) fn note(&mut self, offset: u64) -> Result<Option<(NoteKind, Vec<u8>)>, Error> {
-        let mut gathered = Gathered::default();
+        let mut gathered = NoteAttributes::default();
         let Some((event, size)) = self.packets.event(offset)? else {
             return Ok(None);
         };
@@ -117,7 +117,7 @@ impl<'a> Attributes<'a> {
         mut take: impl FnMut(&Event<'_>) -> bool,
     ) -> Result<(), Error> {
         while let Some((event, size)) = self.packets.event(offset)? {
-            let more = facts::own(&event) == Some(Own::More);
+            let more = facts::own(&event) == Some(OwnEvent::More);
             if !more || facts::continued(&event) != Some(key) || !take(&event) {
                 break;
             }
@@ -127,29 +127,35 @@ impl<'a> Attributes<'a> {
     }
 }
 
-fn mark(event: &Event<'_>, own: Own, time: Ticks, sink: &mut dyn Sink) {
+fn mark(event: &Event<'_>, own: OwnEvent, time: Ticks, sink: &mut dyn Sink) {
     let number = |name| facts::number(event, name);
     match own {
-        Own::Wall => sink.mark(&Mark::Wall {
+        OwnEvent::Wall => sink.mark(&Mark::Wall {
             seconds: number("seconds"),
             micros: u32::try_from(number("micros")).unwrap_or(0),
         }),
-        Own::Lost => sink.mark(&Mark::missing(number("records"), time)),
-        Own::Custom
-        | Own::Typed
-        | Own::Trace
-        | Own::Function
-        | Own::Thread
-        | Own::More
-        | Own::Note => {}
+        OwnEvent::Lost => sink.mark(&Mark::missing(number("records"), time)),
+        OwnEvent::Custom
+        | OwnEvent::Typed
+        | OwnEvent::Trace
+        | OwnEvent::Function
+        | OwnEvent::Thread
+        | OwnEvent::More
+        | OwnEvent::Note => {}
     }
 }
 
-fn push_payload(own: Own, number: Option<u64>, payload: Payload, item: &Item, sink: &mut dyn Sink) {
+fn push_payload(
+    own: OwnEvent,
+    number: Option<u64>,
+    payload: Payload,
+    item: &Item,
+    sink: &mut dyn Sink,
+) {
     let (mut data, time) = (payload.data, item.start);
     data.truncate(MAX_PAYLOAD);
     sink.mark(&match own {
-        Own::Custom => Mark::Custom {
+        OwnEvent::Custom => Mark::Custom {
             time,
             cpu: number.and_then(|cpu| u32::try_from(cpu).ok()).map(CpuId),
             data: &data,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::event_parts::{FactPlaces, Parts};
 use super::fact_encoder::{function_fact, thread_fact, trace_fact};
 use super::facts;
-use super::record::{self, EVENT_SIZE, MAX_EVENT, MAX_PAYLOAD, Place, number_size};
+use super::record::{self, EVENT_SIZE, EventPosition, MAX_EVENT, MAX_PAYLOAD, number_size};
 use super::rows;
 use super::tables::{Functions, ThreadState, Threads, Untimed};
 use crate::escaped::escape;
@@ -294,7 +294,7 @@ impl EncoderState {
         row: u32,
         skipped: u32,
         out: &mut Vec<u8>,
-    ) -> Place {
+    ) -> EventPosition {
         if row > 0 && self.threads.states[index].rows.first.is_none() {
             self.begin_rows(index, out);
         }
@@ -306,7 +306,7 @@ impl EncoderState {
         let counter = next.wrapping_add(skipped);
         *next = counter.wrapping_add(1);
         self.latest = end;
-        Place {
+        EventPosition {
             stream: state.stream,
             counter,
             substream: state.substream(row),
@@ -422,7 +422,7 @@ impl EncoderState {
         out: &mut Vec<u8>,
     ) {
         use super::notes;
-        use crate::note_values::{in_nanos, split, whole};
+        use crate::note_values::{body_alone, in_nanos, split};
         self.arrive(index, time, out);
         let time = self.nanos(time);
         let row = self.starts(index, time);
@@ -433,7 +433,7 @@ impl EncoderState {
         match (notes::task(&note), place.substream) {
             (Some(task), 0) => place.substream = task,
             // A reader would take the note for one of the stream without a substream.
-            (Some(task), own) if own == task => note = whole(kind, &body),
+            (Some(task), own) if own == task => note = body_alone(kind, &body),
             _ => {}
         }
         let description = notes::description(&note.class, &self.names);

@@ -6,7 +6,7 @@
 //! because that converter wants each text to be UTF-8.
 
 use super::facts::{self, FACTS};
-use super::record::{EventPacket, Place, number_size, text_size};
+use super::record::{EventPacket, EventPosition, number_size, text_size};
 use crate::escaped::{escape, plain};
 use crate::text::cut;
 
@@ -28,11 +28,11 @@ pub(super) struct FactPlaces {
 
 impl FactPlaces {
     /// The place of the next fact, not before `earliest`.
-    pub(super) fn next(&mut self, earliest: u64) -> Place {
+    pub(super) fn next(&mut self, earliest: u64) -> EventPosition {
         let (counter, time) = (self.counter, self.free.max(earliest));
         self.counter = counter.wrapping_add(1);
         self.free = time.saturating_add(TIME_STEP);
-        Place {
+        EventPosition {
             stream: FACTS,
             counter,
             substream: 0,
@@ -56,7 +56,7 @@ impl<'a> Parts<'a> {
     /// Begins an event with that description.
     pub(super) fn begin(
         out: &'a mut Vec<u8>,
-        place: Place,
+        place: EventPosition,
         description: &str,
         places: &'a mut FactPlaces,
     ) -> Parts<'a> {

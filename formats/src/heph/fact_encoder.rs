@@ -15,7 +15,7 @@ pub(super) fn trace_fact(
 ) {
     let mut parts = Parts::fact(out, earliest, facts::TRACE, places);
     parts.number("version", facts::VERSION);
-    let values: Vec<_> = crate::facts::of(info, facts::TRACE_NAMES).collect();
+    let values: Vec<_> = crate::facts::values(info, facts::TRACE_NAMES).collect();
     let escapes = parts.escapes(values.iter().filter_map(|(_, value)| match value {
         Value::Text(text) => Some(*text),
         _ => None,

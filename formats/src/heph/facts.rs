@@ -80,7 +80,7 @@ pub(super) const CALL_FLAGS: u8 = 7;
 
 /// Our own event that is no call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Own {
+pub(super) enum OwnEvent {
     Trace,
     Function,
     Thread,
@@ -106,22 +106,22 @@ pub(super) fn continued(event: &Event<'_>) -> Option<u64> {
 
 /// The kind of our own event; `None`: a call.
 #[inline]
-pub(super) fn own(event: &Event<'_>) -> Option<Own> {
+pub(super) fn own(event: &Event<'_>) -> Option<OwnEvent> {
     if event.begins_with_text(NOTE.as_bytes()) {
-        return Some(Own::Note);
+        return Some(OwnEvent::Note);
     }
     if !event.description.starts_with(PREFIX.as_bytes()) {
         return None;
     }
     let own = match std::str::from_utf8(event.description).ok()? {
-        TRACE => Own::Trace,
-        FUNCTION => Own::Function,
-        THREAD => Own::Thread,
-        WALL => Own::Wall,
-        LOST => Own::Lost,
-        CUSTOM => Own::Custom,
-        TYPED => Own::Typed,
-        MORE => Own::More,
+        TRACE => OwnEvent::Trace,
+        FUNCTION => OwnEvent::Function,
+        THREAD => OwnEvent::Thread,
+        WALL => OwnEvent::Wall,
+        LOST => OwnEvent::Lost,
+        CUSTOM => OwnEvent::Custom,
+        TYPED => OwnEvent::Typed,
+        MORE => OwnEvent::More,
         _ => return None,
     };
     // A function may have any name. If its name is one of these, the writer gives its number.

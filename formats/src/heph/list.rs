@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use super::decoder_state::DecoderState;
 use super::details::{Attributes, describe};
-use super::facts::{self, Own};
+use super::facts::{self, OwnEvent};
 use super::index::Index;
 use super::record::{Event, Metadata};
 use super::scan::{self, Unit, Walker};
 use crate::bytes::ReadAt;
-use crate::edges::What;
+use crate::edges::ItemContent;
 use crate::error::Error;
 use crate::model::{FunctionId, Ticks};
 use crate::notes::Note;
@@ -32,7 +32,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
             let detail = &mut listing.detail;
             let (mut thread, mut time) = (None, None);
             let note = match &found.unit {
-                Unit::Event(event) if facts::own(event) == Some(Own::Note) => {
+                Unit::Event(event) if facts::own(event) == Some(OwnEvent::Note) => {
                     notes.note(found.offset)?
                 }
                 _ => None,
@@ -41,7 +41,7 @@ pub(super) fn records(bytes: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Re
                 .as_ref()
                 .and_then(|(kind, body)| Note::decode(*kind, body));
             let function = match step.item.map(|(_, item)| item.what) {
-                Some(What::Span { function, .. }) => Some(function),
+                Some(ItemContent::Span { function, .. }) => Some(function),
                 _ => named.map(|note| FunctionId(note.name())),
             };
             let kind = match &found.unit {

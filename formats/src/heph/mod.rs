@@ -22,7 +22,7 @@ use crate::format::Format;
 #[cfg(feature = "read")]
 use crate::format::Opener;
 use crate::model::TraceInfo;
-use crate::writer::{Begun, Kind, Output, Target};
+use crate::writer::{Kind, Output, Target, WriterResult};
 
 #[cfg(feature = "read")]
 mod decoder_state;
@@ -74,7 +74,7 @@ pub const FORMAT: Format = Format {
 };
 
 /// A function, because a closure in a constant is compiled again in each crate that uses the constant.
-fn create(output: Output, info: &TraceInfo) -> Begun {
+fn create(output: Output, info: &TraceInfo) -> WriterResult {
     let out = output.into_stream()?;
     Ok(Box::new(HephWriter::new(out, info)))
 }

@@ -3,7 +3,7 @@
 
 use super::event_parts::Parts;
 use super::facts::{self, NOTE};
-use super::record::{Attribute, Event, Value as Found};
+use super::record::{Attribute, Event, Value as RecordValue};
 use super::tables::elide;
 use crate::escaped::{escape, label, plain, unescape};
 use crate::note_class::{NoteClass, Type};
@@ -75,7 +75,7 @@ pub(super) fn put(parts: &mut Parts<'_>, note: &NoteValues<'_>, names: &NoteName
 pub(super) fn substream(event: &Event<'_>) -> u64 {
     let word = facts::attributes(event).next().map(|word| word.value);
     let class = match word {
-        Some(Found::Text(word)) => std::str::from_utf8(word).ok().and_then(NoteClass::parse),
+        Some(RecordValue::Text(word)) => std::str::from_utf8(word).ok().and_then(NoteClass::parse),
         _ => None,
     };
     let is_task =
@@ -88,39 +88,44 @@ pub(super) fn substream(event: &Event<'_>) -> u64 {
 
 /// The attributes of a note, as far as they were read.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
-    values: Vec<(Vec<u8>, Kept)>,
+pub(super) struct NoteAttributes {
+    values: Vec<(Vec<u8>, OwnedValue)>,
     bytes: usize,
 }
 
 #[derive(Debug)]
-enum Kept {
+enum OwnedValue {
     Number(Value<'static>),
     Text(Vec<u8>),
 }
 
-impl Gathered {
+impl NoteAttributes {
     /// Takes the attributes of an event, which may be `fdr:more`. False: it takes no more.
     pub(super) fn add(&mut self, event: &Event<'_>, is_more: bool) -> bool {
         let own = usize::from(is_more);
         for Attribute { name, value } in facts::attributes(event).skip(own) {
             self.bytes += name.len() + 16;
             let number = match value {
-                Found::Unsigned(number) => Value::Unsigned(number),
-                Found::Signed(number) => Value::Signed(number),
-                Found::Float(number) => Value::Float(number),
-                Found::Text(text) => {
+                RecordValue::Unsigned(number) => Value::Unsigned(number),
+                RecordValue::Signed(number) => Value::Signed(number),
+                RecordValue::Float(number) => Value::Float(number),
+                RecordValue::Text(text) => {
                     self.bytes += text.len();
                     match self.values.last_mut() {
                         // A text goes on in the next attribute of its name.
-                        Some((last, Kept::Text(before))) if last == name => before.extend(text),
-                        _ => self.values.push((name.to_vec(), Kept::Text(text.to_vec()))),
+                        Some((last, OwnedValue::Text(before))) if last == name => {
+                            before.extend(text)
+                        }
+                        _ => self
+                            .values
+                            .push((name.to_vec(), OwnedValue::Text(text.to_vec()))),
                     }
                     continue;
                 }
                 _ => continue,
             };
-            self.values.push((name.to_vec(), Kept::Number(number)));
+            self.values
+                .push((name.to_vec(), OwnedValue::Number(number)));
         }
         self.bytes <= MAX
     }
@@ -128,7 +133,7 @@ impl Gathered {
     /// The note. `name` gives the number of a name of the file. `None`: it is damaged.
     pub(super) fn note(&self, name: impl Fn(u32) -> u32) -> Option<(NoteKind, Vec<u8>)> {
         let mut values = self.values.iter().map(|(_, value)| value);
-        let Kept::Text(word) = values.next()? else {
+        let OwnedValue::Text(word) = values.next()? else {
             return None;
         };
         let class = NoteClass::parse(std::str::from_utf8(word).ok()?)?;
@@ -136,12 +141,12 @@ impl Gathered {
         let given: Option<Vec<Value<'_>>> = types
             .map(|of| {
                 Some(match (of, values.next()?) {
-                    (Type::Text, Kept::Text(text)) => {
+                    (Type::Text, OwnedValue::Text(text)) => {
                         Value::Text(std::str::from_utf8(text).ok()?.into())
                     }
-                    (Type::Bytes, Kept::Text(text)) => Value::Bytes(unescape(text)),
-                    (_, Kept::Number(number)) => number.clone(),
-                    (_, Kept::Text(_)) => return None,
+                    (Type::Bytes, OwnedValue::Text(text)) => Value::Bytes(unescape(text)),
+                    (_, OwnedValue::Number(number)) => number.clone(),
+                    (_, OwnedValue::Text(_)) => return None,
                 })
             })
             .collect();

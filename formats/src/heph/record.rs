@@ -347,7 +347,7 @@ pub(super) const fn text_size(name: &str, text: usize) -> usize {
 
 /// Where an event stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct EventPosition {
     pub(super) stream: u32,
     pub(super) counter: u32,
     pub(super) substream: u64,
@@ -366,7 +366,11 @@ pub(super) struct EventPacket<'a> {
 impl<'a> EventPacket<'a> {
     /// Begins one. The description fits a packet of [`MAX_EVENT`] bytes.
     #[inline]
-    pub(super) fn begin(out: &'a mut Vec<u8>, place: Place, description: &str) -> EventPacket<'a> {
+    pub(super) fn begin(
+        out: &'a mut Vec<u8>,
+        place: EventPosition,
+        description: &str,
+    ) -> EventPacket<'a> {
         let start = out.len();
         out.extend_from_slice(&fixed_part(place, description.len()));
         out.extend_from_slice(description.as_bytes());
@@ -374,7 +378,7 @@ impl<'a> EventPacket<'a> {
     }
 
     /// Ends this packet and begins another one behind it.
-    pub(super) fn next(&mut self, place: Place, description: &str) {
+    pub(super) fn next(&mut self, place: EventPosition, description: &str) {
         close(self.out, self.start);
         self.start = self.out.len();
         self.out
@@ -441,7 +445,7 @@ impl<'a> EventPacket<'a> {
 
 /// The head of an event packet; its size is not known yet.
 #[inline]
-fn fixed_part(place: Place, description: usize) -> [u8; EVENT_SIZE] {
+fn fixed_part(place: EventPosition, description: usize) -> [u8; EVENT_SIZE] {
     let mut fixed = [0; EVENT_SIZE];
     fixed[..4].copy_from_slice(&EVENT.to_be_bytes());
     fixed[8..12].copy_from_slice(&place.stream.to_be_bytes());

@@ -30,7 +30,7 @@ pub(super) enum Unit<'a> {
 
 /// A unit and its place.
 #[derive(Debug)]
-pub(super) struct Found<'a> {
+pub(super) struct LocatedUnit<'a> {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) unit: Unit<'a>,
@@ -56,7 +56,7 @@ impl<'a> Walker<'a> {
     }
 
     /// The next unit; `None` at the end of the file.
-    pub(super) fn next(&mut self) -> io::Result<Option<Found<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<LocatedUnit<'_>>> {
         if self.at >= self.size {
             return Ok(None);
         }
@@ -70,12 +70,12 @@ impl<'a> Walker<'a> {
             };
             let what = "the packet's text is longer than the packet; it is skipped";
             let unit = unit.unwrap_or_else(|| Unit::Damage(what.into()));
-            return Ok(Some(Found { offset, size, unit }));
+            return Ok(Some(LocatedUnit { offset, size, unit }));
         }
         self.at = self.search(offset + 1)?;
         let size = self.at - offset;
         let unit = Unit::Damage(self.describe(offset, size)?);
-        Ok(Some(Found { offset, size, unit }))
+        Ok(Some(LocatedUnit { offset, size, unit }))
     }
 
     /// Kind and size of the packet at a place, if there is one.

@@ -225,7 +225,7 @@ impl Threads {
         (place, news)
     }
 
-    pub(super) fn of(&self, thread: ThreadId) -> Option<usize> {
+    pub(super) fn position(&self, thread: ThreadId) -> Option<usize> {
         self.index_of.get(thread.0)
     }
 

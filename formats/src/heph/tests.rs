@@ -3,7 +3,7 @@
 
 use super::event_parts::{FactPlaces, Parts};
 use super::names::{self, Gap, Names, Streams};
-use super::record::{self, Bad, Event, EventPacket, Kind, Metadata, Place, Value, head};
+use super::record::{self, Bad, Event, EventPacket, EventPosition, Kind, Metadata, Value, head};
 use super::tables::Functions;
 use crate::model::{Function, FunctionId, Thread, ThreadId};
 
@@ -35,7 +35,7 @@ const TYPES: &str = "c1fc1fb7 0000009c 00000001 00000002 0000000000000003 000000
                      0001 68 84 0002 0001 78 0000 \
                      0000 81 0000";
 
-const PLACE: Place = Place {
+const PLACE: EventPosition = EventPosition {
     stream: 1,
     counter: 2,
     substream: 3,
@@ -89,7 +89,7 @@ fn an_event_packet() {
         end,
         ..
     } = event;
-    let place = Place {
+    let place = EventPosition {
         stream,
         counter,
         substream,
@@ -149,7 +149,7 @@ fn the_types_that_are_written() {
 }
 
 #[test]
-fn what_does_not_fit_an_event_goes_on_in_further_ones() {
+fn long_payloads_go_on_in_further_events() {
     let mut encoded = Vec::new();
     let mut places = FactPlaces::default();
     let mut parts = Parts::begin(&mut encoded, PLACE, "main", &mut places);
@@ -186,7 +186,7 @@ fn facts_are_a_microsecond_apart() {
 }
 
 #[test]
-fn an_elided_name_has_its_begin_a_hash_and_its_end() {
+fn elided_names_keep_begin_hash_and_end() {
     let mut functions = Functions::default();
     let name = "my_app::tokens::<impl Stem for Word>::stem";
     let mut declare = |id: u32, name: &str| {

@@ -93,7 +93,7 @@ impl<W: Write> HephWriter<W> {
         } = &mut self;
         let end = state.end();
         spans.finish(end, &mut |thread, span| {
-            if let Some(index) = state.threads.of(thread) {
+            if let Some(index) = state.threads.position(thread) {
                 state.span(index, span, &mut out.buffer);
                 out.settle();
             }

@@ -24,7 +24,7 @@ impl Kind {
 
 /// A field in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct FieldLayout {
     pub(super) name: Arc<str>,
     pub(super) kind: Kind,
     /// Bytes; 0 for a text.

@@ -8,9 +8,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::items::{self, Naming};
 use super::klass::known;
-use super::names::{Names, Ties};
+use super::names::{IdentifierMap, Names};
 use super::record::{self, HEADER_SIZE, Header, MAX_RECORD};
-use super::scan::{Course, Event, Found, Step, Tables, Walker};
+use super::scan::{Course, Event, RecordContent, Step, Tables, Walker};
 use super::schema::{Label, Meaning, Schema, shown};
 use super::stream_starts::StreamStarts;
 use crate::bytes::{ByteOrder, ReadAt};
@@ -35,7 +35,7 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
             last: None,
             generation: 0,
         },
-        gathered: Gathered::default(),
+        gathered: IndexState::default(),
     };
     if !head.starts_with(&[0; 4]) {
         let what = format!(
@@ -60,7 +60,7 @@ pub(super) fn index(file: &dyn ReadAt) -> Result<Index, Error> {
 /// How many lanes the calls of each thread need besides its own.
 fn lanes(file: &dyn ReadAt, index: &Index) -> Result<Vec<usize>, Error> {
     let mut course = Course::new(file, &index.tables, WINDOW);
-    let mut threads = index.threads.again();
+    let mut threads = index.threads.copy_for_pass();
     let mut counter = LaneCounter::new(&index.plan);
     while let Some(step) = course.next()? {
         let Step::Event(event) = step else { continue };
@@ -115,7 +115,7 @@ impl Learner {
     }
 
     /// Takes the description of a klass from a record that has one.
-    fn take(&mut self, event: &Event<'_>, told: &mut Told) {
+    fn take(&mut self, event: &Event<'_>, told: &mut DiagnosticList) {
         let text = |name| String::from_utf8_lossy(event.text(name));
         match event.layout.meaning {
             Meaning::Klass => {
@@ -142,7 +142,7 @@ impl Learner {
 }
 
 /// Reports a faulty layout at the first record that has it.
-fn tell(event: &Event<'_>, told: &mut Told) {
+fn tell(event: &Event<'_>, told: &mut DiagnosticList) {
     let (layout, klass, offset) = (event.layout, event.header.klass, event.offset);
     let name = shown(&layout.name);
     if layout.assumed {
@@ -170,7 +170,7 @@ fn tell(event: &Event<'_>, told: &mut Told) {
 struct Indexer {
     tables: Tables,
     learner: Learner,
-    gathered: Gathered,
+    gathered: IndexState,
 }
 
 impl Indexer {
@@ -229,16 +229,16 @@ impl Indexer {
             return Ok(Err(format!("a record of klass {klass} is not whole")));
         }
         let (size, order) = match walker.at(offset, &self.tables)? {
-            Found::Event(event) if event.size() > end - offset => {
+            RecordContent::Event(event) if event.size() > end - offset => {
                 return Ok(Err(format!("a record of klass {klass} is not whole")));
             }
-            Found::Event(event)
+            RecordContent::Event(event)
                 if event.layout.meaning == Meaning::Endianness && event.named("endianness") > 1 =>
             {
                 let order = event.named("endianness");
                 return Ok(Err(format!("byte order {order} is neither 0 nor 1")));
             }
-            Found::Event(event) => {
+            RecordContent::Event(event) => {
                 let told = &mut self.gathered.told;
                 if is_new {
                     tell(&event, told);
@@ -246,18 +246,18 @@ impl Indexer {
                 self.learner.take(&event, told);
                 (event.size(), self.gathered.take(&event))
             }
-            Found::Cut => {
+            RecordContent::Cut => {
                 return Ok(Err(format!(
                     "the file ends within a record of klass {klass}"
                 )));
             }
-            Found::Long => {
+            RecordContent::Long => {
                 let limit = MAX_RECORD >> 20;
                 return Ok(Err(format!(
                     "a record of klass {klass} is longer than {limit} MiB"
                 )));
             }
-            Found::Unknown(klass) => {
+            RecordContent::Unknown(klass) => {
                 return Ok(Err(format!("klass {klass} was not announced")));
             }
         };
@@ -276,7 +276,7 @@ pub(super) struct Index {
     pub(super) info: TraceInfo,
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) tables: Tables,
-    pub(super) ties: Ties,
+    pub(super) ties: IdentifierMap,
     pub(super) threads: Threads,
     pub(super) plan: Plan,
     /// Which threads have events.
@@ -304,7 +304,7 @@ impl Threads {
     }
 
     /// A copy of this index, for another pass.
-    pub(super) fn again(&self) -> Threads {
+    pub(super) fn copy_for_pass(&self) -> Threads {
         Threads {
             of_number: self.of_number.clone(),
             last: None,
@@ -314,12 +314,12 @@ impl Threads {
 
 /// The problems, up to the limit.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct DiagnosticList {
     list: Vec<Diagnostic>,
     more: u64,
 }
 
-impl Told {
+impl DiagnosticList {
     pub(super) fn add(&mut self, offset: u64, what: String) {
         if self.list.len() < MAX_DIAGNOSTICS {
             self.list.push(Diagnostic { offset, what });
@@ -340,8 +340,8 @@ impl Told {
 
 /// What was collected so far.
 #[derive(Debug, Default)]
-pub(super) struct Gathered {
-    pub(super) told: Told,
+pub(super) struct IndexState {
+    pub(super) told: DiagnosticList,
     names: Names,
     threads: Threads,
     planner: Planner,
@@ -352,7 +352,7 @@ pub(super) struct Gathered {
     busy: Vec<bool>,
 }
 
-impl Gathered {
+impl IndexState {
     /// Takes a record. Returns the byte order that it states.
     pub(super) fn take(&mut self, event: &Event<'_>) -> Option<ByteOrder> {
         let text = |at| String::from_utf8_lossy(event.bytes(at));

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use super::fields::Kind;
 use super::klass::{TRACE_BITS, TRACE_NAMES, known};
-use super::names::Ties;
+use super::names::IdentifierMap;
 use super::note_reader;
-use super::scan::{Event, Found, Tables, Walker};
+use super::scan::{Event, RecordContent, Tables, Walker};
 use super::schema::{Label, Meaning};
 use crate::bytes::ReadAt;
-use crate::edges::{Details, Item, What};
+use crate::edges::{Details, Item, ItemContent};
 use crate::error::Error;
 use crate::escaped::{unescape, unescape_text};
 use crate::facts::{Fact, Value};
@@ -49,7 +49,7 @@ pub(super) fn item<'w>(
                 Label::Identifier(at) => Naming::Identifier(event.number(at)),
                 Label::Text(at) => Naming::Label(event.bytes(at)),
             };
-            let what = What::Span {
+            let what = ItemContent::Span {
                 function: function(naming),
                 flags: flags.map_or(0, |at| event.number(at) as u8),
                 cpu: None,
@@ -60,14 +60,14 @@ pub(super) fn item<'w>(
         }
         Meaning::Cpu => {
             let cpu = CpuId(event.named("cpu") as u32);
-            (event.named("thread_id"), What::Cpu(cpu))
+            (event.named("thread_id"), ItemContent::Cpu(cpu))
         }
-        Meaning::Other => (event.named("thread_id"), What::Mark),
+        Meaning::Other => (event.named("thread_id"), ItemContent::Mark),
         Meaning::Wall | Meaning::Lost | Meaning::Custom | Meaning::Typed | Meaning::Note(_) => {
             let what = if event.named("inside") == 0 {
-                What::MarkBefore
+                ItemContent::MarkBefore
             } else {
-                What::Mark
+                ItemContent::Mark
             };
             (event.named("thread_id"), what)
         }
@@ -97,12 +97,16 @@ pub(super) fn is_timed(meaning: &Meaning) -> bool {
 pub(super) struct Lookup<'f> {
     walker: Walker<'f>,
     tables: &'f Tables,
-    ties: &'f Ties,
+    ties: &'f IdentifierMap,
     text: String,
 }
 
 impl<'f> Lookup<'f> {
-    pub(super) fn new(file: &'f dyn ReadAt, tables: &'f Tables, ties: &'f Ties) -> Lookup<'f> {
+    pub(super) fn new(
+        file: &'f dyn ReadAt,
+        tables: &'f Tables,
+        ties: &'f IdentifierMap,
+    ) -> Lookup<'f> {
         // Items are in order of time, records in order of completion. So places are near, but back and
         // forth.
         const WINDOW: usize = 32 * 1024;
@@ -117,7 +121,7 @@ impl<'f> Lookup<'f> {
 
 impl Details for Lookup<'_> {
     fn push(&mut self, item: &Item, sink: &mut dyn Sink) -> Result<(), Error> {
-        if let Found::Event(event) = self.walker.at(item.offset, self.tables)? {
+        if let RecordContent::Event(event) = self.walker.at(item.offset, self.tables)? {
             match &event.layout.meaning {
                 Meaning::Call { arguments, .. } => {
                     for &at in arguments {
@@ -133,7 +137,7 @@ impl Details for Lookup<'_> {
 }
 
 /// The note in a record, if it is one and is not damaged.
-pub(super) fn note(event: &Event<'_>, ties: &Ties) -> Option<(NoteKind, Vec<u8>)> {
+pub(super) fn note(event: &Event<'_>, ties: &IdentifierMap) -> Option<(NoteKind, Vec<u8>)> {
     match &event.layout.meaning {
         Meaning::Note(class) => note_reader::note(event, class, |id| {
             let function = ties.at(event.offset, id.into());
@@ -143,7 +147,7 @@ pub(super) fn note(event: &Event<'_>, ties: &Ties) -> Option<(NoteKind, Vec<u8>)
     }
 }
 
-fn mark(event: &Event<'_>, ties: &Ties, text: &mut String, sink: &mut dyn Sink) {
+fn mark(event: &Event<'_>, ties: &IdentifierMap, text: &mut String, sink: &mut dyn Sink) {
     let time = Ticks(event.header.time);
     if let Some((kind, body)) = note(event, ties) {
         let body = &body;

@@ -22,7 +22,7 @@ const SHOWN: usize = 400;
 pub(super) fn records(file: &dyn ReadAt, index: &Index, visit: Visit<'_>) -> Result<(), Error> {
     let mut course = Course::new(file, &index.tables, WINDOW);
     let mut replay = Replay::new(&index.ties);
-    let mut threads = index.threads.again();
+    let mut threads = index.threads.copy_for_pass();
     Listing::run(visit, |mut listing| {
         while let Some(step) = course.next()? {
             match step {

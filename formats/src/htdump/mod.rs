@@ -48,7 +48,7 @@ use crate::format::Format;
 #[cfg(feature = "read")]
 use crate::format::Opener;
 use crate::model::TraceInfo;
-use crate::writer::{Begun, Kind, Output, Target};
+use crate::writer::{Kind, Output, Target, WriterResult};
 
 #[cfg(feature = "read")]
 pub use reader::HtdumpSource;
@@ -83,7 +83,7 @@ pub const FORMAT: Format = Format {
     ],
 };
 
-fn create(output: Output, order: ByteOrder, info: &TraceInfo) -> Begun {
+fn create(output: Output, order: ByteOrder, info: &TraceInfo) -> WriterResult {
     let out = output.into_stream()?;
     Ok(Box::new(HtdumpWriter::new(out, order, info)))
 }

@@ -17,7 +17,7 @@ pub(super) fn label_of(function: &Function) -> String {
 }
 
 #[derive(Debug)]
-struct Known {
+struct FunctionEntry {
     function: Function,
     /// Of a function of our klass: whether it is in the trace's table.
     listed: bool,
@@ -28,7 +28,7 @@ struct Known {
     number: u32,
 }
 
-impl Known {
+impl FunctionEntry {
     /// Its label. Its number in the file may differ from its number here.
     fn label(&self) -> String {
         if self.own && self.function.name.is_empty() {
@@ -49,20 +49,20 @@ impl Known {
 /// The functions, during the index pass.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    functions: Vec<Known>,
+    functions: Vec<FunctionEntry>,
     of_identifier: HashMap<u64, usize>,
     of_label: HashMap<String, usize>,
     taken: HashSet<u32>,
     /// The last number that was given.
     last: u32,
-    ties: Ties,
+    ties: IdentifierMap,
     /// Identifiers in the order of their first call, if no mapping came before.
     unmapped: Vec<(u64, u64)>,
 }
 
 /// What identifiers stand for.
 #[derive(Debug, Default)]
-pub(super) struct Ties {
+pub(super) struct IdentifierMap {
     first: HashMap<u64, FunctionId>,
     /// From this byte on, an identifier means another function.
     changes: Vec<(u64, u64, FunctionId)>,
@@ -71,7 +71,7 @@ pub(super) struct Ties {
     changes_of: HashMap<u64, Vec<(u64, FunctionId)>>,
 }
 
-impl Ties {
+impl IdentifierMap {
     /// The function that an identifier stands for at that place.
     pub(super) fn at(&self, offset: u64, identifier: u64) -> Option<FunctionId> {
         let changes = self
@@ -191,7 +191,7 @@ impl Names {
             }
         });
         let id = FunctionId(id);
-        self.functions.push(Known {
+        self.functions.push(FunctionEntry {
             function: Function { id, ..function },
             listed: true,
             named: false,
@@ -212,7 +212,7 @@ impl Names {
 
     /// The functions, sorted by number; the table for [`Replay`]; and the calls whose label never came,
     /// by offset and identifier. Their functions are named by the identifier.
-    pub(super) fn finish(mut self) -> (Vec<Function>, Ties, Vec<(u64, u64)>) {
+    pub(super) fn finish(mut self) -> (Vec<Function>, IdentifierMap, Vec<(u64, u64)>) {
         let (functions, of_identifier) = (&mut self.functions, &self.ties.first);
         let by_id: HashMap<FunctionId, usize> = functions
             .iter()
@@ -247,13 +247,13 @@ impl Names {
 
 /// Finds the functions of calls again, in the order of the file.
 pub(super) struct Replay<'a> {
-    ties: &'a Ties,
+    ties: &'a IdentifierMap,
     now: HashMap<u64, FunctionId>,
     changed: usize,
 }
 
 impl<'a> Replay<'a> {
-    pub(super) fn new(ties: &'a Ties) -> Replay<'a> {
+    pub(super) fn new(ties: &'a IdentifierMap) -> Replay<'a> {
         Replay {
             ties,
             now: ties.first.clone(),

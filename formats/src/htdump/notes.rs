@@ -21,7 +21,7 @@
 
 use std::collections::BTreeMap;
 
-use super::fields::{Kind, Place};
+use super::fields::{FieldLayout, Kind};
 use super::klass::{Announcer, INSIDE, THREAD_ID, known_to_viewers};
 use super::record::{Builder, STRUCT, TEXT, UNSIGNED};
 use crate::escaped::{escape, label};
@@ -120,12 +120,12 @@ fn float(number: f64) -> String {
 }
 
 /// The class of a klass with these fields, if it is one of notes. `type_of_inside`: the name of that field's type.
-pub(super) fn class(places: &[Place], type_of_inside: &str) -> Option<NoteClass> {
+pub(super) fn class(places: &[FieldLayout], type_of_inside: &str) -> Option<NoteClass> {
     let class = NoteClass::parse(type_of_inside.strip_prefix(PREFIX)?)?;
     let (fields, values) = places.split_at_checked(FIELDS)?;
     let named = |at: usize, name: &str| fields.get(at).is_some_and(|place| &*place.name == name);
     let types = class.types()?;
-    let fits = |(place, of): (&Place, &Type)| match described(*of) {
+    let fits = |(place, of): (&FieldLayout, &Type)| match described(*of) {
         (TEXT, ..) => place.kind == Kind::Text,
         (_, size, _) => place.kind == Kind::Unsigned && u64::from(place.size) == size,
     };

@@ -71,7 +71,7 @@ fn events(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<(), Error> {
     let threads = &index.info.threads;
-    let mut numbers = index.threads.again();
+    let mut numbers = index.threads.copy_for_pass();
     let mut sorter = EdgeSorter::new(&index.plan, threads);
     let mut replay = Replay::new(&index.ties);
     let mut lookup = Lookup::new(file, &index.tables, &index.ties);

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::fields::{Kind, Place};
+use super::fields::{FieldLayout, Kind};
 use super::record::{HEADER_SIZE, Header, MAX_RECORD};
 use super::schema::Layout;
 use crate::bytes::{ByteOrder, Fields, ReadAt, Window};
@@ -97,7 +97,7 @@ impl Tables {
 }
 
 /// The content of a place in the file.
-pub(super) enum Found<'w> {
+pub(super) enum RecordContent<'w> {
     /// A record.
     Event(Event<'w>),
     /// The file ends within the record.
@@ -124,7 +124,7 @@ impl<'w> Event<'w> {
         self.bytes.len() as u64
     }
 
-    fn place(&self, at: usize) -> Option<(&'w Place, &'w [u8])> {
+    fn place(&self, at: usize) -> Option<(&'w FieldLayout, &'w [u8])> {
         let start = *self.starts.get(at)? as usize;
         let place = self.layout.places.get(at)?;
         let end = match place.kind {
@@ -218,24 +218,28 @@ impl<'f> Walker<'f> {
     }
 
     /// The record at `offset`.
-    pub(super) fn at<'w>(&'w mut self, offset: u64, tables: &'w Tables) -> io::Result<Found<'w>> {
+    pub(super) fn at<'w>(
+        &'w mut self,
+        offset: u64,
+        tables: &'w Tables,
+    ) -> io::Result<RecordContent<'w>> {
         if self.long_at != offset {
             self.long = Vec::new();
         }
         let order = tables.order(offset);
         let view = self.window.at(offset, USUAL, self.size)?;
         let Some(header) = Header::decode(view, order) else {
-            return Ok(Found::Cut);
+            return Ok(RecordContent::Cut);
         };
         let Some(layout) = tables.layout(header.klass, offset) else {
-            return Ok(Found::Unknown(header.klass));
+            return Ok(RecordContent::Unknown(header.klass));
         };
         let size = match layout.fixed {
             Some(size) => size,
             None => match self.measure(offset, layout)? {
                 Measured::Whole(size) => size,
-                Measured::Cut => return Ok(Found::Cut),
-                Measured::Long => return Ok(Found::Long),
+                Measured::Cut => return Ok(RecordContent::Cut),
+                Measured::Long => return Ok(RecordContent::Long),
             },
         };
         let starts_known = layout.fixed.is_some();
@@ -247,14 +251,14 @@ impl<'f> Walker<'f> {
             &self.long
         };
         let Some(bytes) = bytes.get(..size) else {
-            return Ok(Found::Cut);
+            return Ok(RecordContent::Cut);
         };
         let starts = if starts_known {
             &layout.starts
         } else {
             &self.starts
         };
-        Ok(Found::Event(Event {
+        Ok(RecordContent::Event(Event {
             offset,
             header,
             layout,
@@ -344,11 +348,11 @@ impl<'f> Course<'f> {
             return Ok(Some(Step::Gap(from, to)));
         }
         match self.walker.at(self.offset, self.tables)? {
-            Found::Event(event) => {
+            RecordContent::Event(event) => {
                 self.offset += event.size();
                 Ok(Some(Step::Event(event)))
             }
-            Found::Cut | Found::Long | Found::Unknown(_) => Ok(None),
+            RecordContent::Cut | RecordContent::Long | RecordContent::Unknown(_) => Ok(None),
         }
     }
 }

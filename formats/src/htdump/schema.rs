@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::fields::{Kind, Place};
+use super::fields::{FieldLayout, Kind};
 use super::klass::{self, KLASSES};
 use super::notes;
 use super::record::{
@@ -36,7 +36,7 @@ const SHOWN: usize = 60;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) name: Arc<str>,
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<FieldLayout>,
     /// Bytes of a record, header included, if no field is a text.
     pub(super) fixed: Option<usize>,
     /// The beginning of each field, in that case.
@@ -55,14 +55,14 @@ impl Layout {
     }
 
     /// The first field of that name and kind.
-    pub(super) fn of_kind(&self, name: &str, fits: impl Fn(&Place) -> bool) -> Option<usize> {
+    pub(super) fn of_kind(&self, name: &str, fits: impl Fn(&FieldLayout) -> bool) -> Option<usize> {
         self.place(name)
             .filter(|&at| self.places.get(at).is_some_and(fits))
     }
 }
 
 #[derive(Debug, PartialEq, Eq)]
-struct Described {
+struct DescribedField {
     type_name: Arc<str>,
     name: Arc<str>,
     size: u64,
@@ -70,17 +70,17 @@ struct Described {
 }
 
 #[derive(Debug)]
-struct Announced {
+struct AnnouncedKlass {
     name: Arc<str>,
     count: usize,
-    fields: Vec<Described>,
+    fields: Vec<DescribedField>,
     assumed: bool,
 }
 
 /// The klasses of a stream.
 #[derive(Debug)]
 pub(super) struct Schema {
-    klasses: HashMap<u32, Announced>,
+    klasses: HashMap<u32, AnnouncedKlass>,
     ids: HashMap<Arc<str>, u32>,
     /// Grows with every change.
     pub(super) generation: u64,
@@ -97,17 +97,17 @@ impl Schema {
         for klass in KLASSES.iter().filter(|klass| klass.id <= SYSTEM) {
             let field = |field: &klass::Field| {
                 let (kind, size, type_name) = field.described();
-                Described {
+                DescribedField {
                     type_name: type_name.into(),
                     name: field.name.into(),
                     size,
                     kind,
                 }
             };
-            let fields: Vec<Described> = klass.fields.iter().map(field).collect();
+            let fields: Vec<DescribedField> = klass.fields.iter().map(field).collect();
             let name: Arc<str> = klass.name.into();
             schema.ids.insert(Arc::clone(&name), klass.id);
-            let announced = Announced {
+            let announced = AnnouncedKlass {
                 name,
                 count: fields.len(),
                 fields,
@@ -122,13 +122,13 @@ impl Schema {
     pub(super) fn announce(&mut self, id: u32, name: &str, count: u8) {
         let (name, count) = (cut(name), usize::from(count));
         let same =
-            |known: &Announced| &*known.name == name && known.count == count && !known.assumed;
+            |known: &AnnouncedKlass| &*known.name == name && known.count == count && !known.assumed;
         if id <= FIELD || self.klasses.get(&id).is_some_and(same) {
             return;
         }
         let name: Arc<str> = name.into();
         self.ids.insert(Arc::clone(&name), id);
-        let announced = Announced {
+        let announced = AnnouncedKlass {
             name,
             count,
             fields: Vec::new(),
@@ -157,7 +157,7 @@ impl Schema {
                 "field {shown} of klass {id}, which was not announced: ignored"
             ));
         };
-        let field = Described {
+        let field = DescribedField {
             type_name: type_name.into(),
             name: name.into(),
             size,
@@ -178,7 +178,7 @@ impl Schema {
         Ok(())
     }
 
-    fn named(&self, name: &str) -> Option<&Announced> {
+    fn named(&self, name: &str) -> Option<&AnnouncedKlass> {
         let klass = self.klasses.get(self.ids.get(name)?)?;
         (&*klass.name == name).then_some(klass)
     }
@@ -253,9 +253,9 @@ fn standard_name(id: u32) -> &'static str {
 }
 
 /// A header within a record.
-fn header_places(places: &mut Vec<Place>) {
+fn header_places(places: &mut Vec<FieldLayout>) {
     for (name, size) in [("type", 4), ("timestamp", 8), ("id", 8)] {
-        places.push(Place {
+        places.push(FieldLayout {
             name: name.into(),
             kind: Kind::Unsigned,
             size,
@@ -263,7 +263,7 @@ fn header_places(places: &mut Vec<Place>) {
     }
 }
 
-fn place(field: &Described, of: &str) -> Result<Place, String> {
+fn place(field: &DescribedField, of: &str) -> Result<FieldLayout, String> {
     let kind = match (field.kind, field.size) {
         (TEXT, _) => Kind::Text,
         (SIGNED, 1 | 2 | 4 | 8) => Kind::Signed,
@@ -280,14 +280,14 @@ fn place(field: &Described, of: &str) -> Result<Place, String> {
         }
     };
     let size = if kind == Kind::Text { 0 } else { field.size };
-    Ok(Place {
+    Ok(FieldLayout {
         name: Arc::clone(&field.name),
         kind,
         size: size as u32,
     })
 }
 
-fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout {
+fn finish(id: u32, top: &AnnouncedKlass, places: Vec<FieldLayout>, is_call: bool) -> Layout {
     let mut starts = Vec::new();
     let mut end = HEADER_SIZE;
     let texts = places.iter().any(|place| place.kind == Kind::Text);
@@ -312,7 +312,7 @@ fn finish(id: u32, top: &Announced, places: Vec<Place>, is_call: bool) -> Layout
     };
     layout.meaning = meaning(id, &layout, is_call);
     if layout.meaning == Meaning::Other {
-        let inside = |field: &&Described| &*field.name == klass::INSIDE.name;
+        let inside = |field: &&DescribedField| &*field.name == klass::INSIDE.name;
         let inside = top.fields.iter().find(inside);
         let class = inside.and_then(|inside| notes::class(&layout.places, &inside.type_name));
         layout.meaning = class.map_or(Meaning::Other, |class| Meaning::Note(Box::new(class)));

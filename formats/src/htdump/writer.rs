@@ -117,13 +117,13 @@ impl<W: Write> HtdumpWriter<W> {
 
     #[cfg(feature = "read")]
     fn note(&mut self, time: Ticks, kind: crate::notes::NoteKind, body: &[u8]) {
-        use crate::note_values::{in_nanos, split, whole};
+        use crate::note_values::{body_alone, in_nanos, split};
         let body = in_nanos(kind, body, self.info.clock.frequency);
         let mut note = split(kind, &body);
         let klass = self.output.note_klass(&note.class).or_else(|| {
             let what = "notes of more kinds than a file describes (4,096): written as bytes";
             self.output.losses.note(what, 1);
-            note = whole(kind, &body);
+            note = body_alone(kind, &body);
             self.output.note_klass(&note.class)
         });
         let Some(klass) = klass else { return };

@@ -21,7 +21,7 @@ impl State {
 
     /// That with this number.
     #[must_use]
-    pub fn of(number: u8) -> Option<State> {
+    pub fn from_number(number: u8) -> Option<State> {
         State::ALL.get(usize::from(number)).copied()
     }
 
@@ -64,7 +64,7 @@ pub enum Cause {
 impl Cause {
     /// That with this number.
     #[must_use]
-    pub fn of(number: u8) -> Option<Cause> {
+    pub fn from_number(number: u8) -> Option<Cause> {
         match number {
             0 => Some(Cause::Time),
             1 => Some(Cause::PageFault),

@@ -19,9 +19,9 @@
 use std::io;
 use std::sync::atomic::{Ordering, fence};
 
+use super::file_slot::{FileSlot, cut_off};
 use super::layout::{CHUNK, ENDED, Header, LIVE, Slot};
 use super::open_calls::OpenCalls;
-use super::place::{Place, cut_off};
 use super::walk::{PREAMBLE, opened_at, walk};
 use crate::bytes::ReadAt;
 use crate::error::Diagnostic;
@@ -37,7 +37,7 @@ const PATIENCE: u32 = 4;
 
 /// What a slot holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SlotContent {
     /// Nothing: nobody owns it.
     Nobody,
     /// A thread's records. It has none if they were overwritten faster than they were read.
@@ -97,13 +97,13 @@ impl Copy {
         header: &Header,
         index: u32,
         most: u64,
-    ) -> io::Result<Found> {
-        let mut place = Place::new(bytes, header, index);
-        let (mut found, mut before) = (Found::Changing, None);
+    ) -> io::Result<SlotContent> {
+        let mut place = FileSlot::new(bytes, header, index);
+        let (mut found, mut before) = (SlotContent::Changing, None);
         for _ in 0..TRIES {
             self.clear();
             let Some(slot) = place.settled()? else {
-                found = Found::Changing;
+                found = SlotContent::Changing;
                 continue;
             };
             // This includes an owner that is gone, because its chunks lie as it left them.
@@ -111,8 +111,8 @@ impl Copy {
             match unowned(&place, &slot)? {
                 None => {}
                 // It may be about to be given away.
-                Some(Found::Unowned) => {
-                    found = Found::Unowned;
+                Some(SlotContent::Unowned) => {
+                    found = SlotContent::Unowned;
                     continue;
                 }
                 Some(other) => return Ok(other),
@@ -123,19 +123,19 @@ impl Copy {
             let is_behind = place.is_behind(&slot)?;
             let now = place.slot()?;
             if now.generation != slot.generation {
-                found = Found::Changing;
+                found = SlotContent::Changing;
             } else if whole && !(is_behind && now == slot) {
                 self.count();
                 self.append_open();
-                return Ok(Found::Thread);
+                return Ok(SlotContent::Thread);
             } else if now == slot && before == Some(slot) {
                 return self.mend(&place, most);
             } else {
-                found = Found::Thread;
+                found = SlotContent::Thread;
                 before = Some(slot);
             }
         }
-        if found == Found::Thread {
+        if found == SlotContent::Thread {
             self.clear();
             self.count_without(&place)?;
         }
@@ -143,14 +143,14 @@ impl Copy {
     }
 
     /// Copies the slot of a thread that has stopped, if the slot does not name its newest chunk.
-    fn mend(&mut self, place: &Place<'_>, most: u64) -> io::Result<Found> {
+    fn mend(&mut self, place: &FileSlot<'_>, most: u64) -> io::Result<SlotContent> {
         self.clear();
         self.check_slot(place);
         let Some(newest) = place.newest(&self.slot)? else {
             let what = "the number of its newest chunk is damaged, and no chunk has one";
             self.complain(place.offset() + 40, what);
             self.count_without(place)?;
-            return Ok(Found::Thread);
+            return Ok(SlotContent::Thread);
         };
         if newest.marked == newest.number {
             let what = "the number of its newest chunk is damaged; the chunks tell which it is";
@@ -165,7 +165,7 @@ impl Copy {
         } else {
             self.count_without(place)?;
         }
-        Ok(Found::Thread)
+        Ok(SlotContent::Thread)
     }
 
     fn clear(&mut self) {
@@ -226,7 +226,7 @@ impl Copy {
         self.wrong_chunks += 1;
     }
 
-    fn check_slot(&mut self, place: &Place<'_>) {
+    fn check_slot(&mut self, place: &FileSlot<'_>) {
         let base = place.header.base.wrapping_add(place.region());
         if self.slot.base != base || self.slot.chunks != place.chunks {
             let what = "the slot says that its chunks are where they can't be; those of its place \
@@ -298,7 +298,7 @@ impl Copy {
 
     /// The counts if the thread overwrites its chunks faster than they are copied. All records but the
     /// newest chunk's are known to have been made, and none could be copied.
-    fn count_without(&mut self, place: &Place<'_>) -> io::Result<()> {
+    fn count_without(&mut self, place: &FileSlot<'_>) -> io::Result<()> {
         let slot = place.slot()?;
         let first = place.mark(slot.chunk.max(1))?.first;
         self.counts = Counts {
@@ -311,7 +311,7 @@ impl Copy {
     }
 
     /// False if even the newest chunk, with the mark `marked`, was overwritten meanwhile.
-    fn chunks_of(&mut self, place: &Place<'_>, marked: u64, most: u64) -> io::Result<bool> {
+    fn chunks_of(&mut self, place: &FileSlot<'_>, marked: u64, most: u64) -> io::Result<bool> {
         let newest = self.slot.chunk;
         let oldest = newest.saturating_sub(place.chunks.min(most));
         for number in (oldest..newest).rev().map(|before| before + 1) {
@@ -330,7 +330,7 @@ impl Copy {
     }
 
     /// Reports a missing chunk that can't have been overwritten yet.
-    fn check_missing(&mut self, place: &Place<'_>, number: u64) -> io::Result<()> {
+    fn check_missing(&mut self, place: &FileSlot<'_>, number: u64) -> io::Result<()> {
         let there = place.mark(number)?.number;
         let now = place.slot()?;
         let opened = now.chunk.max(self.slot.chunk).saturating_add(1);
@@ -349,7 +349,7 @@ impl Copy {
     /// Copies the newest chunk, and the open calls at the same moment if the thread does not publish too fast.
     fn newest_chunk(
         &mut self,
-        place: &Place<'_>,
+        place: &FileSlot<'_>,
         number: u64,
         marked: u64,
     ) -> io::Result<Option<Part>> {
@@ -375,7 +375,12 @@ impl Copy {
     }
 
     /// Copies one chunk behind the others. `None`: it was overwritten meanwhile.
-    fn chunk(&mut self, place: &Place<'_>, number: u64, marked: u64) -> io::Result<Option<Part>> {
+    fn chunk(
+        &mut self,
+        place: &FileSlot<'_>,
+        number: u64,
+        marked: u64,
+    ) -> io::Result<Option<Part>> {
         let mark = place.mark(number)?;
         if mark.number != marked {
             return Ok(None);
@@ -464,20 +469,20 @@ impl Copy {
 }
 
 /// The state of a slot without an owner; `None` if it has an owner.
-fn unowned(place: &Place<'_>, slot: &Slot) -> io::Result<Option<Found>> {
+fn unowned(place: &FileSlot<'_>, slot: &Slot) -> io::Result<Option<SlotContent>> {
     Ok(match slot.state {
         LIVE | ENDED => None,
-        _ if *slot == cut_off() => Some(Found::CutOff),
+        _ if *slot == cut_off() => Some(SlotContent::CutOff),
         // A slot that was given back has never had a chunk.
         ..LIVE if slot.generation > 0 && slot.chunk > 0 => {
             let is_there = place.mark(slot.chunk)?.number == slot.chunk;
             Some(if is_there {
-                Found::Unowned
+                SlotContent::Unowned
             } else {
-                Found::Nobody
+                SlotContent::Nobody
             })
         }
-        ..LIVE => Some(Found::Nobody),
-        _ => Some(Found::Damaged),
+        ..LIVE => Some(SlotContent::Nobody),
+        _ => Some(SlotContent::Damaged),
     })
 }

@@ -3,8 +3,8 @@
 
 use std::{fmt, io};
 
+use super::file_slot::{FileSlot, is_owned};
 use super::layout::{Crash, Header};
-use super::place::{Place, is_owned};
 use super::walk::{PREAMBLE, opened_at};
 use crate::bytes::ReadAt;
 
@@ -47,7 +47,7 @@ impl Crash {
         };
         let end = (self.ticks).saturating_add(rate.saturating_mul(SURVIVED_AFTER_S));
         for index in 0..header.made {
-            let mut place = Place::new(bytes, header, index);
+            let mut place = FileSlot::new(bytes, header, index);
             let slot = place.slot()?;
             if !is_owned(&slot) || slot.tid != self.thread || slot.chunk == 0 {
                 continue;
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crash_is_told_as_the_kernel_told_it() {
+    fn crashes_are_told_in_the_kernels_words() {
         let crash = |signal, code| Crash {
             signal,
             code,

@@ -2,7 +2,7 @@
 //! last until then. Must never look for the process itself: the caller states what it knows.
 
 use super::Ring;
-use super::copy::{Copy, Found};
+use super::copy::{Copy, SlotContent};
 use super::layout::Header;
 use crate::model::Ticks;
 use crate::{scale, xray};
@@ -41,7 +41,7 @@ impl Ring {
     fn latest(&self) -> Option<Ticks> {
         let (mut copy, mut latest) = (Copy::default(), None);
         for index in 0..self.header.made {
-            let Ok(Found::Thread) = copy.take(&*self.bytes, &self.header, index, 1) else {
+            let Ok(SlotContent::Thread) = copy.take(&*self.bytes, &self.header, index, 1) else {
                 continue;
             };
             let (chunks, _) = copy.chunks();

@@ -3,9 +3,9 @@
 
 use std::io;
 
+use super::file_slot::FileSlot;
 use super::layout::{ENDED, LIVE};
 use super::open_calls::{OpenCall, OpenCalls};
-use super::place::Place;
 use super::reader::Ring;
 use super::totals;
 use crate::model::{FunctionTotals, ThreadId, Ticks};
@@ -72,8 +72,8 @@ impl Ring {
             now: self.tick_now(),
             ..Reading::default()
         };
-        for index in 0..self.made()? {
-            let place = Place::new(&*self.bytes, &self.header, index);
+        for index in 0..self.count_slots()? {
+            let place = FileSlot::new(&*self.bytes, &self.header, index);
             let slot = place.slot()?;
             if slot.state != LIVE && slot.state != ENDED {
                 continue;
@@ -96,7 +96,7 @@ impl Ring {
     /// The totals and the open calls of a slot. A call that ended in between could be in both or in neither.
     fn calls_of(
         &self,
-        place: &Place<'_>,
+        place: &FileSlot<'_>,
         index: u32,
     ) -> io::Result<(Vec<FunctionTotals>, Vec<OpenCall>)> {
         let mut before = self.open_of(place)?;
@@ -118,7 +118,7 @@ impl Ring {
         Ok(found)
     }
 
-    fn open_of(&self, place: &Place<'_>) -> io::Result<Vec<OpenCall>> {
+    fn open_of(&self, place: &FileSlot<'_>) -> io::Result<Vec<OpenCall>> {
         let mut bytes = Vec::new();
         place.open_calls(&mut bytes)?;
         let cursor = place.slot()?.cursor;
@@ -133,8 +133,8 @@ impl Ring {
     /// Whether the slots still have these owners, and no further slot has one.
     fn has_owners(&self, threads: &[LiveThread]) -> io::Result<bool> {
         let mut owners = 0;
-        for index in 0..self.made()? {
-            let slot = Place::new(&*self.bytes, &self.header, index).slot()?;
+        for index in 0..self.count_slots()? {
+            let slot = FileSlot::new(&*self.bytes, &self.header, index).slot()?;
             if slot.state != LIVE && slot.state != ENDED {
                 continue;
             }

@@ -36,6 +36,8 @@ mod copy;
 mod crash;
 #[cfg(feature = "read")]
 mod end;
+#[cfg(feature = "read")]
+mod file_slot;
 pub mod layout;
 #[cfg(feature = "read")]
 mod live;
@@ -43,8 +45,6 @@ pub mod moments;
 #[cfg(feature = "read")]
 mod newest;
 pub mod open_calls;
-#[cfg(feature = "read")]
-mod place;
 #[cfg(feature = "read")]
 mod reader;
 pub mod schedule;

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_or_does_not_fit_is_left_out() {
+    fn changing_or_oversized_moments_are_left_out() {
         let (old, new) = (typed(1, 1, b"old"), typed(33, 2, b"new"));
         assert_eq!(decode(&old, &new), []);
         assert_eq!(decode(&old, &old[..79]), []);

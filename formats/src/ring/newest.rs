@@ -4,8 +4,8 @@
 
 use std::io;
 
+use super::file_slot::FileSlot;
 use super::layout::{CHUNK, Slot};
-use super::place::Place;
 use super::walk::PREAMBLE;
 
 /// The newest chunk, by the marks around it.
@@ -16,7 +16,7 @@ pub(super) struct Newest {
     pub(super) marked: u64,
 }
 
-impl Place<'_> {
+impl FileSlot<'_> {
     /// Whether the thread writes to a later chunk than the slot names. The next one may be just opened.
     pub(super) fn is_behind(&self, slot: &Slot) -> io::Result<bool> {
         let used = slot.cursor.wrapping_sub(slot.base);

@@ -20,7 +20,7 @@ use crate::bytes::{ByteOrder, Fields};
 use crate::model::{FunctionId, Ticks};
 use crate::notes::NoteKind;
 use crate::xray::payload;
-use crate::xray::record::{Layout, METADATA_SIZE, Record, When, encode_metadata};
+use crate::xray::record::{Layout, METADATA_SIZE, Record, RecordTime, encode_metadata};
 
 const RING: Layout = Layout {
     order: ByteOrder::Little,
@@ -267,7 +267,7 @@ fn put_note(body: &[u8], tick: u64, put: &mut impl FnMut(&[u8])) {
     };
     let event = Record::Custom {
         size: (8 + body.len() + filler.len()) as i32,
-        when: When::Absolute(tick),
+        when: RecordTime::Absolute(tick),
         cpu: None,
     };
     put(&encode_metadata(&event, RING));
@@ -281,7 +281,7 @@ fn summary(frame: &Frame, until: u64, put: &mut impl FnMut(&[u8])) {
     let (words, count) = payload::summary_words(frame.short_calls, frame.short_ticks);
     let event = Record::Custom {
         size: 8 + 8 * count as i32,
-        when: When::Absolute(until),
+        when: RecordTime::Absolute(until),
         cpu: None,
     };
     put(&encode_metadata(&event, RING));

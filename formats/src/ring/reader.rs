@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::mem::{self, offset_of};
 
-use super::copy::{Copy, Found};
+use super::copy::{Copy, SlotContent};
+use super::file_slot::FileSlot;
 use super::layout::{
     self, CHUNK, Crash, HEADER_SIZE, Header, MARK_SIZE, OPEN_CALLS_SIZE, SLOT_SIZE,
 };
-use super::place::Place;
 use super::{moments, schedule_reader, totals};
 use crate::bytes::{FileBytes, ReadAt, Window};
 use crate::error::{Diagnostic, Error};
@@ -187,12 +187,12 @@ impl Ring {
     pub fn census(&self) -> Result<(u64, u64), Error> {
         let (mut threads, mut records) = (0, 0u64);
         let mut copy = Copy::default();
-        for index in 0..self.made()? {
+        for index in 0..self.count_slots()? {
             let found = copy.take(&*self.bytes, &self.header, index, 1)?;
-            if found == Found::CutOff {
+            if found == SlotContent::CutOff {
                 break;
             }
-            if found == Found::Thread && copy.counts.recorded > 0 {
+            if found == SlotContent::Thread && copy.counts.recorded > 0 {
                 threads += 1;
                 records = records.saturating_add(copy.counts.recorded);
             }
@@ -226,30 +226,30 @@ impl Ring {
         let mut writer = DumpWriter::new(out, version, info)?;
         let mut copy = Copy::default();
         let mut moved = Moved::new(self)?;
-        for index in 0..self.made()? {
+        for index in 0..self.count_slots()? {
             let found = copy.take(&*self.bytes, &self.header, index, most(index))?;
             moved.look(index, found, &copy.slot);
             match found {
-                Found::Thread => {
+                SlotContent::Thread => {
                     copied.diagnostics.extend(copy.damage());
                 }
-                Found::Nobody => continue,
-                Found::Changing => {
+                SlotContent::Nobody => continue,
+                SlotContent::Changing => {
                     copied.moved += 1;
                     continue;
                 }
-                Found::Damaged => {
+                SlotContent::Damaged => {
                     let what = "a slot in a state that none has: its thread is left out";
                     copied.diagnostics.push(self.about_slot(index, what));
                     continue;
                 }
-                Found::Unowned => {
+                SlotContent::Unowned => {
                     let what = "a slot has records, and its state says that it is nobody's (damaged, or \
                                 the process ended as it gave it away): they are left out";
                     copied.diagnostics.push(self.about_slot(index, what));
                     continue;
                 }
-                Found::CutOff => {
+                SlotContent::CutOff => {
                     let what = "the file ends here, and there were more threads";
                     copied.diagnostics.push(self.about_slot(index, what));
                     break;
@@ -321,13 +321,13 @@ impl Ring {
     /// What the calls of a slot's owner took. Empty if it has another owner by now.
     fn totals(&self, index: u32, slot: &layout::Slot) -> io::Result<Vec<FunctionTotals>> {
         let totals = totals::read(&*self.bytes, &self.header, index)?;
-        let now = Place::new(&*self.bytes, &self.header, index).slot()?;
+        let now = FileSlot::new(&*self.bytes, &self.header, index).slot()?;
         let is_same = now.generation == slot.generation;
         Ok(totals).map(|totals| if is_same { totals } else { Vec::new() })
     }
 
     /// Slots that were made by now: a process that runs makes more.
-    pub(super) fn made(&self) -> io::Result<u32> {
+    pub(super) fn count_slots(&self) -> io::Result<u32> {
         let mut head = [0; HEADER_SIZE];
         let count = self.bytes.read_at(0, &mut head)?;
         let now = Header::decode(&head[..count]);
@@ -429,9 +429,9 @@ impl Moved {
         })
     }
 
-    fn look(&mut self, index: u32, found: Found, slot: &layout::Slot) {
+    fn look(&mut self, index: u32, found: SlotContent, slot: &layout::Slot) {
         let before = self.generations.get(index as usize).copied();
-        let (Some(before @ 1..), Found::Thread) = (before, found) else {
+        let (Some(before @ 1..), SlotContent::Thread) = (before, found) else {
             return;
         };
         let owners = slot.generation.saturating_sub(before);

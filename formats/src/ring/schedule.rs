@@ -121,7 +121,7 @@ impl Entry {
                 time,
                 thread,
                 cpu,
-                to: State::of(kind),
+                to: State::from_number(kind),
             }),
             WATERMARK => Entry::Watermark(time),
             _ if kind >= ACCOUNTS => match kind - ACCOUNTS {
@@ -132,7 +132,7 @@ impl Entry {
                 time,
                 thread,
                 cpu,
-                cause: Cause::of(kind.wrapping_sub(SAMPLES))?,
+                cause: Cause::from_number(kind.wrapping_sub(SAMPLES))?,
                 address: value,
             }),
         })
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_while_it_is_read_is_left_out() {
+    fn schedules_that_change_are_left_out() {
         let entries = [
             watermark(1_010),
             running(1_011, 1),

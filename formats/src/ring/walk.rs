@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_is_good_as_far_as_it_holds_records() {
+    fn chunks_are_good_up_to_their_records() {
         assert_eq!(good(&chunk()), (80, 2));
         assert_eq!(good(&chunk()[..79]), (72, 1));
         assert_eq!(good(&chunk()[..71]), (56, 1));

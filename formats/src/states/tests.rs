@@ -74,7 +74,7 @@ fn nothing_is_guessed_where_switches_were_lost() {
 }
 
 #[test]
-fn a_course_tells_what_is_known_and_how_much_is_not() {
+fn courses_tell_known_and_unknown_time() {
     let states = states(&[
         switch(10, 0, None),
         switch(20, 7, Some(State::Waiting)),
@@ -83,13 +83,16 @@ fn a_course_tells_what_is_known_and_how_much_is_not() {
         switch(60, 7, Some(State::Running)),
     ]);
     let mut course = states.course(ThreadId(7));
-    assert_eq!((course.now().state, course.now().until), (None, Ticks(10)));
+    assert_eq!(
+        (course.current().state, course.current().until),
+        (None, Ticks(10))
+    );
     course.reach(Ticks(25));
-    assert_eq!(course.now().state, Some(State::Waiting));
+    assert_eq!(course.current().state, Some(State::Waiting));
     assert!(course.lasts(Ticks(29)) && !course.lasts(Ticks(30)));
     // And back.
     course.reach(Ticks(12));
-    assert_eq!(course.now().state, Some(State::Running));
+    assert_eq!(course.current().state, Some(State::Running));
     let known = |from, until| {
         let known = course.known(Ticks(from), Ticks(until));
         let spent = known.spent;
@@ -110,7 +113,7 @@ fn a_course_tells_what_is_known_and_how_much_is_not() {
 }
 
 #[test]
-fn a_thread_that_ended_unseen_leaves_its_cpu_to_the_next() {
+fn unseen_ends_free_the_cpu() {
     let on = |cpu, switch: Switch| Switch {
         cpu: CpuId(cpu),
         ..switch
@@ -143,7 +146,7 @@ fn a_thread_that_begins_has_no_state_before() {
 }
 
 #[test]
-fn what_is_cut_out_says_the_same_of_its_stretch_and_nothing_else() {
+fn cut_schedules_agree_within_the_stretch() {
     let schedule = Schedule {
         switches: vec![
             switch(0, 0, None),

@@ -8,11 +8,11 @@ use std::path::Path;
 
 use super::meta::{Meta, ThreadMeta};
 use super::names::{self, Names};
-use super::order::{Item, Plan, Planner, What};
+use super::order::{IntervalContent, Item, Plan, Planner};
 use super::record::{HEADER_SIZE, Header, Interval, MIN_SIZE, SORTED, Value};
 use super::scan::{Bounds, Scanner};
 use super::switches::Collector;
-use super::tree::{self, Role, Told, Tree};
+use super::tree::{self, DiagnosticList, Role, Tree};
 use super::{FILES, META};
 use crate::bytes::{FileBytes, ReadAt};
 use crate::error::{Diagnostic, Error};
@@ -37,7 +37,7 @@ pub(super) struct Index {
     pub(super) plan: Plan,
     /// The function of each string; `None` if no call stack has the string.
     pub(super) function_of: Vec<Option<FunctionId>>,
-    pub(super) strings: names::Place,
+    pub(super) strings: names::StringRange,
     /// The states of threads, until the index is settled.
     switches: Vec<Switch>,
     /// An earlier end of the history, which the folder states as well.
@@ -72,7 +72,7 @@ pub(super) fn open_history(folder: &Path) -> Result<(FileBytes, Header), Error> 
 
 /// Reads a folder once.
 pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Result<Index, Error> {
-    let mut told = Told::default();
+    let mut told = DiagnosticList::default();
     let mut table = |name: &str| load(folder, name, &mut told);
     let [types, tree, state] = [FILES[0].1, FILES[1].1, FILES[2].1].map(&mut table);
     let has_meta = folder.join(META).exists();
@@ -115,7 +115,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
         bounds: Bounds::default(),
         plan: Plan::default(),
         function_of: Vec::new(),
-        strings: names::Place::default(),
+        strings: names::StringRange::default(),
         switches: Vec::new(),
         other_end: None,
         diagnostics: Vec::new(),
@@ -140,7 +140,7 @@ pub(super) fn index(folder: &Path, bytes: &dyn ReadAt, header: &Header) -> Resul
 }
 
 /// The bytes of a table. `None`: there are none, which is reported.
-fn load(folder: &Path, name: &str, told: &mut Told) -> Option<Vec<u8>> {
+fn load(folder: &Path, name: &str, told: &mut DiagnosticList) -> Option<Vec<u8>> {
     let path = folder.join(name);
     let size = std::fs::metadata(&path).map_or(0, |file| file.len());
     if size > MAX_TABLE {
@@ -205,7 +205,7 @@ impl Index {
         bytes: &dyn ReadAt,
         header: &Header,
         meta: &Meta,
-        told: &mut Told,
+        told: &mut DiagnosticList,
     ) -> Result<(), Error> {
         let size = bytes.size();
         let mut from = u64::from(header.size);
@@ -253,11 +253,12 @@ impl Index {
         let (thread, what) = match (*role, interval.value) {
             (Role::Level(thread, level), Value::Text(string)) => {
                 let thread = *self.thread_of_tree.get(thread as usize)?;
-                (thread, What::Frame { level, string })
+                (thread, IntervalContent::Frame { level, string })
             }
-            (Role::Cpu(cpu), Value::Int(id)) => {
-                (*self.thread_of_id.get(&(id as u64))?, What::Cpu(cpu))
-            }
+            (Role::Cpu(cpu), Value::Int(id)) => (
+                *self.thread_of_id.get(&(id as u64))?,
+                IntervalContent::Cpu(cpu),
+            ),
             _ => return None,
         };
         Some(Item {
@@ -276,7 +277,7 @@ impl Index {
         header: &Header,
         (state, timestamp): (&[Option<serde_json::Value>], Option<i64>),
         anew: &[u64],
-        told: &mut Told,
+        told: &mut DiagnosticList,
     ) -> Result<(Vec<(u32, u32)>, bool), Error> {
         let mut planner = Planner::new(self.tree.keys());
         let timestamp = timestamp.unwrap_or(self.bounds.end);
@@ -312,7 +313,7 @@ impl Index {
                 continue;
             };
             planner.add(&item);
-            if let What::Frame { string, .. } = item.what {
+            if let IntervalContent::Frame { string, .. } = item.what {
                 let string = string as usize;
                 if string >= used.len() {
                     used.resize(string + 1, None);
@@ -352,7 +353,7 @@ impl Index {
         bytes: &dyn ReadAt,
         meta: &Meta,
         (state, texts): (&[Option<serde_json::Value>], &[(u32, u32)]),
-        told: &mut Told,
+        told: &mut DiagnosticList,
     ) -> Result<(), Error> {
         let mut names = Names::new(meta);
         let mut texts = texts.iter().peekable();
@@ -367,7 +368,7 @@ impl Index {
                 }
             }
             if let Some(Some(function)) = self.function_of.get_mut(found.number as usize) {
-                let (id, agrees) = names.of(found.number, found.text);
+                let (id, agrees) = names.function(found.number, found.text);
                 *function = id;
                 if !agrees {
                     let number = found.number;

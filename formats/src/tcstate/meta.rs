@@ -168,7 +168,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 
 /// The facts with these names, as members.
 fn facts_of(info: &TraceInfo, names: &'static Names) -> Map<String, Value> {
-    let facts = facts::of(info, names).filter_map(|(name, value)| {
+    let facts = facts::values(info, names).filter_map(|(name, value)| {
         let value = match value {
             facts::Value::Text(text) => text.into(),
             facts::Value::Number(number) => number.into(),

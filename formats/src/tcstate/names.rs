@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use super::meta::Meta;
 use super::record::{Header, Kind, MAX_SIZE, MIN_SIZE, decode_interval};
 use super::strings::label;
-use super::tree::Told;
+use super::tree::DiagnosticList;
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::model::{Function, FunctionId};
@@ -19,7 +19,7 @@ const MAX_LOST: u64 = 1 << 16;
 
 /// Where the strings are.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct StringRange {
     pub(super) from: u64,
     /// End of the last whole string.
     pub(super) to: u64,
@@ -35,8 +35,8 @@ pub(super) fn find(
     header: &Header,
     kinds: &[Kind],
     from: u64,
-    told: &mut Told,
-) -> Result<(Place, bool), Error> {
+    told: &mut DiagnosticList,
+) -> Result<(StringRange, bool), Error> {
     let (size, stated) = (bytes.size(), header.strings_offset);
     let inside = from <= stated && stated <= size;
     let mut place = walk(bytes, if inside { stated } else { size })?;
@@ -75,7 +75,7 @@ pub(super) fn find(
 }
 
 /// Goes over the strings, as long as they are whole.
-fn walk(bytes: &dyn ReadAt, from: u64) -> Result<Place, Error> {
+fn walk(bytes: &dyn ReadAt, from: u64) -> Result<StringRange, Error> {
     let mut window = Window::new(bytes, 64 * 1024);
     let (mut at, mut known, end) = (from, 0, bytes.size());
     while let Some(size) = window.at(at, 4, end)?.first_chunk() {
@@ -86,7 +86,7 @@ fn walk(bytes: &dyn ReadAt, from: u64) -> Result<Place, Error> {
         (at, known) = (next, known + 1);
     }
     let count = known;
-    Ok(Place {
+    Ok(StringRange {
         from,
         to: at,
         known,
@@ -116,7 +116,7 @@ fn after_intervals(
 }
 
 /// A string as it was found.
-pub(super) struct Found<'a> {
+pub(super) struct StringEntry<'a> {
     pub(super) number: u32,
     pub(super) offset: u64,
     pub(super) size: u64,
@@ -128,8 +128,8 @@ pub(super) struct Found<'a> {
 /// Visits the readable strings until the visitor says false.
 pub(super) fn each(
     bytes: &dyn ReadAt,
-    place: Place,
-    visit: &mut dyn FnMut(&Found<'_>) -> bool,
+    place: StringRange,
+    visit: &mut dyn FnMut(&StringEntry<'_>) -> bool,
 ) -> Result<(), Error> {
     let mut window = Window::new(bytes, MAX + 4);
     let mut at = place.from;
@@ -149,7 +149,7 @@ pub(super) fn each(
         } else {
             None
         };
-        let found = Found {
+        let found = StringEntry {
             number: u32::try_from(number).unwrap_or(u32::MAX),
             offset: at,
             size: 4 + size,
@@ -199,7 +199,7 @@ impl Names {
     }
 
     /// The function of a string, and whether meta.json agrees.
-    pub(super) fn of(&mut self, number: u32, text: &str) -> (FunctionId, bool) {
+    pub(super) fn function(&mut self, number: u32, text: &str) -> (FunctionId, bool) {
         let stated = self.by_number.get(&number).copied();
         if let Some(id) = stated.filter(|&id| self.is_called(id, text)) {
             return (id, true);

@@ -19,7 +19,7 @@ const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 4 };
 
 /// What an interval tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum IntervalContent {
     /// A string was at this level of the call stack, counted from 1.
     Frame { level: u32, string: u32 },
     /// The thread ran on this CPU.
@@ -32,7 +32,7 @@ pub(super) struct Item {
     pub(super) start: i64,
     pub(super) end: i64,
     pub(super) thread: u32,
-    pub(super) what: What,
+    pub(super) what: IntervalContent,
 }
 
 /// The cut of the intervals into runs: each run ends directly behind the end of its last interval.
@@ -96,8 +96,8 @@ pub(super) struct Edge {
 
 fn begin(item: &Item) -> Edge {
     let change = match item.what {
-        What::Frame { level, string } => Change::Enter { level, string },
-        What::Cpu(cpu) => Change::Cpu(cpu),
+        IntervalContent::Frame { level, string } => Change::Enter { level, string },
+        IntervalContent::Cpu(cpu) => Change::Cpu(cpu),
     };
     let time = item.start;
     Edge { time, change }
@@ -140,7 +140,7 @@ impl<'a> Orderer<'a> {
         if !self.plan.is_early(item.start, self.run) {
             changes.push(begin(item));
         }
-        let What::Frame { level, .. } = item.what else {
+        let IntervalContent::Frame { level, .. } = item.what else {
             return;
         };
         if item.end < self.end {
@@ -193,7 +193,7 @@ mod tests {
                     start,
                     end,
                     thread,
-                    what: What::Frame { level, string },
+                    what: IntervalContent::Frame { level, string },
                 };
                 items.push(frame(3, start + 9));
                 if nth % 10 == 0 {
@@ -201,7 +201,7 @@ mod tests {
                 }
                 if nth % 50 == 0 {
                     items.push(frame(1, start + 499));
-                    let what = What::Cpu(nth as u32);
+                    let what = IntervalContent::Cpu(nth as u32);
                     items.push(Item {
                         what,
                         ..frame(0, start + 700)
@@ -215,8 +215,8 @@ mod tests {
         let mut wanted = Vec::new();
         for item in &items {
             let (order, change) = match item.what {
-                What::Cpu(cpu) => ((0, 0), Change::Cpu(cpu)),
-                What::Frame { level, string } => {
+                IntervalContent::Cpu(cpu) => ((0, 0), Change::Cpu(cpu)),
+                IntervalContent::Frame { level, string } => {
                     if item.end < end {
                         let order = (1, -i64::from(level));
                         let change = Change::Leave(Reverse(level));

@@ -58,10 +58,10 @@ pub(super) struct Scanner<'a> {
     lines: Vec<Line>,
     damages: u32,
     /// The result for the last place.
-    seen: (u64, Found),
+    seen: (u64, IntervalResult),
 }
 
-type Found = Result<(Interval, usize), Bad>;
+type IntervalResult = Result<(Interval, usize), Bad>;
 
 impl<'a> Scanner<'a> {
     /// `kinds` are the keys' types.
@@ -133,7 +133,7 @@ impl<'a> Scanner<'a> {
     }
 
     #[inline]
-    fn decode(&mut self, at: u64) -> io::Result<Found> {
+    fn decode(&mut self, at: u64) -> io::Result<IntervalResult> {
         if self.seen.0 != at {
             let view = self.window.at(at, MAX_SIZE, self.bounds.to)?;
             self.seen = (at, decode_interval(view, self.kinds));
@@ -199,7 +199,7 @@ impl<'a> Scanner<'a> {
 
     /// Searches for the next interval that fits and continues its timeline.
     #[cold]
-    fn skip(&mut self, found: Found) -> io::Result<Piece> {
+    fn skip(&mut self, found: IntervalResult) -> io::Result<Piece> {
         let from = self.at;
         let why = match &found {
             Err(bad) => bad.to_string(),

@@ -90,7 +90,7 @@ impl<'a> Timelines<'a> {
         for (place, thread) in threads.iter().enumerate() {
             let mut line = Line {
                 thread: place,
-                stays: states.all(*thread),
+                stays: states.stay_list(*thread),
                 clock,
             };
             let first = line.next();
@@ -141,7 +141,7 @@ pub(super) fn extent(
     let mut times: Option<(i64, i64)> = None;
     let mut cpus = HashSet::new();
     for thread in threads {
-        let stays = states.all(*thread);
+        let stays = states.stay_list(*thread);
         for change in (Line {
             thread: 0,
             stays,
@@ -212,7 +212,7 @@ pub(super) struct StatesAt {
 
 impl StatesAt {
     /// The state of a trace at a time in ns.
-    pub(super) fn of(info: &TraceInfo, time: i64) -> StatesAt {
+    pub(super) fn new(info: &TraceInfo, time: i64) -> StatesAt {
         let states = States::new(&info.schedule);
         let threads = states.threads();
         let (extent, cpus) = extent(&states, &info.clock, &threads);

@@ -8,9 +8,9 @@ use super::index::Index;
 use super::names;
 use super::record;
 use super::scan::Scanner;
-use super::schedule::StatesAt;
+use super::schedule::{Since, StatesAt};
 use super::strings::label;
-use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, StateLosses, ThreadEncoder};
 use crate::bytes::FileBytes;
 use crate::error::{Diagnostic, Error};
 use crate::model::{Call, Clock, FunctionId, Mark, Thread, ThreadId, Ticks, TraceInfo};
@@ -145,7 +145,7 @@ type Moment = (i64, u64);
 type Cpus = BTreeMap<u32, Option<(Moment, ThreadId)>>;
 
 #[derive(Debug, Default)]
-struct Known {
+struct ThreadAttributes {
     id: ThreadId,
     encoder: ThreadEncoder,
     /// It has attributes.
@@ -166,22 +166,22 @@ struct Known {
 
 /// A sink that finds the state at a time.
 #[derive(Debug)]
-pub struct At {
+pub struct StateAtTime {
     time: i64,
     scale: Scale,
-    threads: Vec<Known>,
+    threads: Vec<ThreadAttributes>,
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     turn: u64,
     cpus: Cpus,
-    untold: Untold,
+    untold: StateLosses,
 }
 
-impl At {
+impl StateAtTime {
     /// For a time in ns of the trace's clock.
     #[must_use]
-    pub fn new(time: i64, info: &TraceInfo) -> At {
-        At {
+    pub fn new(time: i64, info: &TraceInfo) -> StateAtTime {
+        StateAtTime {
             time,
             scale: Scale::new(info.clock.frequency),
             threads: Vec::new(),
@@ -189,13 +189,31 @@ impl At {
             now: 0,
             turn: 0,
             cpus: BTreeMap::new(),
-            untold: Untold::default(),
+            untold: StateLosses::default(),
         }
     }
 
     /// The state, after all events. `info` has the names of the functions.
     #[must_use]
     pub fn finish(mut self, info: &TraceInfo) -> State {
+        let moment = StatesAt::new(info, self.time);
+        let mut list = AttributeList {
+            start: self.start(info, &moment),
+            attributes: Vec::new(),
+        };
+        for known in &mut self.threads {
+            note(&mut self.cpus, known);
+        }
+        self.list_threads(info, &moment, &mut list);
+        self.list_cpus(&moment, &mut list);
+        State {
+            time: self.time,
+            attributes: list.attributes,
+        }
+    }
+
+    /// The time at which the history begins.
+    fn start(&self, info: &TraceInfo, moment: &StatesAt) -> Option<i64> {
         let begin = info.start.map(|start| nanos(&info.clock, start));
         let first = self
             .threads
@@ -203,98 +221,113 @@ impl At {
             .filter_map(|known| Some(known.encoder.first? - i64::from(known.encoder.before > 0)));
         let threads = self.threads.iter();
         let counted = threads.filter_map(|known| Some(known.encoder.counted?.0));
-        let moment = StatesAt::of(info, self.time);
-        let start = first.chain(counted).chain(begin).chain(moment.first).min();
-        let mut attributes = Vec::new();
-        let mut push = |path: &[&str], since: Option<i64>, value: Value| {
-            let path = path.iter().map(|&name| name.to_owned()).collect();
-            attributes.push(Attribute { path, since, value });
-        };
-        for known in &mut self.threads {
-            note(&mut self.cpus, known);
-        }
+        first.chain(counted).chain(begin).chain(moment.first).min()
+    }
+
+    /// The threads with calls or counters, then those of which only states are known.
+    fn list_threads(&self, info: &TraceInfo, moment: &StatesAt, list: &mut AttributeList) {
         let seen = || self.threads.iter().filter(|known| known.seen);
         if seen().next().is_some() || !moment.threads.is_empty() {
-            push(&["Threads"], start, Value::Null);
+            list.push(&["Threads"], None, Value::Null);
         }
         for known in seen() {
-            let id = known.id.to_string();
-            let states = moment.threads.get(&known.id);
-            let (since, status) = states.map_or((None, record::Value::Null), |[own, _]| *own);
-            push(&["Threads", &id], since.or(start), plain(status));
-            if let Some([_, (since, cpu)]) = states {
-                let path = ["Threads", &id, "Current_cpu_rq"];
-                push(&path, since.or(start), plain(*cpu));
-            }
-            let depth = match known.depth {
-                0 => Value::Null,
-                depth => Value::Int(depth as i64),
-            };
-            push(&["Threads", &id, "CallStack"], known.since.or(start), depth);
-            for (level, frame) in (1..).zip(&known.levels) {
-                let level: u64 = level;
-                let value = match frame.function {
-                    Some(id) => Value::Text(match info.function(id) {
-                        Some(function) => label(function),
-                        None => id.to_string(),
-                    }),
-                    None => Value::Null,
-                };
-                let level = level.to_string();
-                push(
-                    &["Threads", &id, "CallStack", &level],
-                    frame.since.or(start),
-                    value,
-                );
-            }
-            if !known.counters.is_empty() {
-                push(&["Threads", &id, "Counters"], start, Value::Null);
-            }
-            for (name, (since, value)) in known.counters(info) {
-                let path = ["Threads", &id, "Counters", &name];
-                push(&path, since.or(start), value);
-            }
+            list.push_thread(info, known, moment.threads.get(&known.id));
         }
         let with_calls: HashSet<ThreadId> = seen().map(|known| known.id).collect();
         let others = moment.threads.iter();
         for (id, [own, cpu]) in others.filter(|(id, _)| !with_calls.contains(id)) {
             let id = id.to_string();
-            push(&["Threads", &id], own.0.or(start), plain(own.1));
+            list.push(&["Threads", &id], own.0, plain(own.1));
             let path = ["Threads", &id, "Current_cpu_rq"];
-            push(&path, cpu.0.or(start), plain(cpu.1));
+            list.push(&path, cpu.0, plain(cpu.1));
         }
-        let cpus: BTreeSet<u32> = self
-            .cpus
-            .keys()
-            .chain(moment.cpus.keys())
-            .copied()
-            .collect();
+    }
+
+    fn list_cpus(&self, moment: &StatesAt, list: &mut AttributeList) {
+        let known = self.cpus.keys().chain(moment.cpus.keys());
+        let cpus: BTreeSet<u32> = known.copied().collect();
         if !cpus.is_empty() {
-            push(&["CPUs"], start, Value::Null);
+            list.push(&["CPUs"], None, Value::Null);
         }
         for number in cpus {
             let cpu = number.to_string();
             let status = moment.cpus.get(&number).copied();
             let (since, status) = status.unwrap_or((None, record::Value::Null));
-            push(&["CPUs", &cpu], since.or(start), plain(status));
+            list.push(&["CPUs", &cpu], since, plain(status));
             let Some(last) = self.cpus.get(&number) else {
                 continue;
             };
-            let thread = match last {
-                Some((_, thread)) => Value::Int(thread.0 as i64),
+            let path = ["CPUs", &cpu, "Current_thread"];
+            match last {
+                // The CPU's previous thread is forgotten.
+                Some((_, thread)) => {
+                    list.push_since(&path, None, Value::Int(thread.0 as i64));
+                }
+                None => list.push(&path, None, Value::Null),
+            }
+        }
+    }
+}
+
+/// Attributes in the order of their keys.
+struct AttributeList {
+    /// The time since when an attribute without a time of its own has its value.
+    start: Option<i64>,
+    attributes: Vec<Attribute>,
+}
+
+impl AttributeList {
+    fn push(&mut self, path: &[&str], since: Option<i64>, value: Value) {
+        self.push_since(path, since.or(self.start), value);
+    }
+
+    fn push_since(&mut self, path: &[&str], since: Option<i64>, value: Value) {
+        let path = path.iter().map(|&name| name.to_owned()).collect();
+        self.attributes.push(Attribute { path, since, value });
+    }
+
+    /// A thread with calls or counters, and with its states if they are known.
+    fn push_thread(
+        &mut self,
+        info: &TraceInfo,
+        known: &ThreadAttributes,
+        states: Option<&[Since; 2]>,
+    ) {
+        let id = known.id.to_string();
+        let (since, status) = states.map_or((None, record::Value::Null), |[own, _]| *own);
+        self.push(&["Threads", &id], since, plain(status));
+        if let Some([_, (since, cpu)]) = states {
+            let path = ["Threads", &id, "Current_cpu_rq"];
+            self.push(&path, *since, plain(*cpu));
+        }
+        let depth = match known.depth {
+            0 => Value::Null,
+            depth => Value::Int(depth as i64),
+        };
+        self.push(&["Threads", &id, "CallStack"], known.since, depth);
+        for (level, frame) in (1_u64..).zip(&known.levels) {
+            let value = match frame.function {
+                Some(id) => Value::Text(match info.function(id) {
+                    Some(function) => label(function),
+                    None => id.to_string(),
+                }),
                 None => Value::Null,
             };
-            // The CPU's previous thread is forgotten.
-            let since = start.filter(|_| last.is_none());
-            push(&["CPUs", &cpu, "Current_thread"], since, thread);
+            let path = ["Threads", &id, "CallStack", &level.to_string()];
+            self.push(&path, frame.since, value);
         }
-        let time = self.time;
-        State { time, attributes }
+        if !known.counters.is_empty() {
+            self.push(&["Threads", &id, "Counters"], None, Value::Null);
+        }
+        for (name, (since, value)) in known.counters(info) {
+            let path = ["Threads", &id, "Counters", &name];
+            self.push(&path, since, value);
+        }
     }
 }
 
 /// A thread was last seen on its CPU.
-fn note(cpus: &mut Cpus, known: &mut Known) {
+fn note(cpus: &mut Cpus, known: &mut ThreadAttributes) {
     let Some(cpu) = known.cpu else { return };
     let last = cpus.entry(cpu).or_default();
     let when = known.last.take();
@@ -303,7 +336,7 @@ fn note(cpus: &mut Cpus, known: &mut Known) {
     }
 }
 
-impl Known {
+impl ThreadAttributes {
     /// A push or a pop. After `until`, it only shows that the level exists.
     #[inline]
     fn change(&mut self, op: Op, time: i64, until: i64) {
@@ -329,7 +362,7 @@ impl Known {
     }
 }
 
-impl Known {
+impl ThreadAttributes {
     fn counter(&mut self, name: FunctionId, number: Number, time: i64, until: i64) {
         let next = self.counters.len();
         let at = *self.counter_of.entry(name).or_insert(next);
@@ -382,15 +415,15 @@ fn plain(value: record::Value) -> Value {
     }
 }
 
-impl Sink for At {
+impl Sink for StateAtTime {
     fn thread(&mut self, thread: &Thread) {
         let next = self.threads.len();
         self.now = *self.thread_of.entry(thread.id).or_insert(next);
         self.turn += 1;
         if self.now == next {
-            self.threads.push(Known {
+            self.threads.push(ThreadAttributes {
                 id: thread.id,
-                ..Known::default()
+                ..ThreadAttributes::default()
             });
         }
     }

@@ -296,7 +296,7 @@ impl Builder {
                 }
             }
             Op::Push(function) => {
-                let string = self.strings.of(function, info);
+                let string = self.strings.number_of_function(function, info);
                 let thread = &mut self.threads[thread];
                 thread.depth += 1;
                 if thread.levels.len() < thread.depth {

@@ -17,7 +17,7 @@ pub(super) struct Strings {
 
 impl Strings {
     /// The number of a function's name.
-    pub(super) fn of(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
+    pub(super) fn number_of_function(&mut self, id: FunctionId, info: &TraceInfo) -> u32 {
         let number = match self.number_of.get(&id) {
             Some(&number) => number,
             None => self.learn(id, info),

@@ -246,7 +246,7 @@ struct Maker<'a> {
 }
 
 /// A thread and the place of one of its changes.
-type At = (usize, usize);
+type ChangePosition = (usize, usize);
 
 impl<'a> Maker<'a> {
     fn new(threads: &'a [(ThreadId, Vec<Change>)], anew: &'a [u64]) -> Maker<'a> {
@@ -271,12 +271,12 @@ impl<'a> Maker<'a> {
         }
     }
 
-    fn change(&self, (thread, nth): At) -> Option<Change> {
+    fn change(&self, (thread, nth): ChangePosition) -> Option<Change> {
         self.threads.get(thread)?.1.get(nth).copied()
     }
 
     /// Whether a thread that runs from this change on leaves that CPU next, and so says that it ran.
-    fn leaves(&self, at: At) -> bool {
+    fn leaves(&self, at: ChangePosition) -> bool {
         let (Some(now), Some(next)) = (self.change(at), self.change((at.0, at.1 + 1))) else {
             return false;
         };
@@ -285,7 +285,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Whether the next change of a thread can still say that it ran; if it has none, the end of all changes.
-    fn can_tell_later(&self, (thread, nth): At) -> bool {
+    fn can_tell_later(&self, (thread, nth): ChangePosition) -> bool {
         let next = self.change((thread, nth + 1));
         let time = next.map_or(self.last, |next| next.time);
         self.anew.first().is_some_and(|first| *first <= time)
@@ -302,7 +302,7 @@ impl<'a> Maker<'a> {
     }
 
     fn make(mut self) -> Vec<Switch> {
-        let mut all: Vec<(u64, At)> = Vec::with_capacity(self.out.capacity());
+        let mut all: Vec<(u64, ChangePosition)> = Vec::with_capacity(self.out.capacity());
         for (thread, (_, changes)) in self.threads.iter().enumerate() {
             let places = changes.iter().enumerate();
             all.extend(places.map(|(nth, change)| (change.time, (thread, nth))));
@@ -318,7 +318,7 @@ impl<'a> Maker<'a> {
             let count = rest.partition_point(|(at, _)| *at == time);
             let (group, later) = rest.split_at(count);
             rest = later;
-            let mut group: Vec<At> = group.iter().map(|(_, at)| *at).collect();
+            let mut group: Vec<ChangePosition> = group.iter().map(|(_, at)| *at).collect();
             if anew.next_if_eq(&time).is_some() {
                 self.all_lost(time, &mut group);
             }
@@ -353,7 +353,7 @@ impl<'a> Maker<'a> {
     }
 
     /// From here on, nothing was known. `group` has the changes of that time, and gets the states that go on.
-    fn all_lost(&mut self, time: u64, group: &mut Vec<At>) {
+    fn all_lost(&mut self, time: u64, group: &mut Vec<ChangePosition>) {
         let mut changed = vec![false; self.threads.len()];
         for (thread, _) in group.iter() {
             changed[*thread] = true;
@@ -386,7 +386,7 @@ impl<'a> Maker<'a> {
         self.lost = Some(time);
     }
 
-    fn switch(&mut self, time: u64, at: At) {
+    fn switch(&mut self, time: u64, at: ChangePosition) {
         let Some(change) = self.change(at) else {
             return;
         };
@@ -434,7 +434,7 @@ impl<'a> Maker<'a> {
     }
 
     /// The other thread that has that CPU and would lose it.
-    fn other_on(&self, cpu: u32, thread: usize) -> Option<At> {
+    fn other_on(&self, cpu: u32, thread: usize) -> Option<ChangePosition> {
         let other = self.on_cpu.get(&cpu).copied()?;
         let at = (other, self.now[other]?);
         let has = |change: Change| change.cpu == cpu && change.state == Some(State::Running);

@@ -77,7 +77,7 @@ fn counter(kind: NoteKind, body: &[u8]) -> Option<(FunctionId, Number)> {
 
 /// The losses of a state, counted over all threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Untold {
+pub(super) struct StateLosses {
     pub(super) tail_exits: u64,
     pub(super) synthetic: u64,
     pub(super) short: u64,
@@ -89,7 +89,7 @@ pub(super) struct Untold {
     pub(super) counters: u64,
 }
 
-impl Untold {
+impl StateLosses {
     pub(super) fn losses(&self, losses: &mut Losses) {
         losses.add("tail exits: written as exits", self.tail_exits);
         losses.add(
@@ -160,7 +160,7 @@ pub(super) struct ThreadEncoder {
 
 impl ThreadEncoder {
     /// The thread runs on this CPU from here on.
-    pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, untold: &mut Untold) {
+    pub(super) fn cpu(&mut self, CpuId(cpu): CpuId, untold: &mut StateLosses) {
         if self.cpu != Some(cpu) {
             untold.cpus += u64::from(self.moved);
             (self.cpu, self.moved) = (Some(cpu), true);
@@ -172,7 +172,7 @@ impl ThreadEncoder {
         &mut self,
         (time, kind, body): (Ticks, NoteKind, &[u8]),
         scale: &mut Scale,
-        untold: &mut Untold,
+        untold: &mut StateLosses,
     ) -> Option<(i64, FunctionId, Number)> {
         let (name, number) = counter(kind, body)?;
         let Nanos(nanos) = scale.nanos(time);
@@ -190,7 +190,7 @@ impl ThreadEncoder {
     }
 
     /// The thread is over.
-    pub(super) fn finish(&mut self, untold: &mut Untold) {
+    pub(super) fn finish(&mut self, untold: &mut StateLosses) {
         untold.cpus += u64::from(std::mem::take(&mut self.moved));
     }
 
@@ -224,7 +224,7 @@ impl ThreadEncoder {
         &mut self,
         call: &Call,
         scale: &mut Scale,
-        untold: &mut Untold,
+        untold: &mut StateLosses,
         out: &mut impl FnMut(i64, Op),
     ) {
         let Nanos(nanos) = scale.nanos(call.time);
@@ -248,7 +248,13 @@ impl ThreadEncoder {
     }
 
     #[inline]
-    fn at(&mut self, call: &Call, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+    fn at(
+        &mut self,
+        call: &Call,
+        time: i64,
+        untold: &mut StateLosses,
+        out: &mut impl FnMut(i64, Op),
+    ) {
         self.last = time;
         if self.moved {
             self.moved = false;
@@ -284,7 +290,7 @@ impl ThreadEncoder {
     }
 
     #[inline]
-    fn pop(&mut self, time: i64, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+    fn pop(&mut self, time: i64, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         if let Some(frame) = self.open.pop() {
             if frame.entered == time {
                 // Its entry is not there any more, and the exit does not come.
@@ -303,7 +309,7 @@ impl ThreadEncoder {
         &mut self,
         call: &Call,
         time: i64,
-        untold: &mut Untold,
+        untold: &mut StateLosses,
         out: &mut impl FnMut(i64, Op),
     ) {
         let function = call.function;
@@ -332,7 +338,7 @@ impl ThreadEncoder {
 
     /// The synthetic exits so far were not the last records, so the frames are over.
     #[cold]
-    fn close(&mut self, untold: &mut Untold, out: &mut impl FnMut(i64, Op)) {
+    fn close(&mut self, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         let count = std::mem::take(&mut self.after);
         // A counter may have come behind them.
         let at = self
@@ -386,7 +392,7 @@ mod tests {
 
     fn run(calls: &[Call]) -> (Vec<(i64, Op)>, ThreadEncoder, Counts) {
         let (mut encoder, mut untold, mut ops) =
-            (ThreadEncoder::default(), Untold::default(), Vec::new());
+            (ThreadEncoder::default(), StateLosses::default(), Vec::new());
         let mut scale = Scale::new(1_000_000_000);
         for call in calls {
             encoder.call(call, &mut scale, &mut untold, &mut |time, op| {
@@ -462,7 +468,7 @@ mod tests {
     }
 
     #[test]
-    fn clocks_that_went_back_and_times_out_of_range() {
+    fn backward_and_out_of_range_times_are_counted() {
         let calls = [enter(5, 1), enter(9, 2), exit(3, 2), exit(u64::MAX, 1)];
         let (ops, _, losses) = run(&calls);
         assert_eq!(ops, [push(5, 1), push(9, 2), pop(9), pop(i64::MAX)]);

@@ -16,12 +16,12 @@ const MAX_TOLD: usize = 1000;
 
 /// What is wrong with a folder.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct DiagnosticList {
     list: Vec<Diagnostic>,
     more: u64,
 }
 
-impl Told {
+impl DiagnosticList {
     /// `file` is the name, `offset` the byte in it.
     pub(super) fn add(&mut self, file: &str, offset: u64, what: &str) {
         if self.list.len() < MAX_TOLD {
@@ -158,7 +158,7 @@ impl Tree {
         types: Option<Vec<u8>>,
         tree: Option<Vec<u8>>,
         most: u32,
-        told: &mut Told,
+        told: &mut DiagnosticList,
     ) -> Tree {
         let mut out = Tree::default();
         let types: Vec<TypeFile> = told.read("types.json", types);
@@ -209,71 +209,103 @@ impl Tree {
     }
 
     /// Brings keys, types and names together.
-    fn settle(&mut self, mut kinds: Vec<Option<Kind>>, most: u32, told: &mut Told) {
-        let mut roles = vec![Role::Other; kinds.len()];
-        let mut node_of = vec![None; kinds.len()];
-        let mut places: Vec<Place> = Vec::with_capacity(self.nodes.len());
+    fn settle(&mut self, kinds: Vec<Option<Kind>>, most: u32, told: &mut DiagnosticList) {
+        let mut keys = Keys::new(kinds);
+        let mut places: Vec<NodeRole> = Vec::with_capacity(self.nodes.len());
         let mut thread_of = HashMap::new();
-        let (mut foreign, mut doubled) = (0, 0);
+        let mut foreign = 0;
         for (at, node) in self.nodes.iter().enumerate() {
             let parent = if at == 0 {
                 None
             } else {
                 places.get(node.parent)
             };
-            let place = Place::of(
+            let place = NodeRole::from_name(
                 parent.copied(),
                 &node.name,
                 &mut self.threads,
                 &mut thread_of,
             );
             places.push(place);
-            let Some(key) = node.key.filter(|&key| key < most) else {
-                foreign += 1;
-                continue;
-            };
-            let least = roles.len().max(key as usize + 1);
-            kinds.resize(least, None);
-            roles.resize(least, Role::Other);
-            node_of.resize(least, None);
-            let (key, role) = (key as usize, place.role());
-            if node_of[key].is_some() {
-                doubled += 1;
-                // The key whose values have the right type counts.
-                if kinds[key].is_none() || role.kind() != kinds[key] {
-                    continue;
-                }
+            match node.key.filter(|&key| key < most) {
+                Some(key) => keys.assign(key as usize, at as u32, place.role()),
+                None => foreign += 1,
             }
-            (node_of[key], roles[key]) = (Some(at as u32), role);
         }
-        let mut alone = vec![false; self.threads.len()];
-        let in_order = places.iter().filter_map(|place| match place {
-            Place::RunQueue(thread) => Some((*thread, true)),
-            _ => None,
-        });
-        // A call stack says more.
-        let stacks = places.iter().filter_map(|place| match place {
-            Place::Stack(thread) => Some((*thread, false)),
-            _ => None,
-        });
-        for (thread, is_alone) in in_order.chain(stacks) {
-            alone[thread as usize] = is_alone;
-        }
-        self.has_states_alone = alone;
+        self.has_states_alone = has_states_alone(&places, self.threads.len());
         let what = "attributes without a key that the history has";
         left_out(told, "tree.json", foreign, what);
-        left_out(
-            told,
-            "tree.json",
-            doubled,
-            "attributes with the key of another",
-        );
-        let named = |key: usize| node_of.get(key).is_some_and(Option::is_some);
+        let what = "attributes with the key of another";
+        left_out(told, "tree.json", keys.doubled, what);
+        keys.fit(told);
+        let kinds = keys.kinds.into_iter();
+        self.kinds = kinds.map(Option::unwrap_or_default).collect();
+        (self.roles, self.node_of) = (keys.roles, keys.node_of);
+    }
+}
+
+/// Of each thread, whether its states are all that there is of it.
+fn has_states_alone(places: &[NodeRole], threads: usize) -> Vec<bool> {
+    let mut alone = vec![false; threads];
+    let in_order = places.iter().filter_map(|place| match place {
+        NodeRole::RunQueue(thread) => Some((*thread, true)),
+        _ => None,
+    });
+    // A call stack says more.
+    let stacks = places.iter().filter_map(|place| match place {
+        NodeRole::Stack(thread) => Some((*thread, false)),
+        _ => None,
+    });
+    for (thread, is_alone) in in_order.chain(stacks) {
+        alone[thread as usize] = is_alone;
+    }
+    alone
+}
+
+/// What is known of each key so far.
+struct Keys {
+    kinds: Vec<Option<Kind>>,
+    roles: Vec<Role>,
+    node_of: Vec<Option<u32>>,
+    /// Nodes whose key another node has, too.
+    doubled: u64,
+}
+
+impl Keys {
+    /// Keys of which only the types are known.
+    fn new(kinds: Vec<Option<Kind>>) -> Keys {
+        Keys {
+            roles: vec![Role::Other; kinds.len()],
+            node_of: vec![None; kinds.len()],
+            kinds,
+            doubled: 0,
+        }
+    }
+
+    /// Gives a key to a node.
+    fn assign(&mut self, key: usize, node: u32, role: Role) {
+        let least = self.roles.len().max(key + 1);
+        self.kinds.resize(least, None);
+        self.roles.resize(least, Role::Other);
+        self.node_of.resize(least, None);
+        if self.node_of[key].is_some() {
+            self.doubled += 1;
+            // The key whose values have the right type counts.
+            if self.kinds[key].is_none() || role.kind() != self.kinds[key] {
+                return;
+            }
+        }
+        (self.node_of[key], self.roles[key]) = (Some(node), role);
+    }
+
+    /// Gives types to keys that have none, and takes roles from keys whose values can't have them.
+    fn fit(&mut self, told: &mut DiagnosticList) {
         let (mut guessed, mut unfit) = (0, 0);
-        for (key, (kind, role)) in kinds.iter_mut().zip(&mut roles).enumerate() {
+        let keys = self.kinds.iter_mut().zip(&mut self.roles);
+        for ((kind, role), node) in keys.zip(&self.node_of) {
             let (wanted, guess) = (role.kind(), role.guess());
             match *kind {
-                None => guessed += u64::from(named(key)),
+                None => guessed += u64::from(node.is_some()),
                 Some(kind) if wanted.is_none_or(|wanted| wanted == kind || kind == Kind::Any) => {}
                 // All of its values may be null.
                 Some(Kind::None) => {}
@@ -297,14 +329,12 @@ impl Tree {
             let what = format!("{unfit} keys have a type that their attribute can't have");
             told.add("types.json", 0, &what);
         }
-        self.kinds = kinds.into_iter().map(Option::unwrap_or_default).collect();
-        (self.roles, self.node_of) = (roles, node_of);
     }
 }
 
 /// Where in the tree a node is.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum NodeRole {
     Root,
     Threads,
     Thread(u32),
@@ -317,51 +347,51 @@ enum Place {
     Other,
 }
 
-impl Place {
-    fn of(
-        parent: Option<Place>,
+impl NodeRole {
+    fn from_name(
+        parent: Option<NodeRole>,
         name: &str,
         threads: &mut Vec<u64>,
         thread_of: &mut HashMap<u64, u32>,
-    ) -> Place {
+    ) -> NodeRole {
         match (parent, name) {
-            (None, _) => Place::Root,
-            (Some(Place::Root), "Threads") => Place::Threads,
-            (Some(Place::Root), "CPUs") => Place::Cpus,
-            (Some(Place::Threads), id) => match id.parse() {
-                Ok(id) => Place::Thread(*thread_of.entry(id).or_insert_with(|| {
+            (None, _) => NodeRole::Root,
+            (Some(NodeRole::Root), "Threads") => NodeRole::Threads,
+            (Some(NodeRole::Root), "CPUs") => NodeRole::Cpus,
+            (Some(NodeRole::Threads), id) => match id.parse() {
+                Ok(id) => NodeRole::Thread(*thread_of.entry(id).or_insert_with(|| {
                     threads.push(id);
                     threads.len() as u32 - 1
                 })),
-                Err(_) => Place::Other,
+                Err(_) => NodeRole::Other,
             },
-            (Some(Place::Thread(thread)), "CallStack") => Place::Stack(thread),
-            (Some(Place::Thread(thread)), "Current_cpu_rq") => Place::RunQueue(thread),
-            (Some(Place::Stack(thread)), level) => match level.parse() {
-                Ok(level) if level > 0 => Place::Level(thread, level),
-                _ => Place::Other,
+            (Some(NodeRole::Thread(thread)), "CallStack") => NodeRole::Stack(thread),
+            (Some(NodeRole::Thread(thread)), "Current_cpu_rq") => NodeRole::RunQueue(thread),
+            (Some(NodeRole::Stack(thread)), level) => match level.parse() {
+                Ok(level) if level > 0 => NodeRole::Level(thread, level),
+                _ => NodeRole::Other,
             },
-            (Some(Place::Cpus), cpu) => cpu.parse().map_or(Place::Other, Place::Cpu),
-            (Some(Place::Cpu(cpu)), "Current_thread") => Place::Current(cpu),
-            (Some(_), _) => Place::Other,
+            (Some(NodeRole::Cpus), cpu) => cpu.parse().map_or(NodeRole::Other, NodeRole::Cpu),
+            (Some(NodeRole::Cpu(cpu)), "Current_thread") => NodeRole::Current(cpu),
+            (Some(_), _) => NodeRole::Other,
         }
     }
 
     fn role(self) -> Role {
         match self {
-            Place::Stack(thread) => Role::Depth(thread),
-            Place::Level(thread, level) => Role::Level(thread, level),
-            Place::Current(cpu) => Role::Cpu(cpu),
-            Place::Thread(thread) => Role::Status(thread),
-            Place::RunQueue(thread) => Role::RunQueue(thread),
-            Place::Cpu(_) => Role::CpuStatus,
+            NodeRole::Stack(thread) => Role::Depth(thread),
+            NodeRole::Level(thread, level) => Role::Level(thread, level),
+            NodeRole::Current(cpu) => Role::Cpu(cpu),
+            NodeRole::Thread(thread) => Role::Status(thread),
+            NodeRole::RunQueue(thread) => Role::RunQueue(thread),
+            NodeRole::Cpu(_) => Role::CpuStatus,
             _ => Role::Other,
         }
     }
 }
 
 /// Reports elements that are left out.
-fn left_out(told: &mut Told, file: &str, count: u64, what: &str) {
+fn left_out(told: &mut DiagnosticList, file: &str, count: u64, what: &str) {
     if count > 0 {
         told.add(file, 0, &format!("{count} {what}; they are left out"));
     }
@@ -373,7 +403,7 @@ fn by_key<T>(
     file: &str,
     elements: impl Iterator<Item = (u32, Option<T>)>,
     most: u32,
-    told: &mut Told,
+    told: &mut DiagnosticList,
 ) -> Vec<Option<T>> {
     let mut values: Vec<Option<T>> = Vec::new();
     let (mut foreign, mut doubled) = (0, 0);
@@ -398,7 +428,11 @@ fn by_key<T>(
 }
 
 /// Reads state.json: the values of the first `keys` keys.
-pub(super) fn read_state(bytes: Option<Vec<u8>>, keys: u32, told: &mut Told) -> Vec<Option<Value>> {
+pub(super) fn read_state(
+    bytes: Option<Vec<u8>>,
+    keys: u32,
+    told: &mut DiagnosticList,
+) -> Vec<Option<Value>> {
     let elements: Vec<StateFile> = told.read("state.json", bytes);
     let elements = elements.into_iter();
     let values = by_key(

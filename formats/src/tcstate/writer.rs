@@ -22,7 +22,7 @@ use super::meta::{Meta, ThreadMeta};
 use super::record::{HEADER_SIZE, Header, SORTED, Value};
 use super::schedule::{self, Timelines};
 use super::state_system::{Attribute, Builder, Name};
-use super::thread_encoder::{Number, Op, ThreadEncoder, Untold};
+use super::thread_encoder::{Number, Op, StateLosses, ThreadEncoder};
 use crate::error::{Diagnostic, Error};
 use crate::json::push_text;
 use crate::model::{Call, Mark, NoteKind, Thread, ThreadId, Ticks, TraceInfo};
@@ -36,7 +36,7 @@ const CHUNK: usize = 256 * 1024;
 
 /// The state of a thread beside its changes.
 #[derive(Debug, Default)]
-struct Known {
+struct ThreadData {
     thread: Thread,
     encoder: ThreadEncoder,
     wall: Option<(u64, u32)>,
@@ -47,11 +47,11 @@ pub(super) struct TcstateWriter {
     folder: PathBuf,
     info: TraceInfo,
     scale: Scale,
-    threads: Vec<Known>,
+    threads: Vec<ThreadData>,
     thread_of: HashMap<ThreadId, usize>,
     now: usize,
     changes: Changes,
-    untold: Untold,
+    untold: StateLosses,
     losses: Losses,
     failed: Option<io::Error>,
     states: States,
@@ -77,7 +77,7 @@ impl TcstateWriter {
             thread_of: HashMap::new(),
             now: 0,
             changes: Changes::default(),
-            untold: Untold::default(),
+            untold: StateLosses::default(),
             losses,
             failed: None,
         }
@@ -139,7 +139,7 @@ impl TcstateWriter {
         let (start, end) = self.range(extent);
         let changes = std::mem::take(&mut self.changes);
         let mut timelines = Timelines::new(&self.states, clock, &threads);
-        let has_status = |id: &ThreadId| (*id, !self.states.all(*id).is_empty());
+        let has_status = |id: &ThreadId| (*id, !self.states.stay_list(*id).is_empty());
         let mut builder = Builder::new(start, threads.iter().map(has_status), cpus);
         let info = &self.info;
         let (types, tree, state, history) = (FILES[0].1, FILES[1].1, FILES[2].1, FILES[3].1);
@@ -262,9 +262,9 @@ impl Sink for TcstateWriter {
         self.now = *self.thread_of.entry(thread.id).or_insert(next);
         if self.now == next {
             self.changes.thread();
-            self.threads.push(Known {
+            self.threads.push(ThreadData {
                 thread: thread.clone(),
-                ..Known::default()
+                ..ThreadData::default()
             });
             return;
         }

@@ -95,7 +95,7 @@ impl<M: Memory> Stack<M> {
     }
 
     /// Calls that were open before the block and are still open: around all that are known, the innermost first.
-    pub(super) fn around(&mut self, ids: impl Iterator<Item = u32>) {
+    pub(super) fn push_around(&mut self, ids: impl Iterator<Item = u32>) {
         for id in ids {
             self.before.push(id);
             self.open.push_below(id);
@@ -103,7 +103,7 @@ impl<M: Memory> Stack<M> {
     }
 
     /// The calls that were open before the block, outermost first.
-    pub(super) fn before(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
+    pub(super) fn open_before(&self) -> impl ExactSizeIterator<Item = u32> + Clone + '_ {
         self.before.all().iter().rev().copied()
     }
 

@@ -10,7 +10,7 @@
 use super::chunk_scan::{self, CHUNK_HEAD, PREAMBLE, RING, Scan};
 use super::dump::{self, BlockSummary};
 use super::payload::{self, Payload};
-use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
+use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, RecordTime};
 use super::time::{Running, Turn};
 use crate::bytes::groups;
 use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Mark, Thread, Ticks, TraceInfo};
@@ -146,7 +146,7 @@ impl ChunkDecoder {
             }
             Ok(Record::Custom {
                 size,
-                when: When::Absolute(tsc),
+                when: RecordTime::Absolute(tsc),
                 ..
             }) => self.event(bytes, (size, tsc), batch),
             // The reader of a ring knows the chunk's thread and time better.
@@ -166,7 +166,7 @@ impl ChunkDecoder {
         };
         match payload::short_calls(data) {
             Some(Payload::ShortCalls { calls, ticks }) => {
-                let time = Ticks(self.time.of(tsc));
+                let time = Ticks(self.time.time_of(tsc));
                 batch.mark(&Mark::ShortCalls { time, calls, ticks });
             }
             Some(Payload::Threshold { ticks }) => batch.mark(&Mark::Threshold { ticks }),
@@ -174,7 +174,7 @@ impl ChunkDecoder {
                 let Some((kind, body)) = payload::note_of_ring(data) else {
                     return self.skip(whole);
                 };
-                let time = Ticks(self.time.of(tsc));
+                let time = Ticks(self.time.time_of(tsc));
                 batch.mark(&Mark::Note { time, kind, body });
             }
         }
@@ -269,7 +269,7 @@ pub fn push_thread(
         counts: thread.counts.map(|counts| Counts {
             synthetic_entries: summary.synthetic_entries,
             synthetic_exits: summary.synthetic_exits,
-            ..summary.counted(counts)
+            ..summary.thread_counts(counts)
         }),
         ..thread.clone()
     });
@@ -289,7 +289,7 @@ fn push_chunks(
     decoder: &mut ChunkDecoder,
     sink: &mut dyn Sink,
 ) {
-    let before = scan.walk.stack.before();
+    let before = scan.walk.stack.open_before();
     let mut outermost = Some(before).filter(|before| before.len() > 0);
     let mut repairs = scan.repairs.iter().peekable();
     for (nth, (chunk, &end)) in chunks.iter().zip(&scan.ends).enumerate() {

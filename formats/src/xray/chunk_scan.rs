@@ -19,7 +19,7 @@ use crate::scale;
 
 /// A place in a chunk where records are missing.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct MissingRecords {
     /// Byte offset in the chunk, in front of the exit.
     pub(super) offset: usize,
     /// The running time there.
@@ -78,7 +78,7 @@ pub(super) const RING: Layout = Layout {
 };
 
 /// The facts of a chunk about its first record.
-pub(super) struct First {
+pub(super) struct ChunkStart {
     /// Unix time in seconds, and microseconds.
     pub(super) wall: (u64, u32),
     pub(super) cpu: u16,
@@ -87,7 +87,7 @@ pub(super) struct First {
 
 /// The first record of `chunk`. If it has no valid head, the start of the trace.
 #[inline(never)]
-pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
+pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> ChunkStart {
     let record = |from: usize| record::decode(chunk.get(from..).unwrap_or(&[]), RING);
     let wall = match record(PREAMBLE / 2) {
         Ok(Record::WallTime { seconds, micros }) => (seconds, micros),
@@ -97,7 +97,7 @@ pub(super) fn first(chunk: &[u8], info: &TraceInfo) -> First {
         Ok(Record::NewCpu { cpu, tsc }) => (cpu, tsc),
         _ => (0, 0),
     };
-    First { wall, cpu, tsc }
+    ChunkStart { wall, cpu, tsc }
 }
 
 /// Wall-clock time of a tick by the clock's anchor, in seconds and microseconds; zero without one.
@@ -140,7 +140,7 @@ impl<M: Memory> Walk<M> {
     pub(super) fn chunk(
         &mut self,
         chunk: &[u8],
-        repair: &mut dyn FnMut(Place, &[u32]) -> bool,
+        repair: &mut dyn FnMut(MissingRecords, &[u32]) -> bool,
     ) -> Option<usize> {
         if !has_head(chunk) {
             return Some(0);
@@ -207,13 +207,13 @@ impl<M: Memory> Walk<M> {
         exit: Exit,
         id: u32,
         (offset, time): (usize, u64),
-        repair: &mut dyn FnMut(Place, &[u32]) -> bool,
+        repair: &mut dyn FnMut(MissingRecords, &[u32]) -> bool,
     ) -> bool {
         let entry = exit == Exit::Lone;
         if entry {
             self.closed.push(id);
         }
-        let place = Place {
+        let place = MissingRecords {
             offset,
             time,
             entry,

@@ -4,10 +4,10 @@
 //! The second pass writes. It does not look for jumps of the clock. Must never allocate, lock, panic, or
 //! touch a file itself.
 
-use super::chunk_scan::{CHUNK_HEAD, First, PREAMBLE, RING, Walk, first, has_head};
+use super::chunk_scan::{CHUNK_HEAD, ChunkStart, PREAMBLE, RING, Walk, first, has_head};
 use super::dump::BlockSummary;
-use super::payload::{self, Place, Short};
-use super::record::{self, Action, Extent, HEADER_SIZE, Header, METADATA_SIZE, Record, When};
+use super::payload::{self, PayloadBuffer, ShortPayload};
+use super::record::{self, Action, Extent, HEADER_SIZE, Header, METADATA_SIZE, Record, RecordTime};
 use crate::model::{Counts, EarlyCall, Function, Identity, Ticks, TraceInfo};
 use crate::moments;
 
@@ -50,7 +50,7 @@ pub fn identity(identity: &Identity, start: Ticks) -> Vec<u8> {
 
 /// A named moment, in the same way. Async-signal-safe. False: `out` refused bytes.
 pub fn moment(number: u64, time: Ticks, name: &str, start: Ticks, out: &mut Out<'_>) -> bool {
-    let mut moment = Short::new();
+    let mut moment = ShortPayload::new();
     payload::put_moment(&mut moment, number, time, name);
     custom(start.0, moment.bytes(), out)
 }
@@ -164,13 +164,14 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
         out: &mut Out<'_>,
     ) -> Option<BlockSummary> {
         let tables = self.tables.take();
-        let all_tables = |give: &mut Give<'_, 't>| tables.clone().into_iter().flatten().all(give);
+        let all_tables =
+            |give: &mut BlockCallback<'_, 't>| tables.clone().into_iter().flatten().all(give);
         let head = Head {
             info: self.info,
             reason: self.reason,
             tables: tables.is_some().then_some(&all_tables),
         };
-        let all_chunks = |give: &mut Give<'_, 'c>| chunks.clone().all(give);
+        let all_chunks = |give: &mut BlockCallback<'_, 'c>| chunks.clone().all(give);
         head.block(thread, &all_chunks, room, out)
     }
 }
@@ -179,8 +180,8 @@ impl<'a, 't, T: Iterator<Item = &'t [u8]> + Clone> CrashWriter<'a, T> {
 const EARLY_CALLS_HEAD: usize = 16;
 
 /// Hands out slices, as long as they are taken. Not generic, so the code behind it is compiled once.
-type Slices<'f, 's> = dyn Fn(&mut Give<'_, 's>) -> bool + 'f;
-type Give<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
+type Slices<'f, 's> = dyn Fn(&mut BlockCallback<'_, 's>) -> bool + 'f;
+type BlockCallback<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
 
 /// What a block says before the records.
 struct Head<'a, 't> {
@@ -228,12 +229,17 @@ impl Head<'_, '_> {
             reason,
             tables,
         } = *self;
-        let First { wall, cpu, tsc } = first(chunk, info);
+        let ChunkStart { wall, cpu, tsc } = first(chunk, info);
         let valid = !chunk.is_empty();
         let start = info.start.map_or(tsc, |start| start.0);
         let summary = &sizes.summary;
-        let counts = summary.counted(thread.counts);
-        let mut events = [Short::new(), Short::new(), Short::new(), Short::new()];
+        let counts = summary.thread_counts(thread.counts);
+        let mut events = [
+            ShortPayload::new(),
+            ShortPayload::new(),
+            ShortPayload::new(),
+            ShortPayload::new(),
+        ];
         let [of_thread, balance, about_process, about_clock] = &mut events;
         let latest = valid.then_some(Ticks(sizes.latest));
         payload::put_thread(of_thread, thread.name, Some(counts), latest);
@@ -274,24 +280,24 @@ impl Head<'_, '_> {
         metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
         let [of_block, of_trace] = [events.get(..2), events.get(2..)];
         for event in of_block.into_iter().flatten() {
-            taken(custom(start, event.bytes(), out))?;
+            accepted(custom(start, event.bytes(), out))?;
         }
         if !early.is_empty() {
             let event = Record::Custom {
                 size: early_bytes as i32,
-                when: When::Absolute(start),
+                when: RecordTime::Absolute(start),
                 cpu: None,
             };
             metadata(&event, out)?;
-            taken(out(&payload::early_calls_head(early.len() as u32)))?;
+            accepted(out(&payload::early_calls_head(early.len() as u32)))?;
             for call in early {
-                taken(out(&payload::early_call_row(call)))?;
+                accepted(out(&payload::early_call_row(call)))?;
             }
         }
         for event in of_trace.into_iter().flatten() {
-            taken(custom(start, event.bytes(), out))?;
+            accepted(custom(start, event.bytes(), out))?;
         }
-        taken(tables.is_none_or(|tables| tables(&mut |table| out(table))))
+        accepted(tables.is_none_or(|tables| tables(&mut |table| out(table))))
     }
 }
 
@@ -325,7 +331,7 @@ fn measure<'c>(
     if valid.is_some() {
         around(thread, walk);
     }
-    sizes.synthetic(walk.stack.before().len(), true);
+    sizes.synthetic(walk.stack.open_before().len(), true);
     sizes.synthetic(walk.stack.open().len(), false);
     sizes.summary.readable = walk.records;
     walk.until(end);
@@ -339,7 +345,7 @@ fn measure<'c>(
 /// The calls that began before all chunks and have not ended are around those that the chunks have.
 fn around(thread: &CrashThread<'_>, walk: &mut Walk<&mut [u32]>) {
     let calls = thread.early_calls.iter().rev();
-    walk.stack.around(calls.map(|call| call.function.0));
+    walk.stack.push_around(calls.map(|call| call.function.0));
 }
 
 /// The second pass: the chunks' records, with the missing ones between them.
@@ -356,11 +362,11 @@ fn body(
         let mut from = PREAMBLE;
         if !begun && has_head(chunk) {
             begun = true;
-            if walk.stack.before().len() > 0 {
+            if walk.stack.open_before().len() > 0 {
                 // The base is this chunk's NewCPUId, which has the time of its first record.
-                taken(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
+                accepted(out(chunk.get(PREAMBLE..CHUNK_HEAD)?))?;
                 from = CHUNK_HEAD;
-                let mut before = walk.stack.before();
+                let mut before = walk.stack.open_before();
                 synthetic(first(chunk, info).tsc, &mut before, true, out)?;
             }
             walk.restart();
@@ -371,9 +377,9 @@ fn body(
             let mut ids = ids.iter().copied();
             whole && synthetic(place.time, &mut ids, place.entry, out).is_some()
         })?;
-        taken(out(chunk.get(from..end).unwrap_or(&[])))
+        accepted(out(chunk.get(from..end).unwrap_or(&[])))
     };
-    taken(chunks(&mut |chunk| one(chunk).is_some()))?;
+    accepted(chunks(&mut |chunk| one(chunk).is_some()))?;
     if begun {
         around(thread, walk);
     }
@@ -395,12 +401,12 @@ fn synthetic(
         return Some(());
     }
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    let mut event = Short::new();
+    let mut event = ShortPayload::new();
     payload::put_synthetic(&mut event, count);
-    taken(custom(time, event.bytes(), out))?;
+    accepted(custom(time, event.bytes(), out))?;
     let action = if entry { Action::Entry } else { Action::Exit };
     for id in ids {
-        taken(out(&record::encode_function(id, action, 0, RING.order)))?;
+        accepted(out(&record::encode_function(id, action, 0, RING.order)))?;
     }
     Some(())
 }
@@ -408,16 +414,16 @@ fn synthetic(
 pub(super) fn custom(tsc: u64, payload: &[u8], out: &mut Out<'_>) -> bool {
     let event = Record::Custom {
         size: i32::try_from(payload.len()).unwrap_or(i32::MAX),
-        when: When::Absolute(tsc),
+        when: RecordTime::Absolute(tsc),
         cpu: None,
     };
     metadata(&event, out).is_some() && out(payload)
 }
 
 pub(super) fn metadata(record: &Record, out: &mut Out<'_>) -> Option<()> {
-    taken(out(&record::encode_metadata(record, RING)))
+    accepted(out(&record::encode_metadata(record, RING)))
 }
 
-pub(super) fn taken(yes: bool) -> Option<()> {
+pub(super) fn accepted(yes: bool) -> Option<()> {
     yes.then_some(())
 }

@@ -3,7 +3,7 @@
 
 use super::chunk_scan::RING;
 use super::payload;
-use super::record::{self, METADATA_SIZE, Record, When};
+use super::record::{self, METADATA_SIZE, Record, RecordTime};
 use crate::model::{Sample, Switch, Ticks};
 
 /// Context switches, ready to be written with the first block: they are written to `place`. Returns how many bytes of it are used. Those that
@@ -63,7 +63,7 @@ fn rows(
 fn put_head(kind: u8, bytes: usize, rows: u32, start: Ticks, place: &mut [u8]) {
     let event = Record::Custom {
         size: (SCHEDULE_HEAD + bytes) as i32,
-        when: When::Absolute(start.0),
+        when: RecordTime::Absolute(start.0),
         cpu: None,
     };
     let metadata = record::encode_metadata(&event, RING);

@@ -1,8 +1,8 @@
 //! The totals of a crashed process's threads, as blocks without records before each thread's own block. Nothing may be
 //! allocated there, so the caller gives the memory for one payload. Async-signal-safe. Must never touch a file itself.
 
-use super::chunk_scan::{First, RING, first};
-use super::crash_dump::{Out, custom, metadata, taken};
+use super::chunk_scan::{ChunkStart, RING, first};
+use super::crash_dump::{Out, accepted, custom, metadata};
 use super::payload::{ESTIMATE_BYTES, estimate_row, estimates_head, put_totals_row, totals_head};
 use super::record::{METADATA_SIZE, Record};
 use crate::lengths::CLASSES;
@@ -17,7 +17,7 @@ const MAX_ROW: usize = 48 + 8 * (CLASSES + 1);
 pub struct CrashTotals<'a> {
     info: &'a TraceInfo,
     thread: u32,
-    first: First,
+    first: ChunkStart,
     is_of_missing: bool,
     place: &'a mut [u8],
     used: usize,
@@ -129,7 +129,7 @@ impl<'a> CrashTotals<'a> {
         let process = self.info.process.map(|process| process as u32);
         let records = 4 + usize::from(process.is_some());
         let bytes = (METADATA_SIZE * records + payload.len()) as u64;
-        let First { wall, cpu, tsc } = self.first;
+        let ChunkStart { wall, cpu, tsc } = self.first;
         let start = self.info.start.map_or(tsc, |start| start.0);
         metadata(&Record::BufferExtents { bytes }, out)?;
         let thread = self.thread;
@@ -140,7 +140,7 @@ impl<'a> CrashTotals<'a> {
             metadata(&Record::Pid { process }, out)?;
         }
         metadata(&Record::NewCpu { cpu, tsc: start }, out)?;
-        taken(custom(start, payload, out))
+        accepted(custom(start, payload, out))
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::index::{Block, DAMAGED_OWN, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
-use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, When};
+use super::record::{self, Action, Bad, FUNCTION_SIZE, METADATA_SIZE, Record, RecordTime};
 use super::time::{Running, Turn};
 use crate::bytes::{ByteOrder, Window, groups};
 use crate::error::{Diagnostic, Error};
@@ -311,7 +311,7 @@ impl<'a> Decoder<'a> {
                 self.mark(&Mark::Custom { time, cpu, data });
             }
             Record::Typed { delta, kind, .. } => {
-                let Some(time) = self.when(When::Delta(delta), at) else {
+                let Some(time) = self.when(RecordTime::Delta(delta), at) else {
                     return;
                 };
                 self.mark(&Mark::Typed { time, kind, data });
@@ -320,15 +320,15 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    fn when(&mut self, when: When, at: u64) -> Option<Ticks> {
+    fn when(&mut self, when: RecordTime, at: u64) -> Option<Ticks> {
         match (when, self.time.now()) {
-            (When::Absolute(tsc), _) => Some(Ticks(self.time.of(tsc))),
-            (When::Delta(delta), Some(now)) => {
+            (RecordTime::Absolute(tsc), _) => Some(Ticks(self.time.time_of(tsc))),
+            (RecordTime::Delta(delta), Some(now)) => {
                 let now = now.wrapping_add_signed(i64::from(delta));
                 self.time.advance(now);
                 Some(Ticks(now))
             }
-            (When::Delta(_), None) => {
+            (RecordTime::Delta(_), None) => {
                 self.complain(
                     at,
                     "an event before any NewCPUId has no time; skipped".into(),
@@ -355,7 +355,7 @@ impl<'a> Decoder<'a> {
             // The NewCPUId in front of it gives the block its start, and is no change of CPU.
             Some(_) => self.cpu = None,
             // The index pass has reported damage in a head.
-            None if self.index.tells(at) => {}
+            None if self.index.has_diagnostic_at(at) => {}
             None => self.complain(at, DAMAGED_OWN.into()),
         }
     }

@@ -5,7 +5,7 @@
 
 use std::io::{self, Read, Seek, Write};
 
-use super::chunk_scan::{self, CHUNK_HEAD, First, PREAMBLE, RING, Scan, first};
+use super::chunk_scan::{self, CHUNK_HEAD, ChunkStart, PREAMBLE, RING, Scan, first};
 use super::frame::{Frame, Head, Version};
 use super::payload;
 use super::record::{self, FUNCTION_LIMIT, Record};
@@ -32,7 +32,7 @@ pub struct BlockSummary {
 
 impl BlockSummary {
     /// The counts of the thread. Records that were stated as readable and are gone count as overwritten.
-    pub(super) fn counted(&self, said: Counts) -> Counts {
+    pub(super) fn thread_counts(&self, said: Counts) -> Counts {
         let kept = self.readable.saturating_add(said.dropped);
         let kept = kept.saturating_add(said.summarised);
         Counts {
@@ -142,7 +142,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
 
     /// The head of a thread's block. Also the tick of the first record.
     fn block_head(&mut self, thread: &Thread, valid: Option<&[u8]>) -> (Head, u64) {
-        let First { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
+        let ChunkStart { wall, cpu, tsc } = first(valid.unwrap_or(&[]), self.info);
         let process = thread.process.or(self.info.process);
         let head = Head {
             thread: narrow(
@@ -178,7 +178,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
         self.frame.begin(&head)?;
         let described = Thread {
             name: thread.name.clone(),
-            counts: thread.counts.map(|counts| summary.counted(counts)),
+            counts: thread.counts.map(|counts| summary.thread_counts(counts)),
             ..Thread::default()
         };
         let latest = valid_head.then_some(Ticks(scan.walk.latest));
@@ -198,7 +198,7 @@ impl<'a, W: Read + Write + Seek> DumpWriter<'a, W> {
     }
 
     fn body(&mut self, chunks: &[&[u8]], gaps: &[u64], scan: &Scan) -> io::Result<()> {
-        let before = scan.walk.stack.before();
+        let before = scan.walk.stack.open_before();
         let mut outermost = Some(before).filter(|before| before.len() > 0);
         let mut repairs = scan.repairs.iter().peekable();
         for (nth, (chunk, &end)) in chunks.iter().zip(&scan.ends).enumerate() {
@@ -294,7 +294,7 @@ pub(super) fn look(
     let mut scan = Scan::new(chunks, gaps);
     if scan.ends.iter().any(|end| *end > 0) {
         let around = thread.early_calls.iter().rev().map(|call| call.function.0);
-        scan.walk.stack.around(around);
+        scan.walk.stack.push_around(around);
     }
     let jumps = chunk_scan::find(chunks, &scan.ends, info);
     scan.jumps(&jumps.inside);
@@ -307,7 +307,7 @@ pub(super) fn look(
     };
     let summary = BlockSummary {
         readable: scan.walk.records,
-        synthetic_entries: (scan.walk.stack.before().len() + middle(true)) as u64,
+        synthetic_entries: (scan.walk.stack.open_before().len() + middle(true)) as u64,
         synthetic_exits: (scan.walk.stack.open().len() + middle(false)) as u64,
         discarded_bytes: scan.discarded,
     };

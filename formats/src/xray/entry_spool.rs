@@ -12,7 +12,7 @@ use crate::spool::Spool;
 
 /// An entry without arguments that is in no spool yet.
 #[derive(Clone, Copy, Debug)]
-struct Held {
+struct SpooledEntry {
     strand: usize,
     bytes: [u8; FUNCTION_SIZE],
 }
@@ -21,7 +21,7 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct EntrySpool {
     spool: Spool,
-    held: Option<Held>,
+    held: Option<SpooledEntry>,
 }
 
 impl EntrySpool {
@@ -55,7 +55,7 @@ impl EntrySpool {
         }
         self.push(strand, before.as_flattened())?;
         let bytes = *last;
-        self.held = Some(Held { strand, bytes });
+        self.held = Some(SpooledEntry { strand, bytes });
         Ok(())
     }
 

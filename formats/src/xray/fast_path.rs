@@ -13,7 +13,7 @@ const SOME: usize = 64;
 
 /// What was gone through.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Followed {
+pub(super) struct WordRun {
     /// Words, of a record each.
     pub(super) words: usize,
     /// The sum of their steps.
@@ -23,8 +23,8 @@ pub(super) struct Followed {
 impl<M: Memory> Stack<M> {
     /// Takes records from the first on, as long as they are ordinary.
     #[inline]
-    pub(super) fn take_ordinary(&mut self, words: Words<'_>) -> Followed {
-        let mut followed = Followed::default();
+    pub(super) fn take_ordinary(&mut self, words: Words<'_>) -> WordRun {
+        let mut followed = WordRun::default();
         loop {
             self.take_leaves(words.behind(followed.words), &mut followed);
             let some = words.behind(followed.words).first(SOME);
@@ -38,7 +38,7 @@ impl<M: Memory> Stack<M> {
 
     /// Leaf calls, four at a time. They leave the stack as it is.
     #[inline]
-    fn take_leaves(&mut self, words: Words<'_>, followed: &mut Followed) {
+    fn take_leaves(&mut self, words: Words<'_>, followed: &mut WordRun) {
         let before = followed.words;
         for four in groups::<{ 8 * FUNCTION_SIZE }>(words.bytes()) {
             let (mut odd, mut ticks) = (0, 0u64);
@@ -61,7 +61,7 @@ impl<M: Memory> Stack<M> {
 
     /// Any plain records, one at a time.
     #[inline(never)]
-    fn take_some(&mut self, words: Words<'_>, followed: &mut Followed) {
+    fn take_some(&mut self, words: Words<'_>, followed: &mut WordRun) {
         let (open, used) = self.open.places();
         let (mut depth, mut taken, mut ticks) = (*used, 0, 0u64);
         for word in words.iter() {
@@ -105,7 +105,7 @@ mod tests {
 
     type Word = [u8; FUNCTION_SIZE];
 
-    fn take_ordinary<M: Memory>(stack: &mut Stack<M>, words: &[Word]) -> Followed {
+    fn take_ordinary<M: Memory>(stack: &mut Stack<M>, words: &[Word]) -> WordRun {
         stack.take_ordinary(Words::new(words.as_flattened()))
     }
 
@@ -139,8 +139,8 @@ mod tests {
     }
 
     /// The same by the rules.
-    fn by_rules<M: Memory>(stack: &mut Stack<M>, words: &[Word], room: usize) -> Followed {
-        let mut followed = Followed::default();
+    fn by_rules<M: Memory>(stack: &mut Stack<M>, words: &[Word], room: usize) -> WordRun {
+        let mut followed = WordRun::default();
         for word in words {
             let word = u64::from_le_bytes(*word);
             let id = word as u32 >> 4;

@@ -10,7 +10,7 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 
 use super::payload;
 use super::record::{
-    self, Action, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, When,
+    self, Action, Extent, HEADER_SIZE, Header, Layout, METADATA_SIZE, Record, RecordTime,
 };
 use crate::bytes::ByteOrder;
 use crate::model::{Clock, EarlyCall, FunctionTotals};
@@ -118,7 +118,7 @@ impl<W: Read + Write + Seek> Frame<W> {
     #[inline(never)]
     pub(super) fn custom(&mut self, tsc: u64, payload: &[u8]) -> io::Result<()> {
         let size = i32::try_from(payload.len()).unwrap_or(i32::MAX);
-        let when = When::Absolute(tsc);
+        let when = RecordTime::Absolute(tsc);
         self.metadata(&Record::Custom {
             size,
             when,
@@ -235,7 +235,7 @@ impl<W: Read + Write + Seek> Frame<W> {
             let size = i32::try_from(most).unwrap_or(i32::MAX);
             let event = Record::Custom {
                 size,
-                when: When::Absolute(0),
+                when: RecordTime::Absolute(0),
                 cpu: None,
             };
             self.out

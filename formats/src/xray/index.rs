@@ -59,7 +59,7 @@ pub(super) struct Index {
 
 impl Index {
     /// Whether the index pass gave a diagnostic for the record at this byte.
-    pub(super) fn tells(&self, offset: u64) -> bool {
+    pub(super) fn has_diagnostic_at(&self, offset: u64) -> bool {
         self.diagnostics.iter().any(|told| told.offset == offset)
     }
 }

@@ -1,15 +1,17 @@
 //! The listing: one line for each record, in the order of the file. The listing is for people, so it names
 //! functions. It must never hide a byte: bytes that are no record have lines too.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
 use super::index::{Block, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};
-use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, When};
+use super::record::{self, Bad, FUNCTION_SIZE, HEADER_SIZE, METADATA_SIZE, RecordTime};
 use crate::bytes::{ReadAt, Window};
 use crate::error::Error;
 use crate::identity::Part;
-use crate::model::{Edge, FunctionId, ThreadId, Ticks};
+use crate::model::{
+    Counts, EarlyCall, Edge, FunctionId, Missing, Schedule, ThreadId, Ticks, Trouble,
+};
 use crate::notes::{Note, NoteKind};
 use crate::source::{Listing, Record, Stop, Visit};
 
@@ -199,7 +201,7 @@ impl Lister<'_> {
                 delta,
                 kind,
             } => {
-                time = Some(self.time_of(When::Delta(delta)));
+                time = Some(self.time_of(RecordTime::Delta(delta)));
                 let _ = write!(self.listing.detail, "bytes={bytes} type={kind}");
                 size += self.payload(at + size, bytes, end)?;
             }
@@ -208,10 +210,10 @@ impl Lister<'_> {
         Ok(size)
     }
 
-    fn time_of(&mut self, when: When) -> u64 {
+    fn time_of(&mut self, when: RecordTime) -> u64 {
         match when {
-            When::Absolute(tsc) => tsc,
-            When::Delta(delta) => {
+            RecordTime::Absolute(tsc) => tsc,
+            RecordTime::Delta(delta) => {
                 self.base = self.base.wrapping_add_signed(i64::from(delta));
                 self.base
             }
@@ -289,19 +291,7 @@ fn describe(detail: &mut String, payload: &Payload) {
             name,
             counts,
             latest,
-        } => {
-            let counts = counts.unwrap_or_default();
-            let latest = latest.map(|latest| format!(", the latest at tick {latest}"));
-            write!(
-                detail,
-                " {name:?} recorded={} readable={} overwritten={} dropped={} records{}",
-                counts.recorded,
-                counts.readable,
-                counts.overwritten,
-                counts.dropped,
-                latest.unwrap_or_default()
-            )
-        }
+        } => describe_thread(detail, name, counts.unwrap_or_default(), *latest),
         Payload::Clock {
             name,
             error_ppm,
@@ -309,20 +299,9 @@ fn describe(detail: &mut String, payload: &Payload) {
             until,
             trouble,
         } => {
-            let (tick, nanos) = anchor.unwrap_or_default();
-            let error = error_ppm.unwrap_or_default();
-            let _ = write!(
-                detail,
-                " {name:?} error={error} ppm, tick {tick} = {nanos} ns since 1970"
-            );
-            if let Some((tick, nanos)) = until {
-                let _ = write!(detail, ", written at tick {tick} = {nanos} ns");
-            }
-            write!(
-                detail,
-                ", skew={} ns, steps back={}, ahead={} ns, time of day moved={} ns",
-                trouble.skew_ns, trouble.steps_back, trouble.ahead_ns, trouble.wall_step_ns
-            )
+            let _ = write!(detail, " {name:?} error={} ppm", error_ppm.unwrap_or(0.0));
+            describe_anchors(detail, anchor.unwrap_or_default(), *until);
+            describe_trouble(detail, trouble)
         }
         Payload::Process {
             program,
@@ -335,10 +314,9 @@ fn describe(detail: &mut String, payload: &Payload) {
             let (process, dump) = (process.unwrap_or_default(), dump.unwrap_or_default());
             let _ = write!(
                 detail,
-                " {program:?} process={process} dump={dump} reason={reason:?}, missing: {} records \
-                 of {} ended threads, {} of threads without a ring",
-                missing.overwritten, missing.threads, missing.dropped
+                " {program:?} process={process} dump={dump} reason={reason:?}"
             );
+            describe_missing(detail, missing);
             end.map_or(Ok(()), |end| write!(detail, ", ends at tick {end}"))
         }
         Payload::Identity(identity) => {
@@ -363,33 +341,15 @@ fn describe(detail: &mut String, payload: &Payload) {
         Payload::ShortCalls { calls, ticks } => {
             write!(detail, " {calls} calls without records took {ticks} ticks")
         }
-        Payload::EarlyCalls(calls) => {
-            let list = calls
-                .iter()
-                .map(|call| format!("{} since tick {}", call.function, call.begin.0));
-            write!(detail, " {}", list.collect::<Vec<_>>().join(", "))
-        }
+        Payload::EarlyCalls(calls) => describe_early_calls(detail, calls),
         Payload::Threshold { ticks } => {
             write!(detail, " calls below {ticks} ticks leave no records")
         }
-        Payload::Schedule(part) => {
-            let (switches, samples) = (part.switches.len(), part.samples.len());
-            let (accounts, modules) = (part.accounts.len(), part.modules.len());
-            write!(
-                detail,
-                " {switches} switches, {samples} samples, {accounts} accounts, {modules} modules"
-            )
-        }
+        Payload::Schedule(part) => describe_schedule(detail, part),
         Payload::Totals {
             is_of_missing,
             rows,
-        } => {
-            let whose = match is_of_missing {
-                true => " of threads that are not in the trace",
-                false => "",
-            };
-            write!(detail, " {} functions{whose}", rows.len())
-        }
+        } => describe_totals(detail, rows.len(), *is_of_missing),
         Payload::Estimates { cost, rows } => write!(
             detail,
             " {} functions, cost {} of {} millionths",
@@ -399,4 +359,65 @@ fn describe(detail: &mut String, payload: &Payload) {
         ),
         Payload::Note(_) | Payload::Unknown => Ok(()),
     };
+}
+
+fn describe_thread(
+    detail: &mut String,
+    name: &str,
+    counts: Counts,
+    latest: Option<Ticks>,
+) -> fmt::Result {
+    let _ = write!(
+        detail,
+        " {name:?} recorded={} readable={} overwritten={} dropped={} records",
+        counts.recorded, counts.readable, counts.overwritten, counts.dropped
+    );
+    latest.map_or(Ok(()), |tick| write!(detail, ", the latest at tick {tick}"))
+}
+
+fn describe_trouble(detail: &mut String, trouble: &Trouble) -> fmt::Result {
+    write!(
+        detail,
+        ", skew={} ns, steps back={}, ahead={} ns, time of day moved={} ns",
+        trouble.skew_ns, trouble.steps_back, trouble.ahead_ns, trouble.wall_step_ns
+    )
+}
+
+fn describe_missing(detail: &mut String, missing: &Missing) {
+    let _ = write!(
+        detail,
+        ", missing: {} records of {} ended threads, {} of threads without a ring",
+        missing.overwritten, missing.threads, missing.dropped
+    );
+}
+
+fn describe_schedule(detail: &mut String, part: &Schedule) -> fmt::Result {
+    let (switches, samples) = (part.switches.len(), part.samples.len());
+    let (accounts, modules) = (part.accounts.len(), part.modules.len());
+    write!(
+        detail,
+        " {switches} switches, {samples} samples, {accounts} accounts, {modules} modules"
+    )
+}
+
+fn describe_anchors(detail: &mut String, (tick, nanos): (Ticks, u64), until: Option<(Ticks, u64)>) {
+    let _ = write!(detail, ", tick {tick} = {nanos} ns since 1970");
+    if let Some((tick, nanos)) = until {
+        let _ = write!(detail, ", written at tick {tick} = {nanos} ns");
+    }
+}
+
+fn describe_early_calls(detail: &mut String, calls: &[EarlyCall]) -> fmt::Result {
+    let list = calls
+        .iter()
+        .map(|call| format!("{} since tick {}", call.function, call.begin.0));
+    write!(detail, " {}", list.collect::<Vec<_>>().join(", "))
+}
+
+fn describe_totals(detail: &mut String, functions: usize, is_of_missing: bool) -> fmt::Result {
+    let whose = match is_of_missing {
+        true => " of threads that are not in the trace",
+        false => "",
+    };
+    write!(detail, " {functions} functions{whose}")
 }

@@ -27,7 +27,7 @@ use crate::format::Format;
 #[cfg(feature = "read")]
 use crate::format::Opener;
 use crate::model::TraceInfo;
-use crate::writer::{Begun, Kind, Output, Target};
+use crate::writer::{Kind, Output, Target, WriterResult};
 
 mod balance;
 mod chunk_decoder;
@@ -99,14 +99,14 @@ pub const FORMAT: Format = Format {
 };
 
 #[cfg(feature = "stream")]
-fn create(output: Output, version: Version, info: &TraceInfo) -> Begun {
+fn create(output: Output, version: Version, info: &TraceInfo) -> WriterResult {
     let file: File = output.into_file()?;
     Ok(Box::new(XrayWriter::new(file, version, info)?))
 }
 
 /// Without the writer of any events, there are [`DumpWriter`] and [`crash_dump`].
 #[cfg(not(feature = "stream"))]
-fn create(_: Output, _: Version, _: &TraceInfo) -> Begun {
+fn create(_: Output, _: Version, _: &TraceInfo) -> WriterResult {
     let what = "fdr-formats writes events as XRay with its feature `stream`";
     Err(std::io::Error::new(std::io::ErrorKind::Unsupported, what).into())
 }

@@ -58,9 +58,9 @@ pub use schedule::{
 };
 
 pub(super) use draft::{
-    EARLY_CALL_BYTES, ESTIMATE_BYTES, Place, Short, early_call_row, early_calls_head, estimate_row,
-    estimates_head, put_balance, put_clock, put_moment, put_process, put_synthetic, put_thread,
-    put_totals_row, totals_head,
+    EARLY_CALL_BYTES, ESTIMATE_BYTES, PayloadBuffer, ShortPayload, early_call_row,
+    early_calls_head, estimate_row, estimates_head, put_balance, put_clock, put_moment,
+    put_process, put_synthetic, put_thread, put_totals_row, totals_head,
 };
 
 mod draft;
@@ -287,7 +287,7 @@ pub fn decode(payload: &[u8], order: ByteOrder) -> Option<Payload> {
         ESTIMATES => totals::estimates(fields)?,
         SWITCHES..=MODULES => Payload::Schedule(schedule::decode(kind, fields)?),
         SHORT_CALLS | THRESHOLD => about_short_calls(kind, &mut fields)?,
-        kind => match NoteKind::of(kind) {
+        kind => match NoteKind::from_number(kind) {
             Some(kind) => {
                 Note::decode(kind, note(payload)?)?;
                 Payload::Note(kind)
@@ -312,7 +312,7 @@ pub(crate) fn is_of_ring(first: [u8; 8], bytes: usize) -> bool {
         SHORT_CALLS | THRESHOLD => matches!(bytes, 16 | 24),
         kind => {
             let is_sized = (8..=8 + MAX_BYTES).contains(&bytes) && bytes % 8 == 0;
-            is_sized && NoteKind::of(kind).is_some()
+            is_sized && NoteKind::from_number(kind).is_some()
         }
     };
     is_sized && first == head(kind)
@@ -321,7 +321,7 @@ pub(crate) fn is_of_ring(first: [u8; 8], bytes: usize) -> bool {
 /// A note in a little-endian payload: its kind and its body. `None`: it is another payload, or it is damaged.
 pub(super) fn note_of_ring(payload: &[u8]) -> Option<(NoteKind, &[u8])> {
     let (first, body) = payload.split_first_chunk()?;
-    let kind = NoteKind::of(first[5]).filter(|&kind| *first == head(kind as u8))?;
+    let kind = NoteKind::from_number(first[5]).filter(|&kind| *first == head(kind as u8))?;
     Note::decode(kind, body)?;
     Some((kind, body))
 }

@@ -120,7 +120,7 @@ pub enum Action {
 
 /// Time of an event record: absolute, or relative to the running base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum RecordTime {
     /// A tick; the running base stays.
     Absolute(u64),
     /// Ticks to add to the running base.
@@ -170,7 +170,7 @@ pub enum Record {
         /// Bytes of the payload; not positive is an error.
         size: i32,
         /// When.
-        when: When,
+        when: RecordTime,
         /// CPU, version 4 only.
         cpu: Option<u16>,
     },
@@ -339,8 +339,8 @@ fn metadata(kind: u8, body: &[u8], layout: Layout) -> Option<Record> {
         5 => {
             let size = fields.u32()? as i32;
             let when = match layout.version {
-                ..5 => When::Absolute(fields.u64()?),
-                5.. => When::Delta(fields.u32()? as i32),
+                ..5 => RecordTime::Absolute(fields.u64()?),
+                5.. => RecordTime::Delta(fields.u32()? as i32),
             };
             let cpu = if layout.version == 4 {
                 Some(fields.u16()?)
@@ -426,7 +426,7 @@ pub fn encode_function(
 /// [`encode_function`].
 #[must_use]
 pub fn encode_metadata(record: &Record, layout: Layout) -> [u8; METADATA_SIZE] {
-    let mut put = Put {
+    let mut put = FieldWriter {
         bytes: [0; METADATA_SIZE],
         at: 1,
         order: layout.order,
@@ -452,8 +452,8 @@ pub fn encode_metadata(record: &Record, layout: Layout) -> [u8; METADATA_SIZE] {
         Record::Custom { size, when, cpu } => {
             put.u32(size as u32);
             match when {
-                When::Absolute(tsc) => put.u64(tsc),
-                When::Delta(delta) => put.u32(delta as u32),
+                RecordTime::Absolute(tsc) => put.u64(tsc),
+                RecordTime::Delta(delta) => put.u32(delta as u32),
             }
             if let Some(cpu) = cpu {
                 put.u16(cpu);
@@ -469,13 +469,13 @@ pub fn encode_metadata(record: &Record, layout: Layout) -> [u8; METADATA_SIZE] {
 }
 
 /// Puts fields one behind the other.
-struct Put<const N: usize> {
+struct FieldWriter<const N: usize> {
     bytes: [u8; N],
     at: usize,
     order: ByteOrder,
 }
 
-impl<const N: usize> Put<N> {
+impl<const N: usize> FieldWriter<N> {
     fn bytes(&mut self, field: &[u8]) {
         let end = self.at + field.len();
         // Each layout above fits. One that did not fit would lose the field, without a panic.
@@ -518,7 +518,7 @@ impl<const N: usize> Put<N> {
 #[must_use]
 pub fn encode_header(header: &Header) -> [u8; HEADER_SIZE] {
     let order = header.layout.order;
-    let mut put = Put {
+    let mut put = FieldWriter {
         bytes: [0; HEADER_SIZE],
         at: 0,
         order,

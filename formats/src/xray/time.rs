@@ -57,13 +57,13 @@ impl Running {
     }
 
     /// An event's absolute tick as time.
-    pub(super) fn of(&self, tick: u64) -> u64 {
+    pub(super) fn time_of(&self, tick: u64) -> u64 {
         tick.saturating_add_signed(self.shift)
     }
 
     /// No record is later than that.
     pub(super) fn limit(&self) -> u64 {
-        let limit = self.latest.map(|latest| self.of(latest));
+        let limit = self.latest.map(|latest| self.time_of(latest));
         limit.map_or(u64::MAX, |limit| limit.max(self.now.unwrap_or(0)))
     }
 
@@ -75,7 +75,7 @@ impl Running {
     /// A record sets the time.
     pub(super) fn set(&mut self, tick: u64) -> Turn {
         let Some(now) = self.now else {
-            self.now = Some(self.of(tick));
+            self.now = Some(self.time_of(tick));
             return Turn::Plain;
         };
         let late = self.latest.is_some_and(|latest| tick > latest);
@@ -93,7 +93,7 @@ impl Running {
         // The time returns to the clock's value before the fault, or continues.
         let shift = i128::from(now) - i128::from(tick);
         self.shift = i64::try_from(shift).unwrap_or(i64::MAX).max(0);
-        self.now = Some(self.of(tick));
+        self.now = Some(self.time_of(tick));
         Turn::Break
     }
 }
@@ -118,13 +118,13 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_began_anew_goes_on_where_it_was() {
+    fn restarted_clocks_go_on() {
         let mut running = at(10 * FAR, None);
         assert_eq!(running.set(5), Turn::Break);
         assert_eq!(running.now(), Some(10 * FAR));
         assert_eq!(running.set(105), Turn::Plain);
         assert_eq!(
-            (running.now(), running.of(106)),
+            (running.now(), running.time_of(106)),
             (Some(10 * FAR + 100), 10 * FAR + 101)
         );
         // And again.

@@ -11,7 +11,7 @@ use super::dump::{EXACT_TICKS, tables};
 use super::entry_spool::EntrySpool;
 use super::frame::{Frame, Head, Version};
 use super::payload::{self, encode_note};
-use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, When};
+use super::record::{self, Action, FUNCTION_LIMIT, FUNCTION_SIZE, Record, RecordTime};
 use super::thread_state::{LAYOUT, ThreadState, action, highest_free, write_synthetic};
 use crate::calls::Exit;
 use crate::error::Error;
@@ -159,7 +159,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         let end = state.until(info.end);
         let latest = state.first.map(|_| Ticks(state.latest));
         frame.custom(start, &payload::encode_thread(&state.thread, latest))?;
-        let (before, open) = (state.stack.before(), state.stack.open());
+        let (before, open) = (state.stack.open_before(), state.stack.open());
         let entries = before.len() as u64 + state.middle_entries;
         let exits = open.len() as u64 + state.middle_exits;
         frame.custom(start, &payload::encode_balance(entries, exits))?;
@@ -347,7 +347,7 @@ impl<W: Read + Write + Seek> XrayWriter<W> {
         }
         self.metadata(&Record::Custom {
             size,
-            when: When::Absolute(tsc),
+            when: RecordTime::Absolute(tsc),
             cpu: None,
         });
         self.push(data);

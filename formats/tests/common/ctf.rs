@@ -12,7 +12,7 @@ use fdr_formats::source::Record;
 use fdr_formats::{Error, Losses, Sink, Source, Thread, TraceInfo};
 
 use crate::common::tcstate::read_source;
-use crate::common::{Event, Read, push};
+use crate::common::{Event, ReadTrace, push};
 
 /// A folder, gone at the end of the test.
 pub struct Folder(PathBuf);
@@ -29,7 +29,7 @@ impl Folder {
     }
 
     /// A folder of these files.
-    pub fn of(files: &[(&str, &[u8])]) -> Folder {
+    pub fn with_files(files: &[(&str, &[u8])]) -> Folder {
         let folder = Folder::new();
         for (name, bytes) in files {
             folder.put(name, bytes);
@@ -89,12 +89,12 @@ pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Loss
 }
 
 /// Everything of a folder, each thread's events put together.
-pub fn read(folder: &Path) -> Result<Read, Error> {
+pub fn read(folder: &Path) -> Result<ReadTrace, Error> {
     Ok(read_source(&CtfSource::open(folder)?))
 }
 
 /// Reads a folder that has nothing to complain about.
-pub fn read_whole(folder: &Path) -> Read {
+pub fn read_whole(folder: &Path) -> ReadTrace {
     let read = read(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     assert_eq!(read.diagnostics, [], "{}", folder.display());
     read

@@ -9,7 +9,7 @@ use fdr_formats::sink::Losses;
 use fdr_formats::writer::{Output, Writer};
 use fdr_formats::{Call, Function, FunctionId, ThreadId, Ticks, TraceInfo};
 
-use crate::common::{Event, Read as Trace, list, push, read, thread};
+use crate::common::{Event, ReadTrace as Trace, list, push, read, thread};
 
 /// Every target.
 pub const TARGETS: [&str; 6] = ["et", "iet", "iet-prefix", "et2", "iet2", "iet-prefix2"];

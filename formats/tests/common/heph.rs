@@ -11,7 +11,7 @@ use fdr_formats::{
     Call, Clock, Function, FunctionId, Sink, Thread, ThreadId, Ticks, TraceInfo, Writer,
 };
 
-use crate::common::{Event, Read, push, read};
+use crate::common::{Event, ReadTrace, push, read};
 
 /// A metadata packet.
 pub fn option(name: &str, value: &[u8]) -> Vec<u8> {
@@ -163,14 +163,14 @@ pub fn told_info() -> TraceInfo {
 }
 
 /// Reads a file with which nothing is wrong.
-pub fn intact(bytes: &[u8]) -> Read {
+pub fn intact(bytes: &[u8]) -> ReadTrace {
     let read = read(bytes).expect("a readable trace");
     assert_eq!(read.diagnostics, []);
     read
 }
 
 /// Writes, reads, and wants nothing to be wrong or lost.
-pub fn through(info: &TraceInfo, threads: &[(Thread, Vec<Event>)]) -> Read {
+pub fn through(info: &TraceInfo, threads: &[(Thread, Vec<Event>)]) -> ReadTrace {
     let (bytes, losses) = write_threads(info, threads);
     assert!(losses.is_empty(), "{losses}");
     intact(&bytes)

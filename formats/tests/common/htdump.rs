@@ -10,7 +10,7 @@ use fdr_formats::model::Function;
 use fdr_formats::writer::{Output, Writer};
 use fdr_formats::{Call, FunctionId, Losses, Thread, ThreadId, TraceInfo, registry};
 
-use crate::common::{Event, Kept, Read, list, push, read};
+use crate::common::{Event, EventLog, ReadTrace, list, push, read};
 
 /// Somewhere to write to that can be looked at.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ pub fn write(
 }
 
 /// The events of each thread, in one piece: a source may give a thread in several.
-pub fn joined(kept: &Kept) -> Vec<(ThreadId, Vec<Event>)> {
+pub fn joined(kept: &EventLog) -> Vec<(ThreadId, Vec<Event>)> {
     let mut threads: Vec<(ThreadId, Vec<Event>)> = Vec::new();
     for (id, events) in &kept.threads {
         match threads.iter_mut().find(|(known, _)| known == id) {
@@ -72,7 +72,7 @@ pub fn joined(kept: &Kept) -> Vec<(ThreadId, Vec<Event>)> {
 }
 
 /// The name of a function as a person sees it.
-pub fn name_of(read: &Read, id: FunctionId) -> String {
+pub fn name_of(read: &ReadTrace, id: FunctionId) -> String {
     match read.info.function(id) {
         Some(function) => function.name.clone(),
         None => id.to_string(),
@@ -81,7 +81,7 @@ pub fn name_of(read: &Read, id: FunctionId) -> String {
 
 /// Edges by thread, time, kind and name, without their order: a cut file lacks the calls around those
 /// that it has, so its events are no beginning of the whole file's.
-fn bag(read: &Read) -> BTreeMap<(u64, u64, String), u64> {
+fn bag(read: &ReadTrace) -> BTreeMap<(u64, u64, String), u64> {
     let mut bag = BTreeMap::new();
     for (thread, event) in read
         .kept

@@ -41,12 +41,12 @@ pub enum Event {
 
 /// A sink that keeps everything.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Kept {
+pub struct EventLog {
     pub threads: Vec<(ThreadId, Vec<Event>)>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
-impl Kept {
+impl EventLog {
     fn push(&mut self, event: Event) {
         self.threads
             .last_mut()
@@ -80,7 +80,7 @@ impl Kept {
     }
 }
 
-impl Sink for Kept {
+impl Sink for EventLog {
     fn thread(&mut self, thread: &Thread) {
         // A thread may come more than once: the last one is the one that events belong to.
         let known = self.threads.iter().position(|(id, _)| *id == thread.id);
@@ -173,21 +173,21 @@ pub fn thread(id: u64) -> Thread {
 
 /// Everything that a trace gives.
 #[derive(Debug)]
-pub struct Read {
+pub struct ReadTrace {
     pub info: TraceInfo,
-    pub kept: Kept,
+    pub kept: EventLog,
     /// Of opening and of decoding.
     pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Opens by content and decodes all.
-pub fn read(bytes: &[u8]) -> Result<Read, fdr_formats::Error> {
+pub fn read(bytes: &[u8]) -> Result<ReadTrace, fdr_formats::Error> {
     let source = registry::open(Box::new(bytes.to_vec()))?;
-    let mut kept = Kept::default();
+    let mut kept = EventLog::default();
     drive(&*source, &mut kept, &|_| {})?;
     let mut diagnostics = source.diagnostics().to_vec();
     diagnostics.append(&mut kept.diagnostics);
-    Ok(Read {
+    Ok(ReadTrace {
         info: source.info().clone(),
         kept,
         diagnostics,
@@ -506,9 +506,9 @@ impl Chunk {
 }
 
 /// Counts what is read of a file.
-pub struct Counted(pub Vec<u8>, pub Arc<AtomicU64>);
+pub struct CountingBytes(pub Vec<u8>, pub Arc<AtomicU64>);
 
-impl ReadAt for Counted {
+impl ReadAt for CountingBytes {
     fn size(&self) -> u64 {
         self.0.size()
     }

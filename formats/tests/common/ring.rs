@@ -3,7 +3,7 @@
 
 use fdr_formats::model::Counts;
 
-use super::{Chunk, Read};
+use super::{Chunk, ReadTrace};
 
 pub(crate) const CHUNK: usize = 64 * 1024;
 pub(crate) const SLOTS: usize = 4096;
@@ -164,7 +164,7 @@ pub(crate) fn chunk(tsc: u64) -> Chunk {
     Chunk::new(100, 3, tsc)
 }
 
-pub(crate) fn counts(read: &Read, thread: usize) -> [u64; 4] {
+pub(crate) fn counts(read: &ReadTrace, thread: usize) -> [u64; 4] {
     let counts: Counts = read.info.threads[thread].counts.expect("counts");
     [
         counts.recorded,

@@ -11,7 +11,7 @@ use fdr_formats::writer::Output;
 use fdr_formats::{Losses, Source, Thread, TraceInfo, registry};
 
 pub use crate::common::ctf::Folder;
-use crate::common::{Event, Kept, Read, push};
+use crate::common::{Event, EventLog, ReadTrace, push};
 use serde_json::Value as Json;
 
 /// Writes events, in pieces that belong to threads.
@@ -29,8 +29,8 @@ pub fn write(info: &TraceInfo, pieces: &[(Thread, Vec<Event>)]) -> (Folder, Loss
 }
 
 /// Everything that a source gives, threads that come in turns put together.
-pub fn read_source(source: &dyn Source) -> Read {
-    let mut kept = Kept::default();
+pub fn read_source(source: &dyn Source) -> ReadTrace {
+    let mut kept = EventLog::default();
     drive(source, &mut kept, &|_| {}).expect("readable files");
     let mut threads: Vec<(_, Vec<Event>)> = Vec::new();
     for (id, events) in kept.threads {
@@ -42,14 +42,14 @@ pub fn read_source(source: &dyn Source) -> Read {
     kept.threads = threads;
     let mut diagnostics = source.diagnostics().to_vec();
     diagnostics.append(&mut kept.diagnostics);
-    Read {
+    ReadTrace {
         info: source.info().clone(),
         kept,
         diagnostics,
     }
 }
 
-pub fn read_folder(folder: &Path) -> Result<Read, fdr_formats::Error> {
+pub fn read_folder(folder: &Path) -> Result<ReadTrace, fdr_formats::Error> {
     Ok(read_source(&*registry::open_path(folder)?))
 }
 

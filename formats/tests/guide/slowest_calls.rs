@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use fdr_formats::calls::{CallStack, Ended, Open};
+use fdr_formats::calls::{CallStack, EndedCall, OpenCall};
 use fdr_formats::source::drive;
 use fdr_formats::{Call, Error, Mark, Sink, Thread, ThreadId, Ticks};
 
 /// The ten longest calls so far: ticks, thread, and the call.
 #[derive(Default)]
 struct Slowest {
-    longest: Vec<(u64, ThreadId, Ended<()>)>,
+    longest: Vec<(u64, ThreadId, EndedCall<()>)>,
     thread: ThreadId,
     stacks: HashMap<ThreadId, CallStack>,
 }
@@ -47,7 +47,7 @@ impl Sink for Slowest {
     }
 }
 
-fn keep_ten(longest: &mut Vec<(u64, ThreadId, Ended<()>)>) {
+fn keep_ten(longest: &mut Vec<(u64, ThreadId, EndedCall<()>)>) {
     longest.sort_by_key(|(ticks, ..)| std::cmp::Reverse(*ticks));
     longest.truncate(10);
 }
@@ -60,12 +60,15 @@ pub(crate) fn slowest_calls(path: &Path) -> Result<Vec<String>, Error> {
     let longest = &mut slowest.longest;
     for (&thread, stack) in &mut slowest.stacks {
         // Open calls last until the trace was written, if that moment is known.
-        stack.finish(info.end, &mut |ended: Ended<()>, _: &mut [Open<()>]| {
-            longest.push((ended.total(), thread, ended));
-        });
+        stack.finish(
+            info.end,
+            &mut |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
+                longest.push((ended.total(), thread, ended));
+            },
+        );
     }
     keep_ten(longest);
-    let line = |(ticks, thread, ended): &(u64, ThreadId, Ended<()>)| {
+    let line = |(ticks, thread, ended): &(u64, ThreadId, EndedCall<()>)| {
         let known = info.function(ended.call.function);
         let name = known.map_or("?", |function| &function.name);
         let clipped = if ended.clipped { " or more" } else { "" };

@@ -187,7 +187,7 @@ pub(crate) const TABLE: &[Holds] = &[
 
 impl Holds {
     /// The line of a target.
-    pub(crate) fn of(target: &str) -> Holds {
+    pub(crate) fn for_target(target: &str) -> Holds {
         let found = TABLE.iter().find(|holds| holds.target == target);
         *found.unwrap_or_else(|| panic!("{target} is not in the table of roundtrip/holds.rs"))
     }

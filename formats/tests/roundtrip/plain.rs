@@ -8,7 +8,7 @@ use fdr_formats::source::drive;
 use fdr_formats::{Edge, FunctionId, Sink, Source, Thread, Ticks};
 
 use super::holds::{Cpus, Holds};
-use crate::common::{Event, Kept};
+use crate::common::{Event, EventLog};
 
 /// One event, with ns from the trace's first one.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,12 +51,12 @@ pub(crate) struct Plain {
 
 /// Events and threads as they come to a sink. A thread may come in turns.
 #[derive(Default)]
-pub(crate) struct Told {
-    kept: Kept,
+pub(crate) struct ThreadedLog {
+    kept: EventLog,
     threads: Vec<Thread>,
 }
 
-impl Sink for Told {
+impl Sink for ThreadedLog {
     fn thread(&mut self, thread: &Thread) {
         self.threads.push(thread.clone());
         self.kept.thread(thread);
@@ -78,7 +78,7 @@ impl Sink for Told {
 impl Plain {
     /// Of a source, which must have nothing to complain about.
     pub(crate) fn read(source: &dyn Source, holds: Holds) -> Plain {
-        let mut told = Told::default();
+        let mut told = ThreadedLog::default();
         drive(source, &mut told, &|_| {}).expect("a readable source");
         assert_eq!(source.diagnostics(), []);
         assert_eq!(told.kept.diagnostics, []);
@@ -86,7 +86,7 @@ impl Plain {
     }
 
     /// Of events that were told.
-    pub(crate) fn new(info: &TraceInfo, told: &Told, holds: Holds) -> Plain {
+    pub(crate) fn new(info: &TraceInfo, told: &ThreadedLog, holds: Holds) -> Plain {
         let events = || told.kept.threads.iter().flat_map(|(_, events)| events);
         let first = events().filter_map(time).min().unwrap_or(0);
         let mut threads: BTreeMap<u64, PlainThread> = BTreeMap::new();

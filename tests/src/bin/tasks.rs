@@ -265,7 +265,7 @@ fn kinds() {
 
 /// What the program knows of its tasks.
 #[derive(Default)]
-struct Known {
+struct TaskTotals {
     finished: u64,
     dropped: u64,
     polls: u64,
@@ -288,8 +288,8 @@ fn spin(work: u32) -> u32 {
 }
 
 /// Runs a share of the tasks, ten at a time.
-fn share(tasks: u64, work: u32) -> Known {
-    let mut known = Known::default();
+fn share(tasks: u64, work: u32) -> TaskTotals {
+    let mut known = TaskTotals::default();
     let mut done = 0;
     while done < tasks {
         let some = 10.min(tasks - done);
@@ -335,7 +335,7 @@ fn many(tasks: u64, threads: u64, work: u32) {
     let workers: Vec<_> = (0..threads)
         .map(|_| std::thread::spawn(move || share(tasks / threads, work)))
         .collect();
-    let mut all = Known::default();
+    let mut all = TaskTotals::default();
     for worker in workers {
         let known = worker.join().expect("a worker");
         all.finished += known.finished;

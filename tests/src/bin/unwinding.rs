@@ -56,17 +56,17 @@ mod context {
     use super::{Jump, inner, leaf};
 
     /// A context, and the stack that it runs on.
-    pub(super) struct Place(UnsafeCell<Box<libc::ucontext_t>>);
+    pub(super) struct ContextCell(UnsafeCell<Box<libc::ucontext_t>>);
 
     // SAFETY: who uses a place is in a strict order: one thread hands it over and waits.
-    unsafe impl Sync for Place {}
+    unsafe impl Sync for ContextCell {}
     // SAFETY: as above.
-    unsafe impl Send for Place {}
+    unsafe impl Send for ContextCell {}
 
-    impl Place {
-        pub(super) fn new() -> Place {
+    impl ContextCell {
+        pub(super) fn new() -> ContextCell {
             // SAFETY: zeros are a valid `ucontext_t`.
-            Place(UnsafeCell::new(Box::new(unsafe { std::mem::zeroed() })))
+            ContextCell(UnsafeCell::new(Box::new(unsafe { std::mem::zeroed() })))
         }
 
         pub(super) fn at(&self) -> *mut libc::ucontext_t {
@@ -77,7 +77,7 @@ mod context {
 
     /// Enters two traced functions and jumps out of both, `times` times.
     pub(super) fn jump_over(times: u64) {
-        let (back, away) = (Place::new(), Place::new());
+        let (back, away) = (ContextCell::new(), ContextCell::new());
         let mut stack = vec![0_u8; 256 * 1024];
         for _ in 0..times {
             let jump = Jump {
@@ -108,8 +108,8 @@ mod context {
         inner(jump);
     }
 
-    static HOME: std::sync::OnceLock<Place> = std::sync::OnceLock::new();
-    static COROUTINE: std::sync::OnceLock<Place> = std::sync::OnceLock::new();
+    static HOME: std::sync::OnceLock<ContextCell> = std::sync::OnceLock::new();
+    static COROUTINE: std::sync::OnceLock<ContextCell> = std::sync::OnceLock::new();
 
     /// The coroutine: its traced call begins on one thread and ends on another.
     #[fdr::traced]
@@ -125,8 +125,9 @@ mod context {
         switch(&COROUTINE, &HOME);
     }
 
-    fn switch(from: &std::sync::OnceLock<Place>, to: &std::sync::OnceLock<Place>) {
-        let at = |place: &std::sync::OnceLock<Place>| place.get_or_init(Place::new).at();
+    fn switch(from: &std::sync::OnceLock<ContextCell>, to: &std::sync::OnceLock<ContextCell>) {
+        let at =
+            |place: &std::sync::OnceLock<ContextCell>| place.get_or_init(ContextCell::new).at();
         // SAFETY: `to` was saved by whoever is waiting in it, or made by `makecontext`.
         assert_eq!(unsafe { libc::swapcontext(at(from), at(to)) }, 0);
     }
@@ -134,7 +135,7 @@ mod context {
     /// Begins it on this thread, and goes on with it on another.
     pub(super) fn wander() {
         let mut stack = vec![0_u8; 256 * 1024];
-        let coroutine = COROUTINE.get_or_init(Place::new).at();
+        let coroutine = COROUTINE.get_or_init(ContextCell::new).at();
         // SAFETY: the stack lives until the coroutine has run to its end; nothing in it is of a thread.
         unsafe {
             assert_eq!(libc::getcontext(coroutine), 0);
@@ -159,7 +160,7 @@ mod cut {
     use std::cell::Cell;
     use std::sync::OnceLock;
 
-    use super::context::Place;
+    use super::context::ContextCell;
     use super::leaf;
     use fdr_tests::programs::stepping::{on_each_step, stepping};
 
@@ -167,11 +168,13 @@ mod cut {
         /// How many steps are left before the jump.
         static LEFT: Cell<u64> = const { Cell::new(0) };
         static ENDED: Cell<bool> = const { Cell::new(false) };
-        static PLACES: OnceLock<[Place; 2]> = const { OnceLock::new() };
+        static PLACES: OnceLock<[ContextCell; 2]> = const { OnceLock::new() };
     }
 
     fn place(nth: usize) -> *mut libc::ucontext_t {
-        PLACES.with(|places| places.get_or_init(|| [Place::new(), Place::new()])[nth].at())
+        PLACES.with(|places| {
+            places.get_or_init(|| [ContextCell::new(), ContextCell::new()])[nth].at()
+        })
     }
 
     extern "C" fn on_step(_: i32) {

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_says_how_long_disks_were_waited_for() {
+    fn disk_waits_come_from_the_kernel() {
         let text = "some avg10=0.63 avg60=0.90 avg300=1.44 total=912609018\n\
                     full avg10=0.52 avg60=0.48 avg300=0.22 total=324007626\n";
         assert_eq!(total_of_some(text), Some(912_609_018));

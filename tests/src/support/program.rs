@@ -171,7 +171,7 @@ impl Running {
     ///
     /// If none comes in time.
     #[must_use]
-    pub fn said(&self, beginning: &str) -> String {
+    pub fn wait_for_line(&self, beginning: &str) -> String {
         let what = format!("a line {beginning:?} of {}", self.name);
         until(&what, || self.said_already(beginning))
     }
@@ -289,7 +289,7 @@ impl Outcome {
 
     /// What the recorder said, without its prefix.
     #[must_use]
-    pub fn said(&self) -> Vec<&str> {
+    pub fn recorder_lines(&self) -> Vec<&str> {
         let lines = self.stderr.lines();
         lines
             .filter_map(|line| line.strip_prefix("fdr: "))

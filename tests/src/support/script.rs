@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_is_balanced_nested_and_as_long_as_asked() {
+    fn scripts_are_balanced_and_of_stated_length() {
         let edges = Script::new(7, 1000).edges(u64::MAX);
         assert_eq!(edges.len(), 2000);
         let (mut open, mut deepest, mut recursive) = (Vec::new(), 0, false);

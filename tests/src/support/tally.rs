@@ -16,7 +16,7 @@ pub struct Tally {
     /// What it says of itself.
     pub info: TraceInfo,
     /// Its threads by number, those without a record too.
-    pub threads: BTreeMap<u64, OfThread>,
+    pub threads: BTreeMap<u64, ThreadTally>,
     entries: BTreeMap<FunctionId, u64>,
     diagnostics: Vec<Diagnostic>,
     now: u64,
@@ -24,7 +24,7 @@ pub struct Tally {
 
 /// One thread of it.
 #[derive(Clone, Debug, Default)]
-pub struct OfThread {
+pub struct ThreadTally {
     /// Its name.
     pub name: String,
     /// What the trace says of its records.

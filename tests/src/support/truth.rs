@@ -110,7 +110,7 @@ impl Truth {
 
     /// Records that all threads have surely made.
     #[must_use]
-    pub fn made(&self) -> u64 {
+    pub fn surely_made(&self) -> u64 {
         self.threads().map(|thread| self.get(thread, MADE)).sum()
     }
 

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_machine_that_stands_still_is_not_waited_for() {
+    fn suspended_machines_are_not_awaited() {
         let mut patience = Patience::new(Duration::from_secs(1));
         let mut now = patience.last;
         for _ in 0..9 {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_taken_even_when_the_time_is_over() {
+    fn late_values_are_still_taken() {
         assert_eq!(within(Duration::ZERO, || Some(7)), Some(7));
         assert_eq!(within(Duration::ZERO, || None::<u8>), None);
         let mut left = 3_u32;

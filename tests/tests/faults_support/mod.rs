@@ -60,7 +60,7 @@ pub(crate) struct Row {
 
 /// What a recorded program has left.
 #[derive(Debug)]
-pub(crate) struct Left {
+pub(crate) struct Leftovers {
     /// Lines of the recorder's, but for those about traces, written or lost.
     pub(crate) said: usize,
     /// Lines about traces that are lost, or cut off.
@@ -108,12 +108,12 @@ impl Row {
     }
 
     /// Runs it with and without a recorder, by way of `around`, and compares.
-    pub(crate) fn check(&self, around: &[&str]) -> Left {
+    pub(crate) fn check(&self, around: &[&str]) -> Leftovers {
         self.check_in(&Folder::new("fault-row"), around)
     }
 
     /// The same; the recorded one's files stay in `folder`.
-    pub(crate) fn check_in(&self, folder: &Folder, around: &[&str]) -> Left {
+    pub(crate) fn check_in(&self, folder: &Folder, around: &[&str]) -> Leftovers {
         let plain = Folder::new("fault-plain");
         let untraced = self.run(&plain, around, "");
         let traced = self.run(folder, around, &self.variables);
@@ -137,7 +137,7 @@ impl Row {
             lost <= asked,
             "at most one line for each lost trace: {what}"
         );
-        Left {
+        Leftovers {
             said,
             lost,
             lines: ours.iter().map(|&line| line.to_owned()).collect(),

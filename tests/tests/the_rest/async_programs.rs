@@ -98,7 +98,7 @@ fn tasks_of_both_runtimes_of_tokio() {
 /// The program measures its tasks from inside and from outside. The recorder's times lie between the two. Its clock and
 /// the program's differ by less than one percent.
 #[test]
-fn times_of_100000_tasks_lie_between_those_inside_and_outside() {
+fn times_of_100000_tasks_lie_within_bounds() {
     let Some(package) = of_tokio() else {
         return;
     };

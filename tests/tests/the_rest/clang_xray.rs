@@ -62,13 +62,13 @@ fn record(clang: &Path, folder: &Folder) -> (PathBuf, Calls, BTreeMap<u64, Strin
 
 /// Edges of each function, arguments, and payloads of custom events.
 #[derive(Default)]
-struct Seen {
+struct XrayCounts {
     edges: BTreeMap<(u64, &'static str), u64>,
     arguments: u64,
     payloads: Vec<Vec<u8>>,
 }
 
-impl Sink for Seen {
+impl Sink for XrayCounts {
     fn thread(&mut self, _: &Thread) {}
 
     fn calls(&mut self, calls: &[Call]) {
@@ -124,7 +124,7 @@ fn the_tool_counts_what_the_program_counted() {
     let source = registry::open_path(&trace).expect("a trace");
     assert_eq!(source.diagnostics(), []);
     assert_eq!(source.info().threads.len(), 4);
-    let mut seen = Seen::default();
+    let mut seen = XrayCounts::default();
     drive(&*source, &mut seen, &|_| {}).expect("a readable trace");
     for (id, name) in &names {
         let left = |edge| seen.edges.get(&(*id, edge)).copied().unwrap_or(0);

@@ -54,14 +54,14 @@ fn foreign(program: &str, check: &str) -> Option<PathBuf> {
 
 /// Entries by the name of their function, and the sum of all arguments.
 #[derive(Default)]
-struct Counted {
+struct EntryCounts {
     entries: BTreeMap<FunctionId, u64>,
     exits: u64,
     sum: u64,
     diagnostics: Vec<Diagnostic>,
 }
 
-impl Sink for Counted {
+impl Sink for EntryCounts {
     fn thread(&mut self, _: &Thread) {}
 
     fn calls(&mut self, calls: &[Call]) {
@@ -88,7 +88,7 @@ impl Sink for Counted {
 fn counted(path: &Path) -> String {
     let source = open_path(path).expect("a trace");
     assert_eq!(source.diagnostics(), []);
-    let mut counted = Counted::default();
+    let mut counted = EntryCounts::default();
     drive(&*source, &mut counted, &|_| {}).expect("a file that can be read");
     assert_eq!(counted.diagnostics, []);
     assert_eq!(counted.entries.values().sum::<u64>(), counted.exits);
@@ -121,7 +121,7 @@ fn reported(path: &Path) -> BTreeMap<String, u64> {
 }
 
 #[test]
-fn what_the_crate_writes_is_what_its_program_counted() {
+fn crate_files_agree_with_their_programs() {
     let Some(write) = foreign("write", "ENTRACE files of the crate entrace_core are read") else {
         return;
     };

@@ -62,7 +62,7 @@ fn said(command: &mut Command) -> String {
 }
 
 #[test]
-fn gos_pprof_finds_the_calls_and_the_self_times_of_the_report() {
+fn gos_pprof_agrees_with_the_report() {
     let Some(go) = fdr_tests::reader("go", "pprof reads an export (Debian package golang-go)")
     else {
         return;
@@ -141,9 +141,9 @@ struct Row {
 
 /// The rows by name, added up as calls and pieces are told.
 #[derive(Default)]
-struct Told(BTreeMap<String, Row>);
+struct RowSums(BTreeMap<String, Row>);
 
-impl Told {
+impl RowSums {
     fn call(&mut self, name: &str) {
         self.0.entry(name.to_owned()).or_default().calls += 1;
     }
@@ -182,7 +182,7 @@ impl Told {
 }
 
 #[test]
-fn speedscope_finds_the_calls_and_the_self_times_of_the_report() {
+fn speedscope_agrees_with_the_report() {
     let check = "speedscope reads an export";
     let Some((page, browser)) = super::page::sources(check).zip(super::page::chromium(check))
     else {
@@ -200,7 +200,7 @@ fn speedscope_finds_the_calls_and_the_self_times_of_the_report() {
     let exporter = saved["exporter"].as_str().expect("a program");
     assert!(exporter.starts_with("speedscope@"), "{exporter}");
     let frames = saved["shared"]["frames"].as_array().expect("frames");
-    let mut found = Told::default();
+    let mut found = RowSums::default();
     let profiles = saved["profiles"].as_array().expect("profiles");
     assert_eq!(profiles.len(), 4, "a profile of each thread");
     for profile in profiles {
@@ -248,7 +248,7 @@ fn posted(address: Ipv4Addr, kind: &str, body: &[u8]) -> std::io::Result<String>
 const COLLECTOR_PORT: u16 = 4318;
 
 /// Has a collector receive messages; what it found in them.
-fn collected(folder: &Folder, host: u8, kind: &str, messages: &[&[u8]]) -> Option<Told> {
+fn collected(folder: &Folder, host: u8, kind: &str, messages: &[&[u8]]) -> Option<RowSums> {
     let Some(collector) = xtask::readers::collector() else {
         skip("a collector of OpenTelemetry receives an export: rotel is not installed");
         return None;
@@ -274,7 +274,7 @@ fn collected(folder: &Folder, host: u8, kind: &str, messages: &[&[u8]]) -> Optio
     }
     collector.signal("TERM");
     let output = collector.end();
-    let (mut found, mut name) = (Told::default(), "");
+    let (mut found, mut name) = (RowSums::default(), "");
     for line in output.stdout.lines() {
         if let Some((_, after)) = line.split_once("Name           : ") {
             name = after;
@@ -288,7 +288,7 @@ fn collected(folder: &Folder, host: u8, kind: &str, messages: &[&[u8]]) -> Optio
 }
 
 #[test]
-fn a_collector_of_opentelemetry_finds_the_calls_and_the_self_times_of_the_report() {
+fn opentelemetry_collector_agrees_with_the_report() {
     let folder = Folder::new("exports-otlp");
     let (trace, wanted) = recorded(&folder);
     let messages = std::fs::read(exported(&trace, "otlp", &folder)).expect("the export");

@@ -211,7 +211,7 @@ fn in_micros(rows: Vec<Row>) -> Vec<Row> {
 }
 
 #[test]
-fn hawktracers_own_converter_reads_what_we_write_in_both_byte_orders() {
+fn hawktracers_converter_reads_both_byte_orders() {
     let check = "HawkTracer's own converter reads a real program's HTDUMP in both byte orders";
     let Some(converter) = converter_of_hawktracer(check) else {
         return;
@@ -232,7 +232,7 @@ fn hawktracers_own_converter_reads_what_we_write_in_both_byte_orders() {
 }
 
 #[test]
-fn we_read_what_hawktracers_converter_made_of_its_own_file() {
+fn converted_hawktracer_files_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/htdump");
     let source = registry::open_path(&folder.join("core.htdump")).expect("a golden file");
     let wanted = slices(&folder.join("vectors/core.json"));

@@ -12,7 +12,7 @@ use fdr_tests::support::folder::Folder;
 use crate::the_rest::hawktracer_support::{converted, debug_events, debug_rows, recorded};
 
 #[test]
-fn a_client_gets_from_a_server_what_is_in_the_file() {
+fn clients_receive_the_files_content() {
     let check = "hawktracer-converter-rs reads HTDUMP from a TCP server";
     let Some(converter) = reader("hawktracer-converter-rs", check) else {
         return;

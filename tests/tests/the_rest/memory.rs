@@ -14,21 +14,21 @@ const MAX: u64 = 512;
 
 /// How a command ended.
 #[derive(Debug)]
-struct Ended {
+struct CommandOutcome {
     code: i32,
     /// The most that it held at a time.
     mib: u64,
     stderr: String,
 }
 
-impl Ended {
+impl CommandOutcome {
     fn refused(&self) -> bool {
         self.code == 2 && self.stderr.contains("--max-memory allows more")
     }
 }
 
 /// Runs the tool in a folder; `@` stands for the file.
-fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
+fn fdr(folder: &Folder, words: &str, file: &Path) -> CommandOutcome {
     let told = folder.join("peak");
     let file = file.to_str().expect("UTF-8");
     let arguments = words.split(' ').map(|word| word.replace('@', file));
@@ -43,7 +43,7 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
         .expect("the tool runs");
     let told = fs::read_to_string(told).expect("its end");
     let (code, kib) = told.trim().split_once(' ').expect("two numbers");
-    let ended = Ended {
+    let ended = CommandOutcome {
         code: code.parse().expect("a code"),
         mib: kib.parse::<u64>().expect("a size") / 1024,
         stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
@@ -56,7 +56,7 @@ fn fdr(folder: &Folder, words: &str, file: &Path) -> Ended {
 }
 
 /// The same, held to the limit: it does its work, or refuses the file by name.
-fn held(folder: &Folder, words: &str, file: &Path) -> Ended {
+fn held(folder: &Folder, words: &str, file: &Path) -> CommandOutcome {
     let ended = fdr(folder, words, file);
     assert!(ended.mib <= MAX, "{words}: {ended:?}");
     let named = ended.stderr.contains(file.to_str().expect("UTF-8"));
@@ -78,7 +78,7 @@ fn written(folder: &Folder, shape: Shape, format: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn every_command_holds_little_of_a_small_xray_file() {
+fn commands_hold_little_of_small_files() {
     let folder = Folder::new("memory-commands");
     for shape in SHAPES {
         let path = written(&folder, shape, "xray");
@@ -125,7 +125,7 @@ fn every_format_is_read_in_little_memory() {
 
 /// Half a gigabyte of zeros in a few kilobytes: each nine are an entry of its own.
 #[test]
-fn zeros_in_a_packed_stream_of_entries_are_refused() {
+fn packed_streams_of_zeros_are_refused() {
     let folder = Folder::new("memory-zeros");
     let (stream, packed) = (folder.join("zeros.iet"), folder.join("zeros.zst"));
     fs::write(&stream, b"\0ENTRACE\x01\x01").expect("a file");
@@ -218,7 +218,7 @@ fn a_table_of_many_functions_takes_little() {
 
 /// Threads with a million open calls each: only one thread's calls are open at a time.
 #[test]
-fn open_calls_of_threads_that_have_ended_are_given_back() {
+fn open_calls_of_ended_threads_are_freed() {
     let folder = Folder::new("memory-open");
     let trace = folder.join("open.fdr");
     raw(&trace, 8, |_| (0..1 << 20).map(|nth| (1 + nth % 3, 0)));
@@ -250,7 +250,7 @@ fn large_windows_are_taken_one_at_a_time() {
 }
 
 #[test]
-fn a_refusal_names_the_file_what_grew_and_the_option() {
+fn refusals_name_file_cause_and_option() {
     let folder = Folder::new("memory-refusal");
     let path = written(&folder, shape_called("entries"), "xray");
     let ended = fdr(&folder, "report --max-memory 32M @", &path);

@@ -188,7 +188,7 @@ fn agree(rows: &[(String, Value)], function: &str, mut times: Vec<Duration>) {
 }
 
 #[test]
-fn tasks_of_mini_redis_agree_with_its_clients_and_a_slow_command_makes_one_dump() {
+fn mini_redis_tasks_agree_with_clients() {
     let Some(server) = server() else {
         return;
     };

@@ -52,7 +52,7 @@ impl Setting {
 
 /// What differs on purpose.
 #[derive(Clone, Copy)]
-enum But {
+enum AllowedDifference {
     /// The recorder says a line with these words, beside those that tell where traces are.
     Says(&'static str),
     /// It says such a line, or none.
@@ -61,10 +61,15 @@ enum But {
     Differs,
 }
 
-use But::{Differs, MaySay, Says};
+use AllowedDifference::{Differs, MaySay, Says};
 
 /// A way, in which settings, what differs, and why.
-type Row = (&'static str, &'static [Setting], But, &'static str);
+type Row = (
+    &'static str,
+    &'static [Setting],
+    AllowedDifference,
+    &'static str,
+);
 
 const DIFFERENT: &[Row] = &[
     ("abort", &ALL, Says("SIGABRT in thread "), CRASH),

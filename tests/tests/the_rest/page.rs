@@ -89,7 +89,7 @@ fn what_is_committed_is_what_the_sources_make() {
 }
 
 #[test]
-fn a_person_can_use_it_and_names_stay_text() {
+fn the_page_is_usable_and_names_are_text() {
     let check = "the page in a browser";
     let Some(browser) = chromium(check) else {
         return;

@@ -89,7 +89,10 @@ fn where_nothing_is_optimized() {
     let name = program.to_str().expect("UTF-8");
     let outcome = Program::in_shell(&script, name, &folder);
     let outcome = outcome.args(&["first-record"]).set("FDR=1").run().ok();
-    assert!(outcome.said()[0].starts_with("wrote "), "{outcome:?}");
+    assert!(
+        outcome.recorder_lines()[0].starts_with("wrote "),
+        "{outcome:?}"
+    );
 }
 
 #[test]

@@ -84,11 +84,11 @@ const PAGE: &str = "ARCHITECTURE.md";
 
 /// One room's use of another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Arrow {
-    from: String,
-    to: String,
-    path: String,
-    line: usize,
+pub(super) struct Arrow {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) path: String,
+    pub(super) line: usize,
 }
 
 /// A file of a crate: its path relative to the crate's `src`, and its text.
@@ -198,7 +198,7 @@ fn told(rows: &[Row], page: &str) -> Vec<Finding> {
 }
 
 /// Finds the rooms that use each other in a circle.
-fn circles(arrows: &[Arrow]) -> Vec<Finding> {
+pub(super) fn circles(arrows: &[Arrow]) -> Vec<Finding> {
     let mut uses: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for arrow in arrows {
         uses.entry(&arrow.from).or_default().insert(&arrow.to);

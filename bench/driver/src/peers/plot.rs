@@ -50,7 +50,8 @@ fn panel(
         .flat_map(figures)
         .flatten()
         .map(|figure| figure.median);
-    let Some(Spread { min, max, .. }) = Spread::of(medians.filter(|median| *median > 0.0)) else {
+    let Some(Spread { min, max, .. }) = Spread::from_values(medians.filter(|median| *median > 0.0))
+    else {
         return Ok(());
     };
     let (from, to) = (
@@ -127,7 +128,7 @@ mod tests {
     use crate::peers::results::tests::findings;
 
     #[test]
-    fn each_measured_row_has_two_bars_in_each_panel() {
+    fn measured_rows_have_two_bars_per_panel() {
         let findings = findings();
         let drawn = |row: &&Row| row.mode.kind != Kind::Off && row.cells[0].thread().is_some();
         let rows = findings.rows.iter().filter(drawn).count();

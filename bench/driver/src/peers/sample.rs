@@ -34,7 +34,7 @@ impl Sample {
             let each: Result<Vec<f64>> = slices()
                 .map(|slice| Ok(slice.get(&ns)? / slice.get(&calls)?))
                 .collect();
-            Ok(Spread::of(each?)
+            Ok(Spread::from_values(each?)
                 .ok_or("the program measured no slice")?
                 .median)
         };
@@ -86,7 +86,7 @@ process_ns=48200 bytes=9600
 ";
 
     #[test]
-    fn a_call_costs_the_median_less_the_twins_median_and_the_process_all_but_untraced_slices() {
+    fn call_cost_is_a_difference_of_medians() {
         let sample = Sample::parse(TEXT).expect("a sample");
         assert_eq!((sample.untraced, sample.thread), (2.0, 10.0));
         // 48,200 less 19,000 of the untraced slices are 29,200 for 600 calls, of 2 ns each themselves.

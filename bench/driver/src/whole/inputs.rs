@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pictures_bytes_are_those_that_other_programs_check() {
+    fn picture_bytes_pass_other_programs_checks() {
         // The examples of the two checksums' specifications.
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         assert_eq!(adler32(b"Wikipedia"), 0x11e6_0398);

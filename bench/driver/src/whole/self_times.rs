@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_both_called_often_are_compared_by_the_least_of_the_runs() {
+    fn common_functions_compare_by_least_run() {
         let every = [20_000, 21_000, 90_000].map(|own| {
             let functions = [
                 ("a", 1000, 1),

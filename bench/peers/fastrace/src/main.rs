@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use fastrace::collector::{Config, Reporter, SpanRecord};
 use fastrace::local::LocalCollector;
 use fastrace::prelude::{Span, SpanContext};
-use peer_harness::{Kept, Peer, Result, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {
@@ -60,13 +60,13 @@ impl Peer for Fastrace {
         fastrace::flush();
     }
 
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         fastrace::flush();
         let calls = self.0.as_ref().map(|counts| {
             let spans = counts.spans.load(Ordering::Relaxed);
             spans.saturating_sub(counts.batches.load(Ordering::Relaxed))
         });
-        Ok(Kept { bytes: None, calls })
+        Ok(RecordedSize { bytes: None, calls })
     }
 }
 

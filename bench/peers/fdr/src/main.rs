@@ -5,7 +5,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use peer_harness::{Kept, Peer, Result, folder, twin, untraced, with_environment};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced, with_environment};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {
@@ -35,14 +35,14 @@ struct Fdr {
 }
 
 impl Peer for Fdr {
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         if !self.on {
-            return Ok(Kept::default());
+            return Ok(RecordedSize::default());
         }
         let dump = fdr::dump().map_err(|error| error.to_string())?;
         let metadata = fs::metadata(&dump.path);
         let metadata = metadata.map_err(|error| format!("{}: {error}", dump.path.display()))?;
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(metadata.len()),
             calls: Some(dump.records / 2),
         })

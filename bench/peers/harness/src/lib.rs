@@ -35,7 +35,7 @@ const PROBE: u64 = 10;
 
 /// What came out of the recorder, as far as it can be known.
 #[derive(Debug, Default)]
-pub struct Kept {
+pub struct RecordedSize {
     /// Bytes written or sent.
     pub bytes: Option<u64>,
     /// Calls that can be found in them.
@@ -67,8 +67,8 @@ pub trait Peer: Sync {
     /// # Errors
     ///
     /// If nothing was recorded.
-    fn finish(&self) -> Result<Kept> {
-        Ok(Kept::default())
+    fn finish(&self) -> Result<RecordedSize> {
+        Ok(RecordedSize::default())
     }
 }
 
@@ -219,7 +219,7 @@ fn probed<P: Peer>(twins: [Batch; 2], start: impl FnOnce() -> Result<P>) -> Resu
 }
 
 /// What is known, as words to add to a line.
-fn words(kept: &Kept) -> String {
+fn words(kept: &RecordedSize) -> String {
     let word = |name: &str, value: Option<u64>| {
         value.map_or_else(String::new, |value| format!(" {name}={value}"))
     };

@@ -20,7 +20,7 @@ pub struct Slice {
 }
 
 /// All that a process measured.
-pub struct Taken {
+pub struct Measurement {
     /// Of every thread, one after the other: the untraced twin, the traced one.
     pub pairs: Vec<[Slice; 2]>,
     /// CPU time of the process and of its helpers when the first slice began.
@@ -32,7 +32,12 @@ pub struct Taken {
 /// # Errors
 ///
 /// If a thread cannot be pinned, or the twins do not compute the same.
-pub fn measure<P: Peer>(peer: &P, twins: [Batch; 2], body: Body, cores: &[usize]) -> Result<Taken> {
+pub fn measure<P: Peer>(
+    peer: &P,
+    twins: [Batch; 2],
+    body: Body,
+    cores: &[usize],
+) -> Result<Measurement> {
     let barrier = Barrier::new(cores.len());
     let since = Mutex::new(Ok(0));
     let lanes = thread::scope(|scope| {
@@ -51,7 +56,7 @@ pub fn measure<P: Peer>(peer: &P, twins: [Batch; 2], body: Body, cores: &[usize]
         pairs.extend(lane.map_err(|_| "a measuring thread panicked")??);
     }
     let since_ns = since.into_inner().map_err(|_| "a thread panicked")??;
-    Ok(Taken { pairs, since_ns })
+    Ok(Measurement { pairs, since_ns })
 }
 
 /// CPU time of the process and of its helpers, in ns.

@@ -263,7 +263,7 @@ mod tests {
     crate::twin!(counting, counted);
 
     #[test]
-    fn a_batch_makes_as_many_calls_as_it_says() {
+    fn batches_make_the_stated_calls() {
         for body in [Body::Leaf, Body::Fib, Body::Mix] {
             CALLS.with(|calls| calls.set(0));
             counting::batch(body, &mut Scratch::new());

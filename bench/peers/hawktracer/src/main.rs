@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::ExitCode;
 
-use peer_harness::{Kept, Peer, Result, folder, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced};
 use rust_hawktracer::{HawktracerInstance, HawktracerListenerType};
 
 macro_rules! traced {
@@ -28,11 +28,11 @@ const BUFFER: usize = 4096;
 struct Hawktracer;
 
 impl Peer for Hawktracer {
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         let path = folder()?.join(FILE);
         let file = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
         // Less what the listener's buffer holds.
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(file.len()),
             calls: None,
         })

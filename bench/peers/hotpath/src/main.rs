@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Mutex;
 
 use hotpath::{HotpathGuard, HotpathGuardBuilder};
-use peer_harness::{Kept, Peer, Result, folder, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {
@@ -22,7 +22,7 @@ twin!(traced, traced);
 struct Hotpath(Mutex<Option<HotpathGuard>>);
 
 impl Peer for Hotpath {
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         // Dropping the guard writes the report.
         let guard = self.0.lock().ok().and_then(|mut guard| guard.take());
         drop(guard);
@@ -33,7 +33,7 @@ impl Peer for Hotpath {
                 "the report names no function of the work: {report}"
             ));
         }
-        Ok(Kept::default())
+        Ok(RecordedSize::default())
     }
 }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use peer_harness::{Kept, Peer, Result, bytes_below, folder, main_below, native, run};
+use peer_harness::{Peer, RecordedSize, Result, bytes_below, folder, main_below, native, run};
 
 native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);
@@ -20,11 +20,11 @@ const CHANNEL: &str =
 struct Lttng;
 
 impl Peer for Lttng {
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         let home = folder()?;
         lttng(&home, "stop")?;
         lttng(&home, "snapshot record")?;
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(bytes_below(&home.join("snapshots"))?),
             calls: None,
         })

@@ -7,7 +7,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use measureme::{EventId, Profiler, StringId, TimingGuard};
-use peer_harness::{Kept, Peer, Result, folder, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, folder, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {
@@ -73,7 +73,7 @@ fn recorder() -> Option<&'static Recorder> {
 struct Measureme;
 
 impl Peer for Measureme {
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         let recorder = RECORDER.swap(ptr::null_mut(), Ordering::AcqRel);
         if !recorder.is_null() {
             // SAFETY: made by `into_raw` below, taken once, and no traced function runs any more. Dropping the
@@ -82,7 +82,7 @@ impl Peer for Measureme {
         }
         let path = folder()?.join("events.mm_profdata");
         let bytes = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(bytes.len()),
             calls: None,
         })

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use peer_harness::{Kept, Peer, Result, twin, untraced};
+use peer_harness::{Peer, RecordedSize, Result, twin, untraced};
 
 macro_rules! traced {
     ($name:ident($($arguments:tt)*) -> $result:tt { $($body:tt)* }) => {
@@ -37,10 +37,10 @@ impl Peer for Puffin {
         puffin::GlobalProfiler::lock().new_frame();
     }
 
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         puffin::GlobalProfiler::lock().new_frame();
         let scopes = self.scopes.load(Ordering::Relaxed);
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(self.bytes.load(Ordering::Relaxed)),
             calls: Some(scopes.saturating_sub(self.batches.load(Ordering::Relaxed))),
         })

@@ -4,7 +4,7 @@
 use std::process::ExitCode;
 use std::sync::Mutex;
 
-use peer_harness::{Counter, Kept, Peer, Result, twin, untraced};
+use peer_harness::{Counter, Peer, RecordedSize, Result, twin, untraced};
 use tracing_chrome::{ChromeLayerBuilder, FlushGuard};
 use tracing_subscriber::fmt::format::FmtSpan;
 use tracing_subscriber::prelude::*;
@@ -34,11 +34,11 @@ impl Peer for Tracing {
         }
     }
 
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         // Dropping the guard ends the writer's thread.
         let guard = self.chrome.lock().ok().and_then(|mut guard| guard.take());
         drop(guard);
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: self.on.then(|| self.sink.bytes()),
             calls: None,
         })

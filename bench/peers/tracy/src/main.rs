@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::Duration;
 
-use peer_harness::{Kept, Peer, Result, folder, myself, twin, untraced, with_environment};
+use peer_harness::{Peer, RecordedSize, Result, folder, myself, twin, untraced, with_environment};
 use tracy_client::Client;
 
 macro_rules! traced {
@@ -55,9 +55,9 @@ impl Peer for Tracy {
         }
     }
 
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         self.settle();
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(self.received()?),
             calls: None,
         })

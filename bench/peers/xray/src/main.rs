@@ -9,7 +9,9 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use peer_harness::{Kept, Peer, Result, bytes_below, folder, myself, native, with_environment};
+use peer_harness::{
+    Peer, RecordedSize, Result, bytes_below, folder, myself, native, with_environment,
+};
 
 native!(untraced, native_untraced_batch);
 native!(traced, native_traced_batch);
@@ -39,13 +41,13 @@ const RATE: &str = "/sys/devices/system/cpu/cpu0/tsc_freq_khz";
 struct Xray;
 
 impl Peer for Xray {
-    fn finish(&self) -> Result<Kept> {
+    fn finish(&self) -> Result<RecordedSize> {
         // SAFETY: no arguments; the mode was selected in `start`.
         let (finalized, flushed) = unsafe { (__xray_log_finalize(), __xray_log_flushLog()) };
         if (finalized, flushed) != (FINALIZED, FLUSHED) {
             return Err(format!("XRay does not write: {finalized}, {flushed}"));
         }
-        Ok(Kept {
+        Ok(RecordedSize {
             bytes: Some(bytes_below(&folder()?)?),
             calls: None,
         })

@@ -19,7 +19,7 @@ use rustix::thread::futex;
 use vmap::MapMut;
 use zerocopy::FromBytes;
 
-use crate::ring::find::{self, For};
+use crate::ring::find::{self, RingAccess};
 
 /// How long a process may take until it reads a command, and how long another tool may take with its command.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -42,7 +42,7 @@ pub(super) struct Channel {
 /// Where there is no such process, it may not be looked into, or it does not take commands.
 pub(super) fn open(process: u32) -> anyhow::Result<Vec<Channel>> {
     let mut channels = Vec::new();
-    for mapped in find::rings(process, For::Writing)? {
+    for mapped in find::rings(process, RingAccess::Writing)? {
         let mut head = [0; layout::HEADER_SIZE];
         mapped.file.read_exact_at(&mut head, 0)?;
         let at = layout::Header::decode(&head).map_or(0, |header| header.control);

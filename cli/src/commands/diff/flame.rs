@@ -7,17 +7,17 @@ use anyhow::Context;
 
 use super::Options;
 use crate::selection::Filtering;
-use crate::tree::folding::{Asked, Folding};
+use crate::tree::folding::{Folding, FoldingOptions};
 use crate::tree::paths::Paths;
 use crate::tree::picture::{self, Words};
-use crate::{input, place, ui};
+use crate::{input, output_file, ui};
 
 /// Reads both sides, and draws the picture.
 ///
 /// # Errors
 /// Where a trace can't be read, or the picture not be written.
 pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
-    let asked = Asked {
+    let asked = FoldingOptions {
         selection: &options.selection,
         filtering: Filtering::Shown,
         per_thread: false,
@@ -30,8 +30,8 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
     for (side, path) in [&options.before, &options.after].into_iter().enumerate() {
         let traces: Vec<PathBuf> = input::traces(path)?;
         for trace in &traces {
-            place::check_is_not(output, trace)?;
-            let folding = Folding::of(&asked, trace)?;
+            output_file::check_is_not(output, trace)?;
+            let folding = Folding::read(&asked, trace)?;
             let added = folding.add_to(&mut paths, side);
             added.with_context(|| ui::path(trace))?;
         }
@@ -47,7 +47,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         ui::duration(after),
         ui::duration(before)
     );
-    let gone = paths.gone();
+    let gone = paths.gone_total();
     if gone > 0 {
         let gone = ui::duration(gone);
         subtitle.push_str(&format!(" · {gone} before in paths that are gone"));
@@ -62,7 +62,7 @@ pub(super) fn write(options: &Options, output: &Path) -> anyhow::Result<()> {
         value: ui::duration,
         is_change: true,
     };
-    place::write(output, options.force, |out| {
+    output_file::write(output, options.force, |out| {
         picture::draw(out, &paths, &words)
     })
 }

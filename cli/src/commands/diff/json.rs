@@ -38,7 +38,7 @@ struct Figures {
 }
 
 impl Figures {
-    fn of(side: &Side) -> Figures {
+    fn new(side: &Side) -> Figures {
         Figures {
             calls: side.calls,
             self_ns: side.own,
@@ -60,8 +60,8 @@ pub(super) fn write(
         .map(|line| Function {
             name: &line.name,
             was: line.was.as_deref(),
-            before: line.before.as_ref().map(Figures::of),
-            after: line.after.as_ref().map(Figures::of),
+            before: line.before.as_ref().map(Figures::new),
+            after: line.after.as_ref().map(Figures::new),
             change: line.change,
             verdict: match line.verdict {
                 Verdict::Slower => "slower",

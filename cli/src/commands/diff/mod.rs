@@ -16,7 +16,7 @@ use anyhow::bail;
 
 use self::compare::{Comparison, Verdict, compare};
 use super::Status;
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::selection::Selection;
 use crate::ui;
 
@@ -86,10 +86,10 @@ pub(crate) struct Options {
 /// Runs the command.
 pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if let Some(output) = &options.flame {
-        place::check(output, Shape::File, options.force)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
-    let before = runs::of(&options.before, &options.selection)?;
-    let after = runs::of(&options.after, &options.selection)?;
+    let before = runs::read(&options.before, &options.selection)?;
+    let after = runs::read(&options.after, &options.selection)?;
     if options.fail_over.is_some() && (before.len() < 2 || after.len() < 2) {
         bail!(
             "--fail-over needs two runs or more on each side, because one run says nothing about chance: name folders \

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_sides_raise_an_alarm_in_one_of_a_hundred_comparisons_at_most() {
+    fn equal_sides_rarely_raise_an_alarm() {
         for runs in [2, 3, 5] {
             let mut noise = Noise(runs as u64);
             let alarms = (0..1000).filter(|_| !named(&noise.pairs(runs, 0.005, 0.0)).is_empty());
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_any_spread_are_no_proof_of_less_than_the_least() {
+    fn runs_without_spread_prove_no_tiny_change() {
         let pair = |after: f64| Pair {
             before: vec![1.0; 3],
             after: vec![after; 3],

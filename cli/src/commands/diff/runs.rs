@@ -26,7 +26,7 @@ pub(super) type Run = BTreeMap<String, Figures>;
 ///
 /// # Errors
 /// Where one of them can't be read: a comparison without it would say something else.
-pub(super) fn of(path: &Path, selection: &Selection) -> anyhow::Result<Vec<Run>> {
+pub(super) fn read(path: &Path, selection: &Selection) -> anyhow::Result<Vec<Run>> {
     let traces: Vec<PathBuf> = input::traces(path)?;
     if traces.is_empty() {
         anyhow::bail!("{}: a folder without traces", ui::path(path));

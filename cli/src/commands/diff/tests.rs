@@ -41,7 +41,7 @@ fn three(parse: u64) -> Vec<Run> {
 }
 
 #[test]
-fn a_slower_function_is_named_and_others_are_not() {
+fn only_the_slower_function_is_named() {
     let comparison = compare(&three(1000), &three(1100));
     assert_eq!((comparison.runs, comparison.tested), ((3, 3), 3));
     let parse = line(&comparison, "app::parse");
@@ -69,7 +69,7 @@ fn one_run_shows_nothing() {
 }
 
 #[test]
-fn functions_that_moved_are_the_same_and_others_are_new_or_gone() {
+fn moved_functions_are_the_same() {
     let before = run(&[
         ("app::a::Index::add", 10, 100),
         ("app::a::run", 10, 100),

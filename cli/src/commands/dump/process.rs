@@ -16,7 +16,7 @@ use super::save::Job;
 use crate::outputs::conversion::shape;
 use crate::outputs::names;
 use crate::ring::find;
-use crate::{clock, place, ui};
+use crate::{clock, output_file, ui};
 
 /// Numbers that are tried for a name that no file has.
 const NUMBERS: u32 = 100_000;
@@ -57,7 +57,7 @@ fn is_for_one(path: &Path, to: &Target) -> bool {
 }
 
 fn one(options: &Options, process: u32) -> anyhow::Result<()> {
-    let rings = find::rings(process, find::For::Reading)?;
+    let rings = find::rings(process, find::RingAccess::Reading)?;
     // Two copies of the recorder, of different versions, have a ring each.
     let several = rings.len() > 1 || options.every.is_some();
     for mut mapped in rings {
@@ -69,7 +69,7 @@ fn one(options: &Options, process: u32) -> anyhow::Result<()> {
             quiet: options.quiet,
         };
         let output = names::output(options.output.as_deref(), several, Path::new(""), &name)?;
-        place::check(&output, shape(options.to), options.force)?;
+        output_file::check(&output, shape(options.to), options.force)?;
         if let Some(now) = clock::monotonic_raw_ns() {
             mapped.ring.lasts_until(now);
         }
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_can_not_choose_where_its_trace_goes() {
+    fn a_program_cannot_choose_the_output() {
         assert_eq!(harmless("my_app"), "my_app");
         assert_eq!(harmless("Größe-2.x"), "Größe-2.x");
         assert_eq!(harmless("../../etc/x"), "_.._etc_x");

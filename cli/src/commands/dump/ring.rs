@@ -17,7 +17,7 @@ use crate::input::{self, packed};
 use crate::outputs::conversion::shape;
 use crate::outputs::names;
 use crate::ring::{self, END, Owner, Ring};
-use crate::{place, ui};
+use crate::{output_file, ui};
 
 /// Makes a trace of each ring.
 pub(super) fn run(options: &Options) -> anyhow::Result<Status> {
@@ -107,7 +107,7 @@ fn one(
         force: options.force,
         quiet: options.quiet,
     };
-    place::check(&output, shape(options.to), options.force)?;
+    output_file::check(&output, shape(options.to), options.force)?;
     let saved = job.save(&mut ring, reason, &output)?;
     let what = match (ring.crash(), owner) {
         (Some(crash), _) => crash.to_string(),

@@ -11,8 +11,8 @@ use fdr_formats::writer::Target;
 use fdr_formats::xray::Version;
 use fdr_formats::{Diagnostic, Losses};
 
+use crate::output_file::{self, Pending, Shape};
 use crate::outputs::conversion;
-use crate::place::{self, Pending, Shape};
 use crate::{trace, ui};
 
 /// How a trace is to be written.
@@ -49,7 +49,7 @@ impl Job<'_> {
         let info = ring.take_info(reason);
         let both = || format!("{} to {}", ui::path(self.ring), ui::path(output));
         let (copied, losses) = if let Some(version) = native(self.to) {
-            place::check(output, Shape::File, self.force)?;
+            output_file::check(output, Shape::File, self.force)?;
             let (mut pending, file) = Pending::file(output, self.force)?;
             let copied = ring.write(&file, version, &info).with_context(both)?;
             // Before the ring may be removed.
@@ -85,7 +85,7 @@ impl Job<'_> {
             losses,
             missing: info.missing,
             damage,
-            bytes: place::size(output),
+            bytes: output_file::size(output),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use super::Drawn;
+use super::TitledGraph;
 use super::sums::{Edge, Node};
 use crate::ui;
 
@@ -22,7 +22,7 @@ fn label(lines: &[String]) -> String {
 }
 
 /// Writes the graph.
-pub(super) fn write(out: &mut dyn Write, drawn: &Drawn<'_>) -> anyhow::Result<()> {
+pub(super) fn write(out: &mut dyn Write, drawn: &TitledGraph<'_>) -> anyhow::Result<()> {
     let graph = drawn.graph;
     writeln!(out, "digraph {} {{", quoted(&drawn.title))?;
     let mut head = vec![drawn.title.clone()];
@@ -66,7 +66,7 @@ pub(super) fn write(out: &mut dyn Write, drawn: &Drawn<'_>) -> anyhow::Result<()
     Ok(())
 }
 
-impl Drawn<'_> {
+impl TitledGraph<'_> {
     fn share(&self, ns: u64) -> f64 {
         ns as f64 / self.graph.all.max(1) as f64
     }
@@ -115,7 +115,7 @@ mod tests {
     fn no_name_ends_its_text() {
         let rows = rows(&[(0, "a\" -> evil [x=\\\"\u{1b}\n", 5, 1), (1, "b\\", 7, 2)]);
         let graph = Graph::new(rows, Part::All);
-        let drawn = Drawn {
+        let drawn = TitledGraph {
             graph: &graph,
             title: "t\"".to_owned(),
             left_out: String::new(),

@@ -5,7 +5,7 @@ use std::io::Write;
 use fdr_formats::TraceInfo;
 use serde::Serialize;
 
-use super::Drawn;
+use super::TitledGraph;
 use crate::report::json::{self, Head};
 
 #[derive(Serialize)]
@@ -41,7 +41,7 @@ pub(super) fn write(
     out: &mut dyn Write,
     file: &str,
     info: &TraceInfo,
-    drawn: &Drawn<'_>,
+    drawn: &TitledGraph<'_>,
     min_share: f64,
 ) -> anyhow::Result<()> {
     let graph = drawn.graph;
@@ -61,7 +61,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             all_ns: graph.all,
             min_share,
             functions: functions.collect(),

@@ -12,9 +12,9 @@ use fdr_formats::filter::Filter;
 
 use self::sums::{Graph, Part};
 use super::{Status, Traces};
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::selection::{self, Filtering, Selection};
-use crate::tree::folding::{Asked, Folding};
+use crate::tree::folding::{Folding, FoldingOptions};
 use crate::{svg, trace, ui};
 
 const HELP: &str = "\
@@ -86,7 +86,7 @@ impl Options {
 }
 
 /// A graph, and what is said of it.
-struct Drawn<'a> {
+struct TitledGraph<'a> {
     graph: &'a Graph,
     title: String,
     /// What is left out, in words; empty: nothing.
@@ -107,11 +107,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 
 fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result<Status> {
     if let Some(output) = output {
-        place::check_is_not(output, trace)?;
-        place::check(output, Shape::File, options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
-    let folding = Folding::of(
-        &Asked {
+    let folding = Folding::read(
+        &FoldingOptions {
             selection: &options.selection,
             filtering: Filtering::Calls,
             per_thread: false,
@@ -139,17 +139,19 @@ fn one(options: &Options, trace: &Path, output: Option<&Path>) -> anyhow::Result
         selection::complain_of_none(option, filter, &names, "called function");
     }
     graph.cut(options.min, MAX);
-    let drawn = Drawn {
+    let drawn = TitledGraph {
         title: title(options, trace, &folding),
         left_out: left_out(options, &graph),
         is_to: options.to.is_some(),
         graph: &graph,
     };
     match output {
-        Some(output) => place::write(output, options.force, |out| match svg::is_picture(output) {
-            true => picture::draw(out, &drawn),
-            false => dot::write(out, &drawn),
-        })?,
+        Some(output) => {
+            output_file::write(output, options.force, |out| match svg::is_picture(output) {
+                true => picture::draw(out, &drawn),
+                false => dot::write(out, &drawn),
+            })?
+        }
         None => ui::print(|out| match options.json {
             true => json::write(
                 out,

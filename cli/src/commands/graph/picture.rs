@@ -5,13 +5,13 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use super::{Drawn, dot};
+use super::{TitledGraph, dot};
 
 const INSTALL: &str =
     "`dot` draws pictures: install Graphviz, or write the text into a file whose name ends in .dot";
 
 /// Draws the graph as SVG.
-pub(super) fn draw(out: &mut dyn Write, drawn: &Drawn<'_>) -> anyhow::Result<()> {
+pub(super) fn draw(out: &mut dyn Write, drawn: &TitledGraph<'_>) -> anyhow::Result<()> {
     if drawn.graph.nodes.is_empty() {
         bail!("nothing to draw: no function is left");
     }

@@ -338,7 +338,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn from_shows_what_is_inside_and_to_what_leads_there() {
+    fn from_shows_callees_and_to_shows_callers() {
         let filter = |text| Filter::parse(text).expect("globs");
         let (parse, read) = (filter("parse"), filter("read"));
         let graph = Graph::new(example(), Part::From(&parse));

@@ -4,15 +4,15 @@
 use std::io::Write;
 use std::path::Path;
 
-use fdr_formats::{Function, Source, Ticks};
+use fdr_formats::{Function, Source, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::states::Counted;
+use super::states::ScheduleCounts;
 use crate::report::json::{self, Clock, Identity, Missing, OpenCall, Problem, Trigger};
 use crate::report::moments::{Moment, Moments};
 use crate::report::rows::OpenRow;
-use crate::tally::{Seen, Tally};
-use crate::{clock, place, trace};
+use crate::tally::{Marks, Tally, ThreadTally};
+use crate::{clock, output_file, trace};
 
 #[derive(Serialize)]
 struct Document<'a> {
@@ -31,8 +31,8 @@ struct Document<'a> {
     duration_ns: Option<u64>,
     records: u64,
     synthetic_records: u64,
-    others: Others,
-    states: Option<Counted>,
+    others: OtherCounts,
+    states: Option<ScheduleCounts>,
     threads: Vec<Thread<'a>>,
     function_count: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -50,7 +50,7 @@ struct Document<'a> {
 
 /// Everything that is no call, by its kind.
 #[derive(Serialize)]
-struct Others {
+struct OtherCounts {
     cpu_changes: u64,
     wall_times: u64,
     arguments: u64,
@@ -108,24 +108,18 @@ pub(super) fn write(
     let (first, last) = (times.map(|times| times.0), times.map(|times| times.1));
     let begin = first.or(info.start);
     let has_times = !trace::is_timeless(info);
-    let thread = |seen: &'_ Seen| -> (Option<u64>, Option<u64>) {
-        let begin = seen.times().map(|(first, _)| nanos(first));
-        let duration = seen.times().map(|(first, last)| nanos(last.since(first)));
-        (begin, duration.filter(|_| has_times))
-    };
-    let moments = Moments::of(info, first);
-    let marks = tally.marks();
+    let moments = Moments::from_info(info, first);
     let file = file.to_path_buf();
     let document = Document {
         file: &file.to_string_lossy(),
-        bytes: place::size(&file),
+        bytes: output_file::size(&file),
         format: &info.format,
         program: &info.program,
         process: info.process,
-        identity: Identity::of(&info.identity),
+        identity: Identity::new(&info.identity),
         reason: &info.reason,
         dump: info.dump,
-        clock: Clock::of(info),
+        clock: Clock::new(info),
         has_times,
         begin_ns: begin.map(nanos),
         begin_unix_ns: begin.and_then(|begin| info.clock.unix_nanos(begin)),
@@ -135,8 +129,37 @@ pub(super) fn write(
             .map(|(first, last)| nanos(last.since(first))),
         records: tally.records(),
         synthetic_records: tally.synthetic(),
-        states: Counted::of(info),
-        others: Others {
+        states: ScheduleCounts::from_info(info),
+        others: OtherCounts::new(&tally.marks()),
+        threads: tally.threads().map(|seen| thread(seen, info)).collect(),
+        function_count: info.called().count(),
+        functions: functions.then(|| info.called().map(one_function).collect()),
+        failed_thread: info.failed_thread().map(|thread| thread.0),
+        trigger: info.trigger().map(Trigger::new),
+        open_calls: open.iter().map(OpenCall::new).collect(),
+        marks: moments.list,
+        earlier_marks: moments.earlier,
+        missing: Missing::new(&info.missing),
+        diagnostics: tally.diagnostics.iter().map(Problem::new).collect(),
+        diagnostics_not_shown: tally.more_diagnostics,
+        clock_notes: clock::notes(&info.clock),
+    };
+    json::print(out, &document)
+}
+
+fn one_function(function: &Function) -> OneFunction<'_> {
+    OneFunction {
+        id: function.id.0,
+        name: &function.name,
+        file: &function.file,
+        line: function.line,
+        untimed: function.untimed,
+    }
+}
+
+impl OtherCounts {
+    fn new(marks: &Marks) -> OtherCounts {
+        OtherCounts {
             cpu_changes: marks.cpus,
             wall_times: marks.walls,
             arguments: marks.arguments,
@@ -152,49 +175,28 @@ pub(super) fn write(
             gaps: marks.gaps,
             lost_records: marks.lost,
             clock_breaks: marks.breaks,
-        },
-        threads: tally
-            .threads()
-            .map(|seen| {
-                let (begin_ns, duration_ns) = thread(seen);
-                let counts = seen.thread.counts.as_ref();
-                Thread {
-                    id: seen.thread.id.0,
-                    name: &seen.thread.name,
-                    process: seen.thread.process.or(info.process),
-                    begin_ns,
-                    duration_ns,
-                    records: seen.records - seen.synthetic,
-                    synthetic_records: seen.synthetic,
-                    recorded: counts.map(|counts| counts.recorded),
-                    readable: counts.map(|counts| counts.readable),
-                    overwritten: counts.map(|counts| counts.overwritten),
-                    dropped: counts.map(|counts| counts.dropped),
-                    summarised: counts.map(|counts| counts.summarised),
-                }
-            })
-            .collect(),
-        function_count: info.called().count(),
-        functions: functions.then(|| info.called().map(one_function).collect()),
-        failed_thread: info.failed_thread().map(|thread| thread.0),
-        trigger: info.trigger().map(Trigger::of),
-        open_calls: open.iter().map(OpenCall::of).collect(),
-        marks: moments.list,
-        earlier_marks: moments.earlier,
-        missing: Missing::of(&info.missing),
-        diagnostics: tally.diagnostics.iter().map(Problem::of).collect(),
-        diagnostics_not_shown: tally.more_diagnostics,
-        clock_notes: clock::notes(&info.clock),
-    };
-    json::print(out, &document)
+        }
+    }
 }
 
-fn one_function(function: &Function) -> OneFunction<'_> {
-    OneFunction {
-        id: function.id.0,
-        name: &function.name,
-        file: &function.file,
-        line: function.line,
-        untimed: function.untimed,
+fn thread<'a>(seen: &'a ThreadTally, info: &TraceInfo) -> Thread<'a> {
+    let nanos = |ticks: Ticks| info.clock.nanos(ticks).0;
+    let counts = seen.thread.counts.as_ref();
+    Thread {
+        id: seen.thread.id.0,
+        name: &seen.thread.name,
+        process: seen.thread.process.or(info.process),
+        begin_ns: seen.times().map(|(first, _)| nanos(first)),
+        duration_ns: seen
+            .times()
+            .map(|(first, last)| nanos(last.since(first)))
+            .filter(|_| !trace::is_timeless(info)),
+        records: seen.records - seen.synthetic,
+        synthetic_records: seen.synthetic,
+        recorded: counts.map(|counts| counts.recorded),
+        readable: counts.map(|counts| counts.readable),
+        overwritten: counts.map(|counts| counts.overwritten),
+        dropped: counts.map(|counts| counts.dropped),
+        summarised: counts.map(|counts| counts.summarised),
     }
 }

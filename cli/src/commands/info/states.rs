@@ -9,7 +9,7 @@ use crate::ui;
 
 /// The counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Counted {
+pub(super) struct ScheduleCounts {
     switches: u64,
     threads: u64,
     /// From the first of them to the last.
@@ -20,9 +20,9 @@ pub(super) struct Counted {
     accounts: u64,
 }
 
-impl Counted {
+impl ScheduleCounts {
     /// `None`: the trace knows nothing of states.
-    pub(super) fn of(info: &TraceInfo) -> Option<Counted> {
+    pub(super) fn from_info(info: &TraceInfo) -> Option<ScheduleCounts> {
         let schedule = &info.schedule;
         if schedule.is_empty() {
             return None;
@@ -42,7 +42,7 @@ impl Counted {
             .switches
             .iter()
             .filter(|switch| is_all(switch.thread) && first < switch.time && switch.time < last);
-        Some(Counted {
+        Some(ScheduleCounts {
             switches: of_one.count() as u64,
             threads: threads.len() as u64,
             over_ns: info.clock.nanos(last.since(first)).0,

@@ -3,8 +3,8 @@
 //! All bytes of a trace are kept as they come. They are read only when the stream has ended. Must never lose what came of a
 //! trace. The command says how a stream ended, and its exit code says so, too.
 
-mod door;
 mod newcomers;
+mod peer_source;
 mod peers;
 mod receive;
 
@@ -19,12 +19,12 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use fdr_formats::Source;
 use fdr_formats::address::{Address, SHAPES, Side};
 
-use self::door::{Door, PAUSE};
+use self::peer_source::{PAUSE, PeerSource};
 use self::peers::Peer;
 use self::receive::{End, Received};
 use super::Status;
+use crate::output_file::{self, Pending, Shape};
 use crate::outputs::names;
-use crate::place::{self, Pending, Shape};
 use crate::selection::moment::seconds;
 use crate::signals::Stop;
 use crate::tally::Tally;
@@ -121,7 +121,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let stop = Stop::on_signals().context("signals")?;
     // That nothing can be written shows before anything is sent.
     drop(Pending::file(&output, options.force)?);
-    let mut door = Door::open(&options.address)?;
+    let mut door = PeerSource::open(&options.address)?;
     if !options.quiet || options.address.is_any_port() {
         ui::complain(&door.in_words(&options.address));
     }
@@ -158,10 +158,10 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    fn run(&self, door: &mut Door) -> anyhow::Result<()> {
+    fn run(&self, door: &mut PeerSource) -> anyhow::Result<()> {
         let Options { keep, wait, .. } = self.options;
         let wait = match door {
-            Door::Connects { .. } => Some(wait.unwrap_or(WAIT)),
+            PeerSource::Connects { .. } => Some(wait.unwrap_or(WAIT)),
             _ => *wait,
         };
         std::thread::scope(|scope| {
@@ -225,7 +225,7 @@ impl Session<'_> {
             .map_err(|_| anyhow::anyhow!("a thread failed"))?;
         for number in *next..MAX_FILES {
             let path = numbered(output, number);
-            if number > 1 && place::check(&path, Shape::File, *force).is_err() {
+            if number > 1 && output_file::check(&path, Shape::File, *force).is_err() {
                 continue;
             }
             *next = number + 1;
@@ -288,7 +288,7 @@ impl Session<'_> {
 
     /// What is in a file that was received.
     fn look(&self, path: &Path, source: &dyn Source) -> anyhow::Result<Status> {
-        let tally = Tally::of(source, &|_| {}).map_err(|error| trace::about(path, error))?;
+        let tally = Tally::count(source, &|_| {}).map_err(|error| trace::about(path, error))?;
         if !self.options.quiet {
             ui::complain(&format!("{}: {}", ui::path(path), contents(source, &tally)));
         }

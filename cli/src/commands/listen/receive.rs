@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use super::peers::Peer;
-use crate::place::Pending;
+use crate::output_file::Pending;
 use crate::signals::Stop;
 use crate::ui::Arrivals;
 

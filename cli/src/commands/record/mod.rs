@@ -5,7 +5,7 @@
 //! the signal that ended it.
 
 mod child;
-mod told;
+mod outcome_lines;
 mod values;
 mod written;
 
@@ -23,7 +23,7 @@ use fdr_formats::registry;
 use fdr_formats::writer::{Kind, Target};
 
 use self::child::End;
-use self::told::Outcome;
+use self::outcome_lines::Outcome;
 use self::written::Outputs;
 use super::Status;
 use crate::outputs::target;
@@ -297,12 +297,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     if !options.quiet() {
         let outcome = Outcome {
             traces: traces.written(),
-            rings: rings.left(),
+            rings: rings.leftover_rings(),
             off: options.off(),
             by_signal: matches!(end, End::Signal(_)),
             streamed,
         };
-        told::lines(&outcome)
+        outcome_lines::lines(&outcome)
             .iter()
             .for_each(|line| ui::complain(line));
     }

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filters_that_switch_off_and_filters_that_are_none() {
+    fn off_filters_and_invalid_filters_are_told_apart() {
         for off in ["", "off", "0", " off ", "No"] {
             assert_eq!(is_off(OsStr::new(off)), Ok(true), "{off:?}");
         }

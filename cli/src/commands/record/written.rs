@@ -86,7 +86,7 @@ impl Outputs {
     }
 
     /// Looks again: the rings that were not there before.
-    pub(super) fn left(&self) -> Vec<(PathBuf, Ring)> {
+    pub(super) fn leftover_rings(&self) -> Vec<(PathBuf, Ring)> {
         let new = |path: &PathBuf| !self.before.contains_key(path);
         let paths = self.now().into_iter().map(|(path, _)| path).filter(new);
         paths

@@ -9,8 +9,8 @@ use fdr_formats::{Ticks, TraceInfo};
 use serde::Serialize;
 
 use super::Replay;
-use super::lines::{Line, Shown};
-use super::nearest::{Kind, Said};
+use super::lines::{Line, ShownCall};
+use super::nearest::{Kind, NearNote};
 use crate::report::json::{self, Head};
 use crate::report::names::name_of;
 
@@ -83,7 +83,7 @@ pub(super) fn write(
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             failed_thread: replay.failed.map(|thread| thread.0),
             around_ns: replay.around.map(|around| info.clock.nanos(around).0),
             calls,
@@ -94,7 +94,7 @@ pub(super) fn write(
     )
 }
 
-fn call(replay: &Replay<'_>, states: Option<&States>, shown: &Shown) -> Call {
+fn call(replay: &Replay<'_>, states: Option<&States>, shown: &ShownCall) -> Call {
     let info = replay.source.info();
     let call = &shown.call;
     let ns = |ticks: Ticks| info.clock.nanos(ticks).0;
@@ -131,9 +131,9 @@ fn call(replay: &Replay<'_>, states: Option<&States>, shown: &Shown) -> Call {
     }
 }
 
-fn remark(replay: &Replay<'_>, said: &Said, depth: usize) -> Remark {
+fn remark(replay: &Replay<'_>, said: &NearNote, depth: usize) -> Remark {
     let info = replay.source.info();
-    let kind = NoteKind::of(said.kind);
+    let kind = NoteKind::from_number(said.kind);
     let note = kind.and_then(|kind| Note::decode(kind, &said.body));
     Remark {
         thread: said.thread.0,

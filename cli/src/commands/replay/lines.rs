@@ -5,19 +5,19 @@ use std::cmp::Reverse;
 
 use fdr_formats::ThreadId;
 
-use super::nearest::{Found, Kind, Said, Seen};
+use super::nearest::{Kind, NearCall, NearNote, NearestEvents};
 
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Line {
-    Call(Shown),
-    Note(Said, usize),
+    Call(ShownCall),
+    Note(NearNote, usize),
 }
 
 /// A call, or several of the same function right behind each other.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Shown {
-    pub(super) call: Seen,
+pub(super) struct ShownCall {
+    pub(super) call: NearCall,
     /// Shown calls around it.
     pub(super) depth: usize,
     /// How many.
@@ -53,7 +53,7 @@ impl Line {
 }
 
 /// What is found, in lines. `grouped`: calls without calls inside that follow each other are one.
-pub(super) fn lines(found: Found, grouped: bool) -> Vec<Line> {
+pub(super) fn lines(found: NearestEvents, grouped: bool) -> Vec<Line> {
     let mut calls = found.calls;
     calls.sort_by_key(|call| (call.thread, call.start, Reverse(call.end), call.depth));
     let mut notes = found.notes;
@@ -65,7 +65,7 @@ pub(super) fn lines(found: Found, grouped: bool) -> Vec<Line> {
     let mut thread = None;
     for call in calls {
         // A note inside of a call that begins at the same tick has more open calls around it.
-        let is_before = |note: &Said| {
+        let is_before = |note: &NearNote| {
             let since = (note.thread, note.time).cmp(&(call.thread, call.start));
             since.then((note.depth > call.depth).cmp(&true)).is_lt()
         };
@@ -83,7 +83,7 @@ pub(super) fn lines(found: Found, grouped: bool) -> Vec<Line> {
             around.is_leaf = false;
         }
         open.push(lines.len());
-        lines.push(Line::Call(Shown {
+        lines.push(Line::Call(ShownCall {
             depth: open.len() - 1,
             calls: match call.kind {
                 Kind::Call => 1,
@@ -109,7 +109,7 @@ fn push_note(
     lines: &mut Vec<Line>,
     open: &mut Vec<usize>,
     thread: &mut Option<ThreadId>,
-    note: Said,
+    note: NearNote,
 ) {
     if *thread != Some(note.thread) {
         open.clear();
@@ -117,7 +117,7 @@ fn push_note(
     }
     while let Some(&last) = open.last() {
         // What follows the end of a call at the same tick, such as the result of its caller, has fewer open calls around it.
-        let is_around = |call: &Seen| {
+        let is_around = |call: &NearCall| {
             call.end > note.time || (call.end == note.time && call.depth < note.depth)
         };
         match lines.get(last) {
@@ -136,7 +136,7 @@ fn push_note(
 }
 
 /// Leaves the calls that are not around this one.
-fn close(lines: &[Line], open: &mut Vec<usize>, call: &Seen) {
+fn close(lines: &[Line], open: &mut Vec<usize>, call: &NearCall) {
     while let Some(&last) = open.last() {
         let is_around = match lines.get(last) {
             // Calls of no length at the same tick: their depths tell them apart.
@@ -172,11 +172,11 @@ fn group(lines: Vec<Line>) -> Vec<Line> {
     grouped
 }
 
-fn are_alike(one: &Shown, next: &Shown) -> bool {
-    let is_plain = |shown: &Shown| {
+fn are_alike(one: &ShownCall, next: &ShownCall) -> bool {
+    let is_plain = |shown: &ShownCall| {
         let call = &shown.call;
         shown.is_leaf && call.kind == Kind::Call && call.has_entry && call.has_exit
     };
-    let who = |shown: &Shown| (shown.call.thread, shown.call.function, shown.depth);
+    let who = |shown: &ShownCall| (shown.call.thread, shown.call.function, shown.depth);
     is_plain(one) && is_plain(next) && who(one) == who(next)
 }

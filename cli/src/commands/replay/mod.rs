@@ -15,14 +15,14 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use fdr_formats::{Source, ThreadId, Ticks};
 
-use self::nearest::{Nearest, Wanted};
+use self::nearest::{Nearest, NearestQuery};
 use super::{Headings, Status, Traces};
-use crate::selection::moment::{self, Span, When};
-use crate::selection::of_calls::OfCalls;
+use crate::selection::call_options::CallOptions;
+use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::ui::{self, Progress};
-use crate::{away, memory, stacks, trace};
+use crate::{memory, off_cpu, stacks, trace};
 
 const HELP: &str = "\
 Each line is a call, where it begins: its time since the first record of the
@@ -74,7 +74,7 @@ pub(crate) struct Options {
     traces: Traces,
     /// The calls nearest to this moment; see fdr state --help
     #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, allow_hyphen_values = true)]
-    around: Option<When>,
+    around: Option<MomentOption>,
     /// The last calls before the panic or crash that made the trace, first those of its thread
     #[arg(long, conflicts_with = "around")]
     before_panic: bool,
@@ -99,7 +99,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
-    calls: OfCalls,
+    calls: CallOptions,
 }
 
 fn limit(text: &str) -> Result<usize, String> {
@@ -168,9 +168,12 @@ fn one(
         );
     }
     memory::grows("the calls that are shown");
-    let chosen = options.calls.of(info).with_context(|| ui::path(trace))?;
+    let chosen = options
+        .calls
+        .for_trace(info)
+        .with_context(|| ui::path(trace))?;
     let around = moment_of(options, trace, source)?;
-    let wanted = Wanted {
+    let wanted = NearestQuery {
         moment: around.unwrap_or_default(),
         only_before: options.before_panic,
         most,
@@ -199,7 +202,7 @@ fn one(
         failed,
         around,
     };
-    let states = away::states_of(info);
+    let states = off_cpu::states_of(info);
     ui::print(|out| {
         out.write_all(headings.next(trace).as_bytes())?;
         match options.json {
@@ -223,11 +226,11 @@ fn moment_of(
         return Ok(None);
     };
     let progress = Progress::new(source);
-    let tally = Tally::of(source, &|bytes| progress.add(bytes));
+    let tally = Tally::count(source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(trace, error))?;
     let clock = &source.info().clock;
-    let Some(span) = Span::of(&tally, clock) else {
+    let Some(span) = Span::from_tally(&tally, clock) else {
         bail!(
             "{}: no thread has entered or left a function",
             ui::path(trace)

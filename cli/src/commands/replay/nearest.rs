@@ -4,13 +4,13 @@
 
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use fdr_formats::calls::{EdgeStatus, Ended};
+use fdr_formats::calls::{EdgeStatus, EndedCall};
 use fdr_formats::model::CpuId;
 use fdr_formats::notes::NoteKind;
 use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
 use crate::damage::Damage;
-use crate::selection::of_calls::ChosenCalls;
+use crate::selection::call_options::ChosenCalls;
 use crate::stacks::Pass;
 
 /// So much of a note is kept, and so many of them.
@@ -19,7 +19,7 @@ const MAX_NOTES: usize = 10_000;
 
 /// Which calls are kept.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted<'a> {
+pub(super) struct NearestQuery<'a> {
     /// The moment.
     pub(super) moment: Ticks,
     /// Nothing that begins after it.
@@ -42,7 +42,7 @@ pub(super) enum Kind {
 
 /// A call. The nearest come first in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Seen {
+pub(super) struct NearCall {
     distance: u64,
     /// Open calls around it, as far as they are known.
     pub(super) depth: u32,
@@ -66,7 +66,7 @@ pub(super) struct Seen {
 
 /// What the program said.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Said {
+pub(super) struct NearNote {
     distance: u64,
     pub(super) thread: ThreadId,
     pub(super) time: Ticks,
@@ -80,7 +80,7 @@ pub(super) struct Said {
 
 /// What the pass knows of an open call.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Entered {
+pub(super) struct OpenCallFacts {
     cpu: Option<CpuId>,
     /// Open calls with this one.
     depth: u32,
@@ -88,14 +88,14 @@ pub(super) struct Entered {
 
 /// So many of the nearest.
 #[derive(Debug)]
-struct Kept<T> {
+struct NearestHeap<T> {
     heap: BinaryHeap<T>,
     seen: u64,
 }
 
-impl<T: Ord> Kept<T> {
-    fn new() -> Kept<T> {
-        Kept {
+impl<T: Ord> NearestHeap<T> {
+    fn new() -> NearestHeap<T> {
+        NearestHeap {
             heap: BinaryHeap::new(),
             seen: 0,
         }
@@ -115,17 +115,17 @@ impl<T: Ord> Kept<T> {
 
 /// The pass.
 pub(super) struct Nearest<'a> {
-    wanted: Wanted<'a>,
-    calls: Kept<Seen>,
+    wanted: NearestQuery<'a>,
+    calls: NearestHeap<NearCall>,
     /// Those of the thread that is wanted first.
-    first: Kept<Seen>,
-    notes: Kept<Said>,
+    first: NearestHeap<NearCall>,
+    notes: NearestHeap<NearNote>,
     /// Notes so far, and those that were dropped while they waited.
     place: u64,
     dropped: u64,
     damage: Damage,
     /// Notes of open calls, until it is known whether the call is kept. Empty where all calls are.
-    waiting: HashMap<ThreadId, VecDeque<Said>>,
+    waiting: HashMap<ThreadId, VecDeque<NearNote>>,
     thread: ThreadId,
     cpu: Option<CpuId>,
     cpus: HashMap<ThreadId, Option<CpuId>>,
@@ -133,9 +133,9 @@ pub(super) struct Nearest<'a> {
 
 /// What all workers found.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) calls: Vec<Seen>,
-    pub(super) notes: Vec<Said>,
+pub(super) struct NearestEvents {
+    pub(super) calls: Vec<NearCall>,
+    pub(super) notes: Vec<NearNote>,
     /// Calls that were looked at.
     pub(super) seen: u64,
     /// Notes that are not shown.
@@ -144,12 +144,12 @@ pub(super) struct Found {
 }
 
 impl<'a> Nearest<'a> {
-    pub(super) fn new(wanted: Wanted<'a>) -> Nearest<'a> {
+    pub(super) fn new(wanted: NearestQuery<'a>) -> Nearest<'a> {
         Nearest {
             wanted,
-            calls: Kept::new(),
-            first: Kept::new(),
-            notes: Kept::new(),
+            calls: NearestHeap::new(),
+            first: NearestHeap::new(),
+            notes: NearestHeap::new(),
             place: 0,
             dropped: 0,
             damage: Damage::default(),
@@ -161,8 +161,8 @@ impl<'a> Nearest<'a> {
     }
 
     /// The nearest of all workers.
-    pub(super) fn gather(workers: Vec<Nearest<'_>>, wanted: &Wanted<'_>) -> Found {
-        let mut found = Found::default();
+    pub(super) fn gather(workers: Vec<Nearest<'_>>, wanted: &NearestQuery<'_>) -> NearestEvents {
+        let mut found = NearestEvents::default();
         let (mut calls, mut first, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for worker in workers {
             found.seen += worker.calls.seen + worker.first.seen;
@@ -186,7 +186,7 @@ impl<'a> Nearest<'a> {
         // Farther ones would stand where calls are left out.
         if found.seen > calls.len() as u64 {
             let far = calls.iter().map(|call| call.distance).max().unwrap_or(0);
-            notes.retain(|note: &Said| note.distance <= far);
+            notes.retain(|note: &NearNote| note.distance <= far);
         }
         found.notes_hidden -= notes.len() as u64;
         (found.calls, found.notes) = (calls, notes);
@@ -205,12 +205,12 @@ impl<'a> Nearest<'a> {
         Some(moment.since(end).0)
     }
 
-    fn is_chosen(&self, seen: &Seen) -> bool {
+    fn is_chosen(&self, seen: &NearCall) -> bool {
         let has = |chosen: &ChosenCalls| chosen.has(seen.thread, seen.start, seen.end, seen.total);
         self.wanted.chosen.is_none_or(has)
     }
 
-    fn add(&mut self, seen: Seen) {
+    fn add(&mut self, seen: NearCall) {
         match self.wanted.first == Some(seen.thread) {
             true => self.first.add(self.wanted.most, seen),
             false => self.calls.add(self.wanted.most, seen),
@@ -219,7 +219,7 @@ impl<'a> Nearest<'a> {
 }
 
 impl Pass for Nearest<'_> {
-    type Data = Entered;
+    type Data = OpenCallFacts;
 
     fn thread(&mut self, thread: ThreadId) {
         if thread != self.thread {
@@ -237,14 +237,14 @@ impl Pass for Nearest<'_> {
         self.cpu = Some(cpu);
     }
 
-    fn entered(&mut self, _: FunctionId, caller: Entered) -> Entered {
-        Entered {
+    fn entered(&mut self, _: FunctionId, caller: OpenCallFacts) -> OpenCallFacts {
+        OpenCallFacts {
             cpu: self.cpu,
             depth: caller.depth.saturating_add(1),
         }
     }
 
-    fn ended(&mut self, ended: &Ended<Entered>, is_open: bool) {
+    fn ended(&mut self, ended: &EndedCall<OpenCallFacts>, is_open: bool) {
         let (start, end) = (ended.call.start, ended.end.max(ended.call.start));
         // What came since its entry, and belongs to no call inside.
         let waiting = self.waiting.get_mut(&self.thread);
@@ -255,7 +255,7 @@ impl Pass for Nearest<'_> {
         let Some(distance) = self.distance(start, end) else {
             return;
         };
-        let seen = Seen {
+        let seen = NearCall {
             distance,
             depth: u32::try_from(ended.depth).unwrap_or(u32::MAX),
             thread: self.thread,
@@ -278,12 +278,12 @@ impl Pass for Nearest<'_> {
         }
     }
 
-    fn note(&mut self, caller: Entered, time: Ticks, kind: NoteKind, body: &[u8]) {
+    fn note(&mut self, caller: OpenCallFacts, time: Ticks, kind: NoteKind, body: &[u8]) {
         self.place += 1;
         if let (Some(distance), Some(body)) =
             (self.distance(time, time), body.get(..body.len().min(BODY)))
         {
-            let note = Said {
+            let note = NearNote {
                 distance,
                 thread: self.thread,
                 time,
@@ -305,11 +305,11 @@ impl Pass for Nearest<'_> {
         }
     }
 
-    fn short_calls(&mut self, _: Entered, time: Ticks, calls: u64, ticks: u64) {
+    fn short_calls(&mut self, _: OpenCallFacts, time: Ticks, calls: u64, ticks: u64) {
         let Some(distance) = self.distance(time, time) else {
             return;
         };
-        let seen = Seen {
+        let seen = NearCall {
             distance,
             depth: u32::MAX,
             thread: self.thread,

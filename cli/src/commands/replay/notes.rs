@@ -3,7 +3,7 @@
 use fdr_formats::notes::{Note, NoteKind, task_state, thread_state};
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};
 
-use super::nearest::Said;
+use super::nearest::NearNote;
 use crate::report::names::name_of;
 use crate::report::waits::Object;
 use crate::ui;
@@ -11,10 +11,10 @@ use crate::ui;
 /// A note in words. `thread` names a thread.
 pub(super) fn in_words(
     info: &TraceInfo,
-    said: &Said,
+    said: &NearNote,
     thread: impl Fn(ThreadId) -> String,
 ) -> String {
-    let note = NoteKind::of(said.kind).and_then(|kind| Note::decode(kind, &said.body));
+    let note = NoteKind::from_number(said.kind).and_then(|kind| Note::decode(kind, &said.body));
     let time = |ticks| ui::duration(info.clock.nanos(Ticks(ticks)).0);
     match note {
         Some(Note::ThreadState {

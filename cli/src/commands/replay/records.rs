@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_wider_than_the_terminal_loses_its_middle() {
+    fn wide_words_lose_their_middle() {
         let name = format!("a{}z", "::b".repeat(40));
         let text = fit(&format!("0x00000020   16 B  {name} end"), 30);
         assert!(

@@ -8,8 +8,8 @@ use fdr_formats::states::States;
 use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use super::Replay;
-use super::lines::{Line, Shown};
-use super::nearest::{Kind, Said};
+use super::lines::{Line, ShownCall};
+use super::nearest::{Kind, NearNote};
 use super::notes;
 use crate::report::names::name_of;
 use crate::report::open::early_call;
@@ -25,7 +25,7 @@ const INDENT: usize = 2;
 const COLOURS: [&str; 6] = ["36", "33", "35", "32", "34", "31"];
 
 /// What is needed to say something of a line.
-struct Sayer<'a> {
+struct LinePrinter<'a> {
     info: &'a TraceInfo,
     states: Option<&'a States>,
     begin: Ticks,
@@ -48,7 +48,7 @@ pub(super) fn write(
             .or_insert_with(|| threads.push(line.thread()));
     }
     threads.sort_by_key(|thread| (Some(*thread) != replay.failed, *thread));
-    let sayer = Sayer {
+    let sayer = LinePrinter {
         info,
         states,
         begin: replay.begin,
@@ -105,7 +105,7 @@ fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-impl Sayer<'_> {
+impl LinePrinter<'_> {
     /// One column for all threads.
     fn lines(
         &self,
@@ -219,7 +219,7 @@ impl Sayer<'_> {
         }
     }
 
-    fn call(&self, shown: &Shown) -> (String, String, Vec<String>) {
+    fn call(&self, shown: &ShownCall) -> (String, String, Vec<String>) {
         let call = &shown.call;
         let time = |ticks| ui::duration(self.info.clock.nanos(Ticks(ticks)).0);
         if let Kind::Short(calls) = call.kind {
@@ -271,14 +271,14 @@ impl Sayer<'_> {
     }
 
     /// In which states the thread was, if it did not run all the time.
-    fn states(&self, shown: &Shown) -> String {
+    fn states(&self, shown: &ShownCall) -> String {
         let Some(states) = self.states else {
             return String::new();
         };
         let call = &shown.call;
         let known = states.known(call.thread, call.start, call.end);
-        let all = known.spent.all().0 + known.unknown.0;
-        if known.spent.all().0 == 0 {
+        let all = known.spent.total().0 + known.unknown.0;
+        if known.spent.total().0 == 0 {
             return if all == 0 { "" } else { "?" }.to_owned();
         }
         let part = |name: &str, ticks: Ticks| {
@@ -296,7 +296,7 @@ impl Sayer<'_> {
 
     /// The letter at the end of a column.
     fn mark(&self, line: &Line) -> char {
-        let Line::Call(Shown { call, .. }) = line else {
+        let Line::Call(ShownCall { call, .. }) = line else {
             return ' ';
         };
         if call.is_open {
@@ -308,8 +308,8 @@ impl Sayer<'_> {
         let Some(known) = known else {
             return ' ';
         };
-        let half = known.spent.all().0 / 2;
-        let is = |state| half > 0 && known.spent.of(state).0 >= half;
+        let half = known.spent.total().0 / 2;
+        let is = |state| half > 0 && known.spent.in_state(state).0 >= half;
         match () {
             () if is(State::Waiting) => 'w',
             () if is(State::Preempted) => 'p',
@@ -317,7 +317,7 @@ impl Sayer<'_> {
         }
     }
 
-    fn note(&self, said: &Said) -> String {
+    fn note(&self, said: &NearNote) -> String {
         let words = notes::in_words(self.info, said, |id| self.thread(id));
         format!("* {}", ui::clean(&words))
     }

@@ -3,13 +3,13 @@
 use fdr_formats::{Call, FunctionId, ThreadId, Ticks};
 
 use super::lines::{Line, lines};
-use super::nearest::{Nearest, Wanted};
-use crate::selection::of_calls::ChosenCalls;
+use super::nearest::{Nearest, NearestQuery};
+use crate::selection::call_options::ChosenCalls;
 use crate::stacks;
 use crate::testing::random_trace::RandomTrace;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
 
-const ALL: Wanted<'static> = Wanted {
+const ALL: NearestQuery<'static> = NearestQuery {
     moment: Ticks(0),
     only_before: false,
     most: 1000,
@@ -20,7 +20,7 @@ const ALL: Wanted<'static> = Wanted {
 /// Thread, start, depth, function, and how many calls, of each line.
 fn shown(
     trace: &MemoryTrace,
-    wanted: Wanted<'_>,
+    wanted: NearestQuery<'_>,
     grouped: bool,
 ) -> Vec<(u64, u64, usize, u32, u64)> {
     let workers = stacks::run(trace, || Nearest::new(wanted)).expect("in memory");
@@ -58,7 +58,7 @@ fn trace() -> MemoryTrace {
 }
 
 #[test]
-fn threads_are_side_by_side_in_the_order_of_time() {
+fn threads_stand_side_by_side_in_time() {
     let each = [
         (7, 100, 0, 1, 1),
         (7, 110, 1, 2, 1),
@@ -75,11 +75,11 @@ fn threads_are_side_by_side_in_the_order_of_time() {
 }
 
 #[test]
-fn the_nearest_are_kept_with_the_calls_around_them() {
+fn nearest_calls_keep_their_callers() {
     let near = |moment, most| {
         shown(
             &trace(),
-            Wanted {
+            NearestQuery {
                 moment: Ticks(moment),
                 most,
                 ..ALL
@@ -98,7 +98,7 @@ fn the_nearest_are_kept_with_the_calls_around_them() {
         four,
         [(7, 100, 0, 1, 1), (8, 115, 0, 3, 1), (7, 130, 1, 2, 1)]
     );
-    let before = Wanted {
+    let before = NearestQuery {
         moment: Ticks(299),
         only_before: true,
         ..ALL
@@ -111,7 +111,7 @@ fn the_nearest_are_kept_with_the_calls_around_them() {
 }
 
 #[test]
-fn another_thread_does_not_crowd_out_the_one_that_failed() {
+fn the_failed_thread_is_not_crowded_out() {
     let busy: Vec<Call> = (0..500)
         .flat_map(|at| [entry(1000 + 2 * at, 2), exit(1001 + 2 * at, 2)])
         .collect();
@@ -123,7 +123,7 @@ fn another_thread_does_not_crowd_out_the_one_that_failed() {
     ];
     let mut trace = MemoryTrace::new(&[(7, &failed), (8, &busy)]);
     trace.info.end = Some(Ticks(2100));
-    let wanted = Wanted {
+    let wanted = NearestQuery {
         moment: Ticks(2100),
         only_before: true,
         most: 20,
@@ -147,7 +147,7 @@ fn another_thread_does_not_crowd_out_the_one_that_failed() {
 #[test]
 fn shorter_calls_are_left_out_with_over() {
     let chosen = ChosenCalls::over(100);
-    let over = Wanted {
+    let over = NearestQuery {
         chosen: Some(&chosen),
         ..ALL
     };
@@ -158,10 +158,10 @@ fn shorter_calls_are_left_out_with_over() {
 }
 
 #[test]
-fn whatever_the_trace_the_calls_around_a_kept_call_are_kept() {
+fn random_traces_keep_callers_of_kept_calls() {
     for seed in 0..40 {
         let trace = RandomTrace::new(seed, 1, 0);
-        let wanted = |most| Wanted {
+        let wanted = |most| NearestQuery {
             moment: Ticks(1_200_000),
             most,
             ..ALL
@@ -178,7 +178,7 @@ fn whatever_the_trace_the_calls_around_a_kept_call_are_kept() {
         // Those that are kept are the first of all in the order of nearness.
         assert_eq!(some.calls, all.calls[..some.calls.len()], "{seed}");
         for kept in &some.calls {
-            let is_around = |call: &&super::nearest::Seen| {
+            let is_around = |call: &&super::nearest::NearCall| {
                 call.thread == kept.thread && call.start < kept.start && kept.end < call.end
             };
             for around in all.calls.iter().filter(is_around) {

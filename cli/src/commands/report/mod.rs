@@ -11,13 +11,13 @@ use fdr_formats::{Source, TraceInfo};
 use super::{Status, Traces};
 use crate::commands::Headings;
 use crate::report::engine::Figures;
-use crate::report::look::Look;
 use crate::report::names::name_of;
 use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
-use crate::report::tasks::rows::{Asked, Tasks};
-use crate::report::tasks::seen::Seen;
+use crate::report::table_style::TableStyle;
+use crate::report::tasks::rows::{TableOptions, Tasks};
 use crate::report::tasks::show;
+use crate::report::tasks::task_table::TraceTasks;
 use crate::report::{csv, json, notes, table, whole};
 use crate::selection::Filtering;
 use crate::ui::{self, Progress};
@@ -177,7 +177,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let mut place = None;
     options.traces.each(|trace, several| {
         let headings = several && !options.csv && !options.json;
-        let place = place.get_or_insert_with(|| Place {
+        let place = place.get_or_insert_with(|| ReportSeries {
             headings: Headings::new(headings),
             csv: csv::Files::new(several),
         });
@@ -186,12 +186,12 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 }
 
 /// Where a report is among several.
-struct Place {
+struct ReportSeries {
     headings: Headings,
     csv: csv::Files,
 }
 
-fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Status> {
+fn one(options: &Options, trace: &Path, place: &mut ReportSeries) -> anyhow::Result<Status> {
     let mut source = options.selection.open(trace, Filtering::Shown)?;
     let windows = match options.common {
         true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,
@@ -205,7 +205,7 @@ fn one(options: &Options, trace: &Path, place: &mut Place) -> anyhow::Result<Sta
         return tasks_of(options, trace, source, place);
     }
     memory::grows("the figures of functions and threads");
-    let figures = Figures::of(trace, source, options.per_thread)?;
+    let figures = Figures::read(trace, source, options.per_thread)?;
     let selection = Selection {
         filter: options.selection.filter().cloned(),
         sort: options.sort,
@@ -263,7 +263,7 @@ fn tasks_of(
     options: &Options,
     trace: &Path,
     source: &dyn Source,
-    place: &mut Place,
+    place: &mut ReportSeries,
 ) -> anyhow::Result<Status> {
     let states = [Key::Running, Key::Preempted, Key::Waiting];
     if matches!(options.sort, Key::Min | Key::P90) || states.contains(&options.sort) {
@@ -274,14 +274,14 @@ fn tasks_of(
     memory::grows("the tasks of the trace");
     let by = options.by.as_deref();
     let progress = Progress::new(source);
-    let seen = Seen::of(source, by, &|bytes| progress.add(bytes));
+    let seen = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
     drop(progress);
     let mut seen = seen.map_err(|error| trace::about(trace, error))?;
     let (mut diagnostics, more) = std::mem::take(&mut seen.damage).into_parts();
     diagnostics.splice(0..0, source.diagnostics().iter().cloned());
     trace::warn_of_damage(trace, &diagnostics, more);
     let info = source.info();
-    let asked = Asked {
+    let asked = TableOptions {
         filter: options.selection.filter(),
         sort: options.sort,
         reverse: options.reverse,
@@ -314,7 +314,7 @@ fn write(
     if options.csv {
         return csv::write(out, &trace.to_string_lossy(), report, files);
     }
-    let look = Look {
+    let look = TableStyle {
         places: options.files,
         colour: ui::colour(),
         columns: ui::columns(),

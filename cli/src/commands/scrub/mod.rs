@@ -11,12 +11,12 @@ use anyhow::Context;
 use fdr_formats::filter::Filter;
 use fdr_formats::writer::Target;
 
-use self::rule::{Keep, Rule};
+use self::rule::{KeepOptions, Rule};
 use self::scrubbed::Scrubbed;
 use super::Status;
+use crate::output_file::{self, Pending};
 use crate::outputs::conversion::{self, Job};
 use crate::outputs::{destination, target};
-use crate::place::{self, Pending};
 use crate::selection::{Filtering, Selection};
 use crate::{trace, ui};
 
@@ -31,7 +31,7 @@ version and tags; the text of a panic or trigger; addresses. Functions become
 f0001, f0002, …, threads t1, t2, … with these numbers, in the order in which
 the trace lists them.
 
---names writes which name became which. Keep that file: with it, what somebody
+--names writes which name became which. KeepOptions that file: with it, what somebody
 finds in the scrubbed trace can be understood.
 
 Times can tell much, too: how often, how long and when something was done.
@@ -87,11 +87,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     let (trace, output, target) = (&options.trace, &options.output, options.to);
     let address = destination::parse(Some(output), target)?;
     if address.is_none() {
-        place::check_is_not(output, trace)?;
-        place::check(output, conversion::shape(target), options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, conversion::shape(target), options.force)?;
     }
     let source = options.selection.open(trace, Filtering::Calls)?;
-    let keep = Keep {
+    let keep = KeepOptions {
         names: options.keep.clone(),
         arguments: options.keep_arguments,
         events: options.keep_events,
@@ -113,7 +113,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         Some(address) => (conversion::send(&scrubbed, &job, address)?, None),
         None => {
             let done = conversion::write(&scrubbed, &job, output)?;
-            (done, Some(place::size(output)))
+            (done, Some(output_file::size(output)))
         }
     };
     if let Some(mut names) = names {

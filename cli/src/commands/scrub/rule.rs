@@ -14,7 +14,7 @@ use crate::trace;
 
 /// What is asked to stay.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Keep {
+pub(super) struct KeepOptions {
     pub(super) names: Vec<Filter>,
     pub(super) arguments: bool,
     pub(super) events: bool,
@@ -24,7 +24,7 @@ pub(super) struct Keep {
 /// What was given on, and what was not.
 #[derive(Default)]
 pub(super) struct Rule {
-    pub(super) keep: Keep,
+    pub(super) keep: KeepOptions,
     /// New numbers.
     threads: Mutex<HashMap<ThreadId, ThreadId>>,
     objects: Mutex<HashMap<u64, u64>>,
@@ -36,7 +36,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    pub(super) fn new(keep: Keep) -> Rule {
+    pub(super) fn new(keep: KeepOptions) -> Rule {
         Rule {
             keep,
             ..Rule::default()

@@ -21,9 +21,9 @@ use crate::calls::findings::find;
 use crate::calls::json;
 use crate::calls::query::{Query, SHOWN, SHOWN_OF_EACH};
 use crate::calls::slow_call::SlowCall;
+use crate::output_file::{self, Shape};
 use crate::outputs::conversion::{self, Job};
-use crate::place::{self, Shape};
-use crate::selection::of_calls::{ChosenCalls, OfCalls};
+use crate::selection::call_options::{CallOptions, ChosenCalls};
 use crate::selection::{self, Filtering, Selection};
 use crate::{memory, trace, ui};
 
@@ -103,7 +103,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     selection: Selection,
     #[command(flatten)]
-    calls: OfCalls,
+    calls: CallOptions,
 }
 
 impl Options {
@@ -143,11 +143,11 @@ fn one(options: &Options, trace: &Path, headings: &mut Headings) -> anyhow::Resu
         anyhow::bail!("{}: the calls of this trace have no times", ui::path(trace));
     }
     if let Some(output) = &options.save {
-        place::check_is_not(output, trace)?;
-        place::check(output, Shape::File, options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
     memory::grows("the slowest calls");
-    let chosen = options.calls.of(source.info());
+    let chosen = options.calls.for_trace(source.info());
     let chosen = chosen.with_context(|| ui::path(trace))?;
     let info = source.info();
     if options.tasks {
@@ -200,6 +200,11 @@ fn save(
     };
     let stretch = selection::between(source, call.start, call.end);
     let done = conversion::write(&*stretch, &job, output)?;
-    conversion::tell(&ui::path(output), to, &done, Some(place::size(output)));
+    conversion::tell(
+        &ui::path(output),
+        to,
+        &done,
+        Some(output_file::size(output)),
+    );
     Ok(())
 }

@@ -183,7 +183,7 @@ fn path(info: &TraceInfo, finding: &Finding) -> Vec<Line> {
     let last = explained.path.len() - 1;
     let mut rows: Vec<Line> = Vec::new();
     for (depth, step) in explained.path.iter().enumerate() {
-        let mut line = Line::of(info, depth, step);
+        let mut line = Line::new(info, depth, step);
         let is_spread = !explained.spread.is_empty() || explained.cause == Cause::Spread;
         if depth == last && !is_spread && explained.cause != Cause::None {
             let state = finding.states.and_then(|states| states.excess);
@@ -195,7 +195,7 @@ fn path(info: &TraceInfo, finding: &Finding) -> Vec<Line> {
         rows.push(line);
     }
     let spread = explained.spread.iter();
-    rows.extend(spread.map(|step| Line::of(info, last + 1, step)));
+    rows.extend(spread.map(|step| Line::new(info, last + 1, step)));
     rows
 }
 
@@ -229,7 +229,7 @@ struct Line {
 }
 
 impl Line {
-    fn of(info: &TraceInfo, depth: usize, step: &Step) -> Line {
+    fn new(info: &TraceInfo, depth: usize, step: &Step) -> Line {
         Line {
             branch: match depth {
                 0 => String::new(),

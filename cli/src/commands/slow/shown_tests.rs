@@ -36,7 +36,7 @@ fn slow_requests(times: &[u64]) -> Script {
 }
 
 #[test]
-fn a_call_inside_of_a_slow_call_that_is_not_shown_is_not_shown_either() {
+fn calls_inside_hidden_slow_calls_are_hidden() {
     let mut worker = slow_requests(&[5, 4, 3, 2, 1]);
     let requests = found(&trace(&[(7, &worker.calls)]), &ALL);
     assert_eq!(functions(&requests), [HANDLE, HANDLE]);
@@ -53,7 +53,7 @@ fn a_call_inside_of_a_slow_call_that_is_not_shown_is_not_shown_either() {
 }
 
 #[test]
-fn what_is_not_shown_is_named_by_function_and_the_proposed_bound_is_no_giant() {
+fn hidden_calls_are_named_by_function() {
     let mut worker = slow_requests(&[5, 4, 3, 2, 1]);
     let mut counts = vec![(FunctionId(LOCK), 1_200), (FunctionId(SERVE), 7)];
     counts.extend([
@@ -74,7 +74,7 @@ fn what_is_not_shown_is_named_by_function_and_the_proposed_bound_is_no_giant() {
 }
 
 #[test]
-fn a_call_that_spans_its_thread_hides_no_calls_that_are_asked_for() {
+fn spanning_calls_hide_no_requested_calls() {
     let worker = slow_requests(&[5, 4]);
     let mut all = Script::default();
     all.call(SERVE, |all| {
@@ -97,7 +97,7 @@ fn a_call_that_spans_its_thread_hides_no_calls_that_are_asked_for() {
 }
 
 #[test]
-fn a_long_call_of_a_function_with_few_calls_hides_those_inside() {
+fn rare_long_calls_hide_those_inside() {
     let mut worker = slow_requests(&[1]);
     worker.call(COMPACT, |script| {
         script.pass(MS);
@@ -115,9 +115,9 @@ fn a_long_call_of_a_function_with_few_calls_hides_those_inside() {
 }
 
 /// A trace whose last thread waits for a lock, and says so.
-struct Noted<'a>(&'a MemoryTrace, NoteKind, Vec<u8>);
+struct WaitingTrace<'a>(&'a MemoryTrace, NoteKind, Vec<u8>);
 
-impl Source for Noted<'_> {
+impl Source for WaitingTrace<'_> {
     fn info(&self) -> &TraceInfo {
         self.0.info()
     }
@@ -162,7 +162,7 @@ fn wait(waited: u64) -> Vec<u8> {
 }
 
 #[test]
-fn all_lines_fit_a_narrow_terminal_and_locks_are_named_where_none_is_known() {
+fn lines_fit_and_locks_are_named() {
     let worker = slow_requests(&[50, 40]);
     let mut trace = trace(&[(7, &worker.calls)]);
     trace.info.schedule = super::states_tests::waits(7);
@@ -185,7 +185,7 @@ fn all_lines_fit_a_narrow_terminal_and_locks_are_named_where_none_is_known() {
     assert!(wide.contains("jobber_service::Shared::lock "), "{wide}");
     assert!(wide.contains("<- 100.0 % of the excess, waiting"), "{wide}");
     // Where the program has such locks, it needs no such advice.
-    let noted = Noted(&trace, NoteKind::ThreadState, wait(30));
+    let noted = WaitingTrace(&trace, NoteKind::ThreadState, wait(30));
     found = find(&ALL, Path::new("memory"), &noted).expect("in memory");
     let text = text(&noted, &found, 80);
     assert!(!text.contains("docs/locks.md"), "{text}");

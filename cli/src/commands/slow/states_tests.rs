@@ -67,7 +67,7 @@ fn text(trace: &MemoryTrace) -> String {
 }
 
 #[test]
-fn a_call_that_waited_says_so_and_how_long_the_other_thread_ran() {
+fn waits_name_the_other_threads_time() {
     let trace = slow_request(|slow| away(slow, State::Waiting, 1));
     let wanted = "100.0 % of the excess is in app::lock itself: the thread waited, while 8 was in app::compact.";
     assert_eq!(sentences(&trace, &LONG), [wanted]);
@@ -80,7 +80,7 @@ fn a_call_that_waited_says_so_and_how_long_the_other_thread_ran() {
 }
 
 #[test]
-fn a_call_that_was_preempted_names_who_had_its_cpu() {
+fn preempted_calls_name_the_preemptor() {
     let by = |cpu| {
         sentences(
             &slow_request(|slow| away(slow, State::Preempted, cpu)),
@@ -95,7 +95,7 @@ fn a_call_that_was_preempted_names_who_had_its_cpu() {
 }
 
 #[test]
-fn several_threads_that_had_the_cpu_one_after_the_other_are_told() {
+fn several_preemptors_are_named() {
     let trace = slow_request(|slow| {
         let mut list = vec![(0, 7, 1, RUNNING), (slow, 7, 1, Some(State::Preempted))];
         for (nth, thread) in [8, 9, 8, 10].into_iter().enumerate() {
@@ -115,7 +115,7 @@ fn several_threads_that_had_the_cpu_one_after_the_other_are_told() {
 }
 
 #[test]
-fn a_call_that_computed_says_so_with_its_page_faults() {
+fn computing_calls_show_page_faults() {
     let running = |faults: u64, cause| {
         slow_request(|slow| {
             let sample = |nth| Sample {
@@ -159,7 +159,7 @@ fn a_call_that_computed_says_so_with_its_page_faults() {
 }
 
 #[test]
-fn no_state_is_named_where_most_of_the_call_is_not_known() {
+fn mostly_unknown_calls_name_no_state() {
     let trace = slow_request(|slow| {
         switches(&[
             (0, 7, 1, RUNNING),

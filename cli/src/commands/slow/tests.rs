@@ -97,7 +97,7 @@ pub(super) fn sentences(trace: &MemoryTrace, asked: &Query<'_>) -> Vec<String> {
 }
 
 #[test]
-fn a_wait_is_followed_inwards_and_another_thread_is_named() {
+fn waits_are_followed_to_another_thread() {
     let mut worker = Script::default();
     worker.usual(50);
     let slow = worker.now;
@@ -173,7 +173,7 @@ fn nothing_stands_out_where_all_calls_are_alike() {
 }
 
 #[test]
-fn a_call_that_has_not_returned_lasts_until_the_trace_was_written() {
+fn open_calls_last_until_the_dump() {
     let mut worker = Script::default();
     worker.usual(60);
     let since = worker.now;
@@ -193,7 +193,7 @@ fn a_call_that_has_not_returned_lasts_until_the_trace_was_written() {
 }
 
 #[test]
-fn only_calls_over_a_time_are_shown_where_one_is_given() {
+fn only_calls_over_the_time_are_shown() {
     let mut worker = Script::default();
     worker.usual(30);
     worker.request(5_000, 2);
@@ -209,7 +209,7 @@ fn only_calls_over_a_time_are_shown_where_one_is_given() {
 }
 
 #[test]
-fn the_answer_is_the_same_on_any_number_of_lanes() {
+fn answers_do_not_depend_on_lanes() {
     let mut one = Script::default();
     one.usual(80);
     one.request(700_000, 2);

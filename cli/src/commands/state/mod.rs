@@ -17,9 +17,9 @@ use fdr_formats::{Clock, Source, ThreadId, Ticks, TraceInfo, source};
 
 use super::{Status, Traces};
 use crate::commands::Headings;
-use crate::place::Pending;
+use crate::output_file::Pending;
 use crate::report::waits::OpenWait;
-use crate::selection::moment::{self, Span, When};
+use crate::selection::moment::{self, MomentOption, Span};
 use crate::selection::{self, Filtering, Selection};
 use crate::tally::Tally;
 use crate::trace;
@@ -27,7 +27,7 @@ use crate::ui::{self, Progress};
 use crate::windows::is_cut;
 use crate::{clock, input};
 use states::ThreadState;
-use waiting::Both;
+use waiting::CallsAndWaits;
 
 const HELP: &str = "\
 An event at exactly that time has happened.
@@ -64,7 +64,7 @@ pub(crate) struct Options {
     traces: Traces,
     /// The moment; see below
     #[arg(short, long, value_name = "MOMENT", value_parser = moment::parse, default_value = "end", allow_hyphen_values = true)]
-    at: When,
+    at: MomentOption,
     #[command(flatten)]
     selection: Selection,
     /// Print JSON: every attribute of the state with its path, times in nanoseconds
@@ -124,7 +124,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         // A history is made to be looked up: all of it is read only where records may be overwritten.
         let begins = match source.info().threads.iter().any(is_cut) {
             true => {
-                let tally = Tally::of(&source, &|_| {});
+                let tally = Tally::count(&source, &|_| {});
                 let tally = tally.map_err(|error| trace::about(path, error))?;
                 begins(&tally, &source.info().clock)
             }
@@ -145,7 +145,7 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         source = options.selection.select(source, path, Filtering::Calls)?;
     }
     let progress = Progress::new(&*source);
-    let tally = Tally::of(&*source, &|bytes| progress.add(bytes));
+    let tally = Tally::count(&*source, &|bytes| progress.add(bytes));
     drop(progress);
     let tally = tally.map_err(|error| trace::about(path, error))?;
     trace::warn_of_damage(path, &tally.diagnostics, tally.more_diagnostics);
@@ -153,14 +153,14 @@ fn one(options: &Options, path: &Path, headings: &mut Headings) -> anyhow::Resul
         source = options.selection.select(source, path, Filtering::Calls)?;
     }
     let info = source.info();
-    let Some(span) = Span::of(&tally, &info.clock) else {
+    let Some(span) = Span::from_tally(&tally, &info.clock) else {
         bail!(
             "{}: no thread has entered or left a function",
             ui::path(path)
         );
     };
     let time = span.find(&options.at, &info.clock)?;
-    let mut sink = Both::new(time, info);
+    let mut sink = CallsAndWaits::new(time, info);
     let progress = Progress::new(&*source);
     let driven = source::drive(&*source, &mut sink, &|bytes| progress.add(bytes));
     drop(progress);
@@ -214,7 +214,7 @@ fn answer(
         trace,
         info,
         span,
-        states: states::at(info, state.time),
+        states: states::thread_states(info, state.time),
         state,
         threads,
         waiting,

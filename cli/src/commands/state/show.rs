@@ -16,7 +16,7 @@ use crate::selection::moment::unix_of;
 use crate::{trace, ui};
 
 /// What an attribute is of.
-enum Place<'a> {
+enum AttributeOwner<'a> {
     /// A thread's call stack: its depth, or a level from 1.
     Stack(u64, Option<u64>),
     /// The thread on a CPU.
@@ -32,21 +32,21 @@ enum Place<'a> {
     Other,
 }
 
-fn place(attribute: &Attribute) -> Place<'_> {
+fn place(attribute: &Attribute) -> AttributeOwner<'_> {
     let path: Vec<&str> = attribute.path.iter().map(String::as_str).collect();
     let number = |text: &str| text.parse::<u64>().ok();
     match path[..] {
         ["Threads", id, ref rest @ ..] => match (number(id), rest) {
-            (Some(id), [] | ["Current_cpu_rq"]) => Place::Status(id),
-            (Some(id), ["CallStack"]) => Place::Stack(id, None),
-            (Some(id), ["CallStack", level]) => Place::Stack(id, number(level)),
-            (Some(id), ["Counters", name]) => Place::Counter(id, name),
-            (Some(id), _) => Place::Thread(id),
-            (None, _) => Place::Other,
+            (Some(id), [] | ["Current_cpu_rq"]) => AttributeOwner::Status(id),
+            (Some(id), ["CallStack"]) => AttributeOwner::Stack(id, None),
+            (Some(id), ["CallStack", level]) => AttributeOwner::Stack(id, number(level)),
+            (Some(id), ["Counters", name]) => AttributeOwner::Counter(id, name),
+            (Some(id), _) => AttributeOwner::Thread(id),
+            (None, _) => AttributeOwner::Other,
         },
-        ["CPUs", cpu, "Current_thread"] => Place::Cpu(cpu),
-        ["CPUs", _] => Place::CpuStatus,
-        _ => Place::Other,
+        ["CPUs", cpu, "Current_thread"] => AttributeOwner::Cpu(cpu),
+        ["CPUs", _] => AttributeOwner::CpuStatus,
+        _ => AttributeOwner::Other,
     }
 }
 
@@ -61,14 +61,15 @@ impl Answer<'_> {
     fn shows(&self, attribute: &Attribute) -> bool {
         match place(attribute) {
             _ if self.threads.is_none() => true,
-            Place::Stack(id, _) | Place::Thread(id) | Place::Status(id) | Place::Counter(id, _) => {
-                self.wanted(ThreadId(id))
-            }
-            Place::Cpu(_) => match attribute.value {
+            AttributeOwner::Stack(id, _)
+            | AttributeOwner::Thread(id)
+            | AttributeOwner::Status(id)
+            | AttributeOwner::Counter(id, _) => self.wanted(ThreadId(id)),
+            AttributeOwner::Cpu(_) => match attribute.value {
                 Value::Int(id) => self.wanted(ThreadId(id as u64)),
                 _ => false,
             },
-            Place::CpuStatus | Place::Other => false,
+            AttributeOwner::CpuStatus | AttributeOwner::Other => false,
         }
     }
 
@@ -91,7 +92,7 @@ fn thread_in_words(info: &TraceInfo, id: ThreadId) -> String {
 /// Calls that began before their thread's records get the time at which they began.
 pub(super) fn date_early_calls(info: &TraceInfo, state: &mut State) {
     for attribute in &mut state.attributes {
-        let Place::Stack(id, Some(level)) = place(attribute) else {
+        let AttributeOwner::Stack(id, Some(level)) = place(attribute) else {
             continue;
         };
         let thread = info.threads.iter().find(|thread| thread.id.0 == id);
@@ -114,7 +115,7 @@ pub(super) fn text(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<(
     let head = head(answer);
     let head = columns.map_or(head.clone(), |width| ui::wrap_facts(&head, width, 2));
     writeln!(out, "{head}")?;
-    let values = Values::of(answer);
+    let values = Values::new(answer);
     let states: HashMap<u64, &ThreadState> =
         answer.states().map(|state| (state.thread, state)).collect();
     let threads = threads(answer, &values);
@@ -145,21 +146,21 @@ struct Values<'a> {
 }
 
 impl<'a> Values<'a> {
-    fn of(answer: &'a Answer<'_>) -> Values<'a> {
+    fn new(answer: &'a Answer<'_>) -> Values<'a> {
         let mut values = Values {
             frames: BTreeMap::new(),
             counters: BTreeMap::new(),
         };
         for attribute in shown(answer).filter(|attribute| attribute.value != Value::Null) {
             match place(attribute) {
-                Place::Stack(id, Some(level)) => {
+                AttributeOwner::Stack(id, Some(level)) => {
                     values
                         .frames
                         .entry(id)
                         .or_default()
                         .push((level, attribute));
                 }
-                Place::Counter(id, name) => {
+                AttributeOwner::Counter(id, name) => {
                     let of_thread = values.counters.entry(id).or_default();
                     of_thread.push((name, &attribute.value));
                 }
@@ -248,7 +249,7 @@ fn age(answer: &Answer<'_>, id: u64, attribute: &Attribute) -> String {
 fn cpus(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let mut is_first = true;
     for attribute in shown(answer) {
-        if let (Place::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
+        if let (AttributeOwner::Cpu(cpu), Value::Int(id)) = (place(attribute), &attribute.value) {
             if std::mem::take(&mut is_first) {
                 writeln!(out, "\nthe last record on")?;
             }
@@ -264,10 +265,12 @@ fn others(out: &mut dyn Write, answer: &Answer<'_>) -> anyhow::Result<()> {
     let mut is_first = true;
     for attribute in shown(answer).filter(|attribute| attribute.value != Value::Null) {
         let is_told = match place(attribute) {
-            Place::Other | Place::Thread(_) => false,
+            AttributeOwner::Other | AttributeOwner::Thread(_) => false,
             // Another program may have other values there.
-            Place::Status(_) | Place::CpuStatus => !answer.states.is_empty(),
-            Place::Stack(..) | Place::Cpu(_) | Place::Counter(..) => true,
+            AttributeOwner::Status(_) | AttributeOwner::CpuStatus => !answer.states.is_empty(),
+            AttributeOwner::Stack(..) | AttributeOwner::Cpu(_) | AttributeOwner::Counter(..) => {
+                true
+            }
         };
         if is_told {
             continue;

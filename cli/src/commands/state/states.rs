@@ -23,7 +23,7 @@ pub(super) struct ThreadState {
 }
 
 /// Of all threads of which the trace knows a state at any time, by their numbers.
-pub(super) fn at(info: &TraceInfo, time: i64) -> Vec<ThreadState> {
+pub(super) fn thread_states(info: &TraceInfo, time: i64) -> Vec<ThreadState> {
     let states = States::new(&info.schedule);
     let switches = info.schedule.switches.iter();
     let of_all = switches.filter(|switch| switch.thread == ThreadId(0));

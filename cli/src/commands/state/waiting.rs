@@ -1,13 +1,13 @@
 //! What threads waited for at a moment: their last state before it. Beside the calls, which another sink takes.
 
-use fdr_formats::tcstate::state::{At, State};
+use fdr_formats::tcstate::state::{State, StateAtTime};
 use fdr_formats::{Call, Clock, Diagnostic, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo};
 
 use crate::report::waits::{OpenWait, Waits};
 
 /// The calls and the waits of a trace up to a moment.
-pub(super) struct Both {
-    calls: At,
+pub(super) struct CallsAndWaits {
+    calls: StateAtTime,
     waits: Waits,
     clock: Clock,
     /// In ns of the trace's clock.
@@ -15,10 +15,10 @@ pub(super) struct Both {
     thread: ThreadId,
 }
 
-impl Both {
-    pub(super) fn new(time: i64, info: &TraceInfo) -> Both {
-        Both {
-            calls: At::new(time, info),
+impl CallsAndWaits {
+    pub(super) fn new(time: i64, info: &TraceInfo) -> CallsAndWaits {
+        CallsAndWaits {
+            calls: StateAtTime::new(time, info),
             waits: Waits::default(),
             clock: info.clock.clone(),
             time,
@@ -37,7 +37,7 @@ impl Both {
     }
 }
 
-impl Sink for Both {
+impl Sink for CallsAndWaits {
     fn thread(&mut self, thread: &Thread) {
         self.thread = thread.id;
         self.calls.thread(thread);

@@ -13,8 +13,8 @@ use fdr_formats::tasks::of_name;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::reading::{Look, OneRing, Spent};
-use super::states::OfFunctions;
+use super::reading::{OneRing, RingSample, Spent};
+use super::states::FunctionStates;
 use crate::report::names::name_of;
 use crate::report::states::RowStates;
 
@@ -318,7 +318,7 @@ fn all_figures(
 }
 
 /// The states of functions, and the time that they are of.
-type States<'a> = Option<(&'a OfFunctions, u64)>;
+type States<'a> = Option<(&'a FunctionStates, u64)>;
 
 /// The rows of some sums, and how many calls ended.
 fn rows(
@@ -451,7 +451,7 @@ fn thread_row(
 }
 
 /// The difference of two looks at a process. Where a ring is new, all of it is.
-pub(super) fn between(process: u32, before: &Look, now: &Look) -> Picture {
+pub(super) fn between(process: u32, before: &RingSample, now: &RingSample) -> Picture {
     let passed = now.at.saturating_duration_since(before.at);
     let passed_ns = u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX);
     let mut picture = Picture {
@@ -493,7 +493,7 @@ pub(super) fn between(process: u32, before: &Look, now: &Look) -> Picture {
             let was = was.map_or_else(Sums::new, |(thread, now)| of_thread(thread, *now));
             let [one, other] = [now, before].map(|look| look.spent.get(&thread.id.0));
             let states = states(one, other, passed_ns).filter(|_| !thread.has_ended);
-            let none = OfFunctions::new();
+            let none = FunctionStates::new();
             let of_functions = known_states.map(|known| {
                 let of_thread = known.threads.get(&thread.id);
                 (of_thread.unwrap_or(&none), known.over_ns)

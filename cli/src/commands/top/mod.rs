@@ -20,10 +20,10 @@ use anyhow::bail;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use self::figures::{Picture, Sort, between};
-use self::reading::{Look, Watched};
+use self::reading::{RingSample, Watched};
 use self::screen::Screen;
 use self::table::Column;
-use self::view::{Page, View, Wish, filter_of};
+use self::view::{KeyAction, Page, View, filter_of};
 use super::{Status, ctl};
 use crate::columns::Columns;
 use crate::report::json;
@@ -143,7 +143,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
 fn documents(
     options: &Options,
     watched: &mut Watched,
-    first: Look,
+    first: RingSample,
     view: &View,
 ) -> anyhow::Result<()> {
     let mut before = first;
@@ -203,7 +203,7 @@ fn write_table<T>(out: &mut dyn Write, columns: &[Column<T>], rows: &[&T]) -> an
 type Dumping = Receiver<anyhow::Result<String>>;
 
 /// Shows the figures until somebody quits.
-fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()> {
+fn live(watched: &mut Watched, first: RingSample, mut view: View) -> anyhow::Result<()> {
     let process = watched.process;
     let mut screen = Screen::open()?;
     let mut before = first;
@@ -225,11 +225,11 @@ fn live(watched: &mut Watched, first: Look, mut view: View) -> anyhow::Result<()
             {
                 let shown = picture.as_ref();
                 match view.key(key, shown.unwrap_or(&Picture::default())) {
-                    Wish::Nothing => {}
-                    Wish::Quit => return Ok(()),
-                    Wish::Suspend => screen.suspend()?,
-                    Wish::Dump if dumping.is_some() => {}
-                    Wish::Dump => {
+                    KeyAction::Nothing => {}
+                    KeyAction::Quit => return Ok(()),
+                    KeyAction::Suspend => screen.suspend()?,
+                    KeyAction::Dump if dumping.is_some() => {}
+                    KeyAction::Dump => {
                         view.is_dumping = true;
                         dumping = Some(dump(process)?);
                     }

@@ -11,7 +11,7 @@ use fdr_formats::ring::{Reading, Ring};
 
 use super::states::{self, StateTimes, Watermark};
 use crate::clock;
-use crate::ring::find::{self, For};
+use crate::ring::find::{self, RingAccess};
 use crate::ring::{self, mapped};
 
 /// A process that is looked at again and again.
@@ -24,7 +24,7 @@ pub(super) struct Watched {
 }
 
 /// What the rings held at one moment.
-pub(super) struct Look {
+pub(super) struct RingSample {
     pub(super) at: Instant,
     pub(super) rings: Vec<OneRing>,
     /// By the system's numbers of the threads.
@@ -62,8 +62,8 @@ impl Watched {
     ///
     /// # Errors
     /// Where it never recorded, or its rings can't be read.
-    pub(super) fn look(&mut self) -> anyhow::Result<Look> {
-        match find::rings(self.process, For::Reading) {
+    pub(super) fn look(&mut self) -> anyhow::Result<RingSample> {
+        match find::rings(self.process, RingAccess::Reading) {
             Ok(found) => {
                 let mut rings = Vec::new();
                 self.files.clear();
@@ -94,7 +94,7 @@ impl Watched {
         rings: Vec<Ring>,
         spent: BTreeMap<u64, Spent>,
         over: Option<String>,
-    ) -> anyhow::Result<Look> {
+    ) -> anyhow::Result<RingSample> {
         let at = Instant::now();
         let before = std::mem::take(&mut self.watermarks);
         let mut before = before.into_iter();
@@ -117,7 +117,7 @@ impl Watched {
                 states,
             });
         }
-        Ok(Look {
+        Ok(RingSample {
             at,
             rings: all,
             spent,

@@ -17,15 +17,15 @@ use crate::selection;
 const CHUNKS_BEFORE: u64 = 2;
 
 /// The times of functions in states.
-pub(super) type OfFunctions = BTreeMap<FunctionId, RowStates>;
+pub(super) type FunctionStates = BTreeMap<FunctionId, RowStates>;
 
 /// Those between two looks, of all threads and of each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StateTimes {
     /// How long that was.
     pub(super) over_ns: u64,
-    pub(super) all: OfFunctions,
-    pub(super) threads: HashMap<ThreadId, OfFunctions>,
+    pub(super) all: FunctionStates,
+    pub(super) threads: HashMap<ThreadId, FunctionStates>,
 }
 
 /// Up to where a look knew the states (the start of the recording, if it knew none), and each slot's newest chunk then.
@@ -88,7 +88,7 @@ fn times(source: &dyn Source, from: Ticks, until: Ticks) -> anyhow::Result<State
     let of = |functions: &BTreeMap<FunctionId, Box<_>>| {
         let each = functions.iter();
         let each = each.map(|(&id, stats)| (id, RowStates::new(&info.clock, stats)));
-        each.collect::<OfFunctions>()
+        each.collect::<FunctionStates>()
     };
     let threads = figures.threads.iter();
     Ok(StateTimes {

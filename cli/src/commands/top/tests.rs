@@ -11,8 +11,8 @@ use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::figures::{Interval, Picture, Row, Sort, ThreadRow, between};
-use super::reading::{Look, OneRing, Spent};
-use super::view::{Page, View, Wish};
+use super::reading::{OneRing, RingSample, Spent};
+use super::view::{KeyAction, Page, View};
 use crate::report::states::{InStates, RowStates};
 
 fn function(name: &str, calls: u64, own: u64) -> Row {
@@ -112,7 +112,7 @@ fn screen(view: &mut View, picture: Option<&Picture>, width: u16, height: u16) -
     lines
 }
 
-fn press(view: &mut View, code: KeyCode) -> Wish {
+fn press(view: &mut View, code: KeyCode) -> KeyAction {
     view.key(KeyEvent::new(code, KeyModifiers::NONE), &picture())
 }
 
@@ -146,7 +146,7 @@ fn the_end_of_the_process_is_told_first() {
 }
 
 #[test]
-fn functions_with_states_at_80_and_at_120_columns() {
+fn functions_with_states_fit_80_and_120_columns() {
     let mut view = view(Page::Functions, Sort::Waiting);
     let mut shown = picture();
     shown.states_over_ns = Some(500_000_000);
@@ -236,7 +236,7 @@ fn no_size_of_a_terminal_is_too_small() {
             }
         }
         if !help {
-            assert_eq!(press(&mut view, KeyCode::Char('?')), Wish::Nothing);
+            assert_eq!(press(&mut view, KeyCode::Char('?')), KeyAction::Nothing);
         }
     }
 }
@@ -244,7 +244,7 @@ fn no_size_of_a_terminal_is_too_small() {
 #[test]
 fn keys_do_what_the_help_says() {
     let mut view = view(Page::Functions, Sort::Own);
-    assert_eq!(press(&mut view, KeyCode::Char('d')), Wish::Dump);
+    assert_eq!(press(&mut view, KeyCode::Char('d')), KeyAction::Dump);
     press(&mut view, KeyCode::Char('s'));
     assert_eq!(view.sort, Sort::Total);
     press(&mut view, KeyCode::Char('S'));
@@ -262,7 +262,7 @@ fn keys_do_what_the_help_says() {
     let lines = screen(&mut view, Some(&picture()), 80, 8);
     assert_eq!(lines[1], "functions of all threads · by name · paused");
     for key in ['/', 's', 't', 'o', 'q'] {
-        assert_eq!(press(&mut view, KeyCode::Char(key)), Wish::Nothing);
+        assert_eq!(press(&mut view, KeyCode::Char(key)), KeyAction::Nothing);
     }
     press(&mut view, KeyCode::Backspace);
     let lines = screen(&mut view, Some(&picture()), 80, 8);
@@ -293,13 +293,13 @@ fn keys_do_what_the_help_says() {
             .iter()
             .any(|line| line.contains("functions or threads"))
     );
-    assert_eq!(press(&mut view, KeyCode::Char('q')), Wish::Quit);
+    assert_eq!(press(&mut view, KeyCode::Char('q')), KeyAction::Quit);
     let control = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-    assert_eq!(view.key(control, &picture()), Wish::Quit);
+    assert_eq!(view.key(control, &picture()), KeyAction::Quit);
 }
 
 #[test]
-fn a_wrong_filter_is_told_and_can_be_mended() {
+fn wrong_filters_can_be_mended() {
     let mut view = view(Page::Functions, Sort::Own);
     for key in ['/', '-'] {
         press(&mut view, KeyCode::Char(key));
@@ -311,7 +311,7 @@ fn a_wrong_filter_is_told_and_can_be_mended() {
     press(&mut view, KeyCode::Backspace);
     press(&mut view, KeyCode::Enter);
     assert!(view.filter.is_none());
-    assert_eq!(press(&mut view, KeyCode::Char('q')), Wish::Quit);
+    assert_eq!(press(&mut view, KeyCode::Char('q')), KeyAction::Quit);
 }
 
 #[test]
@@ -347,7 +347,7 @@ fn totals(calls: u64, length: u64) -> FunctionTotals {
     }
 }
 
-fn look(at: Instant, ended: Vec<FunctionTotals>, threads: Vec<LiveThread>, now: u64) -> Look {
+fn look(at: Instant, ended: Vec<FunctionTotals>, threads: Vec<LiveThread>, now: u64) -> RingSample {
     let names = [(1, "leaf"), (2, "run")];
     let functions = names.map(|(id, name)| Function {
         id: FunctionId(id),
@@ -368,7 +368,7 @@ fn look(at: Instant, ended: Vec<FunctionTotals>, threads: Vec<LiveThread>, now: 
         has_totals: true,
         now: Some(Ticks(now)),
     };
-    Look {
+    RingSample {
         at,
         rings: vec![OneRing {
             info,
@@ -405,7 +405,7 @@ fn open(function: u32, entered: u64, inside: u64) -> OpenCall {
 }
 
 #[test]
-fn a_call_counts_while_it_lasts_and_once_in_all() {
+fn lasting_calls_count_once() {
     let begin = Instant::now();
     let second = Duration::from_secs(1);
     // `run` was entered at 100 and has called `leaf` three times; the fourth call is open since 900.

@@ -30,7 +30,7 @@ const HELP: &[(&str, &str)] = &[
 
 /// What a key asks for beyond the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(super) enum KeyAction {
     Nothing,
     Quit,
     Dump,
@@ -131,28 +131,28 @@ impl View {
     }
 
     /// Does what the key says.
-    pub(super) fn key(&mut self, key: KeyEvent, picture: &Picture) -> Wish {
+    pub(super) fn key(&mut self, key: KeyEvent, picture: &Picture) -> KeyAction {
         let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
-            KeyCode::Char('c') if with_control => return Wish::Quit,
-            KeyCode::Char('z') if with_control => return Wish::Suspend,
-            _ if with_control => return Wish::Nothing,
+            KeyCode::Char('c') if with_control => return KeyAction::Quit,
+            KeyCode::Char('z') if with_control => return KeyAction::Suspend,
+            _ if with_control => return KeyAction::Nothing,
             _ => {}
         }
         self.message = None;
         if let Some(text) = self.input.take() {
             self.type_filter(text, key.code);
-            return Wish::Nothing;
+            return KeyAction::Nothing;
         }
         if std::mem::take(&mut self.has_help) {
             return match key.code {
-                KeyCode::Char('q') => Wish::Quit,
-                _ => Wish::Nothing,
+                KeyCode::Char('q') => KeyAction::Quit,
+                _ => KeyAction::Nothing,
             };
         }
         match key.code {
-            KeyCode::Char('q') => return Wish::Quit,
-            KeyCode::Char('d') => return Wish::Dump,
+            KeyCode::Char('q') => return KeyAction::Quit,
+            KeyCode::Char('d') => return KeyAction::Dump,
             KeyCode::Char('s') => self.sort = self.sort.next(picture),
             KeyCode::Char('S') => self.sort = self.sort.previous(picture),
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
@@ -182,7 +182,7 @@ impl View {
             },
             code => self.walk(code),
         }
-        Wish::Nothing
+        KeyAction::Nothing
     }
 
     fn walk(&mut self, code: KeyCode) {

@@ -10,7 +10,7 @@ use fdr_formats::{
     Call, Diagnostic, Edge, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, model::Counts,
 };
 
-use super::finding::{Finding, Found, What};
+use super::finding::{Finding, FindingKind, FindingList};
 
 /// What was found, and in how much.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ pub(super) struct Checker {
     one_by_one: bool,
     threads: BTreeMap<ThreadId, State>,
     current: ThreadId,
-    found: Found,
+    found: FindingList,
 }
 
 impl Checker {
@@ -71,7 +71,7 @@ impl Checker {
             one_by_one: false,
             threads: BTreeMap::new(),
             current: ThreadId::default(),
-            found: Found::new(limit),
+            found: FindingList::new(limit),
         }
     }
 
@@ -119,24 +119,24 @@ impl Sink for Checker {
     }
 
     fn diagnostic(&mut self, diagnostic: Diagnostic) {
-        self.found.push(Finding::of(diagnostic));
+        self.found.push(Finding::from_diagnostic(diagnostic));
     }
 }
 
 impl State {
     /// Tells of what is still open, and takes the memory back.
-    fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut Found) {
+    fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         for (entry, number) in std::mem::take(&mut self.open) {
             if !allow_open && Some(number) > self.gap {
-                found.add(thread, number, What::Open { entry });
+                found.add(thread, number, FindingKind::Open { entry });
             }
         }
     }
 
-    fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+    fn check(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         self.number += 1;
         if call.time < self.last {
-            let what = What::TimeBack {
+            let what = FindingKind::TimeBack {
                 from: self.last,
                 to: call.time,
             };
@@ -158,9 +158,15 @@ impl State {
     }
 
     #[cold]
-    fn leave_other(&mut self, call: &Call, thread: ThreadId, allow_open: bool, found: &mut Found) {
+    fn leave_other(
+        &mut self,
+        call: &Call,
+        thread: ThreadId,
+        allow_open: bool,
+        found: &mut FindingList,
+    ) {
         let is = |(function, _): &(FunctionId, u64)| *function == call.function;
-        match self.rule.other(&self.open, is) {
+        match self.rule.outer_exit(&self.open, is) {
             Exit::Innermost => {}
             Exit::Outer(inside) => {
                 let gap = self.gap;
@@ -168,7 +174,7 @@ impl State {
                 let depth = self.open.len() - inside;
                 for (entry, number) in self.open.drain(depth..).filter(unexplained) {
                     let left = call.function;
-                    found.add(thread, number, What::NoExit { entry, left });
+                    found.add(thread, number, FindingKind::NoExit { entry, left });
                 }
             }
             Exit::Before | Exit::Lone => {
@@ -179,7 +185,7 @@ impl State {
                 let explained = in_gap || (allow_open && self.open.is_empty());
                 if !explained {
                     let exit = call.function;
-                    found.add(thread, self.number, What::NoEntry { exit });
+                    found.add(thread, self.number, FindingKind::NoEntry { exit });
                 }
                 return;
             }
@@ -188,7 +194,7 @@ impl State {
     }
 
     /// Compares with what the recorder counted.
-    fn check_counts(&self, thread: ThreadId, counts: &Counts, found: &mut Found) {
+    fn check_counts(&self, thread: ThreadId, counts: &Counts, found: &mut FindingList) {
         let Counts {
             recorded,
             readable,
@@ -203,7 +209,7 @@ impl State {
             found.add(
                 thread,
                 0,
-                What::Sum {
+                FindingKind::Sum {
                     recorded,
                     readable,
                     overwritten,
@@ -217,7 +223,7 @@ impl State {
             found.add(
                 thread,
                 0,
-                What::Gaps {
+                FindingKind::Gaps {
                     lost,
                     overwritten,
                     dropped,
@@ -241,7 +247,7 @@ impl State {
                 found.add(
                     thread,
                     0,
-                    What::Differs {
+                    FindingKind::Differs {
                         what,
                         stated,
                         found: has,
@@ -272,7 +278,7 @@ impl State {
 /// Ends the checkers: what is still open, the counts, and the sum of all.
 pub(super) fn conclude(checkers: Vec<Checker>, threads: &[Thread], limit: usize) -> Verdict {
     let mut verdict = Verdict::default();
-    let mut found = Found::new(limit);
+    let mut found = FindingList::new(limit);
     let mut seen: BTreeMap<ThreadId, State> = BTreeMap::new();
     for mut checker in checkers {
         for (id, state) in &mut checker.threads {

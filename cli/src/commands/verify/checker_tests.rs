@@ -2,7 +2,7 @@
 
 use fdr_formats::source::drive_parallel;
 
-use super::super::finding::Where;
+use super::super::finding::FindingLocation;
 use super::*;
 use crate::agreement_tests::Missing;
 use crate::testing::{MemoryTrace, entry, exit, synthetic};
@@ -20,20 +20,20 @@ pub(crate) fn missing_of(source: &dyn fdr_formats::Source) -> Missing {
     let mut missing = Missing::default();
     for finding in conclude(checkers, &source.info().threads, usize::MAX).findings {
         match finding.what {
-            What::NoEntry { .. } => missing.entries += 1,
-            What::NoExit { .. } => missing.exits += 1,
-            What::Open { .. } => missing.open += 1,
+            FindingKind::NoEntry { .. } => missing.entries += 1,
+            FindingKind::NoExit { .. } => missing.exits += 1,
+            FindingKind::Open { .. } => missing.open += 1,
             _ => {}
         }
     }
     missing
 }
 
-fn findings(calls: &[Call]) -> Vec<(u64, What)> {
+fn findings(calls: &[Call]) -> Vec<(u64, FindingKind)> {
     let mut findings = check(&MemoryTrace::new(&[(7, calls)]), false, 100).findings;
     findings.sort();
     let number = |finding: Finding| match finding.place {
-        Where::Record {
+        FindingLocation::Record {
             thread: ThreadId(7),
             number,
         } => (number, finding.what),
@@ -66,7 +66,7 @@ fn time_that_goes_back() {
         findings(&[entry(100, 1), exit(99, 1)]),
         [(
             2,
-            What::TimeBack {
+            FindingKind::TimeBack {
                 from: Ticks(100),
                 to: Ticks(99)
             }
@@ -78,9 +78,12 @@ fn time_that_goes_back() {
 fn an_exit_without_entry() {
     assert_eq!(
         findings(&[entry(1, 1), exit(2, 2), exit(3, 1)]),
-        [(2, What::NoEntry { exit: F2 })]
+        [(2, FindingKind::NoEntry { exit: F2 })]
     );
-    assert_eq!(findings(&[exit(2, 2)]), [(1, What::NoEntry { exit: F2 })]);
+    assert_eq!(
+        findings(&[exit(2, 2)]),
+        [(1, FindingKind::NoEntry { exit: F2 })]
+    );
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn an_entry_without_exit() {
         findings(&[entry(1, 1), entry(2, 2), exit(3, 1)]),
         [(
             2,
-            What::NoExit {
+            FindingKind::NoExit {
                 entry: F2,
                 left: F1
             }
@@ -97,7 +100,7 @@ fn an_entry_without_exit() {
     );
     assert_eq!(
         findings(&[entry(1, 1), entry(2, 2), exit(3, 2)]),
-        [(1, What::Open { entry: F1 })]
+        [(1, FindingKind::Open { entry: F1 })]
     );
 }
 
@@ -119,7 +122,7 @@ fn open_ends_can_be_allowed_and_nothing_else() {
 }
 
 /// The findings of a thread with a gap between two runs of calls.
-fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<What> {
+fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<FindingKind> {
     let mut checker = Checker::new(false, 100);
     checker.thread(&Thread {
         id: ThreadId(7),
@@ -138,7 +141,7 @@ fn with_gap(before: &[Call], lost: u64, after: &[Call]) -> Vec<What> {
 }
 
 #[test]
-fn a_gap_explains_what_is_open_there_and_nothing_else() {
+fn gaps_explain_open_calls_only() {
     let open = [entry(1, 1), entry(2, 2)];
     // Left in the gap, entered in the gap, both.
     assert_eq!(with_gap(&open, 2, &[]), []);
@@ -147,7 +150,7 @@ fn a_gap_explains_what_is_open_there_and_nothing_else() {
     assert_eq!(with_gap(&[], 1, &[exit(9, 1), exit(10, 2)]), []);
     assert_eq!(
         with_gap(&open, 1, &[entry(3, 1), exit(4, 2), exit(5, 1)]),
-        [What::NoExit {
+        [FindingKind::NoExit {
             entry: F1,
             left: F2
         }],
@@ -155,12 +158,15 @@ fn a_gap_explains_what_is_open_there_and_nothing_else() {
     );
     assert_eq!(
         with_gap(&[], 1, &[entry(3, 1), exit(4, 2), exit(5, 1)]),
-        [What::NoEntry { exit: F2 }]
+        [FindingKind::NoEntry { exit: F2 }]
     );
-    assert_eq!(with_gap(&[], 1, &[entry(3, 1)]), [What::Open { entry: F1 }]);
+    assert_eq!(
+        with_gap(&[], 1, &[entry(3, 1)]),
+        [FindingKind::Open { entry: F1 }]
+    );
     assert_eq!(
         with_gap(&[exit(1, 1)], 1, &[]),
-        [What::NoEntry { exit: F1 }]
+        [FindingKind::NoEntry { exit: F1 }]
     );
 }
 
@@ -205,7 +211,7 @@ fn gaps_are_part_of_the_accounting() {
     assert_eq!(findings(6), []);
     assert_eq!(
         findings(7).pop().map(|finding| finding.what),
-        Some(What::Gaps {
+        Some(FindingKind::Gaps {
             lost: 7,
             overwritten: 5,
             dropped: 1
@@ -244,7 +250,7 @@ fn counts_must_add_up_and_agree() {
             recorded: 11,
             ..right
         }),
-        [What::Sum {
+        [FindingKind::Sum {
             recorded: 11,
             readable: 3,
             overwritten: 5,
@@ -258,7 +264,7 @@ fn counts_must_add_up_and_agree() {
             overwritten: 6,
             ..right
         }),
-        [What::Differs {
+        [FindingKind::Differs {
             what: "readable records",
             stated: 2,
             found: 3
@@ -269,7 +275,7 @@ fn counts_must_add_up_and_agree() {
             synthetic_exits: 4,
             ..right
         }),
-        [What::Differs {
+        [FindingKind::Differs {
             what: "synthetic exits",
             stated: 4,
             found: 0
@@ -310,7 +316,7 @@ fn an_absurd_depth_is_followed() {
 
 /// As other commands look for it: at any depth.
 #[test]
-fn a_call_left_under_thousands_of_others_is_found() {
+fn deeply_buried_calls_are_found() {
     let deep = 5000;
     let calls: Vec<Call> = [entry(0, 1)]
         .into_iter()
@@ -319,7 +325,7 @@ fn a_call_left_under_thousands_of_others_is_found() {
         .collect();
     let verdict = check(&MemoryTrace::new(&[(7, &calls)]), false, 10);
     assert_eq!(verdict.count, deep - 1);
-    let is_no_exit = |finding: &Finding| matches!(finding.what, What::NoExit { .. });
+    let is_no_exit = |finding: &Finding| matches!(finding.what, FindingKind::NoExit { .. });
     assert!(verdict.findings.iter().all(is_no_exit));
 }
 
@@ -327,11 +333,11 @@ fn a_call_left_under_thousands_of_others_is_found() {
 fn findings_are_told_in_words() {
     let name = |id: FunctionId| format!("f{}", id.0);
     assert_eq!(
-        What::NoEntry { exit: F1 }.in_words(&name),
+        FindingKind::NoEntry { exit: F1 }.in_words(&name),
         "exit of f1 without its entry"
     );
     assert_eq!(
-        What::TimeBack {
+        FindingKind::TimeBack {
             from: Ticks(9),
             to: Ticks(4)
         }

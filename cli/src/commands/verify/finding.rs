@@ -7,7 +7,7 @@ use fdr_formats::{Diagnostic, FunctionId, ThreadId, Ticks};
 
 /// Where a violation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Where {
+pub(super) enum FindingLocation {
     /// Byte offset in the file.
     Offset(u64),
     /// The thread's entry or exit of that number, from 1; 0: the thread as a whole.
@@ -16,7 +16,7 @@ pub(super) enum Where {
 
 /// What is wrong.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum What {
+pub(super) enum FindingKind {
     Grammar(String),
     TimeBack {
         from: Ticks,
@@ -56,27 +56,27 @@ pub(super) enum What {
     },
 }
 
-impl What {
+impl FindingKind {
     /// For people; `name` says what a function is called.
     pub(super) fn in_words(&self, name: &dyn Fn(FunctionId) -> String) -> String {
         match self {
-            What::Grammar(what) => what.clone(),
-            What::TimeBack { from, to } => {
+            FindingKind::Grammar(what) => what.clone(),
+            FindingKind::TimeBack { from, to } => {
                 format!(
                     "time goes back by {} ticks (from {from} to {to})",
                     from.since(*to)
                 )
             }
-            What::NoEntry { exit } => format!("exit of {} without its entry", name(*exit)),
-            What::NoExit { entry, left } => {
+            FindingKind::NoEntry { exit } => format!("exit of {} without its entry", name(*exit)),
+            FindingKind::NoExit { entry, left } => {
                 format!(
                     "entry of {} without its exit before that of {}",
                     name(*entry),
                     name(*left)
                 )
             }
-            What::Open { entry } => format!("entry of {} without its exit", name(*entry)),
-            What::Sum {
+            FindingKind::Open { entry } => format!("entry of {} without its exit", name(*entry)),
+            FindingKind::Sum {
                 recorded,
                 readable,
                 overwritten,
@@ -92,21 +92,21 @@ impl What {
                      {overwritten} overwritten + {dropped} dropped{summarised}"
                 )
             }
-            What::Differs {
+            FindingKind::Differs {
                 what,
                 stated,
                 found,
             } => {
                 format!("the trace states {stated} {what}, and has {found}")
             }
-            What::Twice { is_running, time } => {
+            FindingKind::Twice { is_running, time } => {
                 let (what, before) = match is_running {
                     true => ("gets a CPU", "has one"),
                     false => ("leaves its CPU", "has none"),
                 };
                 format!("at tick {time} it {what}, and {before} already: switches are missing")
             }
-            What::Gaps {
+            FindingKind::Gaps {
                 lost,
                 overwritten,
                 dropped,
@@ -121,32 +121,32 @@ impl What {
 /// A violation, in the order in which they are printed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Finding {
-    pub(super) place: Where,
-    pub(super) what: What,
+    pub(super) place: FindingLocation,
+    pub(super) what: FindingKind,
 }
 
 impl Finding {
     /// What a reader found.
-    pub(super) fn of(diagnostic: Diagnostic) -> Finding {
+    pub(super) fn from_diagnostic(diagnostic: Diagnostic) -> Finding {
         Finding {
-            place: Where::Offset(diagnostic.offset),
-            what: What::Grammar(diagnostic.what),
+            place: FindingLocation::Offset(diagnostic.offset),
+            what: FindingKind::Grammar(diagnostic.what),
         }
     }
 }
 
 /// Findings: the first ones in the order in which they are printed, and the count of all.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FindingList {
     limit: usize,
     first: BinaryHeap<Finding>,
     pub(super) count: u64,
 }
 
-impl Found {
+impl FindingList {
     /// Keeps at most `limit` of them.
-    pub(super) fn new(limit: usize) -> Found {
-        Found {
+    pub(super) fn new(limit: usize) -> FindingList {
+        FindingList {
             limit,
             first: BinaryHeap::new(),
             count: 0,
@@ -155,8 +155,8 @@ impl Found {
 
     /// Something is wrong with a thread's record of that number.
     #[cold]
-    pub(super) fn add(&mut self, thread: ThreadId, number: u64, what: What) {
-        let place = Where::Record { thread, number };
+    pub(super) fn add(&mut self, thread: ThreadId, number: u64, what: FindingKind) {
+        let place = FindingLocation::Record { thread, number };
         self.push(Finding { place, what });
     }
 
@@ -176,7 +176,7 @@ impl Found {
     }
 
     /// Adds others.
-    pub(super) fn join(&mut self, more: Found) {
+    pub(super) fn join(&mut self, more: FindingList) {
         self.count += more.count;
         more.first
             .into_iter()
@@ -194,19 +194,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_findings_are_kept_in_whatever_order_they_come() {
-        let numbers = |found: Found| -> Vec<u64> {
+    fn first_findings_are_kept_in_any_order() {
+        let numbers = |found: FindingList| -> Vec<u64> {
             let number = |finding: Finding| match finding.place {
-                Where::Record { number, .. } => number,
-                Where::Offset(_) => 0,
+                FindingLocation::Record { number, .. } => number,
+                FindingLocation::Offset(_) => 0,
             };
             found.into_first().into_iter().map(number).collect()
         };
         let of = |numbers: &[u64]| {
-            let mut found = Found::new(3);
+            let mut found = FindingList::new(3);
             for &number in numbers {
                 let entry = FunctionId(1);
-                found.add(ThreadId(1), number, What::Open { entry });
+                found.add(ThreadId(1), number, FindingKind::Open { entry });
             }
             found
         };

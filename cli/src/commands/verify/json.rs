@@ -7,7 +7,7 @@ use fdr_formats::TraceInfo;
 use serde::Serialize;
 
 use super::checker::Verdict;
-use super::finding::Where;
+use super::finding::FindingLocation;
 use crate::report::json;
 use crate::report::names::name_of;
 
@@ -47,8 +47,8 @@ pub(super) fn write(
     let name = |id| name_of(info, id);
     let findings = verdict.findings.iter().map(|finding| {
         let (offset, thread, record) = match finding.place {
-            Where::Offset(offset) => (Some(offset), None, None),
-            Where::Record { thread, number } => (
+            FindingLocation::Offset(offset) => (Some(offset), None, None),
+            FindingLocation::Record { thread, number } => (
                 None,
                 Some(thread.0),
                 Some(number).filter(|&number| number > 0),

@@ -13,7 +13,7 @@ use fdr_formats::TraceInfo;
 use fdr_formats::source::drive_parallel;
 
 use self::checker::{Checker, Verdict};
-use self::finding::{Finding, Where};
+use self::finding::{Finding, FindingLocation};
 use super::{Status, Traces};
 use crate::report::names::name_of;
 use crate::selection::{Filtering, Selection};
@@ -36,7 +36,7 @@ end within calls. --allow-open accepts calls that are open at the beginning or
 the end of a thread.
 
 Records that the recorder dropped and counted are no violation; a note says how
-many. Where records are missing in the middle, calls that were open there may
+many. FindingLocation records are missing in the middle, calls that were open there may
 lack their exits, and exits after it their entries. The recorder must have
 counted as many overwritten or dropped records.
 
@@ -88,7 +88,7 @@ fn one(options: &Options, trace: &Path) -> anyhow::Result<Status> {
     let info = source.info();
     let mut verdict = checker::conclude(checkers, &info.threads, limit);
     for diagnostic in source.diagnostics() {
-        verdict.add(Finding::of(diagnostic.clone()));
+        verdict.add(Finding::from_diagnostic(diagnostic.clone()));
     }
     for finding in switches::check(&info.schedule) {
         verdict.add(finding);
@@ -122,9 +122,11 @@ fn write(
     for finding in &verdict.findings {
         let name = |id| ui::clean(&name_of(info, id)).into_owned();
         let place = match finding.place {
-            Where::Offset(offset) => format!("at byte {offset}"),
-            Where::Record { thread, number: 0 } => format!("thread {thread}"),
-            Where::Record { thread, number } => format!("thread {thread}, record {number}"),
+            FindingLocation::Offset(offset) => format!("at byte {offset}"),
+            FindingLocation::Record { thread, number: 0 } => format!("thread {thread}"),
+            FindingLocation::Record { thread, number } => {
+                format!("thread {thread}, record {number}")
+            }
         };
         let what = finding.what.in_words(&name);
         say(format!("{place}: {}", ui::clean(&what)))?;

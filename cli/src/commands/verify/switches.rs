@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use fdr_formats::model::{Schedule, State, Switch};
 use fdr_formats::{ThreadId, Ticks};
 
-use super::finding::{Finding, What, Where};
+use super::finding::{Finding, FindingKind, FindingLocation};
 
 /// What can't be.
 pub(super) fn check(schedule: &Schedule) -> Vec<Finding> {
@@ -29,8 +29,8 @@ pub(super) fn check(schedule: &Schedule) -> Vec<Finding> {
         let is_twice = before.is_some_and(|(was, at)| was == is_running && at != time);
         if is_twice {
             let number = 0;
-            let place = Where::Record { thread, number };
-            let what = What::Twice { is_running, time };
+            let place = FindingLocation::Record { thread, number };
+            let what = FindingKind::Twice { is_running, time };
             found.push(Finding { place, what });
         }
     }

@@ -13,16 +13,16 @@ use super::call_key::CallKey;
 use super::curves::{self, CounterOf};
 use super::details;
 use super::http::{Answer, Request};
-use super::live::Shown;
+use super::live::LiveTraces;
 use super::page;
 use super::paths::Flame;
-use super::picture::Asked;
+use super::picture::Viewport;
 use super::pyramid::OPEN;
-use super::server::{Asker, Pages};
+use super::server::{Pages, WaitingPeer};
 use super::survey;
 use super::task_details;
-use super::tasks::{self, Tasks, Wanted};
-use super::viewed::{Marked, Viewed};
+use super::tasks::{self, TaskSelector, Tasks};
+use super::viewed::{MarkedRange, ViewedTrace};
 use super::wire;
 use crate::{trace, ui};
 
@@ -31,7 +31,7 @@ const MAX_THREADS: usize = 256;
 
 /// Answers for what is shown.
 pub(super) struct Api {
-    pub(super) shown: Shown,
+    pub(super) shown: LiveTraces,
 }
 
 /// What a page knows of all its traces.
@@ -109,7 +109,7 @@ pub(super) struct MomentOf<'a> {
 }
 
 impl<'a> TraceOf<'a> {
-    pub(super) fn new(viewed: &'a Viewed) -> TraceOf<'a> {
+    pub(super) fn new(viewed: &'a ViewedTrace) -> TraceOf<'a> {
         let info = viewed.info();
         let base = viewed.base();
         // This is the first thing read: if the progress is 1, all figures below are final.
@@ -203,7 +203,7 @@ fn unix_error(clock: &Clock, ends: [u64; 2]) -> Option<u64> {
 }
 
 /// What has to be said of a trace before its figures are believed.
-pub(super) fn notes(viewed: &Viewed, words: Words) -> Vec<String> {
+pub(super) fn notes(viewed: &ViewedTrace, words: Words) -> Vec<String> {
     let info = viewed.info();
     let mut notes = viewed.notes.clone();
     let trouble = viewed.index.trouble();
@@ -258,9 +258,9 @@ pub(super) fn info_of<'a>(
 }
 
 impl Api {
-    fn trace(&self, request: &Request) -> Result<Arc<Viewed>, Answer> {
+    fn trace(&self, request: &Request) -> Result<Arc<ViewedTrace>, Answer> {
         let nth = number::<usize>(request, "trace")?.unwrap_or(0);
-        let (traces, snapshot) = self.shown.now();
+        let (traces, snapshot) = self.shown.traces();
         let wanted = number::<u64>(request, "snapshot")?;
         if wanted.is_some() && wanted != snapshot {
             let why = "another page has taken a newer snapshot: load this page anew\n";
@@ -271,7 +271,7 @@ impl Api {
     }
 
     fn info(&self) -> Result<Answer, Answer> {
-        let (traces, snapshot) = self.shown.now();
+        let (traces, snapshot) = self.shown.traces();
         let traces = traces.iter().map(|viewed| TraceOf::new(viewed));
         to_json(&info_of(traces, snapshot))
     }
@@ -320,8 +320,8 @@ impl Api {
         let viewed = self.trace(request)?;
         let at = viewed.tick(float(request, "at")?);
         let wanted = match number(request, "task")? {
-            Some(task) => Wanted::Id(task),
-            None => Wanted::At(number(request, "lane")?.unwrap_or(0), at),
+            Some(task) => TaskSelector::Id(task),
+            None => TaskSelector::At(number(request, "lane")?.unwrap_or(0), at),
         };
         viewed.wait();
         let found = viewed
@@ -330,17 +330,17 @@ impl Api {
         to_json(&found.ok_or_else(|| Answer::text(404, "no such task\n"))?)
     }
 
-    fn table(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+    fn table(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let report = self.trace(request)?.report(&marked(request)?, asker);
         report.map(Answer::json).map_err(failed)
     }
 
-    fn slow(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+    fn slow(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let slow = self.trace(request)?.slow(&marked(request)?, asker);
         slow.map(Answer::json).map_err(failed)
     }
 
-    fn why(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+    fn why(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
         let why = viewed.why(meant(&viewed, request)?, asker);
         why.map(Answer::json).map_err(failed)
@@ -352,7 +352,7 @@ impl Api {
         to_json(&details.map_err(failed)?)
     }
 
-    fn survey(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+    fn survey(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let viewed = self.trace(request)?;
         let functions: Vec<u32> = numbers(request, "functions")?;
         let functions = functions.into_iter().map(FunctionId).collect();
@@ -366,7 +366,7 @@ impl Api {
         )
     }
 
-    fn flame(&self, request: &Request, asker: Asker<'_>) -> Result<Answer, Answer> {
+    fn flame(&self, request: &Request, asker: WaitingPeer<'_>) -> Result<Answer, Answer> {
         let by = request.query.get("by").map_or("time", String::as_str);
         let state = State::ALL.into_iter().find(|state| state.name() == by);
         let paths = self.trace(request)?.paths(&marked(request)?, state, asker);
@@ -375,7 +375,7 @@ impl Api {
 }
 
 impl Pages for Api {
-    fn answer(&self, path: &str, request: &Request, asker: Asker<'_>) -> Answer {
+    fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer {
         let answer = match path {
             "" => Ok(Answer::page(page::served())),
             "api/info" => self.info(),
@@ -435,7 +435,7 @@ fn numbers<T: std::str::FromStr>(request: &Request, name: &str) -> Result<Vec<T>
 }
 
 /// The stretch that a picture is asked of.
-fn asked(viewed: &Viewed, request: &Request) -> Result<Asked, Answer> {
+fn asked(viewed: &ViewedTrace, request: &Request) -> Result<Viewport, Answer> {
     let (from, to) = (
         viewed.tick(float(request, "from")?),
         viewed.tick(float(request, "to")?),
@@ -444,11 +444,11 @@ fn asked(viewed: &Viewed, request: &Request) -> Result<Asked, Answer> {
     let least = to.saturating_sub(from) / 20_000;
     let pixel = float(request, "pixel")?.max(0.0) as u64;
     let pixel = pixel.max(least);
-    Ok(Asked { from, to, pixel })
+    Ok(Viewport { from, to, pixel })
 }
 
 /// The call that a request is about.
-fn meant(viewed: &Viewed, request: &Request) -> Result<CallKey, Answer> {
+fn meant(viewed: &ViewedTrace, request: &Request) -> Result<CallKey, Answer> {
     let need = |name: &str| number::<u32>(request, name)?.ok_or_else(|| bad(name));
     let (start, end) = (
         viewed.tick(float(request, "start")?),
@@ -465,8 +465,8 @@ fn meant(viewed: &Viewed, request: &Request) -> Result<CallKey, Answer> {
 }
 
 /// The stretch and the threads that a request is about.
-pub(super) fn marked(request: &Request) -> Result<Marked, Answer> {
-    Ok(Marked {
+pub(super) fn marked(request: &Request) -> Result<MarkedRange, Answer> {
+    Ok(MarkedRange {
         from_ns: number(request, "from_ns")?,
         to_ns: number(request, "to_ns")?,
         threads: numbers(request, "threads")?,

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::place::{self, Pending};
+use crate::output_file::{self, Pending};
 use crate::ui;
 
 /// Opens the page. Returns the folder of the file, which is removed when that is dropped or a signal ends the command.
@@ -17,7 +17,7 @@ pub(super) fn open(address: &str) -> Option<Pending> {
     let folder = env::temp_dir().join(format!("fdr-view-{number:016x}"));
     let opened = Pending::folder(&folder, false).and_then(|folder| {
         let file = folder.temporary().join("view.html");
-        place::write(&file, false, |out| {
+        output_file::write(&file, false, |out| {
             Ok(out.write_all(page(address).as_bytes())?)
         })?;
         begin(&file)?;

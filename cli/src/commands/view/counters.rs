@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_a_clock_that_goes_back_stay_in_order() {
+    fn times_of_backward_clocks_stay_ordered() {
         let mut counters = Counters::new(1);
         counters.add(1, 50, 1.0);
         counters.add(1, 10, 2.0);

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_changes_are_kept_and_those_of_a_pixel_are_counted() {
+    fn changes_within_a_pixel_are_counted() {
         let mut cpus = Cpus::new(1);
         for (time, cpu) in [(0, 3), (5, 3), (10, 1), (12, 2), (50, 3), (60, 3)] {
             cpus.add(time, cpu);

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::counters::{Values, thin};
 use super::index::Index;
-use super::picture::Asked;
+use super::picture::Viewport;
 
 /// What a page knows of a counter as a whole.
 #[derive(Serialize)]
@@ -72,7 +72,7 @@ pub(super) fn of_trace(index: &Index, info: &TraceInfo) -> Vec<CounterOf> {
 }
 
 /// The curves of all counters in a stretch of time: values of all threads in the order of time.
-pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Asked) -> Vec<Curve> {
+pub(super) fn curves(index: &Index, info: &TraceInfo, asked: Viewport) -> Vec<Curve> {
     let first = first_names(info);
     let mut all: BTreeMap<u32, Curve> = BTreeMap::new();
     for line in (0..index.len()).filter_map(|nth| index.line(nth)) {

@@ -1,13 +1,13 @@
 //! What is known of one call: its own time, its arguments and its CPU, from its stretch of its thread. Must never give
 //! another figure than those that `fdr report` adds up.
 
-use fdr_formats::calls::{CallStack, Ended, Open};
+use fdr_formats::calls::{CallStack, EndedCall, OpenCall};
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{Call, Edge, Mark, Sink, Ticks};
 use serde::Serialize;
 
 use super::call_key::CallKey;
-use super::viewed::Viewed;
+use super::viewed::ViewedTrace;
 use crate::trace;
 
 #[derive(Serialize)]
@@ -33,7 +33,7 @@ struct States {
 
 /// Follows the call.
 struct Follower<'a> {
-    viewed: &'a Viewed,
+    viewed: &'a ViewedTrace,
     meant: CallKey,
     stack: CallStack<()>,
     cpu: Option<u32>,
@@ -57,11 +57,11 @@ impl Follower<'_> {
         open.is_some_and(|open| self.is(open))
     }
 
-    fn is(&self, open: &Open<()>) -> bool {
+    fn is(&self, open: &OpenCall<()>) -> bool {
         open.start.0 == self.meant.start && open.function.0 == self.meant.function
     }
 
-    fn ended(&mut self, ended: &Ended<()>) {
+    fn ended(&mut self, ended: &EndedCall<()>) {
         if ended.depth > self.meant.depth && self.is_in() {
             self.calls_inside += 1;
         }
@@ -85,7 +85,7 @@ impl Sink for Follower<'_> {
                 continue;
             }
             let mut done = Vec::new();
-            let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| done.push(ended);
+            let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| done.push(ended);
             self.stack.exit(call, &mut keep);
             for ended in done {
                 self.ended(&ended);
@@ -150,7 +150,7 @@ impl Follower<'_> {
 ///
 /// # Errors
 /// If the trace can't be read.
-pub(super) fn of_call(viewed: &Viewed, meant: CallKey) -> anyhow::Result<Details> {
+pub(super) fn of_call(viewed: &ViewedTrace, meant: CallKey) -> anyhow::Result<Details> {
     viewed.wait();
     let mut follower = Follower {
         viewed,
@@ -168,7 +168,7 @@ pub(super) fn of_call(viewed: &Viewed, meant: CallKey) -> anyhow::Result<Details
     read.map_err(|error| trace::about(&viewed.path, error))?;
     let end = viewed.info().end;
     let mut done = Vec::new();
-    let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| done.push(ended);
+    let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| done.push(ended);
     follower.stack.finish(end, &mut keep);
     // They come from the innermost on, and the stack is empty now.
     let place = done.iter().position(|ended| ended.depth == meant.depth);

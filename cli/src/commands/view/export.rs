@@ -18,12 +18,12 @@ use super::file_data::{Head, ReportOf, SlowCalls};
 use super::filler::fill;
 use super::index::Line;
 use super::page;
-use super::picture::Asked;
-use super::server::Asker;
+use super::picture::Viewport;
+use super::server::WaitingPeer;
 use super::task_details;
-use super::viewed::{Marked, Viewed};
+use super::viewed::{MarkedRange, ViewedTrace};
 use super::wire;
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::{trace, ui};
 
 /// The most bytes of data, so that the file has 20 MB at most.
@@ -38,20 +38,20 @@ const MAX_VALUES: usize = 50_000;
 ///
 /// # Errors
 /// If a trace can't be read, the file can't be written, or the data are too large whatever is joined.
-pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyhow::Result<()> {
+pub(super) fn write(traces: &[Arc<ViewedTrace>], output: &Path, force: bool) -> anyhow::Result<()> {
     for viewed in traces {
-        place::check_is_not(output, &viewed.path)?;
+        output_file::check_is_not(output, &viewed.path)?;
     }
-    place::check(output, Shape::File, force)?;
+    output_file::check(output, Shape::File, force)?;
     let mut answers = Answers::default();
     for viewed in traces {
         fill(&viewed.index, &*viewed.source);
-        let report = viewed.report(&Marked::default(), Asker::OURSELVES)?;
+        let report = viewed.report(&MarkedRange::default(), WaitingPeer::OURSELVES)?;
         answers.reports.push(serde_json::from_slice(&report)?);
         let slow = match trace::is_timeless(viewed.info()) {
             true => None,
             false => {
-                let slow = viewed.slow(&Marked::default(), Asker::OURSELVES)?;
+                let slow = viewed.slow(&MarkedRange::default(), WaitingPeer::OURSELVES)?;
                 Some(serde_json::from_slice(&slow)?)
             }
         };
@@ -76,7 +76,7 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
         }
     };
     let page = page::with_data(&STANDARD.encode(&packed));
-    place::write(output, force, |out| Ok(out.write_all(&page)?))?;
+    output_file::write(output, force, |out| Ok(out.write_all(&page)?))?;
     let size = ui::size(page.len() as u64);
     let mut words = format!("{}: {size}", ui::path(output));
     for (viewed, &pixel) in traces.iter().zip(&pixels).filter(|(_, pixel)| **pixel > 0) {
@@ -91,7 +91,7 @@ pub(super) fn write(traces: &[Arc<Viewed>], output: &Path, force: bool) -> anyho
 }
 
 /// The ticks below which calls are joined at first: as few as a share of the tries allows.
-fn first_pixel(viewed: &Viewed, traces: usize) -> u64 {
+fn first_pixel(viewed: &ViewedTrace, traces: usize) -> u64 {
     let lines = || (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
     let lowest = lines()
         .map(|line| line.pyramid.lowest().least)
@@ -116,11 +116,13 @@ struct Answers {
     slow: Vec<Option<SlowCalls>>,
 }
 
-fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Result<Vec<u8>> {
+fn pack(traces: &[Arc<ViewedTrace>], answers: &Answers, pixels: &[u64]) -> anyhow::Result<Vec<u8>> {
     let mut out = ZlibEncoder::new(Limited::default(), Compression::new(6));
     let tasks = traces.iter().map(|viewed| {
         let tasks = viewed.tasks();
-        tasks.map_or_else(Default::default, |tasks| task_details::whole(viewed, tasks))
+        tasks.map_or_else(Default::default, |tasks| {
+            task_details::all_tasks(viewed, tasks)
+        })
     });
     let (tasks, left_out) = tasks.unzip();
     let given = traces.iter().map(|viewed| TraceOf::to_give_away(viewed));
@@ -144,7 +146,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
         out.write_all(&bytes)?;
     }
     for (viewed, &pixel) in traces.iter().zip(pixels) {
-        let asked = Asked {
+        let asked = Viewport {
             from: 0,
             to: u64::MAX,
             pixel,
@@ -160,7 +162,7 @@ fn pack(traces: &[Arc<Viewed>], answers: &Answers, pixels: &[u64]) -> anyhow::Re
 }
 
 /// The values of counters that a file has: all of them, or as many as a screen can show.
-fn curves_asked(viewed: &Viewed, pixel: u64) -> Asked {
+fn curves_asked(viewed: &ViewedTrace, pixel: u64) -> Viewport {
     let whole = viewed.index.span().unwrap_or_default();
     let values = |line: &Line| line.counters.len();
     let lines = (0..viewed.index.len()).filter_map(|nth| viewed.index.line(nth));
@@ -170,7 +172,7 @@ fn curves_asked(viewed: &Viewed, pixel: u64) -> Asked {
     } else {
         0
     };
-    Asked {
+    Viewport {
         from: 0,
         to: u64::MAX,
         pixel: pixel.max(least),

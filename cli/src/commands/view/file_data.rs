@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api::{Info, TraceOf, Words, notes};
 use super::task_details::TaskOf;
-use super::viewed::Viewed;
+use super::viewed::ViewedTrace;
 use crate::{trace, ui};
 
 /// What stands before the pictures.
@@ -28,7 +28,7 @@ pub(super) struct Head<'a> {
 impl<'a> TraceOf<'a> {
     /// What a page that is given away knows of a trace. Each field is named here, so that nobody adds one without
     /// deciding whether such a page may have it.
-    pub(super) fn to_give_away(viewed: &'a Viewed) -> TraceOf<'a> {
+    pub(super) fn to_give_away(viewed: &'a ViewedTrace) -> TraceOf<'a> {
         let mut trace = TraceOf::new(viewed);
         let TraceOf {
             file,
@@ -110,7 +110,7 @@ struct SlowCall {
     usual: Usual,
     path: Vec<Step>,
     wait: Option<Wait>,
-    meanwhile: Option<Meanwhile>,
+    meanwhile: Option<ConcurrentCall>,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -137,7 +137,7 @@ struct Wait {
 }
 
 #[derive(Deserialize, Serialize)]
-struct Meanwhile {
+struct ConcurrentCall {
     thread: u64,
     function: String,
 }

@@ -2,17 +2,17 @@
 
 use std::collections::HashMap;
 
-use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed, untimed};
+use fdr_formats::calls::{CallStack, EdgeStatus, EndedCall, OpenCall, Untimed, untimed};
 use fdr_formats::notes::{FieldValue, Form, Note, NoteKind};
 use fdr_formats::source::drive_parallel;
 use fdr_formats::{Call, Diagnostic, Edge, Mark, Sink, Source, Thread, ThreadId, Ticks};
 
-use super::index::{Frame, Index, Line, Place, Sign};
+use super::index::{Checkpoint, Frame, Index, Line, Sign};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::Poll;
 use crate::damage::KEPT;
 use crate::report::tasks::polls::LastNote;
-use crate::report::tasks::seen::Task;
+use crate::report::tasks::task_table::Task;
 use crate::{trace, ui};
 
 /// Events and gaps of a thread that are kept.
@@ -83,7 +83,7 @@ impl<'a> Filler<'a> {
         let end = self.end;
         let line = &mut *line;
         // A call that is open at the end has had no note yet.
-        let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+        let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
             keep(line, &ended, end, &mut LastNote::default());
         };
         reading.stack.finish(end, &mut keep);
@@ -111,7 +111,7 @@ impl<'a> Filler<'a> {
         let Some(note) = Note::decode(kind, body) else {
             return;
         };
-        if let Some((id, task)) = Task::of(&note, time, ThreadId::default()) {
+        if let Some((id, task)) = Task::from_note(&note, time, ThreadId::default()) {
             let (function, polls) = (task.function, task.polls);
             line.tasks.note(id, task);
             drop(line);
@@ -133,7 +133,7 @@ impl<'a> Filler<'a> {
             FieldValue::Truth(value) => Some(f64::from(u8::from(value))),
             _ => None,
         });
-        match (Form::of(form), value) {
+        match (Form::from_number(form), value) {
             (Some(Form::Counter), Some(value)) => {
                 line.counters.add(name, time.0, value);
             }
@@ -164,7 +164,7 @@ pub(super) fn frames<T>(stack: &CallStack<T>) -> impl Iterator<Item = Frame> + '
 }
 
 /// A call that has ended, as an item.
-pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
+pub(super) fn item_of<T>(ended: &EndedCall<T>, end: Option<Ticks>) -> Item {
     let is_last = end.is_none_or(|end| ended.end >= end);
     let is_open = ended.exit != EdgeStatus::Measured && is_last;
     let mut flags = if ended.clipped { CLIPPED } else { 0 };
@@ -178,7 +178,7 @@ pub(super) fn item_of<T>(ended: &Ended<T>, end: Option<Ticks>) -> Item {
 }
 
 /// Keeps a call that has ended.
-fn keep(line: &mut Line, ended: &Ended<()>, end: Option<Ticks>, last_note: &mut LastNote) {
+fn keep(line: &mut Line, ended: &EndedCall<()>, end: Option<Ticks>, last_note: &mut LastNote) {
     line.calls += 1;
     let item = item_of(ended, end);
     line.pyramid.add(ended.depth, item);
@@ -239,7 +239,7 @@ impl Sink for Filler<'_> {
             if call.edge == Edge::Entry {
                 reading.stack.enter(call, ());
             } else {
-                let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+                let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
                     keep(line, &ended, end, last_note);
                 };
                 reading.stack.exit(call, &mut keep);
@@ -252,7 +252,7 @@ impl Sink for Filler<'_> {
         reading.number += calls.len() as u64;
         if reading.number - reading.place >= STRETCH {
             reading.place = reading.number;
-            line.places.push(Place {
+            line.places.push(Checkpoint {
                 number: reading.number,
                 time: line.last,
                 open: line.open.as_slice().into(),
@@ -276,7 +276,7 @@ impl Sink for Filler<'_> {
             }
             Mark::Lost { records } => {
                 // Before the first record nothing is in the middle: the thread begins later.
-                if let Some(before) = reading.stack.before() {
+                if let Some(before) = reading.stack.previous_edge() {
                     let (from, known) = reading.gap.unwrap_or((before.0, 0));
                     reading.gap = Some((from, known.saturating_add(records)));
                 }
@@ -290,7 +290,7 @@ impl Sink for Filler<'_> {
                 }
             }
             Mark::ShortCalls { time, calls, ticks } => {
-                let from = reading.stack.before().unwrap_or(time).0;
+                let from = reading.stack.previous_edge().unwrap_or(time).0;
                 let depth = reading.stack.open().len();
                 reading.stack.short_calls(time, ticks);
                 let item = Item::short(from, time.0.max(from), calls);

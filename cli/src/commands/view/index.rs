@@ -11,7 +11,7 @@ use fdr_formats::{Diagnostic, Source, Thread, ThreadId};
 use super::counters::Counters;
 use super::cpus::Cpus;
 use super::pyramid::Pyramid;
-use super::thread_tasks::OfThread;
+use super::thread_tasks::ThreadTasks;
 
 /// A call that is open at a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(super) struct Frame {
 
 /// A place between two records of a thread, from which its calls can be followed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Place {
+pub(super) struct Checkpoint {
     /// Entries and exits before.
     pub(super) number: u64,
     /// The time of the last record before.
@@ -48,11 +48,11 @@ pub(super) enum Sign {
 pub(super) struct Line {
     pub(super) pyramid: Pyramid,
     /// In order of time, as far as the thread's records are.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<Checkpoint>,
     pub(super) signs: Vec<(u64, Sign)>,
     pub(super) cpus: Cpus,
     pub(super) counters: Counters,
-    pub(super) tasks: OfThread,
+    pub(super) tasks: ThreadTasks,
     /// Signs that were too many to keep.
     pub(super) more_signs: u64,
     /// Calls that are open at the end of what was read.
@@ -77,12 +77,12 @@ pub(super) struct Index {
     done: AtomicU64,
     bytes: u64,
     is_done: AtomicBool,
-    trouble: Mutex<Trouble>,
+    trouble: Mutex<ReadProblems>,
 }
 
 /// What went wrong.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Trouble {
+pub(super) struct ReadProblems {
     pub(super) diagnostics: Vec<Diagnostic>,
     pub(super) more: u64,
     /// Why reading ended.
@@ -106,11 +106,11 @@ impl Index {
             let most = (most as f64 * share) as usize;
             Mutex::new(Line {
                 pyramid: Pyramid::new(most.max(10_000)),
-                places: vec![Place::default()],
+                places: vec![Checkpoint::default()],
                 signs: Vec::new(),
                 cpus: Cpus::new(threads.len()),
                 counters: Counters::new(threads.len()),
-                tasks: OfThread::new(threads.len()),
+                tasks: ThreadTasks::new(threads.len()),
                 more_signs: 0,
                 open: Vec::new(),
                 first: None,
@@ -132,9 +132,9 @@ impl Index {
             done: AtomicU64::new(0),
             bytes: bytes.max(1),
             is_done: AtomicBool::new(false),
-            trouble: Mutex::new(Trouble {
+            trouble: Mutex::new(ReadProblems {
                 diagnostics,
-                ..Trouble::default()
+                ..ReadProblems::default()
             }),
         }
     }
@@ -168,7 +168,7 @@ impl Index {
         self.is_done.load(Ordering::Acquire)
     }
 
-    pub(super) fn trouble(&self) -> MutexGuard<'_, Trouble> {
+    pub(super) fn trouble(&self) -> MutexGuard<'_, ReadProblems> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

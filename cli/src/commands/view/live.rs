@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use anyhow::Context;
 
 use super::filler::fill;
-use super::viewed::Viewed;
+use super::viewed::ViewedTrace;
 use crate::ring::find;
 use crate::ring::find::process_number;
 use crate::{clock, memory, ui};
 
 /// The traces, and the number of the snapshot if they are one.
-type Traces = (Vec<Arc<Viewed>>, Option<u64>);
+type Traces = (Vec<Arc<ViewedTrace>>, Option<u64>);
 
 /// What is shown.
-pub(super) struct Shown {
+pub(super) struct LiveTraces {
     process: Option<u32>,
     now: RwLock<Traces>,
     /// Held while a snapshot is taken.
@@ -30,30 +30,30 @@ pub(super) fn process(named: &[PathBuf]) -> Option<u32> {
     (!name.exists()).then_some(number)
 }
 
-impl Shown {
+impl LiveTraces {
     /// Traces, which begin to be read.
-    pub(super) fn of_traces(traces: Vec<Arc<Viewed>>) -> Shown {
-        Shown::begin(None, (traces, None))
+    pub(super) fn of_traces(traces: Vec<Arc<ViewedTrace>>) -> LiveTraces {
+        LiveTraces::begin(None, (traces, None))
     }
 
     /// A process, of which a snapshot is taken.
     ///
     /// # Errors
     /// If it can't be looked into, or does not record.
-    pub(super) fn of_process(process: u32) -> anyhow::Result<Shown> {
-        Ok(Shown::begin(Some(process), (take(process)?, Some(1))))
+    pub(super) fn of_process(process: u32) -> anyhow::Result<LiveTraces> {
+        Ok(LiveTraces::begin(Some(process), (take(process)?, Some(1))))
     }
 
-    fn begin(process: Option<u32>, now: Traces) -> Shown {
+    fn begin(process: Option<u32>, now: Traces) -> LiveTraces {
         read(&now.0);
-        Shown {
+        LiveTraces {
             process,
             now: RwLock::new(now),
             taking: Mutex::default(),
         }
     }
 
-    pub(super) fn now(&self) -> Traces {
+    pub(super) fn traces(&self) -> Traces {
         self.now
             .read()
             .unwrap_or_else(PoisonError::into_inner)
@@ -78,7 +78,7 @@ impl Shown {
 }
 
 /// Begins to read them, each on a thread of its own.
-fn read(traces: &[Arc<Viewed>]) {
+fn read(traces: &[Arc<ViewedTrace>]) {
     for viewed in traces {
         let viewed = viewed.clone();
         std::thread::spawn(move || fill(&viewed.index, &*viewed.source));
@@ -86,11 +86,11 @@ fn read(traces: &[Arc<Viewed>]) {
 }
 
 /// A snapshot of each ring of a process: a process may have two copies of the recorder.
-fn take(process: u32) -> anyhow::Result<Vec<Arc<Viewed>>> {
-    let rings = find::rings(process, find::For::Reading)?;
+fn take(process: u32) -> anyhow::Result<Vec<Arc<ViewedTrace>>> {
+    let rings = find::rings(process, find::RingAccess::Reading)?;
     // For a moment there are two snapshots, and each half is for figures.
     let bytes = memory::limit() / 4 / rings.len().max(1) as u64;
-    let of_ring = |mut mapped: find::Mapped| -> anyhow::Result<Arc<Viewed>> {
+    let of_ring = |mut mapped: find::Mapped| -> anyhow::Result<Arc<ViewedTrace>> {
         if let Some(now) = clock::monotonic_raw_ns() {
             mapped.ring.lasts_until(now);
         }
@@ -98,7 +98,7 @@ fn take(process: u32) -> anyhow::Result<Vec<Arc<Viewed>>> {
         let copied = mapped.ring.to_trace(&info);
         let (source, copied) = copied.with_context(|| ui::path(&mapped.path))?;
         let name = format!("process {process}");
-        let mut viewed = Viewed::of(Path::new(&name), Arc::new(source), bytes);
+        let mut viewed = ViewedTrace::new(Path::new(&name), Arc::new(source), bytes);
         viewed.is_file = false;
         if copied.moved > 0 {
             let threads = ui::things(copied.moved, "thread");
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn traces_are_not_replaced() {
-        let shown = Shown::of_traces(Vec::new());
+        let shown = LiveTraces::of_traces(Vec::new());
         assert!(shown.renew().is_err());
-        assert!(shown.now().1.is_none());
+        assert!(shown.traces().1.is_none());
     }
 }

@@ -51,9 +51,9 @@ use std::sync::Arc;
 use anyhow::bail;
 
 use self::api::Api;
-use self::live::Shown;
+use self::live::LiveTraces;
 use self::server::Server;
-use self::viewed::Viewed;
+use self::viewed::ViewedTrace;
 use super::{Status, Traces};
 use crate::{memory, ui};
 
@@ -115,7 +115,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
         if options.output.is_some() {
             bail!("-o takes traces: make one with fdr dump {process}");
         }
-        return serve(options, Shown::of_process(process)?);
+        return serve(options, LiveTraces::of_process(process)?);
     }
     let mut paths = Vec::new();
     options.traces.each(|trace, _| {
@@ -124,19 +124,19 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
     })?;
     // Half of what the command may hold is for the index; figures need memory, too.
     let bytes = memory::limit() / 2 / paths.len().max(1) as u64;
-    let open = |path: &PathBuf| Viewed::open(path, bytes).map(Arc::new);
-    let traces: Vec<Arc<Viewed>> = paths.iter().map(open).collect::<anyhow::Result<_>>()?;
+    let open = |path: &PathBuf| ViewedTrace::open(path, bytes).map(Arc::new);
+    let traces: Vec<Arc<ViewedTrace>> = paths.iter().map(open).collect::<anyhow::Result<_>>()?;
     if let Some(output) = &options.output {
         export::write(&traces, output, options.force)?;
         return Ok(Status::Done);
     }
-    serve(options, Shown::of_traces(traces))
+    serve(options, LiveTraces::of_traces(traces))
 }
 
-fn serve(options: &Options, shown: Shown) -> anyhow::Result<Status> {
+fn serve(options: &Options, shown: LiveTraces) -> anyhow::Result<Status> {
     let server = Server::new(options.port)?;
     let address = server.address();
-    let (traces, _) = shown.now();
+    let (traces, _) = shown.traces();
     let titles: Vec<String> = traces
         .iter()
         .map(|viewed| api::title(&viewed.path))

@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_may_talk_to_its_server_alone_and_run_its_own_script_alone() {
+    fn the_page_reaches_only_its_server() {
         assert_eq!(PAGE.matches(CONNECT).count(), 1);
         assert_eq!(PAGE.matches(DATA).count(), 1);
         let filled = String::from_utf8(with_data("QUJD")).expect("text");

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use fdr_formats::calls::{CallStack, Ended, Open, Untimed};
+use fdr_formats::calls::{CallStack, EndedCall, OpenCall, Untimed};
 use fdr_formats::states::{States, Stay};
 use fdr_formats::{Call, Edge, Error, Mark, Sink, Source, ThreadId, Ticks};
 use foldhash::HashSet;
@@ -92,7 +92,7 @@ impl Rows {
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct Viewport {
     pub(super) from: u64,
     pub(super) to: u64,
     /// Ticks of a pixel.
@@ -109,11 +109,11 @@ pub(super) fn of_thread(
     states: Option<&Arc<States>>,
     untimed: &Untimed,
     thread: usize,
-    asked: Asked,
+    asked: Viewport,
     found: &HashSet<u32>,
 ) -> Result<Picture, Error> {
     let mut picture = Picture::default();
-    let Asked { from, to, pixel } = asked;
+    let Viewport { from, to, pixel } = asked;
     let id = source.info().threads.get(thread).map(|thread| thread.id);
     let can_read_again = index.can_read_again(thread);
     let read_again = match index.line(thread) {
@@ -181,7 +181,7 @@ fn thin<'a>(signs: impl Iterator<Item = &'a (u64, Sign)>, pixel: u64) -> Vec<(u6
 }
 
 /// The states, where those shorter than a pixel are joined to the longest among them.
-fn of_states(states: &States, thread: ThreadId, asked: Asked) -> Vec<Stay> {
+fn of_states(states: &States, thread: ThreadId, asked: Viewport) -> Vec<Stay> {
     let mut kept: Vec<Stay> = Vec::new();
     let mut longest = 0;
     for stay in states.between(thread, Ticks(asked.from), Ticks(asked.to)) {
@@ -210,7 +210,7 @@ fn of_states(states: &States, thread: ThreadId, asked: Asked) -> Vec<Stay> {
 struct Reader<'a> {
     stack: CallStack<()>,
     rows: Rows,
-    asked: Asked,
+    asked: Viewport,
     end: Option<Ticks>,
     take: &'a mut dyn FnMut(&mut Rows, usize, Item),
 }
@@ -224,7 +224,7 @@ impl Sink for Reader<'_> {
                 self.stack.enter(call, ());
                 continue;
             }
-            let mut keep = |ended: Ended<()>, _: &mut [Open<()>]| {
+            let mut keep = |ended: EndedCall<()>, _: &mut [OpenCall<()>]| {
                 let item = item_of(&ended, end);
                 if item.end >= from && item.start <= to {
                     take(rows, ended.depth, item);
@@ -239,7 +239,7 @@ impl Sink for Reader<'_> {
             Mark::Lost { .. } => self.stack.lose(),
             Mark::Break { .. } => self.stack.doubt(),
             Mark::ShortCalls { time, calls, ticks } => {
-                let start = self.stack.before().unwrap_or(time).0;
+                let start = self.stack.previous_edge().unwrap_or(time).0;
                 let depth = self.stack.open().len();
                 self.stack.short_calls(time, ticks);
                 let item = Item::short(start, time.0.max(start), calls);
@@ -257,7 +257,7 @@ fn deep(
     index: &Index,
     untimed: &Untimed,
     thread: usize,
-    asked: Asked,
+    asked: Viewport,
 ) -> Result<Vec<Vec<Item>>, Error> {
     let least = index
         .line(thread)
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_has_the_colour_of_what_is_looked_for() {
+    fn runs_have_the_searched_functions_colour() {
         // Three calls within a pixel of 100 ticks, the longest first, and one behind it.
         let calls = [(0, 50, 1), (60, 70, 2), (80, 99, 3), (200, 210, 1)];
         let drawn = |found: &[u32]| {

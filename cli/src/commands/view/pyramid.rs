@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn no_call_is_lost_on_any_level_and_memory_is_bounded() {
+    fn levels_lose_no_call_in_bounded_memory() {
         let mut pyramid = Pyramid::new(500);
         let mut at = 0;
         for nth in 0..20_000_u64 {

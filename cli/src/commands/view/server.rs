@@ -24,16 +24,16 @@ const BEAT: Duration = Duration::from_secs(2);
 
 /// Answers the requests of the page: the path behind the token, and the values.
 pub(super) trait Pages: Send + Sync + 'static {
-    fn answer(&self, path: &str, request: &Request, asker: Asker<'_>) -> Answer;
+    fn answer(&self, path: &str, request: &Request, asker: WaitingPeer<'_>) -> Answer;
 }
 
 /// Who waits for an answer.
 #[derive(Clone, Copy)]
-pub(super) struct Asker<'a>(Option<&'a TcpStream>);
+pub(super) struct WaitingPeer<'a>(Option<&'a TcpStream>);
 
-impl Asker<'_> {
+impl WaitingPeer<'_> {
     /// Ourselves, who do not go away.
-    pub(super) const OURSELVES: Asker<'static> = Asker(None);
+    pub(super) const OURSELVES: WaitingPeer<'static> = WaitingPeer(None);
 
     /// Whether the page has given the request up.
     pub(super) fn is_gone(self) -> bool {
@@ -173,7 +173,7 @@ fn serve(mut stream: TcpStream, path: &str, request: &Request, shared: &Shared, 
     if path == "api/alive" {
         return stay(stream, shared);
     }
-    let answer = pages.answer(path, request, Asker(Some(&stream)));
+    let answer = pages.answer(path, request, WaitingPeer(Some(&stream)));
     // A peer that does not listen is no trouble of ours.
     let _ = http::send(&mut stream, &answer);
     // What is left unread would reset the connection before the peer has the answer.
@@ -257,7 +257,7 @@ mod tests {
     struct Echo;
 
     impl Pages for Echo {
-        fn answer(&self, path: &str, _: &Request, _: Asker<'_>) -> Answer {
+        fn answer(&self, path: &str, _: &Request, _: WaitingPeer<'_>) -> Answer {
             Answer::text(200, path)
         }
     }
@@ -277,7 +277,7 @@ mod tests {
     struct Endless(Mutex<std::sync::mpsc::Sender<&'static str>>);
 
     impl Pages for Endless {
-        fn answer(&self, path: &str, _: &Request, asker: Asker<'_>) -> Answer {
+        fn answer(&self, path: &str, _: &Request, asker: WaitingPeer<'_>) -> Answer {
             let tell = |what| self.0.lock().expect("a sender").send(what);
             tell("begun").expect("a test that listens");
             while !asker.is_gone() {
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_for_which_nobody_waits_is_given_up() {
+    fn unawaited_answers_are_given_up() {
         let (sender, told) = std::sync::mpsc::channel();
         let shared = serve_with(Arc::new(Endless(Mutex::new(sender))));
         let mut stream = TcpStream::connect(("127.0.0.1", shared.port)).expect("a server");
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn only_who_has_the_token_and_asks_by_our_name_is_answered() {
+    fn requests_need_token_and_host_name() {
         let shared = begin();
         let Shared { port, token, .. } = &*shared;
         let get = |path: &str, more: &str| {

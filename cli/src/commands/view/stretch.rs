@@ -41,7 +41,7 @@ pub(super) fn entry(frame: &Frame) -> Call {
 }
 
 /// Gives on what a thread does between two places.
-struct Between<'a> {
+struct ThreadRange<'a> {
     sink: &'a mut dyn Sink,
     thread: ThreadId,
     is_thread: bool,
@@ -51,7 +51,7 @@ struct Between<'a> {
     places: Range<u64>,
 }
 
-impl Sink for Between<'_> {
+impl Sink for ThreadRange<'_> {
     fn thread(&mut self, thread: &Thread) {
         self.is_thread = thread.id == self.thread;
     }
@@ -117,7 +117,7 @@ pub(super) fn read(
     }
     let entries: Vec<Call> = first.open.iter().map(entry).collect();
     sink.calls(&entries);
-    let mut between = Between {
+    let mut between = ThreadRange {
         sink,
         thread: known.id,
         is_thread: false,

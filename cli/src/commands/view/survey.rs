@@ -4,14 +4,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use serde::Serialize;
 
 use super::call_key::CallKey;
 use super::filler::item_of;
-use super::server::Asker;
-use super::viewed::{Marked, Viewed};
+use super::server::WaitingPeer;
+use super::viewed::{MarkedRange, ViewedTrace};
 use crate::stacks::{self, Pass};
 use crate::trace;
 
@@ -22,7 +22,7 @@ const PER_DECADE: f64 = 12.0;
 
 /// A call, as the page has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Seen {
+struct SurveyCall {
     start: u64,
     thread: ThreadId,
     depth: usize,
@@ -32,7 +32,7 @@ struct Seen {
 }
 
 #[derive(Serialize)]
-pub(super) struct Found {
+pub(super) struct CallRow {
     thread: usize,
     depth: usize,
     start: f64,
@@ -52,9 +52,9 @@ pub(super) struct Survey {
     shortest_ns: Option<u64>,
     longest_ns: Option<u64>,
     buckets: Vec<(u64, u64, u64)>,
-    previous: Option<Found>,
-    next: Option<Found>,
-    slowest: Vec<Found>,
+    previous: Option<CallRow>,
+    next: Option<CallRow>,
+    slowest: Vec<CallRow>,
 }
 
 /// A worker's share.
@@ -74,9 +74,9 @@ struct SurveyPass<'a> {
     /// Ticks of the shortest and the longest call.
     span: Option<(u64, u64)>,
     nanos: f64,
-    previous: Option<Seen>,
-    next: Option<Seen>,
-    slowest: BinaryHeap<Reverse<(u64, Reverse<Seen>)>>,
+    previous: Option<SurveyCall>,
+    next: Option<SurveyCall>,
+    slowest: BinaryHeap<Reverse<(u64, Reverse<SurveyCall>)>>,
     /// The ticks that are marked: only calls within are among the slowest.
     within: (u64, u64),
 }
@@ -108,13 +108,13 @@ impl Pass for SurveyPass<'_> {
 
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
-    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         if !self.functions.contains(&ended.call.function) {
             return;
         }
         self.calls += 1;
         let item = item_of(ended, self.end);
-        let seen = Seen {
+        let seen = SurveyCall {
             start: item.start,
             thread: self.thread,
             depth: ended.depth,
@@ -161,11 +161,11 @@ impl Pass for SurveyPass<'_> {
 /// # Errors
 /// If the trace can't be read.
 pub(super) fn of_functions(
-    viewed: &Viewed,
+    viewed: &ViewedTrace,
     functions: &HashSet<FunctionId>,
     at: Option<CallKey>,
-    marked: &Marked,
-    asker: Asker<'_>,
+    marked: &MarkedRange,
+    asker: WaitingPeer<'_>,
 ) -> anyhow::Result<Survey> {
     viewed.wait();
     let _alone = viewed.alone(asker)?;
@@ -197,9 +197,42 @@ pub(super) fn of_functions(
     };
     let passes = stacks::run(&*viewed.source, make);
     let passes = passes.map_err(|error| trace::about(&viewed.path, error))?;
+    Ok(survey(viewed, &passes))
+}
+
+/// The shares of all workers together.
+fn survey(viewed: &ViewedTrace, passes: &[SurveyPass<'_>]) -> Survey {
+    let info = viewed.info();
     let sum = |of: fn(&SurveyPass<'_>) -> u64| passes.iter().map(of).sum();
+    let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
+    slowest.sort();
+    let row = |call: SurveyCall| row(viewed, &call);
+    let previous = passes.iter().filter_map(|pass| pass.previous).max();
+    let next = passes.iter().filter_map(|pass| pass.next).min();
+    let slowest = slowest.iter().take(SLOWEST);
+    let spans = || passes.iter().filter_map(|pass| pass.span);
+    let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
+    Survey {
+        calls: sum(|pass| pass.calls),
+        measured: sum(|pass| pass.measured),
+        before: sum(|pass| pass.before),
+        longer: sum(|pass| pass.longer),
+        equal: sum(|pass| pass.equal),
+        shortest_ns: spans().map(|(shortest, _)| shortest).min().map(nanos),
+        longest_ns: spans().map(|(_, longest)| longest).max().map(nanos),
+        buckets: buckets(passes),
+        previous: previous.and_then(row),
+        next: next.and_then(row),
+        slowest: slowest
+            .filter_map(|Reverse((_, Reverse(call)))| row(*call))
+            .collect(),
+    }
+}
+
+/// The buckets from the first one with a call: from, to, calls.
+fn buckets(passes: &[SurveyPass<'_>]) -> Vec<(u64, u64, u64)> {
     let mut counts: Vec<u64> = Vec::new();
-    for pass in &passes {
+    for pass in passes {
         counts.resize(counts.len().max(pass.counts.len()), 0);
         counts
             .iter_mut()
@@ -212,41 +245,20 @@ pub(super) fn of_functions(
         let (from, to) = bounds(nth);
         (from, to, count)
     });
-    let mut slowest: Vec<_> = passes.iter().flat_map(|pass| pass.slowest.iter()).collect();
-    slowest.sort();
-    let found = |seen: Seen| {
-        let thread = info
-            .threads
-            .iter()
-            .position(|thread| thread.id == seen.thread);
-        Some(Found {
-            thread: thread?,
-            depth: seen.depth,
-            start: viewed.relative(seen.start),
-            end: viewed.relative(seen.end),
-            function: seen.function.0,
-            flags: seen.flags,
-        })
-    };
-    let previous = passes.iter().filter_map(|pass| pass.previous).max();
-    let next = passes.iter().filter_map(|pass| pass.next).min();
-    let slowest = slowest.iter().take(SLOWEST);
-    let spans = || passes.iter().filter_map(|pass| pass.span);
-    let nanos = |ticks| info.clock.nanos(Ticks(ticks)).0;
-    Ok(Survey {
-        calls: sum(|pass| pass.calls),
-        measured: sum(|pass| pass.measured),
-        before: sum(|pass| pass.before),
-        longer: sum(|pass| pass.longer),
-        equal: sum(|pass| pass.equal),
-        shortest_ns: spans().map(|(shortest, _)| shortest).min().map(nanos),
-        longest_ns: spans().map(|(_, longest)| longest).max().map(nanos),
-        buckets: buckets.collect(),
-        previous: previous.and_then(found),
-        next: next.and_then(found),
-        slowest: slowest
-            .filter_map(|Reverse((_, Reverse(seen)))| found(*seen))
-            .collect(),
+    buckets.collect()
+}
+
+/// A call as the page gets it. `None`: of a thread that the trace does not list.
+fn row(viewed: &ViewedTrace, call: &SurveyCall) -> Option<CallRow> {
+    let mut threads = viewed.info().threads.iter();
+    let thread = threads.position(|thread| thread.id == call.thread)?;
+    Some(CallRow {
+        thread,
+        depth: call.depth,
+        start: viewed.relative(call.start),
+        end: viewed.relative(call.end),
+        function: call.function.0,
+        flags: call.flags,
     })
 }
 

@@ -3,9 +3,9 @@
 use fdr_formats::notes::task_state;
 use serde::Serialize;
 
-use super::tasks::{Placed, Tasks, Wanted};
+use super::tasks::{PlacedTask, TaskSelector, Tasks};
 use super::thread_tasks::Poll;
-use super::viewed::Viewed;
+use super::viewed::ViewedTrace;
 
 /// Polls in the list of a task.
 const MAX_LISTED: usize = 200;
@@ -46,7 +46,12 @@ pub(super) struct PollOf {
 }
 
 /// One task, with the polls around a tick.
-pub(super) fn details(viewed: &Viewed, tasks: &Tasks, wanted: Wanted, at: u64) -> Option<TaskOf> {
+pub(super) fn details(
+    viewed: &ViewedTrace,
+    tasks: &Tasks,
+    wanted: TaskSelector,
+    at: u64,
+) -> Option<TaskOf> {
     let task = tasks.find(wanted)?;
     let polls = tasks.polls_of(task);
     let near = polls.partition_point(|(_, poll)| poll.item.end < at);
@@ -63,7 +68,7 @@ pub(super) fn details(viewed: &Viewed, tasks: &Tasks, wanted: Wanted, at: u64) -
 }
 
 /// All tasks with their polls, for a file; and the number of polls that are left out, the shortest ones.
-pub(super) fn whole(viewed: &Viewed, tasks: &Tasks) -> (Vec<TaskOf>, usize) {
+pub(super) fn all_tasks(viewed: &ViewedTrace, tasks: &Tasks) -> (Vec<TaskOf>, usize) {
     let mut ticks: Vec<u64> = tasks
         .polls
         .iter()
@@ -72,7 +77,7 @@ pub(super) fn whole(viewed: &Viewed, tasks: &Tasks) -> (Vec<TaskOf>, usize) {
     ticks.sort_unstable();
     let least = ticks.len().checked_sub(MAX_IN_FILE + 1);
     let least = least.map_or(0, |place| ticks[place].saturating_add(1));
-    let whole = |task: &Placed| {
+    let whole = |task: &PlacedTask| {
         let polls = tasks.polls_of(task);
         let kept = polls.iter().filter(|(_, poll)| poll.item.ticks() >= least);
         let list = kept.map(|(thread, poll)| poll_of(viewed, *thread, poll));
@@ -87,7 +92,7 @@ pub(super) fn whole(viewed: &Viewed, tasks: &Tasks) -> (Vec<TaskOf>, usize) {
     (all, tasks.polls.len() - kept)
 }
 
-fn task_of(viewed: &Viewed, placed: &Placed) -> TaskOf {
+fn task_of(viewed: &ViewedTrace, placed: &PlacedTask) -> TaskOf {
     let clock = &viewed.info().clock;
     let nanos = |ticks| clock.nanos(fdr_formats::Ticks(ticks)).0;
     let task = &placed.task;
@@ -112,7 +117,7 @@ fn task_of(viewed: &Viewed, placed: &Placed) -> TaskOf {
     }
 }
 
-fn poll_of(viewed: &Viewed, thread: usize, poll: &Poll) -> PollOf {
+fn poll_of(viewed: &ViewedTrace, thread: usize, poll: &Poll) -> PollOf {
     PollOf {
         number: poll.number,
         thread,

@@ -7,14 +7,14 @@ use std::collections::{BTreeSet, HashMap};
 use serde::Serialize;
 
 use super::index::Index;
-use super::picture::{Asked, Picture, Rows};
+use super::picture::{Picture, Rows, Viewport};
 use super::pyramid::{CLIPPED, Item, OPEN};
 use super::thread_tasks::{Poll, join};
-use crate::report::tasks::seen::Task;
+use crate::report::tasks::task_table::Task;
 
 /// A task with its place on the screen.
 #[derive(Clone, Debug)]
-pub(super) struct Placed {
+pub(super) struct PlacedTask {
     pub(super) id: u64,
     pub(super) task: Task,
     pub(super) start: u64,
@@ -28,7 +28,7 @@ pub(super) struct Placed {
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     /// In order of their first polls.
-    pub(super) tasks: Vec<Placed>,
+    pub(super) tasks: Vec<PlacedTask>,
     /// By task, in order; each with the place of its thread.
     pub(super) polls: Vec<(usize, Poll)>,
     /// By lane: places of tasks, in order.
@@ -45,7 +45,7 @@ pub(super) struct Count {
 
 /// Which task is meant.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Wanted {
+pub(super) enum TaskSelector {
     Id(u64),
     /// The one in a lane at a tick, or next to it.
     At(usize, u64),
@@ -53,7 +53,7 @@ pub(super) enum Wanted {
 
 impl Tasks {
     /// The tasks of a trace that was read.
-    pub(super) fn of(index: &Index) -> Tasks {
+    pub(super) fn from_index(index: &Index) -> Tasks {
         let end = index.span().map_or(0, |(_, end)| end);
         let mut all: HashMap<u64, Task> = HashMap::new();
         let mut polls: Vec<(usize, Poll)> = Vec::new();
@@ -84,7 +84,7 @@ impl Tasks {
                 .map_or(first, |(_, poll)| first.min(poll.item.start));
             let last = known.last().map_or(0, |(_, poll)| poll.item.end);
             let last = last.max(task.time.0);
-            Placed {
+            PlacedTask {
                 id,
                 start,
                 end: match task.has_ended() {
@@ -96,7 +96,7 @@ impl Tasks {
                 polls: range,
             }
         };
-        let mut tasks: Vec<Placed> = all.into_iter().map(place).collect();
+        let mut tasks: Vec<PlacedTask> = all.into_iter().map(place).collect();
         tasks.sort_by_key(|task| (task.start, task.id));
         let lanes = pack(&mut tasks);
         let ids = tasks.iter().enumerate();
@@ -116,12 +116,12 @@ impl Tasks {
         }
     }
 
-    pub(super) fn polls_of(&self, task: &Placed) -> &[(usize, Poll)] {
+    pub(super) fn polls_of(&self, task: &PlacedTask) -> &[(usize, Poll)] {
         self.polls.get(task.polls.0..task.polls.1).unwrap_or(&[])
     }
 
     /// A lane: the first row has the tasks, the second their polls.
-    pub(super) fn picture(&self, lane: usize, asked: Asked) -> Picture {
+    pub(super) fn picture(&self, lane: usize, asked: Viewport) -> Picture {
         let mut rows = Rows::new(asked.pixel);
         let lane = self.lanes.get(lane).map_or(&[][..], |lane| lane);
         let first = lane.partition_point(|&nth| self.tasks[nth].end < asked.from);
@@ -141,10 +141,10 @@ impl Tasks {
         }
     }
 
-    pub(super) fn find(&self, wanted: Wanted) -> Option<&Placed> {
+    pub(super) fn find(&self, wanted: TaskSelector) -> Option<&PlacedTask> {
         match wanted {
-            Wanted::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
-            Wanted::At(lane, tick) => {
+            TaskSelector::Id(id) => self.tasks.get(*self.by_id.get(&id)?),
+            TaskSelector::At(lane, tick) => {
                 let lane = self.lanes.get(lane)?;
                 let behind = lane.partition_point(|&nth| self.tasks[nth].end < tick);
                 self.tasks.get(*lane.get(behind).or_else(|| lane.last())?)
@@ -154,7 +154,7 @@ impl Tasks {
 }
 
 /// Gives each task the lowest lane that is free when the task begins. Returns the lanes.
-fn pack(tasks: &mut [Placed]) -> Vec<Vec<usize>> {
+fn pack(tasks: &mut [PlacedTask]) -> Vec<Vec<usize>> {
     let mut lanes: Vec<Vec<usize>> = Vec::new();
     let mut busy: BTreeSet<(u64, usize)> = BTreeSet::new();
     let mut free: BTreeSet<usize> = BTreeSet::new();
@@ -177,7 +177,7 @@ fn pack(tasks: &mut [Placed]) -> Vec<Vec<usize>> {
 }
 
 /// A task as a bar.
-fn item_of(task: &Placed, polls: &[(usize, Poll)]) -> Item {
+fn item_of(task: &PlacedTask, polls: &[(usize, Poll)]) -> Item {
     let is_begun_before = polls.first().is_none_or(|(_, poll)| poll.number > 1);
     let mut flags = if is_begun_before { CLIPPED } else { 0 };
     flags |= if task.task.has_ended() { 0 } else { OPEN };
@@ -189,7 +189,7 @@ mod tests {
     use fdr_formats::notes::task_state;
     use fdr_formats::{FunctionId, ThreadId, Ticks};
 
-    use super::super::thread_tasks::OfThread;
+    use super::super::thread_tasks::ThreadTasks;
     use super::*;
 
     fn task(start: u64, end: u64) -> Task {
@@ -207,8 +207,8 @@ mod tests {
         }
     }
 
-    fn placed(id: u64, start: u64, end: u64) -> Placed {
-        Placed {
+    fn placed(id: u64, start: u64, end: u64) -> PlacedTask {
+        PlacedTask {
             id,
             task: task(start, end),
             start,
@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn tasks_take_as_few_lanes_as_they_need() {
         let spans = [(0, 10), (2, 5), (3, 30), (6, 9), (11, 20), (11, 12)];
-        let mut tasks: Vec<Placed> = spans
+        let mut tasks: Vec<PlacedTask> = spans
             .iter()
             .zip(1..)
             .map(|((from, to), id)| placed(id, *from, *to))
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn a_later_note_counts() {
-        let mut thread = OfThread::new(1);
+        let mut thread = ThreadTasks::new(1);
         let (first, last) = (task(0, 10), task(0, 20));
         thread.note(1, last.clone());
         thread.note(1, first);

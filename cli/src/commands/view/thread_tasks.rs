@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::pyramid::Item;
-use crate::report::tasks::seen::Task;
+use crate::report::tasks::task_table::Task;
 
 /// Polls that a page keeps of all threads together, and those that it keeps of a thread in any case.
 const MAX_POLLS: usize = 1_000_000;
@@ -24,7 +24,7 @@ pub(super) struct Poll {
 
 /// What a thread says of tasks.
 #[derive(Debug)]
-pub(super) struct OfThread {
+pub(super) struct ThreadTasks {
     pub(super) tasks: HashMap<u64, Task>,
     pub(super) polls: Vec<Poll>,
     most: usize,
@@ -32,10 +32,10 @@ pub(super) struct OfThread {
     pub(super) more: u64,
 }
 
-impl OfThread {
+impl ThreadTasks {
     /// That of one of so many threads.
-    pub(super) fn new(threads: usize) -> OfThread {
-        OfThread {
+    pub(super) fn new(threads: usize) -> ThreadTasks {
+        ThreadTasks {
             tasks: HashMap::new(),
             polls: Vec::new(),
             most: (MAX_POLLS / threads.max(1)).max(MIN_POLLS),

@@ -17,8 +17,8 @@ use foldhash::HashSet;
 
 use super::call_key::CallKey;
 use super::index::Index;
-use super::picture::{self, Asked, Picture};
-use super::server::Asker;
+use super::picture::{self, Picture, Viewport};
+use super::server::WaitingPeer;
 use super::stretch::{self, Stretch};
 use super::tasks::Tasks;
 use crate::calls::document;
@@ -29,13 +29,13 @@ use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
 use crate::tree::folding::Folding;
 use crate::tree::paths::Paths;
-use crate::{away, input, memory, selection, trace, ui};
+use crate::{input, memory, off_cpu, selection, trace, ui};
 
 /// Bytes of an item of the index, with what lists keep in reserve.
 const ITEM: u64 = 32;
 
 /// The trace.
-pub(super) struct Viewed {
+pub(super) struct ViewedTrace {
     /// The file; of a process, words for it.
     pub(super) path: PathBuf,
     pub(super) is_file: bool,
@@ -53,7 +53,7 @@ pub(super) struct Viewed {
 
 /// A stretch of time that somebody marked, in ns since the trace's first record, and threads.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Marked {
+pub(super) struct MarkedRange {
     pub(super) from_ns: Option<u64>,
     pub(super) to_ns: Option<u64>,
     /// Places in the list of threads; empty: all.
@@ -89,25 +89,25 @@ impl Source for Shared {
     }
 }
 
-impl Viewed {
+impl ViewedTrace {
     /// Opens a trace, of which the index may take so many bytes.
     ///
     /// # Errors
     /// If it can't be read.
-    pub(super) fn open(path: &Path, bytes: u64) -> anyhow::Result<Viewed> {
-        Ok(Viewed::of(path, Arc::from(input::open(path)?), bytes))
+    pub(super) fn open(path: &Path, bytes: u64) -> anyhow::Result<ViewedTrace> {
+        Ok(ViewedTrace::new(path, Arc::from(input::open(path)?), bytes))
     }
 
     /// A trace that is open.
-    pub(super) fn of(path: &Path, source: Arc<dyn Source>, bytes: u64) -> Viewed {
+    pub(super) fn new(path: &Path, source: Arc<dyn Source>, bytes: u64) -> ViewedTrace {
         memory::grows("the index of the page");
         let items = usize::try_from(bytes / ITEM).unwrap_or(usize::MAX);
-        Viewed {
+        ViewedTrace {
             path: path.to_owned(),
             is_file: true,
             notes: Vec::new(),
             index: Arc::new(Index::new(&*source, items)),
-            states: away::states_of(source.info()),
+            states: off_cpu::states_of(source.info()),
             untimed: untimed(source.info()),
             source,
             base: OnceLock::new(),
@@ -159,14 +159,14 @@ impl Viewed {
     /// Its tasks. `None`: not all of the trace was read yet.
     pub(super) fn tasks(&self) -> Option<&Tasks> {
         let is_done = self.index.is_done();
-        is_done.then(|| self.tasks.get_or_init(|| Tasks::of(&self.index)))
+        is_done.then(|| self.tasks.get_or_init(|| Tasks::from_index(&self.index)))
     }
 
     /// Draws a thread. `found`: functions that are looked for.
     pub(super) fn picture(
         &self,
         thread: usize,
-        asked: Asked,
+        asked: Viewport,
         found: &HashSet<u32>,
     ) -> anyhow::Result<Picture> {
         let (source, index) = (&*self.source, &*self.index);
@@ -179,7 +179,7 @@ impl Viewed {
     pub(super) fn pictures(
         &self,
         threads: &[usize],
-        asked: Asked,
+        asked: Viewport,
         found: &HashSet<u32>,
     ) -> Vec<anyhow::Result<Picture>> {
         let next = AtomicUsize::new(0);
@@ -203,7 +203,7 @@ impl Viewed {
     }
 
     /// First and last tick of what is marked, as `--since` and `--until` take them; `None`: the trace's own.
-    pub(super) fn ticks_of(&self, marked: &Marked) -> (Option<Ticks>, Option<Ticks>) {
+    pub(super) fn ticks_of(&self, marked: &MarkedRange) -> (Option<Ticks>, Option<Ticks>) {
         let Some((first, last)) = self.index.span() else {
             return (None, None);
         };
@@ -219,7 +219,7 @@ impl Viewed {
     }
 
     /// The part of the trace that is marked, as a source.
-    pub(super) fn part(&self, marked: &Marked) -> Box<dyn Source> {
+    pub(super) fn part(&self, marked: &MarkedRange) -> Box<dyn Source> {
         let (from, to) = self.ticks_of(marked);
         let threads = (!marked.threads.is_empty()).then(|| self.ids(&marked.threads));
         let source: Box<dyn Source> = match (from, to) {
@@ -259,7 +259,11 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn slow(&self, marked: &Marked, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn slow(
+        &self,
+        marked: &MarkedRange,
+        asker: WaitingPeer<'_>,
+    ) -> anyhow::Result<Vec<u8>> {
         self.wait();
         let _alone = self.alone(asker)?;
         let is_whole = marked.threads.is_empty() && self.ticks_of(marked) == (None, None);
@@ -270,7 +274,7 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn why(&self, meant: CallKey, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn why(&self, meant: CallKey, asker: WaitingPeer<'_>) -> anyhow::Result<Vec<u8>> {
         self.wait();
         let _alone = self.alone(asker)?;
         let thread = self.info().threads.get(meant.thread);
@@ -291,9 +295,9 @@ impl Viewed {
     /// If the trace can't be read.
     pub(super) fn paths(
         &self,
-        marked: &Marked,
+        marked: &MarkedRange,
         by: Option<State>,
-        asker: Asker<'_>,
+        asker: WaitingPeer<'_>,
     ) -> anyhow::Result<Paths> {
         self.wait();
         let _alone = self.alone(asker)?;
@@ -317,7 +321,7 @@ impl Viewed {
     ///
     /// # Errors
     /// If whoever asked is gone before it is their turn.
-    pub(super) fn alone(&self, asker: Asker<'_>) -> anyhow::Result<MutexGuard<'_, ()>> {
+    pub(super) fn alone(&self, asker: WaitingPeer<'_>) -> anyhow::Result<MutexGuard<'_, ()>> {
         loop {
             let guard = match self.heavy.try_lock() {
                 Ok(guard) => Some(guard),
@@ -338,11 +342,15 @@ impl Viewed {
     ///
     /// # Errors
     /// If the trace can't be read.
-    pub(super) fn report(&self, marked: &Marked, asker: Asker<'_>) -> anyhow::Result<Vec<u8>> {
+    pub(super) fn report(
+        &self,
+        marked: &MarkedRange,
+        asker: WaitingPeer<'_>,
+    ) -> anyhow::Result<Vec<u8>> {
         self.wait();
         let _alone = self.alone(asker)?;
         let source = self.part(marked);
-        let figures = Figures::of(&self.path, &*source, false)?;
+        let figures = Figures::read(&self.path, &*source, false)?;
         let all = Selection {
             filter: None,
             sort: Key::Own,

@@ -6,7 +6,7 @@ use fdr_formats::model::State;
 use super::curves::Curve;
 use super::index::Sign;
 use super::picture::Picture;
-use super::viewed::Viewed;
+use super::viewed::ViewedTrace;
 
 /// A list of numbers as the page reads it: columns of it become arrays without a copy.
 type Row = (f64, f64, u32, u32);
@@ -32,7 +32,7 @@ fn put_rows(body: &mut Vec<u8>, rows: &[Row]) {
 /// | list | states: from, until, state (3: not known), CPU + 1 (0: not known) |
 /// | list | signs: time, until, kind (0 gap, 1 break, 2 event), name or records |
 /// | list | CPUs: from, until (infinite: not known), changes of the CPU up to this, CPU |
-pub(super) fn put(body: &mut Vec<u8>, viewed: &Viewed, thread: usize, picture: &Picture) {
+pub(super) fn put(body: &mut Vec<u8>, viewed: &ViewedTrace, thread: usize, picture: &Picture) {
     let at = |tick: u64| viewed.relative(tick);
     for number in [thread, picture.rows.len()] {
         body.extend(u32::try_from(number).unwrap_or(u32::MAX).to_le_bytes());
@@ -83,7 +83,7 @@ pub(super) fn put(body: &mut Vec<u8>, viewed: &Viewed, thread: usize, picture: &
 /// | --- | --- |
 /// | 4, 4, 8 | the counter's name; number of its values; ticks within which values are joined for want of memory |
 /// | each: 6 of 8 | from when; until when; the least, the greatest and the last value; how many they are |
-pub(super) fn put_curves(body: &mut Vec<u8>, viewed: &Viewed, curves: &[Curve]) {
+pub(super) fn put_curves(body: &mut Vec<u8>, viewed: &ViewedTrace, curves: &[Curve]) {
     for curve in curves {
         body.extend(curve.id.to_le_bytes());
         let count = u32::try_from(curve.values.len()).unwrap_or(u32::MAX);

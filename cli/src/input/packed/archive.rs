@@ -40,7 +40,7 @@ impl Archive {
     ///
     /// # Errors
     /// Where it holds something else, or can't be read.
-    pub(crate) fn of(folder: &Path, name: &OsStr) -> anyhow::Result<Archive> {
+    pub(crate) fn from_folder(folder: &Path, name: &OsStr) -> anyhow::Result<Archive> {
         let text = || ui::path(folder);
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).with_context(text)? {

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_that_ends_too_early_is_cut_wherever_that_is() {
+    fn short_frames_are_cut_at_any_byte() {
         for end in 1..BY_HAND.len() {
             match &all(&BY_HAND[..end])[..] {
                 [Ok(frame)] => {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_or_block_is_told_with_its_place() {
+    fn invalid_frames_are_reported_with_offset() {
         let mut bytes = [&BY_HAND[..], b"garbage"].concat();
         let found = all(&bytes);
         assert_eq!(found.len(), 2);

@@ -12,7 +12,7 @@ use fdr_formats::bytes::ReadAt;
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
 use super::frames::{self, Frame};
-use crate::memory::{self, Lent};
+use crate::memory::{self, BorrowedMemory};
 
 /// Bytes of the largest window, as a power of two: 128 MiB, what `zstd` itself takes without being asked.
 const MAX_WINDOW: u32 = 27;
@@ -28,11 +28,11 @@ pub(crate) enum Failure {
     /// The other can't be written.
     Output(io::Error),
     /// There are more bytes in it than were allowed.
-    TooMuch,
+    MemoryRefusal,
 }
 
 /// Where something goes wrong within a part.
-pub(super) enum Broken {
+pub(super) enum InflateError {
     Failure(Failure),
     /// So many bytes are good.
     Damage(u64, String),
@@ -76,16 +76,16 @@ impl<'a> Inflater<'a> {
         frame: Frame,
         most: u64,
         put: &mut dyn FnMut(&[u8], u64) -> io::Result<()>,
-    ) -> Result<u64, Broken> {
-        let input = |error| Broken::Failure(Failure::Input(error));
+    ) -> Result<u64, InflateError> {
+        let input = |error| InflateError::Failure(Failure::Input(error));
         // What a damaged frame gave before it was found out can't be told from what it should have given.
-        let damaged = |error: io::Error| Broken::Damage(0, error.to_string());
+        let damaged = |error: io::Error| InflateError::Damage(0, error.to_string());
         let read = self.packed.read_at(frame.offset, &mut self.input);
         let head = self.input.get(..read.map_err(input)?).unwrap_or(&[]);
         let window = frames::window(head).min(1 << MAX_WINDOW);
         let large = (window > SMALL_WINDOW).then(|| LARGE.lock());
         let _large = large.map(|locked| locked.unwrap_or_else(PoisonError::into_inner));
-        let _window = Lent::new(window);
+        let _window = BorrowedMemory::new(window);
         memory::check().map_err(input)?;
         let mut decoder = Decoder::new().map_err(input)?;
         let largest = DParameter::WindowLogMax(MAX_WINDOW);
@@ -112,12 +112,12 @@ impl<'a> Inflater<'a> {
                 let bytes = step.bytes_written as u64;
                 if bytes > most - given {
                     return Err(match frame.content {
-                        Some(_) => Broken::Damage(0, "it holds more than it says".to_owned()),
-                        None => Broken::Failure(Failure::TooMuch),
+                        Some(_) => InflateError::Damage(0, "it holds more than it says".to_owned()),
+                        None => InflateError::Failure(Failure::MemoryRefusal),
                     });
                 }
                 let written = put(&self.output[..step.bytes_written], given);
-                written.map_err(|error| Broken::Failure(Failure::Output(error)))?;
+                written.map_err(|error| InflateError::Failure(Failure::Output(error)))?;
                 given += bytes;
                 if step.remaining == 0 {
                     return finished(frame, given, taken + used as u64);
@@ -128,7 +128,7 @@ impl<'a> Inflater<'a> {
             }
             taken += read as u64;
         }
-        Err(Broken::Damage(
+        Err(InflateError::Damage(
             given,
             "the file ends within this frame".to_owned(),
         ))
@@ -136,9 +136,9 @@ impl<'a> Inflater<'a> {
 }
 
 /// A frame's own word about its size, and where it ends.
-fn finished(frame: Frame, given: u64, taken: u64) -> Result<u64, Broken> {
+fn finished(frame: Frame, given: u64, taken: u64) -> Result<u64, InflateError> {
     if frame.content.is_some_and(|content| content != given) || taken != frame.size {
-        return Err(Broken::Damage(0, "its sizes disagree".to_owned()));
+        return Err(InflateError::Damage(0, "its sizes disagree".to_owned()));
     }
     Ok(given)
 }

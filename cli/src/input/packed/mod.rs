@@ -30,7 +30,7 @@ pub(crate) use frames::Fault;
 pub(crate) use pack::{Failure as PackFailure, Packed, pack};
 pub(crate) use unpack::Unpacked;
 
-use crate::place;
+use crate::output_file;
 use crate::ui::{self, Progress};
 use inflate::Failure;
 use unpack::Limits;
@@ -97,7 +97,7 @@ fn start_of(file: &File) -> io::Result<impl Read> {
 
 /// How a file is to be unpacked.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Manner {
+pub(crate) struct UnpackOptions {
     /// As much as it holds.
     pub(crate) any_size: bool,
     /// Without a word of how far it is.
@@ -106,18 +106,18 @@ pub(crate) struct Manner {
 
 /// Where the bytes go: what is to be said of it where it is full.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum Destination<'a> {
     /// The folder for temporary files.
     Temporary,
     /// The output, under the name that it is to have.
     Output(&'a Path),
 }
 
-impl Place<'_> {
+impl Destination<'_> {
     fn in_words(self) -> String {
         match self {
-            Place::Temporary => place::in_temporary(),
-            Place::Output(path) => ui::path(path),
+            Destination::Temporary => output_file::in_temporary(),
+            Destination::Output(path) => ui::path(path),
         }
     }
 }
@@ -130,8 +130,8 @@ pub(crate) fn unpack(
     path: &Path,
     packed: File,
     out: &File,
-    to: Place<'_>,
-    manner: Manner,
+    to: Destination<'_>,
+    manner: UnpackOptions,
 ) -> anyhow::Result<Unpacked> {
     let text = ui::path(path);
     let head = head(&packed);
@@ -160,7 +160,7 @@ pub(crate) fn unpack(
         Failure::Output(error) => {
             anyhow::Error::new(error).context(format!("{text}: {}", to.in_words()))
         }
-        Failure::TooMuch => anyhow!(
+        Failure::MemoryRefusal => anyhow!(
             "{text}: {} that unpack into more than {}: no trace is packed so small; if it is one, \
              `fdr unpack --any-size` writes it to a file",
             ui::size(size),
@@ -194,8 +194,14 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
     if !probe(&head(&file)) {
         return Ok((file, None));
     }
-    let out = place::unnamed()?;
-    let unpacked = unpack(path, file, &out, Place::Temporary, Manner::default())?;
+    let out = output_file::unnamed()?;
+    let unpacked = unpack(
+        path,
+        file,
+        &out,
+        Destination::Temporary,
+        UnpackOptions::default(),
+    )?;
     Ok((out, unpacked.damage))
 }
 
@@ -206,7 +212,7 @@ pub(crate) fn plain(path: &Path, file: File) -> anyhow::Result<(File, Option<Fau
 pub(crate) fn extract(
     archive: &File,
     folder: &Path,
-    to: Place<'_>,
+    to: Destination<'_>,
     cut: bool,
 ) -> anyhow::Result<()> {
     let mut archive = archive;

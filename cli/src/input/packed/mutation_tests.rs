@@ -8,7 +8,7 @@ use fdr_formats::bytes::FileBytes;
 
 use super::inflate::Failure;
 use super::unpack::{Limits, Unpacked, unpack};
-use crate::place;
+use crate::output_file;
 
 const MAX: u64 = 1 << 20;
 
@@ -55,14 +55,14 @@ fn calls(count: u64) -> Vec<u8> {
 }
 
 fn file(bytes: &[u8]) -> FileBytes {
-    let mut file = place::unnamed().unwrap();
+    let mut file = output_file::unnamed().unwrap();
     file.write_all(bytes).unwrap();
     FileBytes::new(file).unwrap()
 }
 
 /// How often a changed file gave other bytes without a word, and how often damage was told.
 #[derive(Debug, Default)]
-struct Seen {
+struct MutationCounts {
     other: u32,
     damaged: u32,
 }
@@ -73,13 +73,13 @@ fn change_each(
     plain: u64,
     mut mend: impl FnMut(&mut Vec<u8>),
     unpack: impl Fn(&FileBytes, &File, Limits) -> Result<Unpacked, Failure>,
-) -> Seen {
-    let (mut random, mut seen) = (Random(7), Seen::default());
+) -> MutationCounts {
+    let (mut random, mut seen) = (Random(7), MutationCounts::default());
     for _ in 0..3000 {
         let mut changed = whole.to_vec();
         random.change(&mut changed);
         mend(&mut changed);
-        let out = place::unnamed().unwrap();
+        let out = output_file::unnamed().unwrap();
         let limits = Limits { most: MAX, jobs: 2 };
         match unpack(&file(&changed), &out, limits) {
             Ok(unpacked) => {
@@ -89,7 +89,7 @@ fn change_each(
                 let other = unpacked.damage.is_none() && unpacked.bytes <= plain;
                 seen.other += u32::from(other && changed != whole);
             }
-            Err(Failure::TooMuch) => seen.damaged += 1,
+            Err(Failure::MemoryRefusal) => seen.damaged += 1,
             Err(failure) => panic!("{failure:?}"),
         }
     }

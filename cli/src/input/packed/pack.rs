@@ -65,7 +65,7 @@ pub(crate) fn pack<W: Write + Send>(
     });
     let turn = Condvar::new();
     let work = || {
-        let _ended = Ended {
+        let _ended = EndGuard {
             outlet: &outlet,
             turn: &turn,
         };
@@ -85,12 +85,12 @@ pub(crate) fn pack<W: Write + Send>(
 }
 
 /// A worker that ends with a panic takes the others with it: they would wait for its frame.
-struct Ended<'a, W> {
+struct EndGuard<'a, W> {
     outlet: &'a Mutex<Outlet<W>>,
     turn: &'a Condvar,
 }
 
-impl<W> Drop for Ended<'_, W> {
+impl<W> Drop for EndGuard<'_, W> {
     fn drop(&mut self) {
         if !std::thread::panicking() {
             return;

@@ -13,7 +13,7 @@ use liblzma::stream::Stream;
 use super::frames::Fault;
 use super::inflate::Failure;
 use super::unpack::{Unpacked, write};
-use crate::memory::{self, Lent};
+use crate::memory::{self, BorrowedMemory};
 
 const BUFFER: usize = 128 << 10;
 /// What the decoder of `xz -9` takes, the most of all levels, and a little more. Files that want more are
@@ -86,7 +86,7 @@ pub(super) fn unpack(
     most: u64,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Unpacked, Failure> {
-    let _window = (codec == Codec::Xz).then(|| Lent::new(XZ_MEMORY));
+    let _window = (codec == Codec::Xz).then(|| BorrowedMemory::new(XZ_MEMORY));
     memory::check().map_err(Failure::Input)?;
     let mut reader = BufReader::with_capacity(
         BUFFER,
@@ -114,7 +114,7 @@ pub(super) fn unpack(
             match decoder.read(&mut buffer) {
                 Ok(0) => break None,
                 Ok(count) if count as u64 > most.saturating_sub(bytes) => {
-                    return Err(Failure::TooMuch);
+                    return Err(Failure::MemoryRefusal);
                 }
                 Ok(count) => {
                     write(out, &buffer[..count], bytes).map_err(Failure::Output)?;
@@ -160,7 +160,7 @@ mod tests {
     use std::io::Write;
 
     use super::*;
-    use crate::place;
+    use crate::output_file;
 
     #[test]
     fn what_is_larger_than_allowed_is_refused() {
@@ -174,9 +174,12 @@ mod tests {
             (Codec::Xz, xz.finish().unwrap()),
         ] {
             assert_eq!(self::codec(&packed), Some(codec));
-            let out = place::unnamed().unwrap();
+            let out = output_file::unnamed().unwrap();
             let of = |most| unpack(codec, &packed, &out, most, &|_| {});
-            assert!(matches!(of(99_999), Err(Failure::TooMuch)), "{codec:?}");
+            assert!(
+                matches!(of(99_999), Err(Failure::MemoryRefusal)),
+                "{codec:?}"
+            );
             let whole = Unpacked {
                 bytes: 100_000,
                 damage: None,

@@ -13,17 +13,17 @@ use super::inflate::Failure;
 use super::pack::{FRAME, pack};
 use super::unpack::{Limits, Unpacked, unpack};
 use super::{Fault, most, plain_name};
-use crate::place;
+use crate::output_file;
 
 fn file(bytes: &[u8]) -> File {
-    let mut file = place::unnamed().unwrap();
+    let mut file = output_file::unnamed().unwrap();
     file.write_all(bytes).unwrap();
     file
 }
 
 fn unpack_with(packed: &[u8], most: u64, jobs: usize) -> Result<(Vec<u8>, Option<Fault>), Failure> {
     let packed = FileBytes::new(file(packed)).unwrap();
-    let out = place::unnamed().unwrap();
+    let out = output_file::unnamed().unwrap();
     let Unpacked { bytes, damage } = unpack(&packed, &out, Limits { most, jobs }, &|_| {})?;
     let mut plain = vec![0; usize::try_from(bytes).unwrap()];
     out.read_exact_at(&mut plain, 0).unwrap();
@@ -40,7 +40,7 @@ fn unpacked(packed: &[u8]) -> (Vec<u8>, Option<Fault>) {
 
 fn is_too_much(packed: &[u8], most: u64) -> bool {
     let all = [1, 3].map(|jobs| unpack_with(packed, most, jobs));
-    let all = all.map(|done| matches!(done, Err(Failure::TooMuch)));
+    let all = all.map(|done| matches!(done, Err(Failure::MemoryRefusal)));
     assert_eq!(all[0], all[1]);
     all[0]
 }
@@ -92,7 +92,7 @@ fn what_is_packed_comes_back_whatever_its_size() {
 }
 
 #[test]
-fn a_reader_or_writer_that_fails_ends_the_packing() {
+fn failing_readers_and_writers_end_packing() {
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
@@ -118,7 +118,7 @@ fn a_reader_or_writer_that_fails_ends_the_packing() {
 }
 
 #[test]
-fn of_a_file_that_is_cut_off_all_before_is_given_wherever_that_is() {
+fn cut_files_give_all_before_the_cut() {
     let parts: Vec<Vec<u8>> = (0..4).map(|nth| some_bytes(700 + 10 * nth)).collect();
     let frames: Vec<Vec<u8>> = parts.iter().map(|part| frame(part)).collect();
     let (plain, packed) = (parts.concat(), frames.concat());
@@ -168,7 +168,7 @@ fn no_flipped_bit_changes_what_is_given() {
                     whole += usize::from(damage.is_none());
                 }
                 // A size that was made enormous.
-                Err(Failure::TooMuch) => {}
+                Err(Failure::MemoryRefusal) => {}
                 Err(other) => panic!("{at}.{bit}: {other:?}"),
             }
         }
@@ -227,7 +227,7 @@ fn a_window_of_gigabytes_is_not_made() {
 }
 
 #[test]
-fn frames_of_no_concern_and_empty_ones_are_passed_over() {
+fn skippable_and_empty_frames_are_skipped() {
     let skipped = [&[0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
     let empty = zstd::bulk::compress(&[], 1).unwrap();
     let plain = some_bytes(300);
@@ -244,13 +244,13 @@ fn frames_of_no_concern_and_empty_ones_are_passed_over() {
 }
 
 /// A folder that is gone at the end of the test.
-fn folder() -> place::Pending {
-    place::unnamed_folder().unwrap()
+fn folder() -> output_file::Pending {
+    output_file::unnamed_folder().unwrap()
 }
 
 fn archive(folder: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    Archive::of(folder, OsStr::new("app.ctf"))
+    Archive::from_folder(folder, OsStr::new("app.ctf"))
         .unwrap()
         .read_to_end(&mut bytes)
         .unwrap();
@@ -335,14 +335,19 @@ fn an_archive_makes_files_in_its_folder_alone() {
 }
 
 #[test]
-fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
+fn cut_archives_lose_only_the_end() {
     let from = folder();
     fs::write(from.temporary().join("a"), some_bytes(600)).unwrap();
     fs::write(from.temporary().join("b"), some_bytes(600)).unwrap();
     let bytes = archive(from.temporary());
     let done = |bytes: &[u8], cut| {
         let to = folder();
-        let done = super::extract(&file(bytes), to.temporary(), super::Place::Temporary, cut);
+        let done = super::extract(
+            &file(bytes),
+            to.temporary(),
+            super::Destination::Temporary,
+            cut,
+        );
         (done.is_ok(), fs::read_dir(to.temporary()).unwrap().count())
     };
     assert_eq!(done(&bytes, false), (true, 2));
@@ -358,7 +363,7 @@ fn of_an_archive_that_is_cut_off_only_the_end_may_be_missing() {
     let error = super::extract(
         &file(&bytes[..2300]),
         to.temporary(),
-        super::Place::Temporary,
+        super::Destination::Temporary,
         true,
     )
     .unwrap_err();
@@ -385,10 +390,10 @@ fn a_thread_that_panics_ends_the_packing() {
 }
 
 #[test]
-fn a_folder_in_a_folder_is_no_trace_to_pack() {
+fn nested_folders_are_not_packed() {
     let from = folder();
     fs::create_dir(from.temporary().join("inner")).unwrap();
-    let error = Archive::of(from.temporary(), OsStr::new("x"))
+    let error = Archive::from_folder(from.temporary(), OsStr::new("x"))
         .map(drop)
         .unwrap_err()
         .to_string();

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use fdr_formats::bytes::FileBytes;
 
 use super::frames::{Fault, Frame, Frames};
-use super::inflate::{Broken, Failure, Inflater};
+use super::inflate::{Failure, InflateError, Inflater};
 
 /// What was unpacked.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) fn unpack(
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Unpacked, Failure> {
     if declared(packed, most).map_err(Failure::Input)? > most {
-        return Err(Failure::TooMuch);
+        return Err(Failure::MemoryRefusal);
     }
     let state = Mutex::new(State::new(Frames::new(packed)));
     let work = || {
@@ -113,10 +113,10 @@ impl<'a> State<'a> {
         self.failure.get_or_insert(failure);
     }
 
-    fn broken(&mut self, frame: Frame, start: u64, broken: Broken) {
+    fn broken(&mut self, frame: Frame, start: u64, broken: InflateError) {
         match broken {
-            Broken::Failure(failure) => self.failed(failure),
-            Broken::Damage(good, what) => self.damaged(start + good, frame.offset, what),
+            InflateError::Failure(failure) => self.failed(failure),
+            InflateError::Damage(good, what) => self.damaged(start + good, frame.offset, what),
         }
     }
 
@@ -169,7 +169,7 @@ fn run(
         let Some(frame) = shared.next() else { return };
         let (start, left) = (shared.out, most.saturating_sub(shared.out));
         match frame.content {
-            Some(content) if content > left => shared.failed(Failure::TooMuch),
+            Some(content) if content > left => shared.failed(Failure::MemoryRefusal),
             Some(content) => {
                 shared.out += content;
                 drop(shared);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use fdr_formats::FunctionId;
 
 use super::facts::{Facts, Lane};
-use super::receiver::{Happening, Left, Receiver, Short, StayNs, What};
+use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, StayNs, UnrecordedCalls};
 use super::value::{Value, Values, json};
 use super::{Export, Holds, Make, Out, target};
 
@@ -131,7 +131,7 @@ impl Receiver for Chrome {
         self.out.write_all(b"}")
     }
 
-    fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()> {
+    fn left(&mut self, lane: &Lane, call: &ReceivedCall<'_>) -> io::Result<()> {
         self.edge(lane, 'E', call.function, call.at)?;
         if !call.clipped && call.arguments.is_empty() {
             return self.out.write_all(b"}");
@@ -143,7 +143,7 @@ impl Receiver for Chrome {
         write!(self.out, ",\"args\":{}}}", arguments.json())
     }
 
-    fn short(&mut self, lane: &Lane, short: &Short) -> io::Result<()> {
+    fn short(&mut self, lane: &Lane, short: &UnrecordedCalls) -> io::Result<()> {
         self.event(lane, 'B', short.from)?;
         let calls = short.calls;
         write!(
@@ -157,9 +157,9 @@ impl Receiver for Chrome {
 
     fn happened(&mut self, lane: &Lane, what: &Happening<'_>) -> io::Result<()> {
         let (phase, more) = match what.what {
-            What::Cpu => return Ok(()),
-            What::Counter => ('C', String::new()),
-            What::Moment => ('i', ",\"s\":\"g\"".to_owned()),
+            HappeningKind::Cpu => return Ok(()),
+            HappeningKind::Counter => ('C', String::new()),
+            HappeningKind::Moment => ('i', ",\"s\":\"g\"".to_owned()),
             _ => ('i', ",\"s\":\"t\"".to_owned()),
         };
         self.event(lane, phase, what.at)?;
@@ -170,7 +170,7 @@ impl Receiver for Chrome {
             json(what.name),
             what.values.json()
         )?;
-        if let What::Task { id, ended } = what.what {
+        if let HappeningKind::Task { id, ended } = what.what {
             self.flow(lane, what.at, id, ended)?;
         }
         Ok(())

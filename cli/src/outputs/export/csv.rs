@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fdr_formats::calls::EdgeStatus;
 
 use super::facts::{Facts, Lane};
-use super::receiver::{Happening, Left, Receiver, Short, StayNs};
+use super::receiver::{Happening, ReceivedCall, Receiver, StayNs, UnrecordedCalls};
 use super::value::Values;
 use super::{Export, Holds, Make, Out, target};
 use crate::report::csv::harmless;
@@ -124,7 +124,7 @@ fn put(out: &mut csv::Writer<Out>, row: &Row<'_>) -> io::Result<()> {
 }
 
 impl Receiver for Rows {
-    fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()> {
+    fn left(&mut self, lane: &Lane, call: &ReceivedCall<'_>) -> io::Result<()> {
         let name = self.facts.name(call.function);
         let row = Row {
             kind: "call",
@@ -147,7 +147,7 @@ impl Receiver for Rows {
         put(&mut self.out, &row)
     }
 
-    fn short(&mut self, lane: &Lane, short: &Short) -> io::Result<()> {
+    fn short(&mut self, lane: &Lane, short: &UnrecordedCalls) -> io::Result<()> {
         let row = Row {
             kind: "short",
             lane: Some(lane),

@@ -7,7 +7,7 @@ use fdr_formats::states::States;
 use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 
 use super::survey::Survey;
-use crate::away;
+use crate::off_cpu;
 use crate::report::names::name_of;
 
 /// The largest number that readers with 32 bits and a sign take.
@@ -43,7 +43,7 @@ impl Facts {
         let (start, end) = survey.times().unwrap_or_default();
         let end = info.end.unwrap_or_default().max(end);
         Facts {
-            states: away::states_of(&info),
+            states: off_cpu::states_of(&info),
             start_ns: info.clock.nanos(start).0,
             info,
             start,

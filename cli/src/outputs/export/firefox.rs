@@ -14,7 +14,7 @@ use fdr_formats::{FunctionId, Losses};
 use serde_json::json;
 
 use super::facts::{Facts, Lane};
-use super::receiver::{Left, Receiver, Short};
+use super::receiver::{ReceivedCall, Receiver, UnrecordedCalls};
 use super::spool::Spool;
 use super::value;
 use super::{Export, Holds, Make, Out, target};
@@ -166,11 +166,11 @@ impl Receiver for Samples {
         self.enter(lane.at, Some(function), at)
     }
 
-    fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()> {
+    fn left(&mut self, lane: &Lane, call: &ReceivedCall<'_>) -> io::Result<()> {
         self.leave(lane.at, call.at)
     }
 
-    fn short(&mut self, lane: &Lane, short: &Short) -> io::Result<()> {
+    fn short(&mut self, lane: &Lane, short: &UnrecordedCalls) -> io::Result<()> {
         self.enter(lane.at, None, short.from)?;
         self.leave(lane.at, short.until)
     }

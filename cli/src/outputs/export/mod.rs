@@ -25,7 +25,7 @@ mod walker;
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use fdr_formats::writer::{Begun, Kind, Output, Target, Writer};
+use fdr_formats::writer::{Kind, Output, Target, Writer, WriterResult};
 use fdr_formats::{Error, Source, TraceInfo};
 
 use self::facts::Facts;
@@ -125,7 +125,7 @@ pub(super) const fn target(
 }
 
 /// Exports look at the whole trace before they begin: [`begin`].
-fn without_source(_: Output, _: &TraceInfo) -> Begun {
+fn without_source(_: Output, _: &TraceInfo) -> WriterResult {
     let what = "this format is made of a trace by `fdr convert` alone";
     Err(io::Error::new(io::ErrorKind::Unsupported, what).into())
 }
@@ -143,7 +143,7 @@ pub(crate) static EXPORTS: [&Export; 8] = [
 ];
 
 /// The export whose target that is.
-pub(super) fn of(target: &Target) -> Option<&'static Export> {
+pub(super) fn for_target(target: &Target) -> Option<&'static Export> {
     EXPORTS
         .iter()
         .find(|export| export.target.name == target.name)
@@ -160,7 +160,7 @@ impl Export {
         output: Output,
         source: &dyn Source,
     ) -> Result<Box<dyn Writer>, Error> {
-        let survey = Survey::of(source)?;
+        let survey = Survey::read(source)?;
         let out = BufWriter::new(output.into_stream()?);
         let facts = Arc::new(Facts::new(source, &survey));
         match self.make {

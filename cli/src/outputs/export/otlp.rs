@@ -15,7 +15,7 @@ use prost::Message;
 use serde::{Serialize, Serializer};
 
 use super::facts::{Facts, Lane};
-use super::receiver::{Happening, Left, Receiver, Short, What};
+use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, UnrecordedCalls};
 use super::value::{Value, Values};
 use super::{Export, Holds, Make, Out, target};
 
@@ -176,7 +176,7 @@ fn number<S: Serializer>(number: &Option<i64>, serializer: S) -> Result<S::Ok, S
     serializer.collect_str(&number.unwrap_or_default())
 }
 
-type Put = fn(&mut Out, &TracesData) -> io::Result<()>;
+type WriteMessage = fn(&mut Out, &TracesData) -> io::Result<()>;
 
 fn binary(out: &mut Out, data: &TracesData) -> io::Result<()> {
     out.write_all(&data.encode_to_vec())
@@ -190,7 +190,7 @@ fn lines(out: &mut Out, data: &TracesData) -> io::Result<()> {
 struct Spans {
     out: Out,
     facts: Arc<Facts>,
-    put: Put,
+    put: WriteMessage,
     resource: Resource,
     ready: Vec<Span>,
     /// The open calls of each thread.
@@ -243,7 +243,7 @@ fn attributes(values: &Values) -> Vec<KeyValue> {
 }
 
 impl Spans {
-    fn new(out: Out, facts: &Arc<Facts>, put: Put) -> Spans {
+    fn new(out: Out, facts: &Arc<Facts>, put: WriteMessage) -> Spans {
         let mut values = Values::default();
         values.add("service.name", Value::Text(facts.title()));
         values.add("process.pid", Value::Unsigned(facts.process()));
@@ -331,7 +331,7 @@ impl Receiver for Spans {
         Ok(())
     }
 
-    fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()> {
+    fn left(&mut self, lane: &Lane, call: &ReceivedCall<'_>) -> io::Result<()> {
         let Some(open) = self.open.get_mut(lane.at) else {
             return Ok(());
         };
@@ -377,14 +377,14 @@ impl Receiver for Spans {
         }
     }
 
-    fn short(&mut self, _: &Lane, _: &Short) -> io::Result<()> {
+    fn short(&mut self, _: &Lane, _: &UnrecordedCalls) -> io::Result<()> {
         Ok(())
     }
 
     fn happened(&mut self, lane: &Lane, what: &Happening<'_>) -> io::Result<()> {
         let time_unix_nano = self.time(what.at);
         let open = self.open.get_mut(lane.at).and_then(|open| open.last_mut());
-        if what.what == What::Cpu {
+        if what.what == HappeningKind::Cpu {
             return Ok(());
         }
         let Some(open) = open else {

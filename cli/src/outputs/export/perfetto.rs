@@ -19,7 +19,7 @@ use super::perfetto_messages::{
     Packet, ProcessDescriptor, SchedSwitch, SourceLocation, ThreadDescriptor, Trace,
     TrackDescriptor, TrackEvent, kind,
 };
-use super::receiver::{Happening, Left, Receiver, Short, What};
+use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, UnrecordedCalls};
 use super::value::{Value, Values};
 use super::{Export, Holds, Make, Out, target};
 
@@ -331,7 +331,7 @@ impl Receiver for Packets {
         self.begin(lane, Some(function), at, Vec::new())
     }
 
-    fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()> {
+    fn left(&mut self, lane: &Lane, call: &ReceivedCall<'_>) -> io::Result<()> {
         let mut all = annotations(call.arguments);
         if call.clipped {
             all.push(Annotation {
@@ -343,7 +343,7 @@ impl Receiver for Packets {
         self.end(lane, call.at, all)
     }
 
-    fn short(&mut self, lane: &Lane, short: &Short) -> io::Result<()> {
+    fn short(&mut self, lane: &Lane, short: &UnrecordedCalls) -> io::Result<()> {
         let calls = Annotation {
             name: "calls".to_owned(),
             uint_value: Some(short.calls),
@@ -355,14 +355,14 @@ impl Receiver for Packets {
 
     fn happened(&mut self, lane: &Lane, what: &Happening<'_>) -> io::Result<()> {
         let track_uuid = match what.what {
-            What::Cpu => return Ok(()),
-            What::Counter => return self.counter(lane, what),
-            What::Moment => PROCESS,
+            HappeningKind::Cpu => return Ok(()),
+            HappeningKind::Counter => return self.counter(lane, what),
+            HappeningKind::Moment => PROCESS,
             _ => track(lane),
         };
         let (flow_ids, terminating_flow_ids) = match what.what {
-            What::Task { id, ended: false } => (vec![id], Vec::new()),
-            What::Task { id, ended: true } => (Vec::new(), vec![id]),
+            HappeningKind::Task { id, ended: false } => (vec![id], Vec::new()),
+            HappeningKind::Task { id, ended: true } => (Vec::new(), vec![id]),
             _ => (Vec::new(), Vec::new()),
         };
         let event = TrackEvent {

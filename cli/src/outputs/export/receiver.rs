@@ -25,10 +25,10 @@ pub(super) trait Receiver: Send {
     }
 
     /// The innermost call ends.
-    fn left(&mut self, lane: &Lane, call: &Left<'_>) -> io::Result<()>;
+    fn left(&mut self, lane: &Lane, call: &ReceivedCall<'_>) -> io::Result<()>;
 
     /// Calls that left no records.
-    fn short(&mut self, lane: &Lane, short: &Short) -> io::Result<()> {
+    fn short(&mut self, lane: &Lane, short: &UnrecordedCalls) -> io::Result<()> {
         let _ = (lane, short);
         Ok(())
     }
@@ -55,7 +55,7 @@ pub(super) trait Receiver: Send {
 }
 
 /// A call that has ended.
-pub(super) struct Left<'a> {
+pub(super) struct ReceivedCall<'a> {
     pub(super) function: FunctionId,
     /// As they were measured.
     pub(super) start: u64,
@@ -77,7 +77,7 @@ pub(super) struct Left<'a> {
 }
 
 /// Calls that left no records, somewhere within a stretch of time that is as long as they were together.
-pub(super) struct Short {
+pub(super) struct UnrecordedCalls {
     pub(super) from: u64,
     pub(super) until: u64,
     pub(super) calls: u64,
@@ -93,7 +93,7 @@ pub(super) struct StayNs {
 
 /// What a happening is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum HappeningKind {
     Event,
     Counter,
     /// Fields of a span.
@@ -115,26 +115,26 @@ pub(super) enum What {
     Counts,
 }
 
-impl What {
+impl HappeningKind {
     /// The thread's number, of what happened on one thread.
     pub(super) fn thread(self, lane: &Lane) -> Option<u64> {
-        (self != What::Moment).then_some(lane.id.0)
+        (self != HappeningKind::Moment).then_some(lane.id.0)
     }
 
     /// The word for it, in texts.
     pub(super) fn word(self) -> &'static str {
         match self {
-            What::Event => "event",
-            What::Counter => "counter",
-            What::Span => "span",
-            What::Task { .. } => "task",
-            What::ThreadState => "thread_state",
-            What::Payload => "payload",
-            What::Moment => "moment",
-            What::Cpu => "cpu",
-            What::Lost => "lost",
-            What::Break => "clock_break",
-            What::Counts => "counts",
+            HappeningKind::Event => "event",
+            HappeningKind::Counter => "counter",
+            HappeningKind::Span => "span",
+            HappeningKind::Task { .. } => "task",
+            HappeningKind::ThreadState => "thread_state",
+            HappeningKind::Payload => "payload",
+            HappeningKind::Moment => "moment",
+            HappeningKind::Cpu => "cpu",
+            HappeningKind::Lost => "lost",
+            HappeningKind::Break => "clock_break",
+            HappeningKind::Counts => "counts",
         }
     }
 }
@@ -142,7 +142,7 @@ impl What {
 /// Something that is no call.
 pub(super) struct Happening<'a> {
     pub(super) at: u64,
-    pub(super) what: What,
+    pub(super) what: HappeningKind,
     pub(super) name: &'a str,
     pub(super) values: &'a Values,
 }

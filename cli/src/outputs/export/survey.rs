@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use fdr_formats::calls::{CallHandler, CallStack, Ended, Exit, Open};
+use fdr_formats::calls::{CallHandler, CallStack, EndedCall, Exit, OpenCall};
 use fdr_formats::{
     Call, Edge, Error, FunctionId, Mark, Sink, Source, Thread, ThreadId, Ticks, source,
 };
@@ -14,30 +14,30 @@ use crate::memory;
 /// What is known of the threads.
 #[derive(Default)]
 pub(super) struct Survey {
-    threads: HashMap<ThreadId, Seen>,
+    threads: HashMap<ThreadId, SurveyedThread>,
     current: ThreadId,
     times: Option<(Ticks, Ticks)>,
     refused: Option<io::Error>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct SurveyedThread {
     stack: CallStack,
-    earlier: Earlier,
+    earlier: EarlierCalls,
 }
 
 /// Calls that were entered before the first record, innermost first.
 #[derive(Default)]
-struct Earlier(Vec<FunctionId>);
+struct EarlierCalls(Vec<FunctionId>);
 
-impl CallHandler<()> for Earlier {
+impl CallHandler<()> for EarlierCalls {
     fn missing(&mut self, function: FunctionId, exit: Exit, _: Option<&()>) {
         if exit == Exit::Before {
             self.0.push(function);
         }
     }
 
-    fn ended(&mut self, _: Ended<()>, _: &mut [Open<()>]) {}
+    fn ended(&mut self, _: EndedCall<()>, _: &mut [OpenCall<()>]) {}
 }
 
 impl Survey {
@@ -45,7 +45,7 @@ impl Survey {
     ///
     /// # Errors
     /// Where it can't be read, or takes too much memory.
-    pub(super) fn of(source: &dyn Source) -> Result<Survey, Error> {
+    pub(super) fn read(source: &dyn Source) -> Result<Survey, Error> {
         let mut survey = Survey::default();
         source::drive(source, &mut survey, &|_| {})?;
         if let Some(error) = survey.refused {

@@ -13,12 +13,12 @@ use fdr_formats::notes::{Field, FieldValue, Note};
 use fdr_formats::writer::Output;
 use fdr_formats::{Call, CpuId, Function, FunctionId, Mark, Source, ThreadId, Ticks, registry};
 
-use self::parse::{Sums, Written};
+use self::parse::{Sums, TraceWriter};
 use super::survey::Survey;
 use super::{EXPORTS, Export};
 use crate::input::exports;
+use crate::output_file;
 use crate::outputs::conversion::{Job, convert};
-use crate::place;
 use crate::report::engine::{Engine, gather};
 use crate::report::query::{Key, Selection};
 use crate::report::rows::Report;
@@ -28,7 +28,7 @@ use fdr_formats::source::drive;
 
 /// What an export is for a trace: its bytes, and what was said to be left out.
 fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u8>, String) {
-    let folder = place::unnamed_folder().expect("a folder for temporary files");
+    let folder = output_file::unnamed_folder().expect("a folder for temporary files");
     let path = folder.temporary().join("export");
     let job = Job {
         trace: Path::new("trace"),
@@ -48,7 +48,7 @@ fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u
     (bytes, done.losses.to_string())
 }
 
-fn of(name: &str) -> &'static Export {
+fn export_named(name: &str) -> &'static Export {
     let mut all = EXPORTS.iter();
     all.find(|export| export.target.name == name)
         .expect("an export")
@@ -118,7 +118,7 @@ fn same_sums(source: &dyn Source, what: &str, has_entries: bool) -> usize {
 }
 
 #[test]
-fn the_sums_of_every_export_are_those_of_the_report() {
+fn export_sums_equal_the_report() {
     let mut exact = 0;
     for seed in 0..40 {
         let has_entries = seed % 4 == 0;
@@ -135,15 +135,15 @@ fn the_sums_of_every_export_are_those_of_the_report() {
 }
 
 #[test]
-fn traces_with_a_clock_that_goes_back_keep_their_sums_where_calls_have_times() {
+fn backward_clocks_keep_their_sums() {
     for seed in 0..40 {
         let source = RandomTrace::new(seed, 0, 100);
         let wanted = reported(&source);
-        let (bytes, _) = exported(of("csv"), &source, 1);
+        let (bytes, _) = exported(export_named("csv"), &source, 1);
         assert_eq!(parse::sums("csv", &bytes), wanted, "{seed}");
         for name in ["chrome", "perfetto"] {
             // They nest all the same. The reader checks it.
-            let (bytes, losses) = exported(of(name), &source, 1);
+            let (bytes, losses) = exported(export_named(name), &source, 1);
             let found = parse::sums(name, &bytes);
             let calls = |sums: &BTreeMap<String, Sums>| -> Vec<u64> {
                 sums.values().map(|sums| sums.calls).collect()
@@ -168,10 +168,10 @@ fn golden_traces_and_damaged_ones_are_exported() {
 }
 
 #[test]
-fn states_of_threads_are_where_a_format_has_a_place_for_them() {
+fn thread_states_are_exported_where_possible() {
     let mut source = RandomTrace::new(4, 1, 0);
     let ((first, last), at) = (
-        Survey::of(&source)
+        Survey::read(&source)
             .expect("readable")
             .times()
             .expect("calls"),
@@ -194,7 +194,7 @@ fn states_of_threads_are_where_a_format_has_a_place_for_them() {
         switch(40_000, 2, 3, State::Waiting),
         switch(60_000, 1, 4, State::Running),
     ];
-    let text = |name| String::from_utf8(exported(of(name), &source, 1).0).expect("UTF-8");
+    let text = |name| String::from_utf8(exported(export_named(name), &source, 1).0).expect("UTF-8");
     let ns = |time| at(time).0 - first.0;
     let rows = text("csv");
     for (thread, from, until, state, cpu) in [
@@ -213,7 +213,7 @@ fn states_of_threads_are_where_a_format_has_a_place_for_them() {
         ns(20_000) % 1000
     );
     assert!(chrome.contains(&begin), "{begin}{chrome}");
-    let (bytes, losses) = exported(of("perfetto"), &source, 1);
+    let (bytes, losses) = exported(export_named("perfetto"), &source, 1);
     assert_eq!(losses, "");
     // CPU, time, who leaves and in which state, and who comes.
     let wanted = [
@@ -225,7 +225,7 @@ fn states_of_threads_are_where_a_format_has_a_place_for_them() {
     let wanted = wanted.map(|(cpu, time, from, state, to)| [cpu, at(time).0, from, state, to]);
     assert_eq!(wire::switches(&bytes), wanted);
     assert!(
-        exported(of("firefox"), &source, 1)
+        exported(export_named("firefox"), &source, 1)
             .1
             .contains("5 context switches")
     );
@@ -328,7 +328,7 @@ fn hostile_names_are_text() {
 #[test]
 fn what_is_left_out_is_said() {
     let source = registry::open(Box::new(hostile())).expect("a trace");
-    let said = |name| exported(of(name), &*source, 1).1;
+    let said = |name| exported(export_named(name), &*source, 1).1;
     assert_eq!(said("csv"), "");
     assert_eq!(
         said("chrome"),
@@ -348,7 +348,7 @@ fn what_is_left_out_is_said() {
 }
 
 #[test]
-fn an_export_is_known_when_somebody_gives_it_to_read() {
+fn exports_are_recognised_as_input() {
     let source = registry::open(Box::new(hostile())).expect("a trace");
     for export in EXPORTS {
         let (bytes, _) = exported(export, &*source, 1);
@@ -366,7 +366,7 @@ fn an_export_is_known_when_somebody_gives_it_to_read() {
 }
 
 #[test]
-fn a_record_of_each_kind_is_where_it_belongs() {
+fn each_record_kind_is_in_its_place() {
     let mut trace = parse::xray();
     for (id, name) in [(1, "outer"), (2, "key"), (3, "inner")] {
         trace.functions.push(Function {
@@ -416,7 +416,7 @@ fn a_record_of_each_kind_is_where_it_belongs() {
     ];
     let bytes = trace.write("worker", &steps);
     let source = registry::open(Box::new(bytes)).expect("a trace");
-    let (bytes, _) = exported(of("chrome"), &*source, 1);
+    let (bytes, _) = exported(export_named("chrome"), &*source, 1);
     let text = String::from_utf8(bytes).expect("UTF-8");
     for wanted in [
         r#"{"ph":"M","pid":1,"tid":7,"name":"thread_name","args":{"name":"worker"}}"#,
@@ -429,7 +429,7 @@ fn a_record_of_each_kind_is_where_it_belongs() {
     ] {
         assert!(text.contains(wanted), "{wanted}\n{text}");
     }
-    let (bytes, _) = exported(of("csv"), &*source, 1);
+    let (bytes, _) = exported(export_named("csv"), &*source, 1);
     let text = String::from_utf8(bytes).expect("UTF-8");
     for wanted in [
         "call,1,7,worker,inner,,,100,200,100,100,1,,,,,3,,",

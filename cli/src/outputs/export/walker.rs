@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
-use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, Ended, Exit, Open, untimed};
+use fdr_formats::calls::{CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, untimed};
 use fdr_formats::scale::Scale;
 use fdr_formats::{
     Call, CpuId, Diagnostic, Edge, Error, FunctionId, Losses, Mark, Sink, Thread, ThreadId, Ticks,
@@ -18,13 +18,13 @@ use fdr_formats::{
 use super::Holds;
 use super::facts::{Facts, Lane};
 use super::left_out::LeftOut;
-use super::receiver::{Happening, Left, Receiver, Short, StayNs, What};
+use super::receiver::{Happening, HappeningKind, ReceivedCall, Receiver, StayNs, UnrecordedCalls};
 use super::survey::Survey;
 use super::value::{Value, Values, hex};
 
 /// What is kept of an open call. It is small, because each call is moved.
 #[derive(Default)]
-struct Kept {
+struct EntryFacts {
     /// It was entered before the first record, and was given there.
     early: bool,
     cpu: Option<CpuId>,
@@ -41,7 +41,7 @@ pub(super) struct Arguments {
 /// A thread on its way.
 struct Line {
     lane: Lane,
-    stack: CallStack<Kept>,
+    stack: CallStack<EntryFacts>,
     cpu: Option<CpuId>,
     /// The latest time of an edge that was given, and of anything.
     now: u64,
@@ -101,22 +101,22 @@ impl Ending<'_> {
     }
 }
 
-impl CallHandler<Kept> for Ending<'_> {
-    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&Kept>) -> Kept {
-        Kept {
+impl CallHandler<EntryFacts> for Ending<'_> {
+    fn missing(&mut self, _: FunctionId, exit: Exit, _: Option<&EntryFacts>) -> EntryFacts {
+        EntryFacts {
             early: exit == Exit::Before,
             cpu: self.cpu,
             arguments: None,
         }
     }
 
-    fn ended(&mut self, ended: Ended<Kept>, _: &mut [Open<Kept>]) {
+    fn ended(&mut self, ended: EndedCall<EntryFacts>, _: &mut [OpenCall<EntryFacts>]) {
         if self.error.is_some() {
             return;
         }
         let (start, end) = (self.ns(ended.call.start), self.ns(ended.end));
         let function = ended.call.function;
-        let Kept {
+        let EntryFacts {
             early,
             cpu,
             arguments,
@@ -138,7 +138,7 @@ impl CallHandler<Kept> for Ending<'_> {
                 });
         self.losses.clipped += u64::from(ended.clipped);
         self.losses.untimed += u64::from(ended.untimed);
-        let call = Left {
+        let call = ReceivedCall {
             function,
             start,
             end: end.max(start),
@@ -193,7 +193,7 @@ impl Walker {
                 };
                 let happening = Happening {
                     at: facts.ns(moment.time),
-                    what: What::Moment,
+                    what: HappeningKind::Moment,
                     name: &moment.name,
                     values: &values,
                 };
@@ -220,7 +220,7 @@ impl Walker {
             }
             let happening = Happening {
                 at: 0,
-                what: What::Counts,
+                what: HappeningKind::Counts,
                 name: "records",
                 values: &values,
             };
@@ -256,7 +256,7 @@ impl Walker {
     fn line(
         &mut self,
     ) -> Option<(
-        &mut CallStack<Kept>,
+        &mut CallStack<EntryFacts>,
         &mut Vec<FunctionId>,
         &mut bool,
         Ending<'_>,
@@ -293,7 +293,7 @@ impl Walker {
         }
         *is_entry = call.edge == Edge::Entry;
         if call.edge == Edge::Entry {
-            let kept = Kept {
+            let kept = EntryFacts {
                 early: false,
                 cpu: ending.cpu,
                 arguments: None,
@@ -311,7 +311,7 @@ impl Walker {
         let Some((stack, _, _, mut ending)) = self.line() else {
             return Ok(());
         };
-        let before = stack.before();
+        let before = stack.previous_edge();
         let ticks = stack.short_calls(time, ticks);
         let from = ending.ns(before.unwrap_or(time));
         let from = from.max(*ending.now);
@@ -319,14 +319,14 @@ impl Walker {
         *ending.now = until;
         ending
             .receiver
-            .short(ending.lane, &Short { from, until, calls })
+            .short(ending.lane, &UnrecordedCalls { from, until, calls })
     }
 
     /// Something that is no call, at its time or at the last one.
     pub(super) fn give(
         &mut self,
         time: Option<Ticks>,
-        what: What,
+        what: HappeningKind,
         name: &str,
         values: &Values,
     ) -> io::Result<()> {
@@ -367,7 +367,7 @@ impl Walker {
                     line.cpu = Some(cpu);
                 }
                 values.add("cpu", Value::Unsigned(cpu.0.into()));
-                self.give(Some(time), What::Cpu, "", &values)
+                self.give(Some(time), HappeningKind::Cpu, "", &values)
             }
             Mark::Argument { value } => {
                 let line = self.lines.get(self.current);
@@ -384,24 +384,29 @@ impl Walker {
                     stack.lose();
                 }
                 values.add("records", Value::Unsigned(records));
-                self.give(None, What::Lost, "records are missing", &values)
+                self.give(None, HappeningKind::Lost, "records are missing", &values)
             }
             Mark::Break { time } => {
                 if let Some((stack, ..)) = self.line() {
                     stack.doubt();
                 }
-                self.give(Some(time), What::Break, "the clock jumped", &values)
+                self.give(
+                    Some(time),
+                    HappeningKind::Break,
+                    "the clock jumped",
+                    &values,
+                )
             }
             Mark::ShortCalls { time, calls, ticks } => self.short_calls(time, calls, ticks),
             Mark::Note { time, kind, body } => self.note(time, kind, body),
             Mark::Custom { time, data, .. } => {
                 values.add("data", hex(data));
-                self.give(Some(time), What::Payload, "custom event", &values)
+                self.give(Some(time), HappeningKind::Payload, "custom event", &values)
             }
             Mark::Typed { time, kind, data } => {
                 values.add("kind", Value::Unsigned(kind.into()));
                 values.add("data", hex(data));
-                self.give(Some(time), What::Payload, "typed event", &values)
+                self.give(Some(time), HappeningKind::Payload, "typed event", &values)
             }
             Mark::Wall { .. } | Mark::Threshold { .. } => Ok(()),
         }

@@ -9,8 +9,8 @@
 
 pub(crate) mod polls;
 pub(crate) mod rows;
-pub(crate) mod seen;
 pub(crate) mod show;
+pub(crate) mod task_table;
 
 #[cfg(test)]
 mod tests;

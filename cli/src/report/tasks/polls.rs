@@ -4,7 +4,7 @@
 //! left no records, and that of a dropped one. They stand in some call of another function, or in a poll that has a note
 //! of its own behind them.
 
-use fdr_formats::calls::Ended;
+use fdr_formats::calls::EndedCall;
 use fdr_formats::notes::{Note, NoteKind};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt, HashSet};
@@ -78,7 +78,7 @@ impl Pass for PollPass<'_> {
 
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
-    fn ended(&mut self, ended: &Ended<()>, _: bool) {
+    fn ended(&mut self, ended: &EndedCall<()>, _: bool) {
         let function = ended.call.function;
         let last = self.last.get_mut(&self.thread);
         let poll = last.and_then(|last| last.ended(function));

@@ -9,11 +9,11 @@ use fdr_formats::filter::Filter;
 use fdr_formats::lengths;
 use fdr_formats::model::FunctionTotals;
 use fdr_formats::notes::task_state;
-use fdr_formats::tasks::Counted;
+use fdr_formats::tasks::TotalKind;
 use fdr_formats::{Clock, FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::seen::{Seen, Task};
+use super::task_table::{Task, TraceTasks};
 use crate::memory;
 use crate::report::names::name_of;
 use crate::report::query::Key;
@@ -66,7 +66,7 @@ pub(crate) struct OpenTask {
 
 /// What was asked for.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct TableOptions<'a> {
     pub(crate) filter: Option<&'a Filter>,
     pub(crate) sort: Key,
     pub(crate) reverse: bool,
@@ -108,7 +108,11 @@ impl Tasks {
     ///
     /// # Errors
     /// Where the rows take too much memory.
-    pub(crate) fn new(info: &TraceInfo, seen: &Seen, asked: &Asked<'_>) -> io::Result<Tasks> {
+    pub(crate) fn new(
+        info: &TraceInfo,
+        seen: &TraceTasks,
+        asked: &TableOptions<'_>,
+    ) -> io::Result<Tasks> {
         let mut sums: BTreeMap<(String, Option<String>), Sums> = BTreeMap::new();
         let is_whole = asked.whole && !asked.by && has_totals(info);
         if is_whole {
@@ -167,13 +171,13 @@ fn add_totals(info: &TraceInfo, sums: &mut BTreeMap<(String, Option<String>), Su
             sum.function = totals.function;
         }
         match counted {
-            Counted::Finished => sum.finished.add(totals),
-            Counted::Dropped => {
+            TotalKind::Finished => sum.finished.add(totals),
+            TotalKind::Dropped => {
                 sum.dropped.add(totals);
                 // They began nowhere else.
                 sum.begun += totals.untimed;
             }
-            Counted::Busy => {
+            TotalKind::Busy => {
                 sum.busy.add(totals);
                 sum.begun += totals.untimed;
             }
@@ -281,7 +285,7 @@ fn open_task(info: &TraceInfo, id: u64, task: &Task, end: Ticks) -> OpenTask {
 }
 
 /// Sorts rows. Times are those from the first poll to the end, and the self time is that of polls.
-fn sort(rows: &mut [Row], asked: &Asked<'_>) {
+fn sort(rows: &mut [Row], asked: &TableOptions<'_>) {
     let value = |row: &Row| match asked.sort {
         Key::Name | Key::Min | Key::P90 => None,
         Key::Running | Key::Preempted | Key::Waiting => None,

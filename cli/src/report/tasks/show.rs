@@ -192,7 +192,7 @@ pub(crate) fn write_json(
     by: Option<&str>,
 ) -> anyhow::Result<()> {
     let document = Document {
-        head: json::Head::of(file, info),
+        head: json::Head::new(file, info),
         reason: &info.reason,
         by,
         is_whole_run: tasks.is_whole,

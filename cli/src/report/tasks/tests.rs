@@ -9,8 +9,8 @@ use fdr_formats::{
     Call, Clock, Edge, Function, FunctionId, Mark, Sink, Thread, ThreadId, Ticks, TraceInfo,
 };
 
-use super::rows::{Asked, Row, Tasks};
-use super::seen::Seen;
+use super::rows::{Row, TableOptions, Tasks};
+use super::task_table::TraceTasks;
 use crate::report::query::Key;
 
 const WAITING: u8 = task_state::WAITING;
@@ -52,7 +52,7 @@ fn info(totals: Vec<FunctionTotals>) -> TraceInfo {
 /// A note: task, parent, function, state, counted, time, elapsed, busy, polls.
 type Typed = (u64, u64, u32, u8, u8, u64, u64, u64, u64);
 
-fn note(sink: &mut Seen, typed: Typed) {
+fn note(sink: &mut TraceTasks, typed: Typed) {
     let (task, parent, name, state, counted, time, elapsed, busy, polls) = typed;
     let note = Note::Task {
         task,
@@ -72,14 +72,14 @@ fn note(sink: &mut Seen, typed: Typed) {
     });
 }
 
-fn seen(notes: &[Typed]) -> Seen {
-    let mut seen = Seen::default();
+fn seen(notes: &[Typed]) -> TraceTasks {
+    let mut seen = TraceTasks::default();
     notes.iter().for_each(|typed| note(&mut seen, *typed));
     seen
 }
 
-fn tasks(info: &TraceInfo, seen: &Seen, whole: bool, by: bool) -> Tasks {
-    let asked = Asked {
+fn tasks(info: &TraceInfo, seen: &TraceTasks, whole: bool, by: bool) -> Tasks {
+    let asked = TableOptions {
         filter: None,
         sort: Key::Own,
         reverse: false,
@@ -91,7 +91,7 @@ fn tasks(info: &TraceInfo, seen: &Seen, whole: bool, by: bool) -> Tasks {
 }
 
 #[test]
-fn the_last_note_of_a_task_counts_whichever_comes_first() {
+fn the_latest_note_of_a_task_counts() {
     let mut notes = [
         (7, 0, 1, WAITING, 0, 100, 50, 10, 1),
         (7, 0, 1, WAITING, 0, 300, 250, 20, 2),
@@ -148,7 +148,7 @@ fn totals(function: u32, calls: u64, untimed: u64, total: u64, own: u64) -> Func
 }
 
 #[test]
-fn totals_count_each_task_and_notes_those_that_they_lack() {
+fn notes_count_tasks_missing_from_totals() {
     let counted = vec![
         totals(11, 90, 0, 9_000, 900),
         totals(12, 5, 2, 500, 100),
@@ -178,7 +178,7 @@ fn totals_count_each_task_and_notes_those_that_they_lack() {
 }
 
 #[test]
-fn a_task_whose_end_is_overwritten_is_not_open() {
+fn tasks_with_overwritten_ends_are_closed() {
     let counted = vec![totals(11, 9, 0, 900, 90), totals(13, 9, 10, 100, 100)];
     let notes = [
         (1, 0, 1, WAITING, 1, 100, 50, 10, 1),
@@ -192,21 +192,21 @@ fn a_task_whose_end_is_overwritten_is_not_open() {
 }
 
 #[test]
-fn tasks_are_grouped_by_the_field_of_an_event_inside() {
-    let mut all = Seen::by(&info(Vec::new()), "route");
+fn tasks_are_grouped_by_event_field() {
+    let mut all = TraceTasks::by(&info(Vec::new()), "route");
     let thread = Thread {
         id: ThreadId(1),
         ..Thread::default()
     };
     all.thread(&thread);
-    let call = |sink: &mut Seen, function, edge| {
+    let call = |sink: &mut TraceTasks, function, edge| {
         let (time, function) = (Ticks(0), FunctionId(function));
         sink.calls(&[match edge {
             Edge::Entry => Call::entry(time, function),
             _ => Call::exit(time, function),
         }]);
     };
-    let event = |sink: &mut Seen, route: &str| {
+    let event = |sink: &mut TraceTasks, route: &str| {
         let value = FieldValue::Text(route.as_bytes(), route.len() as u64);
         let field = Field {
             name: 3,

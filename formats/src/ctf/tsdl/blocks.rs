@@ -9,7 +9,7 @@ use super::types::{Clock, Event, Metadata, Stream, Type, Value};
 use crate::bytes::ByteOrder;
 
 /// The value of an assignment in a block.
-enum Given {
+enum AssignedValue {
     Value(Value),
     Type(Type),
 }
@@ -55,7 +55,7 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
                     has_trace = true;
                 }
                 "env" => block(parser, |key, given| {
-                    if let Given::Value(value) = given {
+                    if let AssignedValue::Value(value) = given {
                         metadata.env.push((key.to_owned(), value));
                     }
                     Ok(())
@@ -87,7 +87,7 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
             _ => {
                 return Err(format!(
                     "a declaration is wanted here, not {}",
-                    parser.shown()
+                    parser.token_in_words()
                 ));
             }
         }
@@ -101,7 +101,7 @@ fn blocks(parser: &mut Parser<'_>) -> Result<Metadata, Bad> {
 /// `word { key = value; key := type; … };`
 fn block(
     parser: &mut Parser<'_>,
-    mut take: impl FnMut(&str, Given) -> Result<(), Bad>,
+    mut take: impl FnMut(&str, AssignedValue) -> Result<(), Bad>,
 ) -> Result<(), Bad> {
     parser.advance()?;
     parser.expect("{")?;
@@ -117,10 +117,10 @@ fn block(
         }
         let key = parser.path()?;
         let given = if parser.take(":=")? {
-            Given::Type(parser.whole_type()?)
+            AssignedValue::Type(parser.whole_type()?)
         } else {
             parser.expect("=")?;
-            Given::Value(parser.value()?)
+            AssignedValue::Value(parser.value()?)
         };
         take(&key, given)?;
         parser.expect(";")?;
@@ -130,19 +130,19 @@ fn block(
     Ok(())
 }
 
-fn trace(metadata: &mut Metadata, key: &str, given: Given) -> Result<(), Bad> {
+fn trace(metadata: &mut Metadata, key: &str, given: AssignedValue) -> Result<(), Bad> {
     match (key, given) {
-        ("major", Given::Value(Value::Number(1))) => {}
+        ("major", AssignedValue::Value(Value::Number(1))) => {}
         ("major", _) => return Err("only major version 1 of the format is known".into()),
-        ("byte_order", Given::Value(value)) => {
+        ("byte_order", AssignedValue::Value(value)) => {
             let order = byte_order(&value)?;
             metadata.order = order.ok_or("the trace's byte order is le or be")?;
         }
-        ("uuid", Given::Value(Value::Text(text))) => {
+        ("uuid", AssignedValue::Value(Value::Text(text))) => {
             let uuid = uuid(&text).ok_or("the trace's UUID is none")?;
             metadata.uuid = Some(uuid);
         }
-        ("packet.header", Given::Type(kind)) => metadata.packet_header = Some(kind),
+        ("packet.header", AssignedValue::Type(kind)) => metadata.packet_header = Some(kind),
         _ => {}
     }
     Ok(())
@@ -156,8 +156,8 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
     Some(u128::from_str_radix(digits, 16).ok()?.to_be_bytes())
 }
 
-fn clock(clock: &mut Clock, key: &str, given: Given) -> Result<(), Bad> {
-    let Given::Value(value) = given else {
+fn clock(clock: &mut Clock, key: &str, given: AssignedValue) -> Result<(), Bad> {
+    let AssignedValue::Value(value) = given else {
         return Ok(());
     };
     let small = |number: i128| {
@@ -179,24 +179,24 @@ fn clock(clock: &mut Clock, key: &str, given: Given) -> Result<(), Bad> {
     Ok(())
 }
 
-fn stream(stream: &mut Stream, key: &str, given: Given) -> Result<(), Bad> {
+fn stream(stream: &mut Stream, key: &str, given: AssignedValue) -> Result<(), Bad> {
     match (key, given) {
-        ("id", Given::Value(value)) => stream.id = id(&value)?,
-        ("event.header", Given::Type(kind)) => stream.event_header = Some(kind),
-        ("packet.context", Given::Type(kind)) => stream.packet_context = Some(kind),
-        ("event.context", Given::Type(kind)) => stream.event_context = Some(kind),
+        ("id", AssignedValue::Value(value)) => stream.id = id(&value)?,
+        ("event.header", AssignedValue::Type(kind)) => stream.event_header = Some(kind),
+        ("packet.context", AssignedValue::Type(kind)) => stream.packet_context = Some(kind),
+        ("event.context", AssignedValue::Type(kind)) => stream.event_context = Some(kind),
         _ => {}
     }
     Ok(())
 }
 
-fn event(event: &mut Event, key: &str, given: Given) -> Result<(), Bad> {
+fn event(event: &mut Event, key: &str, given: AssignedValue) -> Result<(), Bad> {
     match (key, given) {
-        ("name", Given::Value(Value::Text(name) | Value::Path(name))) => event.name = name,
-        ("id", Given::Value(value)) => event.id = id(&value)?,
-        ("stream_id", Given::Value(value)) => event.stream = id(&value)?,
-        ("context", Given::Type(kind)) => event.context = Some(kind),
-        ("fields", Given::Type(kind)) => event.fields = Some(kind),
+        ("name", AssignedValue::Value(Value::Text(name) | Value::Path(name))) => event.name = name,
+        ("id", AssignedValue::Value(value)) => event.id = id(&value)?,
+        ("stream_id", AssignedValue::Value(value)) => event.stream = id(&value)?,
+        ("context", AssignedValue::Type(kind)) => event.context = Some(kind),
+        ("fields", AssignedValue::Type(kind)) => event.fields = Some(kind),
         _ => {}
     }
     Ok(())

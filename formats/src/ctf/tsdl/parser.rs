@@ -61,11 +61,14 @@ impl<'a> Parser<'a> {
         if self.take(sign)? {
             return Ok(());
         }
-        Err(format!("`{sign}` is wanted here, not {}", self.shown()))
+        Err(format!(
+            "`{sign}` is wanted here, not {}",
+            self.token_in_words()
+        ))
     }
 
     /// The next token, for people.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn token_in_words(&self) -> String {
         match &self.token {
             Token::Word(word) => format!("`{word:.60}`"),
             Token::Number(number) => format!("`{number}`"),
@@ -81,7 +84,10 @@ impl<'a> Parser<'a> {
                 self.advance()?;
                 Ok(word)
             }
-            _ => Err(format!("a name is wanted here, not {}", self.shown())),
+            _ => Err(format!(
+                "a name is wanted here, not {}",
+                self.token_in_words()
+            )),
         }
     }
 
@@ -112,7 +118,10 @@ impl<'a> Parser<'a> {
                 Ok(Value::Text(text))
             }
             Token::Word(_) if !negative => self.path().map(Value::Path),
-            _ => Err(format!("a value is wanted here, not {}", self.shown())),
+            _ => Err(format!(
+                "a value is wanted here, not {}",
+                self.token_in_words()
+            )),
         }
     }
 
@@ -169,7 +178,10 @@ impl<'a> Parser<'a> {
             return Err(too_deep());
         }
         let Token::Word(first) = self.token else {
-            return Err(format!("a type is wanted here, not {}", self.shown()));
+            return Err(format!(
+                "a type is wanted here, not {}",
+                self.token_in_words()
+            ));
         };
         let specifier = match first {
             "integer" => Specifier::Type(scalars::integer(&self.own_attributes()?)?),

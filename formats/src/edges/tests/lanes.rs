@@ -64,7 +64,7 @@ fn lanes_hold_whatever_the_order_of_the_file() {
 #[test]
 fn arguments_follow_their_call_onto_its_lane() {
     let with = |start, end, offset| Item {
-        what: What::Span {
+        what: ItemContent::Span {
             function: FunctionId(1),
             flags: 0,
             cpu: Some(CpuId(7)),

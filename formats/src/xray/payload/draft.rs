@@ -1,6 +1,6 @@
 //! Encodes the custom events of this project, little-endian like each file that we write. [`payload`](super) has their
 //! layout. Few of them are written, so this code is small rather than fast. The functions that take a
-//! [`Place`] must never allocate.
+//! [`PayloadBuffer`] must never allocate.
 
 use super::totals::NESTS;
 use super::{
@@ -20,7 +20,7 @@ const BATCH_BYTES: usize = 32 * 1024;
 const ESTIMATES_OF_BATCH: usize = BATCH_BYTES / ESTIMATE_BYTES;
 
 /// Where the bytes of a payload go.
-pub(in super::super) trait Place {
+pub(in super::super) trait PayloadBuffer {
     /// Texts of up to this many bytes are kept whole.
     fn longest_text(&self) -> usize;
 
@@ -28,7 +28,7 @@ pub(in super::super) trait Place {
     fn bytes(&self) -> &[u8];
 }
 
-impl Place for Vec<u8> {
+impl PayloadBuffer for Vec<u8> {
     /// No real name has this length.
     fn longest_text(&self) -> usize {
         64 * 1024
@@ -44,23 +44,23 @@ impl Place for Vec<u8> {
 }
 
 /// Memory for a payload where nothing may be allocated: a payload with at most two texts.
-pub(in super::super) struct Short {
-    bytes: [u8; Short::BYTES],
+pub(in super::super) struct ShortPayload {
+    bytes: [u8; ShortPayload::BYTES],
     used: usize,
 }
 
-impl Short {
+impl ShortPayload {
     const BYTES: usize = 512;
 
-    pub(in super::super) fn new() -> Short {
-        Short {
-            bytes: [0; Short::BYTES],
+    pub(in super::super) fn new() -> ShortPayload {
+        ShortPayload {
+            bytes: [0; ShortPayload::BYTES],
             used: 0,
         }
     }
 }
 
-impl Place for Short {
+impl PayloadBuffer for ShortPayload {
     fn longest_text(&self) -> usize {
         200
     }
@@ -79,10 +79,10 @@ impl Place for Short {
 }
 
 /// A payload under construction, little-endian like each file that we write.
-struct Draft<'a>(&'a mut dyn Place);
+struct Draft<'a>(&'a mut dyn PayloadBuffer);
 
 impl<'a> Draft<'a> {
-    fn new(place: &'a mut dyn Place, kind: u8) -> Draft<'a> {
+    fn new(place: &'a mut dyn PayloadBuffer, kind: u8) -> Draft<'a> {
         place.put(&TAG);
         place.put(&[VERSION, kind, 0, 0]);
         Draft(place)
@@ -122,7 +122,7 @@ impl<'a> Draft<'a> {
 }
 
 /// A payload that is made by a function which takes any place.
-fn encoded(put: impl FnOnce(&mut dyn Place)) -> Vec<u8> {
+fn encoded(put: impl FnOnce(&mut dyn PayloadBuffer)) -> Vec<u8> {
     let mut bytes = Vec::new();
     put(&mut bytes);
     bytes
@@ -191,7 +191,7 @@ pub fn encode_thread(thread: &Thread, latest: Option<Ticks>) -> Vec<u8> {
 }
 
 pub(in super::super) fn put_thread(
-    place: &mut dyn Place,
+    place: &mut dyn PayloadBuffer,
     name: &str,
     known: Option<Counts>,
     latest: Option<Ticks>,
@@ -250,7 +250,7 @@ pub fn encode_clock(clock: &Clock) -> Vec<u8> {
     encoded(|place| put_clock(place, clock))
 }
 
-pub(in super::super) fn put_clock(place: &mut dyn Place, clock: &Clock) {
+pub(in super::super) fn put_clock(place: &mut dyn PayloadBuffer, clock: &Clock) {
     let (tick, nanos) = clock.anchor.unwrap_or_default();
     let mut draft = Draft::new(place, CLOCK);
     draft.u32(
@@ -282,7 +282,7 @@ pub fn encode_process(info: &TraceInfo) -> Vec<u8> {
     encoded(|place| put_process(place, info, &info.reason))
 }
 
-pub(in super::super) fn put_process(place: &mut dyn Place, info: &TraceInfo, reason: &str) {
+pub(in super::super) fn put_process(place: &mut dyn PayloadBuffer, info: &TraceInfo, reason: &str) {
     let mut draft = Draft::new(place, PROCESS);
     draft.u32(
         u32::from(info.process.is_some())
@@ -417,7 +417,12 @@ pub fn encode_moment(moment: &Moment) -> Vec<u8> {
     encoded(|place| put_moment(place, moment.number, moment.time, &moment.name))
 }
 
-pub(in super::super) fn put_moment(place: &mut dyn Place, number: u64, time: Ticks, name: &str) {
+pub(in super::super) fn put_moment(
+    place: &mut dyn PayloadBuffer,
+    number: u64,
+    time: Ticks,
+    name: &str,
+) {
     let mut draft = Draft::new(place, MOMENT);
     draft.u64(time.0);
     draft.u64(number);
@@ -433,7 +438,7 @@ pub fn encode_balance(entries: u64, exits: u64) -> Vec<u8> {
     encoded(|place| put_balance(place, entries, exits))
 }
 
-pub(in super::super) fn put_balance(place: &mut dyn Place, entries: u64, exits: u64) {
+pub(in super::super) fn put_balance(place: &mut dyn PayloadBuffer, entries: u64, exits: u64) {
     let mut draft = Draft::new(place, BALANCE);
     draft.u64(entries);
     draft.u64(exits);
@@ -446,7 +451,7 @@ pub fn encode_synthetic(count: u32) -> Vec<u8> {
     encoded(|place| put_synthetic(place, count))
 }
 
-pub(in super::super) fn put_synthetic(place: &mut dyn Place, count: u32) {
+pub(in super::super) fn put_synthetic(place: &mut dyn PayloadBuffer, count: u32) {
     let mut draft = Draft::new(place, SYNTHETIC);
     draft.u32(count);
     draft.u32(0);

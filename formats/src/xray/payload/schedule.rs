@@ -122,7 +122,7 @@ pub fn head(kind: u8, rows: u32) -> [u8; 16] {
 
 /// All of a schedule, in as many payloads as it needs.
 pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
-    let mut rest = Rest {
+    let mut rest = UnwrittenSchedule {
         switches: &schedule.switches,
         samples: &schedule.samples,
         accounts: &schedule.accounts,
@@ -132,14 +132,14 @@ pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
 }
 
 /// What no payload has yet.
-struct Rest<'a> {
+struct UnwrittenSchedule<'a> {
     switches: &'a [Switch],
     samples: &'a [Sample],
     accounts: &'a [Account],
     modules: &'a [Module],
 }
 
-impl Rest<'_> {
+impl UnwrittenSchedule<'_> {
     /// The next payload.
     fn take(&mut self) -> Option<Vec<u8>> {
         if let Some(batch) = take_some(&mut self.switches, BATCH) {
@@ -213,7 +213,7 @@ pub(super) fn decode(kind: u8, mut fields: Fields<'_>) -> Option<Schedule> {
         let cpu = CpuId(fields.u16()?.into());
         let (what, _zero) = (fields.u8()?, fields.u8()?);
         if kind == SWITCHES {
-            let to = State::of(what);
+            let to = State::from_number(what);
             schedule.switches.push(Switch {
                 time,
                 thread,
@@ -223,13 +223,15 @@ pub(super) fn decode(kind: u8, mut fields: Fields<'_>) -> Option<Schedule> {
             continue;
         }
         let address = fields.u64()?;
-        schedule.samples.extend(Cause::of(what).map(|cause| Sample {
-            time,
-            thread,
-            cpu,
-            cause,
-            address,
-        }));
+        schedule
+            .samples
+            .extend(Cause::from_number(what).map(|cause| Sample {
+                time,
+                thread,
+                cpu,
+                cause,
+                address,
+            }));
     }
     Some(schedule)
 }

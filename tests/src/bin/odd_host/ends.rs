@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use fdr::traced;
 
-use crate::{Way, ask, crowd, leaf, say, work};
+use crate::{NamedAction, ask, crowd, leaf, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("exit-handler", || at_exit(works)),
     ("exit-handler-that-leaves", || at_exit(leaves)),
     ("exit-handler-with-a-thread", || at_exit(spawns)),

@@ -6,9 +6,9 @@ use std::io::{self, BufRead};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Way, ask, crowd, said, say, work};
+use crate::{NamedAction, ask, crowd, said, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("input", input),
     ("no-standard-descriptors", no_standard),
     ("no-output", || closed(1)),

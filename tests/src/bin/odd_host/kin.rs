@@ -6,9 +6,9 @@ use std::io::{self, Write};
 use std::process::{self, Command};
 use std::thread;
 
-use crate::{Way, crowd, said, say, work};
+use crate::{NamedAction, crowd, said, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("children", children),
     ("children-at-once", children_at_once),
     ("child-of-many-threads", child_of_many),

@@ -7,9 +7,9 @@ use std::process::{self, Command};
 use std::thread;
 use std::time::Duration;
 
-use crate::{Way, ask, crowd, said, say, work};
+use crate::{NamedAction, ask, crowd, said, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("limit-of-addresses", || {
         started_with(libc::RLIMIT_AS, 400 << 20, "allocates")
     }),

@@ -17,10 +17,10 @@ use std::io::{self, Write};
 use fdr::traced;
 
 /// A name, and what is done.
-pub(crate) type Way = (&'static str, fn());
+pub(crate) type NamedAction = (&'static str, fn());
 
 /// By the file that they are in.
-const WAYS: [(&str, &[Way]); 8] = [
+const WAYS: [(&str, &[NamedAction]); 8] = [
     ("ends", ends::WAYS),
     ("files", files::WAYS),
     ("kin", kin::WAYS),

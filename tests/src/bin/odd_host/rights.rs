@@ -4,9 +4,9 @@ use std::env;
 use std::fs;
 use std::io;
 
-use crate::{Way, ask, crowd, said, say, work};
+use crate::{NamedAction, ask, crowd, said, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("other-user", other_user),
     ("other-root", other_root),
     ("namespace-of-mounts", || unshared(libc::CLONE_NEWNS)),

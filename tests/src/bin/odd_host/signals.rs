@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::{Way, ask, crowd, said, say, work};
+use crate::{NamedAction, ask, crowd, said, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("timer", timer),
     ("handler-that-exits", handler_exits),
     ("handler-that-jumps", handler_jumps),

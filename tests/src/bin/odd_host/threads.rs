@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use fdr::traced;
 
-use crate::{Way, crowd, leaf, say, work};
+use crate::{NamedAction, crowd, leaf, say, work};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("plain", || say(work(1000))),
     ("crowd", || say(crowd(20_000))),
     ("many-threads", many),

@@ -5,9 +5,9 @@ use std::panic;
 
 use fdr::traced;
 
-use crate::{Way, leaf, say};
+use crate::{NamedAction, leaf, say};
 
-pub(crate) const WAYS: &[Way] = &[
+pub(crate) const WAYS: &[NamedAction] = &[
     ("argument-that-panics", argument),
     ("result-that-panics", result),
     ("error-that-panics", error),

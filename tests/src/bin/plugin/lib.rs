@@ -87,9 +87,9 @@ pub extern "C" fn plugin_recorded() -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn plugin_stepped() -> u64 {
     match std::env::var("STEPPED").as_deref() {
-        Ok("tasks") => steps::run(1, 1, steps::How::Tasks),
-        Ok("events") => steps::run(1, 1, steps::How::Events),
-        _ => steps::run(1, 7, steps::How::Calls),
+        Ok("tasks") => steps::run(1, 1, steps::SideWork::Tasks),
+        Ok("events") => steps::run(1, 1, steps::SideWork::Events),
+        _ => steps::run(1, 7, steps::SideWork::Calls),
     }
     0
 }

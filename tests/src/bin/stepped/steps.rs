@@ -128,7 +128,7 @@ extern "C" fn on_trap(_: i32) {
 
 /// What the program does besides its calls.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum SideWork {
     /// Nothing.
     Calls,
     /// The calls are on the first CPU that the program may use, and the handler's on the second one.
@@ -140,10 +140,10 @@ pub(crate) enum How {
 }
 
 /// Does so many rounds and prints what it did.
-pub(crate) fn run(seed: u64, rounds: u64, how: How) {
+pub(crate) fn run(seed: u64, rounds: u64, how: SideWork) {
     STATE.store(seed, Ordering::Relaxed);
     on_each_step(on_trap);
-    if how == How::Apart {
+    if how == SideWork::Apart {
         choose_cpus();
     }
     go(0);
@@ -155,10 +155,10 @@ pub(crate) fn run(seed: u64, rounds: u64, how: How) {
         stepping(|| {
             for nth in 0..4 {
                 step();
-                if how == How::Events && nth % 2 == 0 {
+                if how == SideWork::Events && nth % 2 == 0 {
                     event();
                 }
-                if how == How::Tasks && nth == 1 {
+                if how == SideWork::Tasks && nth == 1 {
                     poll_task();
                 }
                 step_untimed();

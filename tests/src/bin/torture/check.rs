@@ -7,9 +7,9 @@ use fdr_tests::support::course::Course;
 use fdr_tests::support::script::{DEEPEST, FUNCTIONS};
 use fdr_tests::support::truth::{CALLS, CHUNKS, LIFE, MADE, Truth, WAY, WRONG, way};
 
-use crate::look::{Lane, Look};
+use crate::decoded_trace::{DecodedTrace, Lane};
+use crate::notes::{self, NoteComparison};
 use crate::plan::Failure;
-use crate::told::{self, Wanted};
 use crate::victim;
 
 /// How exactly the page knows what a thread has made.
@@ -217,9 +217,9 @@ pub(crate) fn thread(
             "{name}: {made} records of {most} ({counts:?})"
         )));
     }
-    told::check(
+    notes::check(
         lane,
-        &Wanted {
+        &NoteComparison {
             course,
             made,
             sure: if matches!(moment, Moment::Since(_)) {
@@ -269,8 +269,8 @@ pub(crate) fn keeps(lane: &Lane, chunks: u64) -> Result<(), Failure> {
 }
 
 /// The lane of that thread; each has at most one.
-pub(crate) fn lane(look: &Look, number: usize) -> Result<Option<&Lane>, Failure> {
-    let mut lanes = look
+pub(crate) fn lane(trace: &DecodedTrace, number: usize) -> Result<Option<&Lane>, Failure> {
+    let mut lanes = trace
         .lanes
         .iter()
         .filter(|lane| lane.number() == Some(number));
@@ -283,10 +283,15 @@ pub(crate) fn lane(look: &Look, number: usize) -> Result<Option<&Lane>, Failure>
 
 /// All threads of a program: each is there, or counted among those whose place others have. `taken`:
 /// places that were being given away at that moment, whose former threads may or may not be counted.
-pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result<(), Failure> {
+pub(crate) fn all(
+    trace: &DecodedTrace,
+    truth: &Truth,
+    seed: u64,
+    taken: usize,
+) -> Result<(), Failure> {
     let (mut gone, mut known) = (Vec::new(), 0);
     for number in truth.threads() {
-        match lane(look, number)? {
+        match lane(trace, number)? {
             Some(lane) => {
                 known += 1;
                 let course = course(truth, seed, number);
@@ -298,14 +303,14 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
             }
         }
     }
-    if known < look.lanes.len() {
-        let names: Vec<&str> = look.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    if known < trace.lanes.len() {
+        let names: Vec<&str> = trace.lanes.iter().map(|lane| lane.name.as_str()).collect();
         return Err(Failure::Wrong(format!(
             "threads that never were: {names:?}"
         )));
     }
-    program(look, truth, seed)?;
-    let missing = look.info.missing;
+    program(trace, truth, seed)?;
+    let missing = trace.info.missing;
     let made: u64 = gone.iter().sum();
     let said = missing.overwritten + missing.dropped;
     if made < said {
@@ -320,14 +325,14 @@ pub(crate) fn all(look: &Look, truth: &Truth, seed: u64, taken: usize) -> Result
 }
 
 /// What a trace says of the program, and what the program found wrong itself.
-fn program(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
-    let tags = look.info.identity.get(Part::Tags);
+fn program(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
+    let tags = trace.info.identity.get(Part::Tags);
     let wanted = match truth.get(0, WAY) {
         way if way::is_noted(way) => victim::tags(seed),
         _ => String::new(),
     };
     // What is killed before its first record may not have said yet whom the trace is of.
-    let is_early = tags.is_empty() && truth.made() == 0;
+    let is_early = tags.is_empty() && truth.surely_made() == 0;
     if tags != wanted && !is_early {
         return Err(Failure::Wrong(format!("tags {tags:?}, not {wanted:?}")));
     }
@@ -338,10 +343,10 @@ fn program(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
 }
 
 /// The trace of a trigger, which was made while the program went on.
-pub(crate) fn fired(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
-    program(look, truth, seed)?;
+pub(crate) fn fired(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
+    program(trace, truth, seed)?;
     for number in truth.threads() {
-        if let Some(lane) = lane(look, number)? {
+        if let Some(lane) = lane(trace, number)? {
             let course = course(truth, seed, number);
             thread(lane, course, truth, number, Moment::Since(0))?;
         }
@@ -350,8 +355,9 @@ pub(crate) fn fired(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure
 }
 
 /// Whether a trigger made the trace.
-pub(crate) fn is_fired(look: &Look) -> bool {
-    look.info
+pub(crate) fn is_fired(trace: &DecodedTrace) -> bool {
+    trace
+        .info
         .reason
         .starts_with("trigger torture_victim::noted::strand>")
 }
@@ -384,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_that_keeps_one_chunk_of_four_is_seen() {
+    fn rings_that_lose_chunks_are_detected() {
         let mut lane = Lane::default();
         (lane.counts.overwritten, lane.cpus) = (50_000, 4);
         lane.counts.readable = 8_184;

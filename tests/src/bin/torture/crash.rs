@@ -12,8 +12,8 @@ use fdr_tests::support::truth::{CRASHED, CRASHED_AT, LINK, Truth, crash};
 
 use crate::check::{self, Moment};
 use crate::child;
+use crate::decoded_trace::{DecodedTrace, Lane, decode_trace};
 use crate::kill;
-use crate::look::{Lane, Look, look};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 use crate::victim::{Part, Setting};
 
@@ -141,12 +141,12 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
         return Err(Failure::Wrong(format!("{what}: {files:?}")));
     }
     for file in traces.iter().chain(&rings) {
-        let look = look(file).map_err(|why| format!("{what}: {why}"))?;
+        let trace = decode_trace(file).map_err(|why| format!("{what}: {why}"))?;
         let is_ring = rings.contains(file);
-        threads(&look, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
+        threads(&trace, is_ring, truth, seed, crash).map_err(|failure| failure.with(what))?;
         // What can't be read is in the ring alone.
         if is_ring == (traces.is_empty() || crash.place == crash::UNREADABLE) {
-            told(&look, is_ring, crash).map_err(|failure| failure.with(what))?;
+            told(&trace, is_ring, crash).map_err(|failure| failure.with(what))?;
         }
     }
     let is_unreadable = crash.place == crash::UNREADABLE;
@@ -163,7 +163,7 @@ fn left(folder: &Folder, truth: &Truth, seed: u64, crash: &Crash) -> Result<(), 
 
 /// Every thread as far as it surely was at the crash, and as it is in the end.
 fn threads(
-    look: &Look,
+    trace: &DecodedTrace,
     is_ring: bool,
     truth: &Truth,
     seed: u64,
@@ -179,8 +179,8 @@ fn threads(
             _ => Moment::Since(sure),
         };
         let lane = match thread {
-            MAIN => look.lanes.iter().find(|lane| lane.number().is_none()),
-            _ => check::lane(look, thread)?,
+            MAIN => trace.lanes.iter().find(|lane| lane.number().is_none()),
+            _ => check::lane(trace, thread)?,
         };
         match lane {
             // It went on after the crash, and overwrote what it had made before while its ring was copied.
@@ -203,19 +203,19 @@ fn threads(
             None => {}
         }
     }
-    if known == look.lanes.len() {
+    if known == trace.lanes.len() {
         return Ok(());
     }
-    let names: Vec<&str> = look.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let names: Vec<&str> = trace.lanes.iter().map(|lane| lane.name.as_str()).collect();
     Err(Failure::Wrong(format!("threads {names:?}")))
 }
 
 /// What the file says of the crash. In a trace the thread that crashed is the first, and the calls are
 /// open that it was in.
-fn told(look: &Look, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
-    let lane = check::lane(look, CRASHING)?;
+fn told(trace: &DecodedTrace, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
+    let lane = check::lane(trace, CRASHING)?;
     let Lane { id, name, .. } = lane.ok_or_else(|| "it has no such thread".to_owned())?;
-    let reason = &look.info.reason;
+    let reason = &trace.info.reason;
     let name = if is_ring {
         String::new()
     } else {
@@ -237,7 +237,7 @@ fn told(look: &Look, is_ring: bool, crash: &Crash) -> Result<(), Failure> {
     if is_ring {
         return Ok(());
     }
-    let first = &look.lanes[0];
+    let first = &trace.lanes[0];
     let (closed, open) = first.open_at_the_end();
     if first.number() != Some(CRASHING) || closed != open {
         let name = &first.name;

@@ -13,7 +13,7 @@ use fdr_tests::support::wait::Patience;
 
 use crate::check;
 use crate::child::{self, Child};
-use crate::look::look;
+use crate::decoded_trace::decode_trace;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 use crate::victim::{Part, Setting};
 
@@ -48,8 +48,8 @@ fn process(
     let part = Part("storm", [seed, LANES, calls]);
     let (mut child, truth) = part.start(one.plan, folder, 4, setting, &variables)?;
     for _ in 0..=random.below(2) {
-        let enough = truth.made() + 1 + random.below(200_000);
-        if !goes_on(&mut child, || truth.made() >= enough || told(folder))? {
+        let enough = truth.surely_made() + 1 + random.below(200_000);
+        if !goes_on(&mut child, || truth.surely_made() >= enough || told(folder))? {
             break;
         }
         if random.below(2) == 0 {
@@ -57,8 +57,8 @@ fn process(
         }
         cut(folder, random)?;
     }
-    let enough = truth.made() + 20_000;
-    goes_on(&mut child, || truth.made() >= enough)?;
+    let enough = truth.surely_made() + 20_000;
+    goes_on(&mut child, || truth.surely_made() >= enough)?;
     truth.set(0, STOP, 1);
     child.succeed(folder.path(), LIMIT)?;
     let said = child::said(folder.path());
@@ -73,9 +73,9 @@ fn process(
     if times == 0 {
         let traces = folder.ending(".fdr");
         let last = traces.last().ok_or_else(|| format!("no trace: {said}"))?;
-        let look = look(last)?;
+        let trace = decode_trace(last)?;
         if !has_zeros {
-            check::all(&look, &truth, seed, 0)?;
+            check::all(&trace, &truth, seed, 0)?;
         }
     }
     let what = match (times, has_zeros) {

@@ -3,7 +3,7 @@
 //! its own bytes and no other. What it prints is where it belongs. Each trace is whole. Must never take what the program
 //! says of its own files for granted: they are read here once more.
 
-mod place;
+mod file_system;
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -27,7 +27,7 @@ use fdr_tests::support::truth::{PHASE, STOP, Truth};
 
 use crate::child::{Child as Process, command};
 use crate::plan::{Failure, Plan, Tally, Try, Verdict, lock};
-use place::Places;
+use file_system::Places;
 
 /// Rounds of a process.
 const PROCESS: u64 = 25;
@@ -40,7 +40,7 @@ pub(crate) fn run(plan: &Plan) -> Tally {
     let rounds = plan.tries.clamp(1, PROCESS);
     plan.each(2, rounds, |one, tally| {
         let mut random = one.random();
-        let how = How::new(&mut random);
+        let how = ProcessPlan::new(&mut random);
         let place = places.any(&mut random, tally);
         let in_memory = random.below(2) == 0;
         one.within(in_memory, |kept| {
@@ -57,7 +57,7 @@ pub(crate) fn run(plan: &Plan) -> Tally {
 
 /// Where the records go.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum To {
+enum OutputKind {
     Traces,
     File,
     Socket,
@@ -65,8 +65,8 @@ enum To {
 
 /// One process.
 #[derive(Debug)]
-struct How {
-    to: To,
+struct ProcessPlan {
+    to: OutputKind,
     /// Which of the numbers 0, 1 and 2 are closed when it starts.
     closed: u64,
     from_zero: bool,
@@ -82,9 +82,14 @@ struct How {
     format: &'static str,
 }
 
-impl How {
-    fn new(random: &mut Random) -> How {
-        let to = [To::Traces, To::Traces, To::File, To::Socket][random.below(4) as usize];
+impl ProcessPlan {
+    fn new(random: &mut Random) -> ProcessPlan {
+        let to = [
+            OutputKind::Traces,
+            OutputKind::Traces,
+            OutputKind::File,
+            OutputKind::Socket,
+        ][random.below(4) as usize];
         let closed = match random.below(2) {
             0 => 0,
             _ => random.below(8),
@@ -99,7 +104,7 @@ impl How {
             // A panic prints to number 2, which is one of its files.
             kinds &= !(1 << round::PANIC);
         }
-        How {
+        ProcessPlan {
             to,
             closed,
             from_zero,
@@ -111,7 +116,7 @@ impl How {
             keep: ["0", "10s"][random.below(2) as usize],
             buffer: ["128K", "128K", "128K", "1M"][random.below(4) as usize],
             format: match to {
-                To::Traces => ["xray", "xray", "heph", "htdump"][random.below(4) as usize],
+                OutputKind::Traces => ["xray", "xray", "heph", "htdump"][random.below(4) as usize],
                 _ => "htdump",
             },
         }
@@ -127,14 +132,14 @@ impl How {
         let log = if self.from_zero { "quiet" } else { "warn" };
         let common = format!("FDR=1 FDR_BUFFER={buffer} FDR_MEMORY=16M FDR_LOG={log}");
         let to = match self.to {
-            To::Traces => {
+            OutputKind::Traces => {
                 let triggers = "every;100ms,panic;/0,signal,exit,*::slow>1ms;/0";
                 return format!(
                     "{common} FDR_KEEP={keep} FDR_FORMAT={format} FDR_OUT=traces/ FDR_OUT_MOST=1000 FDR_TRIGGER={triggers}"
                 );
             }
-            To::File => "traces/stream.fdr",
-            To::Socket => "unix:socket",
+            OutputKind::File => "traces/stream.fdr",
+            OutputKind::Socket => "unix:socket",
         };
         format!("{common} FDR_MODE=stream FDR_FORMAT={format} FDR_OUT={to} FDR_DIR=traces")
     }
@@ -144,7 +149,7 @@ impl How {
         let bit = |is: bool, bit: u64| if is { bit } else { 0 };
         bit(self.from_zero, FROM_ZERO)
             | bit(self.leaves, LEAVES)
-            | bit(self.recorded && self.to == To::Traces, DUMPS)
+            | bit(self.recorded && self.to == OutputKind::Traces, DUMPS)
             | self.end << END
             | self.kinds << ROUNDS
     }
@@ -159,7 +164,7 @@ impl How {
     }
 }
 
-fn start(one: &Try<'_>, rounds: u64, how: &How, folder: &Path) -> Result<Command, String> {
+fn start(one: &Try<'_>, rounds: u64, how: &ProcessPlan, folder: &Path) -> Result<Command, String> {
     let mut program = command(&one.plan.programs.join("torture_victim"), folder);
     let seed = one.seed >> 1;
     for word in ["descriptors".to_owned(), "page".to_owned()]
@@ -193,19 +198,29 @@ fn start(one: &Try<'_>, rounds: u64, how: &How, folder: &Path) -> Result<Command
                     libc::close(number);
                 }
             }
-            if refused { place::refuse() } else { Ok(()) }
+            if refused {
+                file_system::refuse()
+            } else {
+                Ok(())
+            }
         });
     }
     Ok(program)
 }
 
-fn process(one: &Try<'_>, rounds: u64, how: &How, folder: &Path, tally: &Mutex<Tally>) -> Verdict {
+fn process(
+    one: &Try<'_>,
+    rounds: u64,
+    how: &ProcessPlan,
+    folder: &Path,
+    tally: &Mutex<Tally>,
+) -> Verdict {
     fs::create_dir(folder.join("traces")).map_err(|error| error.to_string())?;
     let truth = Truth::create(&folder.join("page")).map_err(|error| error.to_string())?;
-    let receiver = (how.to == To::Socket).then(|| Receiver::new(folder));
+    let receiver = (how.to == OutputKind::Socket).then(|| Receiver::new(folder));
     let receiver = receiver.transpose()?;
     let mut child = Process::spawn(&mut start(one, rounds, how, folder)?)?;
-    let outputs = how.leaves.then(|| Outputs::of(&mut child, folder));
+    let outputs = how.leaves.then(|| Outputs::read(&mut child, folder));
     if let Some(outputs) = &outputs {
         child.until("the end of its outputs", LIMIT, || outputs.have_ended())?;
         truth.set(0, STOP, 1);
@@ -269,7 +284,7 @@ fn files(truth: &Truth, folder: &Path) -> Vec<String> {
 }
 
 /// What it printed is in its outputs, and in order; beside it there are only the recorder's lines.
-fn prints(how: &How, done: u64, folder: &Path) -> Result<(), String> {
+fn prints(how: &ProcessPlan, done: u64, folder: &Path) -> Result<(), String> {
     if how.from_zero {
         return Ok(());
     }
@@ -314,7 +329,11 @@ fn announced(line: &str, folder: &Path) -> Result<(), String> {
 }
 
 /// How many traces were looked at, and what is wrong with them.
-fn traces(how: &How, folder: &Path, received: Vec<PathBuf>) -> Result<(u64, Vec<String>), String> {
+fn traces(
+    how: &ProcessPlan,
+    folder: &Path,
+    received: Vec<PathBuf>,
+) -> Result<(u64, Vec<String>), String> {
     let is_orderly = [end::RETURN, end::EXIT].contains(&how.end);
     let (mut wrong, mut traces) = (Vec::new(), Vec::new());
     // Another end may come in the midst of what is sent.
@@ -324,7 +343,7 @@ fn traces(how: &How, folder: &Path, received: Vec<PathBuf>) -> Result<(u64, Vec<
         let name = path.to_string_lossy().into_owned();
         if name.ends_with(".tmp") && is_orderly {
             wrong.push(format!("{name} is left"));
-        } else if name.ends_with(".fdr") && (how.to == To::Traces || is_orderly) {
+        } else if name.ends_with(".fdr") && (how.to == OutputKind::Traces || is_orderly) {
             traces.push(path);
         }
     }
@@ -358,7 +377,7 @@ fn whole(path: &Path) -> Result<(), String> {
 struct Outputs(Vec<JoinHandle<()>>);
 
 impl Outputs {
-    fn of(child: &mut Process, folder: &Path) -> Outputs {
+    fn read(child: &mut Process, folder: &Path) -> Outputs {
         let (stdout, stderr) = child.outputs();
         let keep = |mut from: Box<dyn Read + Send>, name: &str| {
             let path = folder.join(name);

@@ -12,7 +12,7 @@ use fdr_tests::support::truth::{SIGNALS, Truth, WRONG};
 use fdr_tests::support::wait::Patience;
 
 use crate::check::{self, Moment};
-use crate::look::{Look, look};
+use crate::decoded_trace::{DecodedTrace, decode_trace};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::victim::{Part, Setting};
 
@@ -61,7 +61,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let mut known = (0, 0, 0);
     while child.ended()?.is_none() {
         files.take()?;
-        let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.made());
+        let (count, handled, made) = (files.count, truth.get(0, SIGNALS), truth.surely_made());
         if (count, handled, made) != known {
             known = (count, handled, made);
             still.restart();
@@ -84,7 +84,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let mut tally = lock(tally);
     tally.count("signals handled", handled);
     tally.count("files", files.count);
-    tally.count("records made", truth.made());
+    tally.count("records made", truth.surely_made());
     Ok(())
 }
 
@@ -95,7 +95,7 @@ fn number(path: &Path) -> Option<u64> {
 
 impl Files<'_> {
     /// Looks at the files that are there and removes them; the last one of them.
-    fn take(&mut self) -> Result<Option<Look>, Failure> {
+    fn take(&mut self) -> Result<Option<DecodedTrace>, Failure> {
         let files = self.folder.ending(".fdr").into_iter();
         let mut files: Vec<(u64, PathBuf)> = files
             .filter_map(|path| Some((number(&path)?, path)))
@@ -103,18 +103,18 @@ impl Files<'_> {
         files.sort();
         let mut last = None;
         for (_, path) in files {
-            let look = look(&path)?;
-            self.check(&look)?;
+            let trace = decode_trace(&path)?;
+            self.check(&trace)?;
             fs::remove_file(&path).map_err(|error| error.to_string())?;
             self.count += 1;
-            last = Some(look);
+            last = Some(trace);
         }
         Ok(last)
     }
 
-    fn check(&mut self, look: &Look) -> Result<(), Failure> {
+    fn check(&mut self, trace: &DecodedTrace) -> Result<(), Failure> {
         for thread in self.truth.threads() {
-            let Some(lane) = check::lane(look, thread)? else {
+            let Some(lane) = check::lane(trace, thread)? else {
                 if let Some(made) = self.made.get(&thread) {
                     let why = format!("n{thread} was in an earlier file and is in this no more");
                     return Err(Failure::Lost(*made, why));

@@ -13,7 +13,7 @@ use fdr_tests::support::random::Random;
 use fdr_tests::support::wait::Patience;
 
 use crate::child::command;
-use crate::look::look;
+use crate::decoded_trace::decode_trace;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -303,7 +303,7 @@ fn whole(folder: &Path, left: &str, what: &str) -> Result<u64, Failure> {
             if path.is_dir() {
                 folders.push(path);
             } else if names.last().is_some_and(|name| name.ends_with(".fdr")) {
-                look(&path).map_err(|why| Failure::Wrong(format!("{what}: {why}")))?;
+                decode_trace(&path).map_err(|why| Failure::Wrong(format!("{what}: {why}")))?;
                 traces += 1;
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fdr_tests::support::truth::{CHILD_LIFE, CHILD_PID, FIRST_CHILD, MADE, PHASE, Truth};
 
 use crate::check;
-use crate::look::{Look, look};
+use crate::decoded_trace::{DecodedTrace, decode_trace};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::victim::{Part, Setting};
 
@@ -92,16 +92,16 @@ fn process(one: &Try<'_>, forks: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
 }
 
 /// The one file of a process.
-fn only(process: u64, files: &[PathBuf]) -> Result<Look, Failure> {
+fn only(process: u64, files: &[PathBuf]) -> Result<DecodedTrace, Failure> {
     let [file] = files else {
         return Err(Failure::Wrong(format!("process {process} has {files:?}")));
     };
-    let look = look(file)?;
-    if look.info.process != Some(process) {
-        let (file, said) = (file.display(), look.info.process);
+    let trace = decode_trace(file)?;
+    if trace.info.process != Some(process) {
+        let (file, said) = (file.display(), trace.info.process);
         return Err(Failure::Wrong(format!("{file} is of process {said:?}")));
     }
-    Ok(look)
+    Ok(trace)
 }
 
 /// What a child leaves.
@@ -121,19 +121,19 @@ fn of_child(truth: &Truth, seed: u64, place: usize, files: &[PathBuf]) -> Result
         let why = format!("process {process}, a child, has no file (life {life})");
         return Err(Failure::Lost(made, why));
     }
-    let look = only(process, files)?;
+    let trace = only(process, files)?;
     let is_ring = |path: &Path| path.to_string_lossy().ends_with("-ring");
     if is_ring(&files[0]) == (life == EXIT) {
         return Err(Failure::Wrong(format!(
             "{files:?} at the end of life {life}"
         )));
     }
-    let [lane] = look.lanes.as_slice() else {
-        let names: Vec<&str> = look.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    let [lane] = trace.lanes.as_slice() else {
+        let names: Vec<&str> = trace.lanes.iter().map(|lane| lane.name.as_str()).collect();
         return Err(Failure::Wrong(format!("threads of a child: {names:?}")));
     };
-    if lane.id.0 != process || look.info.missing != Default::default() {
-        let missing = look.info.missing;
+    if lane.id.0 != process || trace.info.missing != Default::default() {
+        let missing = trace.info.missing;
         let why = format!("process {process}: thread {}, {missing:?}", lane.id);
         return Err(Failure::Wrong(why));
     }

@@ -16,7 +16,7 @@ use fdr_tests::support::truth::{Truth, WAY, way};
 use crate::check;
 use crate::child;
 use crate::cut;
-use crate::look::{Lane, look, look_but};
+use crate::decoded_trace::{Lane, decode_trace, decode_trace_except};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, lock};
 use crate::victim::{Part, Setting, TOTALS_KIB};
 
@@ -90,7 +90,7 @@ fn one(one: &Try<'_>, tally: &Mutex<Tally>) -> Result<(), Failure> {
                 child.until("the moment", LIMIT, || begun.elapsed() >= time)?;
             }
             Moment::Records(count) => {
-                child.until("enough records", LIMIT, || truth.made() >= count)?;
+                child.until("enough records", LIMIT, || truth.surely_made() >= count)?;
             }
             Moment::Threads(count) => {
                 let begun = || truth.threads().count() as u64 >= count;
@@ -115,7 +115,7 @@ fn left(
     seed: u64,
     tally: &Mutex<Tally>,
 ) -> Result<&'static str, Failure> {
-    let made = truth.made();
+    let made = truth.surely_made();
     let rings = folder.ending(".fdr-ring");
     let [ring] = rings.as_slice() else {
         return match rings.len() {
@@ -135,11 +135,11 @@ fn left(
         return Err(Failure::Wrong(format!("{:?}", folder.files())));
     }
     for trace in &traces {
-        let look = look(trace)?;
-        if !check::is_fired(&look) {
-            return Err(Failure::Wrong(look.info.reason));
+        let trace = decode_trace(trace)?;
+        if !check::is_fired(&trace) {
+            return Err(Failure::Wrong(trace.info.reason));
         }
-        check::fired(&look, truth, seed)?;
+        check::fired(&trace, truth, seed)?;
         lock(tally).count("traces of triggers", 1);
     }
     if !is_finished(ring) {
@@ -152,18 +152,18 @@ fn left(
     // A place that was being given away has records of a thread and no owner: the reader says so.
     let is_true =
         |one: &Diagnostic| taken > 0 && one.what.contains("its state says that it is nobody's");
-    let look = look_but(ring, &is_true)?;
-    check::all(&look, truth, seed, taken)?;
+    let trace = decode_trace_except(ring, &is_true)?;
+    check::all(&trace, truth, seed, taken)?;
     let is_counted = truth.get(0, WAY) == way::COUNTED;
     let count = |what, is: &dyn Fn(&Lane) -> bool| {
-        let count = look.lanes.iter().filter(|lane| is(lane)).count();
+        let count = trace.lanes.iter().filter(|lane| is(lane)).count();
         lock(tally).count(what, count as u64);
     };
     count("threads with summaries", &|lane| lane.counts.summarised > 0);
     count("threads with calls only counted", &|lane| {
         is_counted && lane.untimed > 0
     });
-    Ok(match (made, look.info.missing.threads, taken) {
+    Ok(match (made, trace.info.missing.threads, taken) {
         (0, ..) => "before the first record",
         (_, 0, 0) => "while recording",
         (_, _, 0) => "while threads took each other's places",

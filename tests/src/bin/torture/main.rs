@@ -6,16 +6,16 @@ mod check;
 mod child;
 mod crash;
 mod cut;
+mod decoded_trace;
 mod descriptors;
 mod dumps;
 mod faults;
 mod forks;
 mod kill;
-mod look;
+mod notes;
 mod plan;
 mod snapshots;
 mod timer;
-mod told;
 mod victim;
 
 use std::env;

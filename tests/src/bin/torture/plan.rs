@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_without_a_number_begin_anywhere_and_the_first_one_is_always_made() {
+    fn unnumbered_tries_begin_anywhere() {
         let made = Mutex::new(Vec::new());
         let tally = plan("target/debug", 5).each(1, 3, |one, _| {
             lock_of(&made).push(one.index);

@@ -8,7 +8,7 @@ use fdr_tests::support::truth::{MADE, STOP, Truth, WAY, way};
 
 use crate::check::{self, Moment};
 use crate::child::Child;
-use crate::look::look;
+use crate::decoded_trace::decode_trace;
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
 use crate::victim::{Part, Setting};
 
@@ -63,9 +63,9 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
         let before: Vec<u64> = (0..=THREADS)
             .map(|thread| truth.get(thread, MADE))
             .collect();
-        let look = look(ring)?;
+        let trace = decode_trace(ring)?;
         for (thread, &before) in before.iter().enumerate().skip(1) {
-            let lane = check::lane(&look, thread)?;
+            let lane = check::lane(&trace, thread)?;
             let lane = lane.ok_or_else(|| Failure::Lost(before, format!("no n{thread}")))?;
             records += lane.counts.readable;
             let summaries = SUMMARY * lane.short.len() as u64;
@@ -89,17 +89,17 @@ fn process(one: &Try<'_>, count: u64, folder: &Folder, tally: &Mutex<Tally>) -> 
     let (last, before) = traces
         .split_last()
         .ok_or_else(|| "no file of the end".to_owned())?;
-    check::all(&look(last)?, &truth, seed, 0)?;
+    check::all(&decode_trace(last)?, &truth, seed, 0)?;
     for trace in before {
-        let look = look(trace)?;
-        if !check::is_fired(&look) {
-            return Err(Failure::Wrong(look.info.reason));
+        let trace = decode_trace(trace)?;
+        if !check::is_fired(&trace) {
+            return Err(Failure::Wrong(trace.info.reason));
         }
-        check::fired(&look, &truth, seed)?;
+        check::fired(&trace, &truth, seed)?;
     }
     let mut tally = lock(tally);
     tally.count("records in snapshots", records);
     tally.count("traces of triggers", before.len() as u64);
-    tally.count("records made meanwhile", truth.made());
+    tally.count("records made meanwhile", truth.surely_made());
     Ok(())
 }

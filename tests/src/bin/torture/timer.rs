@@ -8,9 +8,9 @@ use std::time::Duration;
 use fdr_tests::support::truth::{HANDLED, MADE, Truth, WRONG};
 
 use crate::check;
-use crate::look::{INNER, Lane, Look, OUTER, look};
+use crate::decoded_trace::{DecodedTrace, INNER, Lane, OUTER, decode_trace};
+use crate::notes::{self, NoteComparison};
 use crate::plan::{Failure, Folder, Plan, Tally, Try, Verdict, lock};
-use crate::told::{self, Wanted};
 use crate::victim::{Part, Setting};
 
 const THREADS: u64 = 8;
@@ -48,13 +48,13 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
             .sum()
     };
     child.goes_on(folder.path(), LIMIT, handled)?;
-    let mut last: Option<(u64, Look)> = None;
+    let mut last: Option<(u64, DecodedTrace)> = None;
     for path in folder.ending(".fdr") {
-        let look = look(&path)?;
-        look.lanes.iter().try_for_each(groups)?;
-        let number = look.info.dump.unwrap_or(0);
+        let trace = decode_trace(&path)?;
+        trace.lanes.iter().try_for_each(groups)?;
+        let number = trace.info.dump.unwrap_or(0);
         if last.as_ref().is_none_or(|(known, _)| *known < number) {
-            last = Some((number, look));
+            last = Some((number, trace));
         }
     }
     let (_, last) = last.ok_or_else(|| "there is no file".to_owned())?;
@@ -66,7 +66,7 @@ fn process(one: &Try<'_>, signals: u64, folder: &Folder, tally: &Mutex<Tally>) -
     let mut tally = lock(tally);
     tally.count("signals handled", handled());
     tally.count("records of handlers that were dropped", dropped.sum());
-    tally.count("records made", truth.made());
+    tally.count("records made", truth.surely_made());
     Ok(())
 }
 
@@ -94,10 +94,10 @@ fn groups(lane: &Lane) -> Result<(), Failure> {
 }
 
 /// The last file, when all threads have ended.
-fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
+fn exact(trace: &DecodedTrace, truth: &Truth, seed: u64) -> Result<(), Failure> {
     let mut without_place = 0;
     for thread in truth.threads() {
-        let lane = check::lane(look, thread)?;
+        let lane = check::lane(trace, thread)?;
         let lane = lane.ok_or_else(|| format!("n{thread} is missing"))?;
         check::keeps(lane, CHUNKS)?;
         let Lane { name, counts, .. } = lane;
@@ -116,15 +116,15 @@ fn exact(look: &Look, truth: &Truth, seed: u64) -> Result<(), Failure> {
             let why = format!("{name}: its own records are not the last ones of its course");
             return Err(Failure::Wrong(why));
         }
-        let wanted = Wanted {
+        let wanted = NoteComparison {
             course,
             made: own,
             sure: own,
             is_exact: true,
         };
-        told::check(&mine, &wanted)?;
+        notes::check(&mine, &wanted)?;
     }
-    let missing = look.info.missing;
+    let missing = trace.info.missing;
     if missing.dropped != without_place || missing.threads > 0 {
         let why = format!("{without_place} records are nowhere; {missing:?}");
         return Err(Failure::Wrong(why));

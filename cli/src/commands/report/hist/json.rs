@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::durations::Bucket;
 use super::modes::Mode;
-use super::{Distribution, Found};
+use super::{Distribution, Distributions};
 use crate::report::json::{self, Head};
 
 #[derive(Serialize)]
@@ -58,12 +58,12 @@ pub(super) fn write(
     out: &mut dyn Write,
     file: &str,
     info: &TraceInfo,
-    found: &Found,
+    found: &Distributions,
 ) -> anyhow::Result<()> {
     json::print(
         out,
         &Document {
-            head: Head::of(file, info),
+            head: Head::new(file, info),
             is_whole_run: found.is_whole_run,
             functions: found.list.iter().map(function).collect(),
             functions_not_shown: found.hidden,

@@ -21,7 +21,7 @@ use self::modes::Mode;
 use super::Options;
 use crate::commands::{Headings, Status, each_trace};
 use crate::input;
-use crate::place::{self, Shape};
+use crate::output_file::{self, Shape};
 use crate::report::engine::Figures;
 use crate::report::function_rows::Row;
 use crate::report::names::name_of;
@@ -41,7 +41,7 @@ struct Distribution {
 }
 
 /// What was found in a trace.
-struct Found {
+struct Distributions {
     /// The function with most calls comes first.
     list: Vec<Distribution>,
     /// The calls are those of the whole run.
@@ -93,8 +93,8 @@ fn one(
     headings: &mut Headings,
 ) -> anyhow::Result<Status> {
     if let Some(output) = &options.output {
-        place::check_is_not(output, trace)?;
-        place::check(output, Shape::File, options.force)?;
+        output_file::check_is_not(output, trace)?;
+        output_file::check(output, Shape::File, options.force)?;
     }
     let source = options.selection.open(trace, Filtering::Calls)?;
     let info = source.info();
@@ -102,7 +102,7 @@ fn one(
         anyhow::bail!("{}: the calls of this trace have no times", ui::path(trace));
     }
     memory::grows("the durations of calls");
-    let figures = Figures::of(trace, &*source, false)?;
+    let figures = Figures::read(trace, &*source, false)?;
     let found = find(options, functions, trace, info, figures)?;
     if let Some(output) = &options.output {
         let Some(first) = found.list.first() else {
@@ -114,7 +114,7 @@ fn one(
                 "--hist: these are several functions; the picture is of {name}"
             ));
         }
-        place::write(output, options.force, |out| {
+        output_file::write(output, options.force, |out| {
             picture::draw(out, info, first, found.is_whole_run)
         })?;
         return Ok(Status::Done);
@@ -135,7 +135,7 @@ fn find(
     trace: &Path,
     info: &TraceInfo,
     figures: Figures,
-) -> anyhow::Result<Found> {
+) -> anyhow::Result<Distributions> {
     let mut of_records: BTreeMap<FunctionId, Durations> = BTreeMap::new();
     for (id, stats) in &figures.functions {
         if functions.matches(&name_of(info, *id)) {
@@ -180,7 +180,7 @@ fn find(
             durations,
         });
     }
-    Ok(Found {
+    Ok(Distributions {
         list,
         is_whole_run: report.is_whole || report.has_all,
         hidden,

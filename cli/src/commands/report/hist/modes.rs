@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rare_group_is_a_mode_if_it_has_enough_calls() {
+    fn rare_groups_need_enough_calls() {
         let with = |rare: u64| {
             let mut random = Random::new(9);
             let usual = (0..100_000).map(|_| log_normal(&mut random, 1e3, 0.2));
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_steps_of_a_coarse_clock_are_no_modes() {
+    fn coarse_clock_steps_are_no_modes() {
         let mut random = Random::new(3);
         let all: Vec<u64> = (0..20_000)
             .map(|_| log_normal(&mut random, 45.0, 0.4) / 10 * 10)

@@ -5,7 +5,7 @@ use std::io::Write;
 use fdr_formats::TraceInfo;
 
 use super::durations::Bucket;
-use super::{Distribution, Found, in_words, percent};
+use super::{Distribution, Distributions, in_words, percent};
 use crate::ui;
 
 /// Rows that are shown, and the width of what is no terminal.
@@ -15,7 +15,11 @@ const WIDTH: usize = 80;
 const BAR: usize = 100;
 
 /// Writes all of them.
-pub(super) fn write(out: &mut dyn Write, info: &TraceInfo, found: &Found) -> anyhow::Result<()> {
+pub(super) fn write(
+    out: &mut dyn Write,
+    info: &TraceInfo,
+    found: &Distributions,
+) -> anyhow::Result<()> {
     if found.list.is_empty() {
         writeln!(out, "no calls of such a function")?;
     }
@@ -172,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_its_part_and_any_call_shows() {
+    fn bars_are_proportional_and_never_empty() {
         assert_eq!(bar(100, 100, 4), "████");
         assert_eq!(bar(50, 100, 4), "██");
         assert_eq!(bar(53, 100, 4), "██▏");

@@ -12,7 +12,7 @@ use fdr_formats::{FunctionId, Source, ThreadId, Ticks, TraceInfo};
 use foldhash::{HashMap, HashMapExt};
 
 use self::notes::{NotePass, Stretches, TaskNotes};
-use crate::calls::cause::{self, Compared, Meanwhile};
+use crate::calls::cause::{self, Compared, ConcurrentCall};
 use crate::calls::findings::{Finding, explain};
 use crate::calls::overlaps::{self, OverlapPass, Stretch};
 use crate::calls::query::{ENOUGH_CALLS, MIN_NS, Query, TIMES_P50, TIMES_P90, ticks};
@@ -21,7 +21,7 @@ use crate::calls::usual::{Usual, usual_of};
 use crate::report::names::name_of;
 use crate::report::rows::Report;
 use crate::report::tasks::polls::{Poll, PollPass};
-use crate::report::tasks::seen::{Seen, Task};
+use crate::report::tasks::task_table::{Task, TraceTasks};
 use crate::ui::Progress;
 use crate::{selection, stacks, trace};
 
@@ -43,14 +43,14 @@ pub(super) struct UsualTask {
 
 /// The longest time between two polls.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Between {
+pub(super) struct PollGap {
     /// The number of the poll before it, from 1.
     pub(super) after: u64,
     pub(super) from: Ticks,
     pub(super) until: Ticks,
     /// The innermost task inside that lasted for most of it, and its function.
     pub(super) awaited: Option<(u64, FunctionId)>,
-    pub(super) meanwhile: Option<Meanwhile>,
+    pub(super) meanwhile: Option<ConcurrentCall>,
 }
 
 /// A slow task, and what was found of it.
@@ -67,7 +67,7 @@ pub(super) struct SlowTask {
     pub(super) is_busy: Option<bool>,
     /// Polls that have records.
     pub(super) known_polls: u64,
-    pub(super) between: Option<Between>,
+    pub(super) between: Option<PollGap>,
     /// The longest poll, as a call.
     pub(super) poll: Option<Finding>,
     /// Its arguments, and the events inside.
@@ -94,7 +94,7 @@ pub(super) fn find(
 ) -> anyhow::Result<SlowTasks> {
     let about = |error| trace::about(trace, error);
     let progress = Progress::new(source);
-    let seen = Seen::of(source, by, &|bytes| progress.add(bytes));
+    let seen = TraceTasks::read(source, by, &|bytes| progress.add(bytes));
     drop(progress);
     let seen = seen.map_err(about)?;
     let usual = usual_tasks(&seen);
@@ -152,7 +152,7 @@ fn as_call(poll: &Poll) -> SlowCall {
 }
 
 /// What is usual, of each function whose tasks finished.
-fn usual_tasks(seen: &Seen) -> HashMap<FunctionId, UsualTask> {
+fn usual_tasks(seen: &TraceTasks) -> HashMap<FunctionId, UsualTask> {
     let mut times: HashMap<FunctionId, (Vec<u64>, Vec<u64>)> = HashMap::new();
     let finished = |task: &&Task| task.state == fdr_formats::notes::task_state::FINISHED;
     for task in seen.tasks.values().filter(finished) {
@@ -187,7 +187,7 @@ fn quantile(sorted: &[u64], percent: usize) -> u64 {
 fn choose(
     asked: &Query<'_>,
     info: &TraceInfo,
-    seen: &Seen,
+    seen: &TraceTasks,
     usual: &HashMap<FunctionId, UsualTask>,
 ) -> Vec<SlowTask> {
     let clock = &info.clock;
@@ -250,18 +250,18 @@ fn choose(
 }
 
 /// Whether one of two tasks is inside of the other.
-fn related(seen: &Seen, one: u64, other: u64) -> bool {
+fn related(seen: &TraceTasks, one: u64, other: u64) -> bool {
     seen.is_inside(one, |task| task == other) || seen.is_inside(other, |task| task == one)
 }
 
 /// The longest time between two polls that have records, or before the end of a task that has not ended.
-fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &Seen) -> Option<Between> {
+fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &TraceTasks) -> Option<PollGap> {
     let ends = polls.iter().map(|poll| (poll.number, poll.end));
     let open = (!slow.task.has_ended()).then_some(slow.end);
     let begins = polls.iter().skip(1).map(|poll| poll.start).chain(open);
     let all = ends.zip(begins);
     let ((after, from), until) = all.max_by_key(|((_, end), start)| start.since(*end))?;
-    Some(Between {
+    Some(PollGap {
         after,
         from,
         until,
@@ -271,7 +271,7 @@ fn longest_between(polls: &[Poll], slow: &SlowTask, seen: &Seen) -> Option<Betwe
 }
 
 /// The innermost task inside of another that lasted for most of a stretch.
-fn awaited(seen: &Seen, task: u64, from: Ticks, until: Ticks) -> Option<(u64, FunctionId)> {
+fn awaited(seen: &TraceTasks, task: u64, from: Ticks, until: Ticks) -> Option<(u64, FunctionId)> {
     let lasts = |id: &u64, inner: &Task| {
         let start = Ticks(inner.time.0.saturating_sub(inner.elapsed));
         let end = match inner.has_ended() {
@@ -304,14 +304,14 @@ fn look_between(
     list: &mut [SlowTask],
     always: &dyn Fn(FunctionId) -> f64,
 ) -> anyhow::Result<()> {
-    let stretch = |between: &Between| Stretch {
+    let stretch = |between: &PollGap| Stretch {
         thread: NO_THREAD,
         start: between.from,
         end: between.until,
     };
     let all = list.iter().filter_map(|slow| slow.between.as_ref());
     let stretches = overlaps::Stretches::new(all.map(stretch).collect());
-    let states = crate::away::states_of(source.info());
+    let states = crate::off_cpu::states_of(source.info());
     let pass = || OverlapPass::new(&stretches, states.as_deref());
     let passes = stacks::run(source, pass).map_err(|error| trace::about(trace, error))?;
     let (seen, waits_for_it) = OverlapPass::gather(passes);

@@ -5,7 +5,7 @@ use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{FunctionId, ThreadId, Ticks};
 use foldhash::{HashMap, HashMapExt};
 
-use crate::calls::arguments::{OfCall, Said};
+use crate::calls::arguments::{CallNotes, PathNotes};
 use crate::calls::events::Events;
 use crate::report::tasks::polls::Poll;
 use crate::stacks::Pass;
@@ -55,14 +55,14 @@ impl Stretches {
 /// What a task says.
 #[derive(Debug, Default)]
 pub(in crate::commands::slow) struct TaskNotes {
-    said: Said,
+    said: PathNotes,
     pub(in crate::commands::slow) events: Events,
 }
 
 impl TaskNotes {
     /// The arguments of its function, if it has some.
-    pub(in crate::commands::slow) fn arguments(&self, function: FunctionId) -> Vec<OfCall> {
-        OfCall::new(function, self.said.clone())
+    pub(in crate::commands::slow) fn arguments(&self, function: FunctionId) -> Vec<CallNotes> {
+        CallNotes::new(function, self.said.clone())
             .into_iter()
             .collect()
     }
@@ -105,7 +105,7 @@ impl Pass for NotePass<'_> {
 
     fn entered(&mut self, _: FunctionId, (): ()) {}
 
-    fn ended(&mut self, _: &fdr_formats::calls::Ended<()>, _: bool) {}
+    fn ended(&mut self, _: &fdr_formats::calls::EndedCall<()>, _: bool) {}
 
     fn note(&mut self, (): (), time: Ticks, kind: NoteKind, body: &[u8]) {
         if !matches!(kind, NoteKind::Event | NoteKind::Arguments) {
@@ -120,7 +120,11 @@ impl Pass for NotePass<'_> {
         }
         let of = match Note::decode(kind, body) {
             Some(Note::Arguments { function, .. }) => function,
-            Some(Note::Event { name, form, .. }) if Form::of(form) == Some(Form::Begin) => name,
+            Some(Note::Event { name, form, .. })
+                if Form::from_number(form) == Some(Form::Begin) =>
+            {
+                name
+            }
             _ => return,
         };
         if poll.is_first && time == poll.start && of == poll.function.0 {

@@ -5,7 +5,7 @@ use std::io::Write;
 use fdr_formats::{FunctionId, Ticks, TraceInfo};
 use serde::Serialize;
 
-use super::{Between, MAX, SlowTask, SlowTasks};
+use super::{MAX, PollGap, SlowTask, SlowTasks};
 use crate::calls::arguments;
 use crate::calls::json::{self as call_json, Arguments, Event};
 use crate::calls::words::{self, percent};
@@ -126,7 +126,7 @@ fn sentence(info: &TraceInfo, slow: &SlowTask) -> String {
 }
 
 /// What was awaited, and what ran meanwhile.
-fn around(info: &TraceInfo, between: &Between) -> String {
+fn around(info: &TraceInfo, between: &PollGap) -> String {
     let mut words = String::new();
     if let Some((id, function)) = between.awaited {
         words.push_str(&format!(", in {} (task {id})", name(info, function)));
@@ -144,11 +144,11 @@ struct Document<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     by: Option<&'a str>,
-    tasks: Vec<One<'a>>,
+    tasks: Vec<TaskRow<'a>>,
 }
 
 #[derive(Serialize)]
-struct One<'a> {
+struct TaskRow<'a> {
     id: u64,
     parent: Option<u64>,
     function: String,
@@ -186,11 +186,11 @@ struct BetweenPolls {
     waiting_ns: u64,
     awaited: Option<String>,
     awaited_task: Option<u64>,
-    meanwhile: Option<Meanwhile>,
+    meanwhile: Option<ConcurrentCall>,
 }
 
 #[derive(Serialize)]
-struct Meanwhile {
+struct ConcurrentCall {
     thread: u64,
     thread_name: String,
     function: String,
@@ -207,17 +207,17 @@ pub(in crate::commands::slow) fn write_json(
 ) -> anyhow::Result<()> {
     let tasks = found.list.iter().map(|slow| one(info, found, slow));
     let document = Document {
-        head: Head::of(file, info),
+        head: Head::new(file, info),
         by,
         tasks: tasks.collect(),
     };
     json::print(out, &document)
 }
 
-fn one<'a>(info: &'a TraceInfo, found: &SlowTasks, slow: &'a SlowTask) -> One<'a> {
+fn one<'a>(info: &'a TraceInfo, found: &SlowTasks, slow: &'a SlowTask) -> TaskRow<'a> {
     let nanos = |ticks: u64| info.clock.nanos(Ticks(ticks)).0;
     let usual = &slow.usual;
-    One {
+    TaskRow {
         id: slow.id,
         parent: Some(slow.task.parent).filter(|&parent| parent != 0),
         function: name_of(info, slow.task.function),
@@ -244,7 +244,7 @@ fn one<'a>(info: &'a TraceInfo, found: &SlowTasks, slow: &'a SlowTask) -> One<'a
             waiting_ns: nanos(between.until.since(between.from).0),
             awaited: between.awaited.map(|(_, function)| name_of(info, function)),
             awaited_task: between.awaited.map(|(id, _)| id),
-            meanwhile: between.meanwhile.as_ref().map(|meanwhile| Meanwhile {
+            meanwhile: between.meanwhile.as_ref().map(|meanwhile| ConcurrentCall {
                 thread: meanwhile.thread.0,
                 thread_name: name_of_thread(info, meanwhile.thread).to_owned(),
                 function: name_of(info, meanwhile.function),

@@ -25,8 +25,8 @@ fn task(function: FunctionId, parent: u64, time: u64, elapsed: u64, busy: u64) -
 }
 
 /// 40 usual requests, and one with 5 ms that awaits a query for nearly all of it.
-fn seen() -> Seen {
-    let mut seen = Seen::default();
+fn seen() -> TraceTasks {
+    let mut seen = TraceTasks::default();
     for id in 1..=40 {
         let usual = task(REQUEST, 0, id * 100_000, 20_000, 5_000);
         seen.tasks.insert(id, usual);
@@ -88,7 +88,7 @@ fn a_long_poll_is_told_from_waiting() {
 }
 
 #[test]
-fn the_longest_time_between_polls_names_what_was_awaited() {
+fn longest_poll_gap_names_the_awaited_task() {
     let seen = seen();
     let usual = usual_tasks(&seen);
     let chosen = choose(&ALL, &info(), &seen, &usual);
@@ -115,7 +115,7 @@ fn the_longest_time_between_polls_names_what_was_awaited() {
 }
 
 #[test]
-fn a_task_inside_of_a_shown_one_is_not_shown_by_itself() {
+fn inner_tasks_are_not_shown_twice() {
     let seen = seen();
     assert!(related(&seen, 51, 50) && related(&seen, 50, 51));
     assert!(!related(&seen, 1, 50));

@@ -236,12 +236,12 @@ fn otlp_json(bytes: &[u8]) -> ByName {
 
 /// Calls as they ended, each with its time and depth: a call is outermost if no call of its function is around it.
 #[derive(Default)]
-struct Ended {
+struct EndedCalls {
     /// Of each depth, the calls that wait for the one around them.
     waiting: Vec<Vec<(String, u64)>>,
 }
 
-impl Ended {
+impl EndedCalls {
     /// The sums of calls in which no other call of their function is.
     fn add(&mut self, name: &str, depth: usize, total: u64) {
         if self.waiting.len() <= depth + 1 {
@@ -262,7 +262,7 @@ impl Ended {
 
 fn of_calls(calls: impl Iterator<Item = (u64, String, usize, u64, u64)>) -> ByName {
     let mut sums = ByName::new();
-    let mut threads: HashMap<u64, Ended> = HashMap::new();
+    let mut threads: HashMap<u64, EndedCalls> = HashMap::new();
     for (thread, name, depth, total, own) in calls {
         threads.entry(thread).or_default().add(&name, depth, total);
         let sums = sums.entry(name).or_default();
@@ -313,12 +313,12 @@ impl Step {
 }
 
 /// What makes a trace of steps.
-pub(super) trait Written {
+pub(super) trait TraceWriter {
     /// An XRay trace of thread 7 on CPU 3.
     fn write(&self, thread: &str, steps: &[Step]) -> Vec<u8>;
 }
 
-impl Written for TraceInfo {
+impl TraceWriter for TraceInfo {
     fn write(&self, thread: &str, steps: &[Step]) -> Vec<u8> {
         let target = registry::target("xray").expect("XRay");
         let file = tempfile::tempfile().expect("a file");

@@ -32,7 +32,7 @@ fn varint(bytes: &mut &[u8]) -> u64 {
 }
 
 impl<'a> Fields<'a> {
-    fn of(mut bytes: &'a [u8]) -> Fields<'a> {
+    fn new(mut bytes: &'a [u8]) -> Fields<'a> {
         let mut fields = Vec::new();
         while !bytes.is_empty() {
             let key = varint(&mut bytes);
@@ -71,7 +71,7 @@ impl<'a> Fields<'a> {
     }
 
     fn messages(&self, field: u64) -> impl Iterator<Item = Fields<'a>> + '_ {
-        self.bytes(field).map(Fields::of)
+        self.bytes(field).map(Fields::new)
     }
 
     /// A number, 0 where it is not there.
@@ -106,7 +106,7 @@ pub(super) fn pprof(bytes: &[u8]) -> ByName {
     MultiGzDecoder::new(bytes)
         .read_to_end(&mut plain)
         .expect("gzip");
-    let profile = Fields::of(&plain);
+    let profile = Fields::new(&plain);
     let texts: Vec<&str> = profile
         .bytes(6)
         .map(|text| std::str::from_utf8(text).expect("UTF-8"))
@@ -154,7 +154,7 @@ pub(super) fn pprof(bytes: &[u8]) -> ByName {
 
 pub(super) fn otlp(bytes: &[u8]) -> ByName {
     let mut spans: Vec<Span> = Vec::new();
-    for resource in Fields::of(bytes).messages(1) {
+    for resource in Fields::new(bytes).messages(1) {
         let about = resource.messages(1).next().expect("a resource");
         assert_eq!(
             about.messages(1).next().expect("an attribute").text(1),
@@ -183,7 +183,7 @@ pub(super) fn perfetto(bytes: &[u8]) -> ByName {
     let mut tracks = Vec::new();
     let mut stacks: HashMap<u64, Stack> = HashMap::new();
     let mut sums = ByName::new();
-    for (at, packet) in Fields::of(bytes).messages(1).enumerate() {
+    for (at, packet) in Fields::new(bytes).messages(1).enumerate() {
         assert_eq!(packet.number(10) == 0, packet.bytes(1).next().is_some());
         // Names are forgotten before the first one.
         assert_eq!(packet.number(13) & 1 == 1, at == 0);
@@ -214,7 +214,7 @@ pub(super) fn perfetto(bytes: &[u8]) -> ByName {
 /// The context switches in a Perfetto trace: CPU, time, who leaves, its state, who comes.
 pub(super) fn switches(bytes: &[u8]) -> Vec<[u64; 5]> {
     let mut switches = Vec::new();
-    for packet in Fields::of(bytes).messages(1) {
+    for packet in Fields::new(bytes).messages(1) {
         for bundle in packet.messages(1) {
             for event in bundle.messages(2) {
                 let switch = event.messages(4).next().expect("a switch");

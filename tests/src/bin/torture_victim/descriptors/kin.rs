@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use fdr_tests::support::truth::descriptors::{GO, OF_CHILDREN, round};
 
-use super::owner::Own;
-use super::{MANY, PATIENCE, Wanted, table, work};
+use super::owner::OwnedFile;
+use super::{DescriptorTask, MANY, PATIENCE, table, work};
 
 /// Bytes of the stack of a child that has one of its own.
 const STACK: usize = 1 << 20;
 
 /// A child's way, and what it does in it.
 struct Life {
-    wanted: Wanted,
+    wanted: DescriptorTask,
     number: u64,
     /// Whether it shares the table.
     shares: bool,
@@ -24,7 +24,7 @@ struct Life {
 }
 
 /// All that this round has.
-pub(crate) fn children(wanted: Wanted, kinds: u64, number: u64) -> Result<(), String> {
+pub(crate) fn children(wanted: DescriptorTask, kinds: u64, number: u64) -> Result<(), String> {
     let does = |kind: u64| kinds >> kind & 1 == 1;
     let life = |shares, forked| Life {
         wanted,
@@ -73,7 +73,7 @@ fn lived(life: &Life) -> Result<(), String> {
         return Ok(());
     }
     table::close_from(life.wanted.first());
-    let mut own = Own::new(life.wanted.page, OF_CHILDREN, false);
+    let mut own = OwnedFile::new(life.wanted.page, OF_CHILDREN, false);
     let first = own.open()?;
     for number in first + 1..MANY {
         table::dup_over(first, number)?;

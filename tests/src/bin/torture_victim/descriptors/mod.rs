@@ -20,7 +20,7 @@ use fdr_tests::support::truth::descriptors::{
 use fdr_tests::support::truth::{PHASE, STOP, WRONG};
 
 use crate::page::Page;
-use owner::{Own, Owner};
+use owner::{OwnedFile, Owner};
 use table::Number;
 
 /// Steps of a thread in a round, at most.
@@ -61,14 +61,14 @@ fn fails() {
 
 /// What the program is to do.
 #[derive(Clone, Copy)]
-struct Wanted {
+struct DescriptorTask {
     page: Page,
     seed: u64,
     rounds: u64,
     how: u64,
 }
 
-impl Wanted {
+impl DescriptorTask {
     fn is(self, bit: u64) -> bool {
         self.how & bit != 0
     }
@@ -88,14 +88,14 @@ fn stop(page: Page, what: &str) -> ! {
 }
 
 pub(crate) fn run(page: Page, seed: u64, rounds: u64, how: u64) {
-    let wanted = Wanted {
+    let wanted = DescriptorTask {
         page,
         seed,
         rounds,
         how,
     };
     table::widen(NUMBERS + ROOM);
-    let held = Held::new().unwrap_or_else(|why| stop(page, &why));
+    let held = EarlyDescriptors::new().unwrap_or_else(|why| stop(page, &why));
     let barrier = Barrier::new(THREADS as usize);
     thread::scope(|scope| {
         for share in 1..THREADS {
@@ -108,8 +108,8 @@ pub(crate) fn run(page: Page, seed: u64, rounds: u64, how: u64) {
     });
 }
 
-fn all_rounds(wanted: Wanted, share: u64, barrier: &Barrier) {
-    let Wanted {
+fn all_rounds(wanted: DescriptorTask, share: u64, barrier: &Barrier) {
+    let DescriptorTask {
         page, rounds, seed, ..
     } = wanted;
     let mut owner = Owner::new(page, seed, share, wanted.first());
@@ -163,14 +163,14 @@ fn ended(way: u64) {
 }
 
 /// What happens in this round: the same for all threads.
-fn kinds(wanted: Wanted, number: u64) -> u64 {
+fn kinds(wanted: DescriptorTask, number: u64) -> u64 {
     let mut random = Random::new(wanted.seed ^ number.rotate_left(17));
     // A third of all, on average.
     random.bits() & (random.bits() | random.bits() & random.bits()) & wanted.how >> ROUNDS
 }
 
 fn one_round(
-    wanted: Wanted,
+    wanted: DescriptorTask,
     share: u64,
     number: u64,
     owner: &mut Owner,
@@ -241,14 +241,14 @@ fn one_round(
 }
 
 /// A thread that has its own table: it closes all, and its file is at all numbers.
-fn apart(wanted: Wanted, number: u64) -> Result<(), String> {
+fn apart(wanted: DescriptorTask, number: u64) -> Result<(), String> {
     let apart = move || {
         // SAFETY: a plain system call on this thread.
         if unsafe { libc::unshare(libc::CLONE_FILES) } != 0 {
             return Err(format!("unshare: {}", std::io::Error::last_os_error()));
         }
         table::close_from(wanted.first());
-        let mut own = Own::new(wanted.page, OF_OTHERS, false);
+        let mut own = OwnedFile::new(wanted.page, OF_OTHERS, false);
         let first = own.open()?;
         for other in first + 1..MANY {
             table::dup_over(first, other)?;
@@ -265,7 +265,7 @@ fn apart(wanted: Wanted, number: u64) -> Result<(), String> {
 }
 
 /// A dump that is asked for.
-fn dump(wanted: Wanted) -> Result<(), String> {
+fn dump(wanted: DescriptorTask) -> Result<(), String> {
     match fdr::dump() {
         Err(why) if wanted.is(DUMPS) => Err(format!("no dump: {why}")),
         _ => Ok(()),
@@ -273,14 +273,14 @@ fn dump(wanted: Wanted) -> Result<(), String> {
 }
 
 /// What the program had before the recorder had a thread.
-struct Held {
+struct EarlyDescriptors {
     pipe: [Number; 2],
     lock: Number,
 }
 
-impl Held {
-    fn new() -> Result<Held, String> {
-        let held = Held {
+impl EarlyDescriptors {
+    fn new() -> Result<EarlyDescriptors, String> {
+        let held = EarlyDescriptors {
             pipe: table::pipe()?,
             lock: table::open(c"lock", 0)?,
         };
@@ -327,7 +327,7 @@ fn pipe() -> Result<(), String> {
 }
 
 /// Prints a line to both outputs. After the first round, a program that leaves its terminal has none.
-fn say(wanted: Wanted, number: u64) -> Result<(), String> {
+fn say(wanted: DescriptorTask, number: u64) -> Result<(), String> {
     let line = line(number);
     table::write(1, line.as_bytes(), None)?;
     table::write(2, line.as_bytes(), None)?;

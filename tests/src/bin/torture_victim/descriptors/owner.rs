@@ -16,7 +16,7 @@ use crate::page::Page;
 const PIECE: u64 = 4096;
 
 /// A file of the program's.
-pub(crate) struct Own {
+pub(crate) struct OwnedFile {
     page: Page,
     index: u64,
     path: CString,
@@ -25,9 +25,9 @@ pub(crate) struct Own {
     known: Option<(u64, u64)>,
 }
 
-impl Own {
-    pub(crate) fn new(page: Page, index: u64, grows: bool) -> Own {
-        Own {
+impl OwnedFile {
+    pub(crate) fn new(page: Page, index: u64, grows: bool) -> OwnedFile {
+        OwnedFile {
             page,
             index,
             path: CString::new(name(index)).expect("a name"),
@@ -132,7 +132,7 @@ pub(crate) struct Owner {
     share: u64,
     first: Number,
     pub(crate) random: Random,
-    files: [Own; 2],
+    files: [OwnedFile; 2],
     /// What the numbers of the share are: the first or second file.
     held: Vec<Option<usize>>,
 }
@@ -144,7 +144,8 @@ impl Owner {
             share,
             first,
             random: Random::new(seed.wrapping_add(share)),
-            files: [true, false].map(|grows| Own::new(page, 2 * share + u64::from(!grows), grows)),
+            files: [true, false]
+                .map(|grows| OwnedFile::new(page, 2 * share + u64::from(!grows), grows)),
             held: vec![None; (NUMBERS / THREADS) as usize],
         }
     }

@@ -21,9 +21,9 @@ pub(crate) struct Places {
 
 /// A file system of its own kind.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a>(&'a Path);
+pub(crate) struct FileSystem<'a>(&'a Path);
 
-impl Place<'_> {
+impl FileSystem<'_> {
     /// A new folder in it.
     pub(crate) fn folder(self, index: u64) -> PathBuf {
         let folder = self.0.join(index.to_string());
@@ -56,11 +56,11 @@ impl Places {
     }
 
     /// One of four tries is there.
-    pub(crate) fn any(&self, random: &mut Random, tally: &Mutex<Tally>) -> Option<Place<'_>> {
+    pub(crate) fn any(&self, random: &mut Random, tally: &Mutex<Tally>) -> Option<FileSystem<'_>> {
         let chosen = random.below(4) == 0;
         let place = self.mounted.as_deref().filter(|_| chosen)?;
         lock(tally).count("programs on a file system without fallocate", 1);
-        Some(Place(place))
+        Some(FileSystem(place))
     }
 }
 

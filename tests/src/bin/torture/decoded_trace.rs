@@ -12,7 +12,7 @@ use fdr_formats::{
 use fdr_tests::support::course::STRAND_WORD;
 use fdr_tests::support::script::FUNCTIONS;
 
-use crate::told::{Names, Said};
+use crate::notes::{Names, ThreadNotes};
 
 /// Functions that are in no script have the numbers behind those that are.
 const OTHERS: [&str; 3] = ["outer", "inner", "strand"];
@@ -24,7 +24,7 @@ const _: () = assert!(STRAND == STRAND_WORD);
 const ANY: u8 = STRAND + 2;
 
 /// All of a trace.
-pub(crate) struct Look {
+pub(crate) struct DecodedTrace {
     pub(crate) info: TraceInfo,
     pub(crate) lanes: Vec<Lane>,
 }
@@ -48,7 +48,7 @@ pub(crate) struct Lane {
     /// Some calls of the program left nothing: a function was only looked at for a while.
     pub(crate) misses_calls: bool,
     /// Its notes.
-    pub(crate) said: Said,
+    pub(crate) said: ThreadNotes,
     synthetic: [u64; 2],
     /// How many calls were open all the time.
     early: u64,
@@ -155,12 +155,15 @@ fn words(info: &TraceInfo) -> BTreeMap<FunctionId, u8> {
 }
 
 /// Looks at a file.
-pub(crate) fn look(path: &Path) -> Result<Look, String> {
-    look_but(path, &|_| false)
+pub(crate) fn decode_trace(path: &Path) -> Result<DecodedTrace, String> {
+    decode_trace_except(path, &|_| false)
 }
 
 /// The same where the reader may have something to say that is true.
-pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Result<Look, String> {
+pub(crate) fn decode_trace_except(
+    path: &Path,
+    is_true: &dyn Fn(&Diagnostic) -> bool,
+) -> Result<DecodedTrace, String> {
     let name = path.display();
     let failed = |error: &dyn std::fmt::Display| format!("{name}: {error}");
     let source: Box<dyn Source> = registry::open_path(path).map_err(|error| failed(&error))?;
@@ -199,7 +202,7 @@ pub(crate) fn look_but(path: &Path, is_true: &dyn Fn(&Diagnostic) -> bool) -> Re
     wrong.extend(said.map(|one| format!("{one:?}")));
     wrong.extend(lanes.iter().filter_map(Lane::wrong));
     match wrong.first() {
-        None => Ok(Look {
+        None => Ok(DecodedTrace {
             info: source.info().clone(),
             lanes,
         }),

@@ -38,7 +38,7 @@ pub(crate) struct Task {
 impl Task {
     /// What a note says, which was written at that time on that thread: the id of the task, and the task. `None`: the note
     /// is of something else.
-    pub(crate) fn of(note: &Note<'_>, time: Ticks, thread: ThreadId) -> Option<(u64, Task)> {
+    pub(crate) fn from_note(note: &Note<'_>, time: Ticks, thread: ThreadId) -> Option<(u64, Task)> {
         let Note::Task {
             task,
             parent,
@@ -87,19 +87,19 @@ impl Task {
 
 /// The tasks of a trace, or of a worker's share of it.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TraceTasks {
     /// By their ids.
     pub(crate) tasks: HashMap<u64, Task>,
     pub(crate) damage: Damage,
     /// The last note of any task.
     pub(crate) last: Ticks,
     thread: ThreadId,
-    by: By,
+    by: GroupingField,
 }
 
 /// Finds the values of a field.
 #[derive(Clone, Debug, Default)]
-struct By {
+struct GroupingField {
     /// The ids that the field's name has. Empty: tasks are not grouped.
     names: Vec<u32>,
     /// For each open call of the thread: the first value inside of it, but for tasks inside.
@@ -108,19 +108,19 @@ struct By {
     others: HashMap<ThreadId, Vec<Option<String>>>,
 }
 
-impl Seen {
+impl TraceTasks {
     /// Reads the tasks of a source. `by`: the name of a field of events or arguments by which they are grouped.
     ///
     /// # Errors
     /// Where the trace can't be read.
-    pub(crate) fn of(
+    pub(crate) fn read(
         source: &dyn Source,
         by: Option<&str>,
         progress: &(dyn Fn(u64) + Sync),
-    ) -> Result<Seen, Error> {
+    ) -> Result<TraceTasks, Error> {
         let info = source.info();
-        let make = || by.map_or_else(Seen::default, |by| Seen::by(info, by));
-        let mut all = Seen::default();
+        let make = || by.map_or_else(TraceTasks::default, |by| TraceTasks::by(info, by));
+        let mut all = TraceTasks::default();
         for seen in drive_parallel(source, ui::jobs(), make, progress)? {
             all.damage.join(seen.damage);
             all.last = all.last.max(seen.last);
@@ -133,15 +133,15 @@ impl Seen {
     }
 
     /// No tasks yet. They are grouped by the field of that name.
-    pub(super) fn by(info: &TraceInfo, field: &str) -> Seen {
+    pub(super) fn by(info: &TraceInfo, field: &str) -> TraceTasks {
         let named = info.functions.iter().filter(|known| known.name == field);
         let names = named.map(|known| known.id.0).collect();
-        Seen {
-            by: By {
+        TraceTasks {
+            by: GroupingField {
                 names,
-                ..By::default()
+                ..GroupingField::default()
             },
-            ..Seen::default()
+            ..TraceTasks::default()
         }
     }
 
@@ -196,7 +196,7 @@ impl Seen {
     }
 }
 
-impl By {
+impl GroupingField {
     fn take(&mut self, field: &Field<'_>) {
         if !self.names.contains(&field.name) {
             return;
@@ -234,7 +234,7 @@ fn text(field: &Field<'_>) -> String {
     }
 }
 
-impl Sink for Seen {
+impl Sink for TraceTasks {
     fn thread(&mut self, thread: &Thread) {
         if self.thread == thread.id {
             return;
@@ -271,7 +271,7 @@ impl Sink for Seen {
                 fields.iter().for_each(|field| self.by.take(field));
             }
             Some(note) => {
-                let Some((id, task)) = Task::of(&note, *time, self.thread) else {
+                let Some((id, task)) = Task::from_note(&note, *time, self.thread) else {
                     return;
                 };
                 self.last = self.last.max(*time);

@@ -7,12 +7,12 @@ use fdr_formats::notes::{Field, FieldValue, Form, Note, NoteKind, RESULT, reason
 use fdr_formats::{FunctionId, TraceInfo};
 use fdr_tests::support::course::{self, Course, EVERY, ROUND};
 
-use crate::look::{Lane, STRAND};
+use crate::decoded_trace::{Lane, STRAND};
 use crate::plan::Failure;
 
 /// A note that the program makes at a place that is known before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum PlannedNote {
     /// The arguments of a call, whose entry has that number among the thread's records.
     Enter(u8, u64),
     /// The result of a call, whose exit has that number.
@@ -35,9 +35,9 @@ pub(crate) struct Wait {
 
 /// All that a thread said.
 #[derive(Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct ThreadNotes {
     /// Each before the edge of that place.
-    pub(crate) told: Vec<(usize, Told)>,
+    pub(crate) told: Vec<(usize, PlannedNote)>,
     /// The numbers of its tasks, one for each note of a task.
     pub(crate) tasks: Vec<u64>,
     pub(crate) waits: Vec<Wait>,
@@ -75,7 +75,7 @@ fn is_text(text: &[u8], length: u64, number: u64) -> bool {
     length == text.len() as u64 && number.to_string().as_bytes() == text
 }
 
-impl Said {
+impl ThreadNotes {
     /// Takes a note, before the edge of that place.
     pub(crate) fn take(
         &mut self,
@@ -115,21 +115,21 @@ fn is_panic(note: &Note<'_>, names: &Names) -> bool {
     };
     let has_place = |text: &[u8]| text.windows(4).any(|part| part == b".rs:");
     names.get(*name) == "panic"
-        && Form::of(*form) == Some(Form::Instant)
+        && Form::from_number(*form) == Some(Form::Instant)
         && matches!(
             values(fields, names)[..],
             [("message", _, FieldValue::Text(..)), ("at", _, FieldValue::Text(at, _))] if has_place(at)
         )
 }
 
-fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Option<Told> {
+fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Option<PlannedNote> {
     use FieldValue::{Text, Unsigned};
     match note {
         Note::Event {
             name, form, fields, ..
         } => match (
             names.get(*name),
-            Form::of(*form)?,
+            Form::from_number(*form)?,
             &values(fields, names)[..],
         ) {
             (
@@ -141,23 +141,27 @@ fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Opt
                     ("text", _, Text(text, length)),
                 ],
             ) if check == course::check(serial) && is_text(text, length, serial) => {
-                Some(Told::Event(serial))
+                Some(PlannedNote::Event(serial))
             }
-            ("counted", Form::Counter, &[(_, _, Unsigned(serial))]) => Some(Told::Counter(serial)),
+            ("counted", Form::Counter, &[(_, _, Unsigned(serial))]) => {
+                Some(PlannedNote::Counter(serial))
+            }
             _ => None,
         },
         Note::Arguments { function, fields } => {
             let word = *words.get(&FunctionId(*function))?;
             match values(fields, names)[..] {
-                [(_, RESULT, Unsigned(number))] if word < STRAND => Some(Told::Leave(word, number)),
+                [(_, RESULT, Unsigned(number))] if word < STRAND => {
+                    Some(PlannedNote::Leave(word, number))
+                }
                 [
                     ("number", 0, Unsigned(number)),
                     ("text", 1, Text(text, length)),
                 ] if word < STRAND && is_text(text, length, number) => {
-                    Some(Told::Enter(word, number))
+                    Some(PlannedNote::Enter(word, number))
                 }
                 [("number", 0, Unsigned(number))] if word == STRAND => {
-                    Some(Told::Enter(word, number))
+                    Some(PlannedNote::Enter(word, number))
                 }
                 _ => None,
             }
@@ -176,7 +180,7 @@ fn told(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Opt
                 && names.get(*name) == "strand"
                 && *parent == 0
                 && busy <= elapsed;
-            is_right.then_some(Told::Task(*polls))
+            is_right.then_some(PlannedNote::Task(*polls))
         }
         Note::ThreadState { .. } => None,
     }
@@ -212,7 +216,7 @@ fn wait(note: &Note<'_>, names: &Names, words: &BTreeMap<FunctionId, u8>) -> Opt
 }
 
 /// How notes are to be compared.
-pub(crate) struct Wanted {
+pub(crate) struct NoteComparison {
     pub(crate) course: Course,
     /// Records that the thread made.
     pub(crate) made: u64,
@@ -223,8 +227,8 @@ pub(crate) struct Wanted {
 }
 
 /// Whether the lane's notes are those of the course, none torn, missing or twice.
-pub(crate) fn check(lane: &Lane, wanted: &Wanted) -> Result<(), Failure> {
-    let Said { told, waits, .. } = &lane.said;
+pub(crate) fn check(lane: &Lane, wanted: &NoteComparison) -> Result<(), Failure> {
+    let ThreadNotes { told, waits, .. } = &lane.said;
     let wrong = |why: String| Err(Failure::Wrong(format!("{}: {why}", lane.name)));
     if !wanted.course.has_blocks() {
         return match (told.first(), waits.first()) {
@@ -250,9 +254,9 @@ pub(crate) fn check(lane: &Lane, wanted: &Wanted) -> Result<(), Failure> {
 
 /// The two notes of a task have one number, and no other has it.
 fn tasks(lane: &Lane) -> Result<(), String> {
-    let Said { told, tasks, .. } = &lane.said;
+    let ThreadNotes { told, tasks, .. } = &lane.said;
     let polls = told.iter().filter_map(|(_, told)| match told {
-        Told::Task(polls) => Some(*polls),
+        PlannedNote::Task(polls) => Some(*polls),
         _ => None,
     });
     let mut before = (0, 0);
@@ -273,29 +277,36 @@ fn tasks(lane: &Lane) -> Result<(), String> {
 }
 
 /// What the program says between two records, of which the second has that number.
-fn between(before: Option<u8>, after: Option<u8>, number: u64) -> Vec<Told> {
+fn between(before: Option<u8>, after: Option<u8>, number: u64) -> Vec<PlannedNote> {
     let mut told = Vec::new();
     if let Some(word) = before {
         let is_second_poll = word == STRAND && number % ROUND != EVERY + 1;
         if word % 2 == 0 && !is_second_poll {
-            told.push(Told::Enter(word, number - 1));
+            told.push(PlannedNote::Enter(word, number - 1));
         }
     }
     match after {
         Some(STRAND) if number % ROUND == EVERY => {
-            told.extend([Told::Event(number / ROUND), Told::Counter(number / ROUND)]);
+            told.extend([
+                PlannedNote::Event(number / ROUND),
+                PlannedNote::Counter(number / ROUND),
+            ]);
         }
         Some(word) if word == STRAND + 1 => {
-            told.push(Told::Task(if number % ROUND == EVERY + 1 { 1 } else { 2 }));
+            told.push(PlannedNote::Task(if number % ROUND == EVERY + 1 {
+                1
+            } else {
+                2
+            }));
         }
-        Some(word) if word % 2 == 1 => told.push(Told::Leave(word - 1, number)),
+        Some(word) if word % 2 == 1 => told.push(PlannedNote::Leave(word - 1, number)),
         _ => {}
     }
     told
 }
 
 /// Each note is at its place, between the records where it was made.
-fn exact(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
+fn exact(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
     let count = lane.edges.len() as u64;
     let first = wanted.made - count;
     // One record before, and one behind.
@@ -320,7 +331,7 @@ fn exact(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
             // Before the first record and behind the last one, notes may be gone, and not yet made.
             0 if first > 0 && expected.ends_with(&found) => true,
             _ if is_last => {
-                let has_all = matches!(expected.first(), Some(Told::Enter(..)))
+                let has_all = matches!(expected.first(), Some(PlannedNote::Enter(..)))
                     && found.is_empty()
                     && number <= wanted.sure;
                 !has_all && expected.starts_with(&found)
@@ -337,16 +348,16 @@ fn exact(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
 }
 
 /// A part of a course, so that not each look makes all edges before.
-struct Known {
+struct CoursePart {
     course: Course,
     from: u64,
     edges: Vec<u8>,
 }
 
-impl Known {
+impl CoursePart {
     fn get(&mut self, number: u64) -> Option<u8> {
         const PART: u64 = 300 * ROUND;
-        let at = |known: &Known| {
+        let at = |known: &CoursePart| {
             let at = number.checked_sub(known.from)?;
             known.edges.get(at as usize).copied()
         };
@@ -359,18 +370,18 @@ impl Known {
 }
 
 /// Short calls leave neither records nor notes: each other call has its own, and the events are all there.
-fn kept(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
-    let mut known = Known {
+fn kept(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
+    let mut known = CoursePart {
         course: wanted.course,
         from: 0,
         edges: Vec::new(),
     };
-    let Said { told, .. } = &lane.said;
+    let ThreadNotes { told, .. } = &lane.said;
     let mut last = None;
     for (place, note) in told {
         let (number, word, at) = match *note {
-            Told::Enter(word, number) => (number, word, place.checked_sub(1)),
-            Told::Leave(word, number) => (number, word + 1, Some(*place)),
+            PlannedNote::Enter(word, number) => (number, word, place.checked_sub(1)),
+            PlannedNote::Leave(word, number) => (number, word + 1, Some(*place)),
             _ => continue,
         };
         let edge = at.and_then(|at| lane.edges.get(at));
@@ -385,7 +396,7 @@ fn kept(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
             ));
         }
     }
-    let has = |place: usize, is_it: &dyn Fn(&Told) -> bool| {
+    let has = |place: usize, is_it: &dyn Fn(&PlannedNote) -> bool| {
         let from = told.partition_point(|(at, _)| *at < place);
         let mut there = told[from..].iter().take_while(|(at, _)| *at == place);
         there.any(|(_, told)| is_it(told))
@@ -395,11 +406,12 @@ fn kept(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
         let (is_there, what) = match word {
             _ if word >= STRAND => continue,
             _ if word % 2 == 0 => {
-                let is_it = |told: &Told| matches!(told, Told::Enter(of, _) if *of == word);
+                let is_it =
+                    |told: &PlannedNote| matches!(told, PlannedNote::Enter(of, _) if *of == word);
                 (is_last || has(place + 1, &is_it), "arguments")
             }
             _ => {
-                let is_it = |told: &Told| matches!(told, Told::Leave(of, _) if *of == word - 1);
+                let is_it = |told: &PlannedNote| matches!(told, PlannedNote::Leave(of, _) if *of == word - 1);
                 (place == 0 || has(place, &is_it), "a result")
             }
         };
@@ -411,7 +423,7 @@ fn kept(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
 }
 
 /// Events and counters are there without a gap, up to the last that the thread can have made.
-fn serials(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
+fn serials(lane: &Lane, wanted: &NoteComparison) -> Result<(), String> {
     // Of a thread that overwrites its records faster than they are copied, there are counts alone.
     if lane.counts.readable == 0 {
         return Ok(());
@@ -419,8 +431,8 @@ fn serials(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
     let (mut event, mut counter) = (None, None);
     for (_, note) in &lane.said.told {
         let (last, serial) = match *note {
-            Told::Event(serial) => (&mut event, serial),
-            Told::Counter(serial) => (&mut counter, serial),
+            PlannedNote::Event(serial) => (&mut event, serial),
+            PlannedNote::Counter(serial) => (&mut counter, serial),
             _ => continue,
         };
         if last.is_some_and(|last: u64| last + 1 != serial) {
@@ -429,12 +441,12 @@ fn serials(lane: &Lane, wanted: &Wanted) -> Result<(), String> {
         *last = Some(serial);
     }
     // A program that goes on is ahead of its records: its short calls are read later.
-    let Wanted { made, sure, .. } = *wanted;
+    let NoteComparison { made, sure, .. } = *wanted;
     let range =
         (made.min(sure) + ROUND - EVERY).saturating_sub(1) / ROUND..=(made + ROUND - EVERY) / ROUND;
     // While they were copied, a thread may have overwritten all but its last records.
-    let number_of = |note: &Told| match *note {
-        Told::Enter(_, number) | Told::Leave(_, number) => Some(number),
+    let number_of = |note: &PlannedNote| match *note {
+        PlannedNote::Enter(_, number) | PlannedNote::Leave(_, number) => Some(number),
         _ => None,
     };
     let first = lane.said.told.iter().find_map(|(_, note)| number_of(note));

@@ -4,33 +4,33 @@
 
 use std::sync::Arc;
 
-use fdr_formats::calls::{CallStack, EdgeStatus, Ended, Open, Untimed};
+use fdr_formats::calls::{CallStack, EdgeStatus, EndedCall, OpenCall, Untimed};
 use fdr_formats::packed::{Packed, PackedCall};
-use fdr_formats::states::{Course, Known, States};
+use fdr_formats::states::{Course, States, StretchStates};
 use fdr_formats::{ThreadId, Ticks, model::State};
 
 /// Ticks of being preempted, of waiting, and of which nothing is known. The rest of a call's ticks is running. Sums may
 /// be less than zero on the way, so they wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Away(pub(crate) [u64; 3]);
+pub(crate) struct OffCpu(pub(crate) [u64; 3]);
 
 /// Packed calls that are looked at together.
 const GROUP: usize = 256;
 
-/// The places in [`Away`].
+/// The places in [`OffCpu`].
 const PREEMPTED: usize = 0;
 const WAITING: usize = 1;
 const UNKNOWN: usize = 2;
 
-impl Away {
+impl OffCpu {
     /// That many ticks of one kind.
-    pub(crate) fn of(kind: Kind, ticks: u64) -> Away {
-        let mut away = Away::default();
+    pub(crate) fn new(kind: Kind, ticks: u64) -> OffCpu {
+        let mut away = OffCpu::default();
         away.0[kind.0] = ticks;
         away
     }
 
-    pub(crate) fn add(&mut self, more: &Away) {
+    pub(crate) fn add(&mut self, more: &OffCpu) {
         let sums = self.0.iter_mut().zip(more.0);
         sums.for_each(|(sum, more)| *sum = sum.wrapping_add(more));
     }
@@ -48,15 +48,15 @@ impl Away {
         }
     }
 
-    pub(crate) fn take(&mut self, less: &Away) {
+    pub(crate) fn take(&mut self, less: &OffCpu) {
         let sums = self.0.iter_mut().zip(less.0);
         sums.for_each(|(sum, less)| *sum = sum.wrapping_sub(less));
     }
 }
 
-impl From<Known> for Away {
-    fn from(known: Known) -> Away {
-        Away([
+impl From<StretchStates> for OffCpu {
+    fn from(known: StretchStates) -> OffCpu {
+        OffCpu([
             known.spent.preempted.0,
             known.spent.waiting.0,
             known.unknown.0,
@@ -69,7 +69,7 @@ impl From<Known> for Away {
 pub(crate) struct Kind(usize);
 
 impl Kind {
-    fn of(state: Option<State>) -> Option<Kind> {
+    fn from_state(state: Option<State>) -> Option<Kind> {
         match state {
             Some(State::Running) => None,
             Some(State::Preempted) => Some(Kind(PREEMPTED)),
@@ -90,7 +90,7 @@ pub(crate) struct Split {
 }
 
 impl Split {
-    pub(crate) fn new(all: u64, away: &Away) -> Split {
+    pub(crate) fn new(all: u64, away: &OffCpu) -> Split {
         let [preempted, waiting, unknown] = away.0;
         let unknown = unknown.min(all);
         let waiting = waiting.min(all - unknown);
@@ -108,11 +108,11 @@ impl Split {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Parts {
     /// From its entry to its exit.
-    pub(crate) total: Away,
+    pub(crate) total: OffCpu,
     /// To add to its function's own time. It wraps.
-    pub(crate) own: Away,
+    pub(crate) own: OffCpu,
     /// To take from the own time of the call around it, the nearest whose function has times.
-    pub(crate) caller: Away,
+    pub(crate) caller: OffCpu,
 }
 
 /// One thread.
@@ -125,7 +125,7 @@ pub(crate) struct Absence {
     /// What the innermost of these had spent in calls when it became that.
     base: u64,
     /// What calls spent that no call of the trace has made.
-    orphans: Away,
+    orphans: OffCpu,
 }
 
 impl Absence {
@@ -135,13 +135,13 @@ impl Absence {
             untimed: untimed.clone(),
             aside: 0,
             base: 0,
-            orphans: Away::default(),
+            orphans: OffCpu::default(),
         }
     }
 
     /// What the thread does now that does not run.
     pub(crate) fn kind(&self) -> Option<Kind> {
-        Kind::of(self.course.now().state)
+        Kind::from_state(self.course.current().state)
     }
 
     /// Whether the thread is still in the state of the moment that was reached last.
@@ -152,7 +152,7 @@ impl Absence {
 
     /// Whether the thread is in that state.
     pub(crate) fn is_in(&self, state: State) -> bool {
-        self.course.now().state == Some(state)
+        self.course.current().state == Some(state)
     }
 
     /// What is not known of a stretch of time.
@@ -162,7 +162,7 @@ impl Absence {
 
     /// Until when that state lasts.
     pub(crate) fn until(&self) -> Ticks {
-        self.course.now().until
+        self.course.current().until
     }
 
     /// Goes to the moment of the next edge. `take` gets the place of an open call, and what its own time has less: that
@@ -172,16 +172,16 @@ impl Absence {
         &mut self,
         time: Ticks,
         stack: &mut CallStack<T>,
-        mut take: impl FnMut(&[Open<T>], &Away),
+        mut take: impl FnMut(&[OpenCall<T>], &OffCpu),
     ) {
         let open = stack.open();
         if let Some(kind) = self.kind() {
             for place in self.aside..=open.len() {
-                let next = open.get(place).map(Open::spent_before);
+                let next = open.get(place).map(OpenCall::spent_before);
                 let spent = next.unwrap_or(stack.spent_in_calls());
                 // Those of the call before that place.
                 let before = if place == self.aside { self.base } else { 0 };
-                let spent = Away::of(kind, spent.wrapping_sub(before));
+                let spent = OffCpu::new(kind, spent.wrapping_sub(before));
                 let around = open.get(..place).unwrap_or(&[]);
                 match self.timed(around) {
                     0 => self.orphans.add(&spent),
@@ -196,7 +196,7 @@ impl Absence {
     }
 
     /// How many of the open calls are left without the innermost ones whose functions have no times.
-    fn timed<T>(&self, open: &[Open<T>]) -> usize {
+    fn timed<T>(&self, open: &[OpenCall<T>]) -> usize {
         let timed = open
             .iter()
             .rposition(|open| !self.untimed.contains(open.function));
@@ -205,27 +205,31 @@ impl Absence {
 
     /// A call has ended, inside the `open` ones. Returns its parts, and how many of the open calls there are up to that
     /// from which something is to be taken; 0: from none.
-    pub(crate) fn ended<T>(&mut self, ended: &Ended<T>, open: &[Open<T>]) -> (Parts, usize) {
+    pub(crate) fn end_call<T>(
+        &mut self,
+        ended: &EndedCall<T>,
+        open: &[OpenCall<T>],
+    ) -> (Parts, usize) {
         let is_added = ended.call.entry() == EdgeStatus::Missing && open.len() <= self.aside;
         let is_aside = ended.call.is_aside();
         let kind = self.kind();
         if !is_aside && !is_added {
             // All of it lies in this state. What it takes from its caller is taken when that ends, or the state.
-            let of = |ticks| kind.map_or(Away::default(), |kind| Away::of(kind, ticks));
+            let of = |ticks| kind.map_or(OffCpu::default(), |kind| OffCpu::new(kind, ticks));
             let parts = Parts {
                 total: of(ended.total()),
                 own: of(ended.own()),
-                caller: Away::default(),
+                caller: OffCpu::default(),
             };
             return (parts, 0);
         }
-        let known: Away = self.course.known(ended.call.start, ended.end).into();
-        let mut inside = Away::default();
+        let known: OffCpu = self.course.known(ended.call.start, ended.end).into();
+        let mut inside = OffCpu::default();
         // It is around all calls so far. (Of another one, the calls before it are its caller's.)
         let is_around = open.is_empty() && !is_aside && ended.call.spent_before() == 0;
         if is_aside || is_around {
             if let Some(kind) = kind {
-                inside = Away::of(kind, ended.children.wrapping_sub(self.base));
+                inside = OffCpu::new(kind, ended.children.wrapping_sub(self.base));
             }
             self.base = ended.call.spent_before();
             self.aside = open.len();
@@ -241,7 +245,7 @@ impl Absence {
         };
         parts.own.take(&inside);
         if ended.untimed {
-            (parts.own, parts.caller) = (Away::default(), inside);
+            (parts.own, parts.caller) = (OffCpu::default(), inside);
         }
         let timed = self.timed(open);
         if timed == 0 {

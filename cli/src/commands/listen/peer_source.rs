@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_secs(2);
 
 /// Gives one peer after the other.
 #[derive(Debug)]
-pub(super) enum Door {
+pub(super) enum PeerSource {
     /// Standard input, once.
     Standard { taken: bool },
     /// Programs connect, and others may, too.
@@ -33,33 +33,33 @@ pub(super) enum Door {
     Connects { address: String },
 }
 
-impl Door {
+impl PeerSource {
     /// Opens it.
     ///
     /// # Errors
     /// Where the address is taken or no such host is known.
-    pub(super) fn open(address: &Address) -> anyhow::Result<Door> {
+    pub(super) fn open(address: &Address) -> anyhow::Result<PeerSource> {
         let named = || address.to_string();
         match address {
             Address::Stdout if io::stdin().is_terminal() => {
                 bail!("-: a stream does not come from a terminal; pipe a program into fdr listen")
             }
-            Address::Stdout => Ok(Door::Standard { taken: false }),
+            Address::Stdout => Ok(PeerSource::Standard { taken: false }),
             Address::Connect(end) => {
                 let listener = TcpListener::bind(end).with_context(named)?;
                 listener.set_nonblocking(true).with_context(named)?;
-                Ok(Door::listens(Listener::Tcp(listener)))
+                Ok(PeerSource::listens(Listener::Tcp(listener)))
             }
             Address::Unix(path) => {
                 let (listener, socket) = bind(path).with_context(named)?;
-                Ok(Door::listens(Listener::Unix {
+                Ok(PeerSource::listens(Listener::Unix {
                     listener,
                     _socket: socket,
                 }))
             }
             Address::Listen(end) => {
                 end.to_socket_addrs().with_context(named)?;
-                Ok(Door::Connects {
+                Ok(PeerSource::Connects {
                     address: end.clone(),
                 })
             }
@@ -69,8 +69,8 @@ impl Door {
     /// What is being waited for, with the port that was really taken.
     pub(super) fn in_words(&self, address: &Address) -> String {
         match self {
-            Door::Standard { .. } => "reading standard input".to_owned(),
-            Door::Listens {
+            PeerSource::Standard { .. } => "reading standard input".to_owned(),
+            PeerSource::Listens {
                 listener: Listener::Tcp(listener),
                 ..
             } => {
@@ -79,13 +79,13 @@ impl Door {
                 let (host, _) = asked.rsplit_once(':').unwrap_or((&asked, ""));
                 format!("listening at {host}:{port} (FDR_OUT={host}:{port})")
             }
-            Door::Listens { .. } => format!("listening at {address} (FDR_OUT={address})"),
-            Door::Connects { .. } => format!("waiting for a program with FDR_OUT={address}"),
+            PeerSource::Listens { .. } => format!("listening at {address} (FDR_OUT={address})"),
+            PeerSource::Connects { .. } => format!("waiting for a program with FDR_OUT={address}"),
         }
     }
 
-    fn listens(listener: Listener) -> Door {
-        Door::Listens {
+    fn listens(listener: Listener) -> PeerSource {
+        PeerSource::Listens {
             listener,
             newcomers: Newcomers::default(),
         }
@@ -93,7 +93,7 @@ impl Door {
 
     /// Whether several peers may send at the same time.
     pub(super) fn is_shared(&self) -> bool {
-        matches!(self, Door::Listens { .. })
+        matches!(self, PeerSource::Listens { .. })
     }
 
     /// The next peer; `None` where there is none until `end`, or the end was asked for. Where anybody may connect, it is
@@ -108,15 +108,15 @@ impl Door {
         progress: &Arrivals,
     ) -> io::Result<Option<Peer>> {
         match self {
-            Door::Standard { taken } => match std::mem::replace(taken, true) {
+            PeerSource::Standard { taken } => match std::mem::replace(taken, true) {
                 true => Ok(None),
                 false => peer("standard input", io::stdin().as_fd().try_clone_to_owned()?),
             },
-            Door::Listens {
+            PeerSource::Listens {
                 listener,
                 newcomers,
             } => newcomers.next(listener, stop, end, progress),
-            Door::Connects { address } => connect(address, stop, end),
+            PeerSource::Connects { address } => connect(address, stop, end),
         }
     }
 }
@@ -124,7 +124,7 @@ impl Door {
 fn connect(address: &str, stop: &Stop, end: Option<Instant>) -> io::Result<Option<Peer>> {
     loop {
         // First: with --keep the program may still be there, and would be connected again and again.
-        if stop.asked() {
+        if stop.is_end_requested() {
             return Ok(None);
         }
         // Again each time: names may come to stand for other hosts.

@@ -10,7 +10,7 @@ use fdr_formats::{ThreadId, Ticks, TraceInfo};
 
 use super::first_tick;
 use super::moment::seconds;
-use crate::away;
+use crate::off_cpu;
 
 /// A state of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -32,7 +32,7 @@ impl StateName {
 
 /// The calls that are listed.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
-pub(crate) struct OfCalls {
+pub(crate) struct CallOptions {
     /// Only calls that took at least TIME, as 50ms
     #[arg(long, value_name = "TIME", value_parser = seconds, help_heading = super::HEADING)]
     over: Option<Duration>,
@@ -49,7 +49,7 @@ pub(crate) struct ChosenCalls {
     state: Option<(State, Arc<States>)>,
 }
 
-impl OfCalls {
+impl CallOptions {
     /// The least ns that a call must have taken, if that was asked for.
     pub(crate) fn over_ns(&self) -> Option<u64> {
         let over = self.over?;
@@ -60,11 +60,11 @@ impl OfCalls {
     ///
     /// # Errors
     /// If a state is asked for, and the trace knows none.
-    pub(crate) fn of(&self, info: &TraceInfo) -> anyhow::Result<ChosenCalls> {
+    pub(crate) fn for_trace(&self, info: &TraceInfo) -> anyhow::Result<ChosenCalls> {
         let state = match self.state {
             None => None,
             Some(name) => {
-                let states = away::states_of(info);
+                let states = off_cpu::states_of(info);
                 let states = states.ok_or_else(|| {
                     anyhow::anyhow!("--state: the trace knows no states of its threads")
                 })?;
@@ -102,7 +102,7 @@ impl ChosenCalls {
             return true;
         };
         let spent = states.known(thread, start, end).spent;
-        let all = spent.all().0;
-        all > 0 && spent.of(*state).0.saturating_mul(2) >= all
+        let all = spent.total().0;
+        all > 0 && spent.in_state(*state).0.saturating_mul(2) >= all
     }
 }

@@ -20,7 +20,7 @@ pub(super) fn cut_off() -> Slot {
 }
 
 /// One slot of the file.
-pub(super) struct Place<'a> {
+pub(super) struct FileSlot<'a> {
     pub(super) bytes: &'a dyn ReadAt,
     pub(super) header: &'a Header,
     pub(super) index: u64,
@@ -28,10 +28,10 @@ pub(super) struct Place<'a> {
     pub(super) chunks: u64,
 }
 
-impl<'a> Place<'a> {
+impl<'a> FileSlot<'a> {
     /// The slot with that index. Its owner is taken to use the whole region.
-    pub(super) fn new(bytes: &'a dyn ReadAt, header: &'a Header, index: u32) -> Place<'a> {
-        Place {
+    pub(super) fn new(bytes: &'a dyn ReadAt, header: &'a Header, index: u32) -> FileSlot<'a> {
+        FileSlot {
             bytes,
             header,
             index: index.into(),

@@ -12,7 +12,7 @@ use fdr_formats::writer::{Kind, Output};
 use super::folder::Folder;
 
 /// Where a target writes to.
-pub(crate) enum Place {
+pub(crate) enum TestOutput {
     /// A stream.
     Bytes(Arc<Mutex<Vec<u8>>>),
     /// A file without a name.
@@ -21,16 +21,16 @@ pub(crate) enum Place {
     Folder(Folder),
 }
 
-impl Place {
+impl TestOutput {
     /// One that fits a target.
     ///
     /// # Errors
     /// What the operating system says.
-    pub(crate) fn new(kind: Kind) -> io::Result<Place> {
+    pub(crate) fn new(kind: Kind) -> io::Result<TestOutput> {
         Ok(match kind {
-            Kind::Stream => Place::Bytes(Arc::default()),
-            Kind::File => Place::File(unnamed()?),
-            Kind::Folder => Place::Folder(Folder::new()?),
+            Kind::Stream => TestOutput::Bytes(Arc::default()),
+            Kind::File => TestOutput::File(unnamed()?),
+            Kind::Folder => TestOutput::Folder(Folder::new()?),
         })
     }
 
@@ -40,9 +40,9 @@ impl Place {
     /// What the operating system says.
     pub(crate) fn output(&self) -> io::Result<Output> {
         Ok(match self {
-            Place::Bytes(bytes) => Output::Stream(Box::new(Shared(bytes.clone()))),
-            Place::File(file) => Output::File(file.try_clone()?),
-            Place::Folder(folder) => Output::Folder(folder.path().to_owned()),
+            TestOutput::Bytes(bytes) => Output::Stream(Box::new(Shared(bytes.clone()))),
+            TestOutput::File(file) => Output::File(file.try_clone()?),
+            TestOutput::Folder(folder) => Output::Folder(folder.path().to_owned()),
         })
     }
 
@@ -52,12 +52,12 @@ impl Place {
     /// Those of [`registry::open_path`].
     pub(crate) fn open(&self) -> Opened {
         let bytes: Box<dyn ReadAt> = match self {
-            Place::Bytes(bytes) => {
+            TestOutput::Bytes(bytes) => {
                 let bytes = bytes.lock().unwrap_or_else(PoisonError::into_inner);
                 Box::new(bytes.clone())
             }
-            Place::File(file) => Box::new(FileBytes::new(file.try_clone()?)?),
-            Place::Folder(folder) => return registry::open_path(folder.path()),
+            TestOutput::File(file) => Box::new(FileBytes::new(file.try_clone()?)?),
+            TestOutput::Folder(folder) => return registry::open_path(folder.path()),
         };
         registry::open(bytes)
     }

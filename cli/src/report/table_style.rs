@@ -4,7 +4,7 @@ use fdr_formats::TraceInfo;
 
 /// How a table is to look.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Look {
+pub(crate) struct TableStyle {
     /// With a column for file and line.
     pub(crate) places: bool,
     /// With a bold head.
