@@ -3,7 +3,7 @@
 //! to two threads.
 
 use super::layout::{COUNTERS, NO_CPU, Slot, state};
-use super::space::SPARES;
+use super::space::{MAX_SPARES, MIN_SPARES};
 use super::{Ring, chunk, counts, open_calls, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
@@ -36,7 +36,7 @@ impl Ring {
         }
         // The dumper is woken to prepare or to reap slots for the next threads. It is not woken for each
         // thread, because waking takes longer than all of the claim.
-        if self.has_fewer_spares(SPARES / 2) || !self.has_room() {
+        if self.has_fewer_spares(self.spares_wanted() / 2) || !self.has_room() {
             sys::thread::wake_dumper();
         }
         slot
@@ -304,9 +304,16 @@ impl Ring {
         true
     }
 
+    /// How many slots should be prepared.
+    fn spares_wanted(&self) -> usize {
+        let used = self.made() as usize;
+        let used = used.saturating_sub(self.spares.load(Ordering::Relaxed) as usize);
+        used.clamp(MIN_SPARES, MAX_SPARES)
+    }
+
     /// Whether the dumper should prepare more slots.
     pub(crate) fn wants_spares(&self) -> bool {
-        self.has_fewer_spares(SPARES)
+        self.has_fewer_spares(self.spares_wanted())
     }
 
     /// Whether fewer than `these` slots are prepared and more can be made. Near the end of the budget no slot

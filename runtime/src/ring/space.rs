@@ -4,10 +4,15 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! The thread that made the file has it open, in a descriptor table of its own, and allocates. All other threads have the
-//! kernel touch the pages of the mapping: that allocates too, fails softly, and needs no descriptor, which the program
-//! could have closed. A kernel before Linux 5.14 can't do so. There a thread opens the file for a moment, in a descriptor
-//! table of its own.
+//! Space comes in two ways. The thread that made the file has it open, in a descriptor table of its own, and writes zeros.
+//! All other threads have the kernel touch the pages of the mapping: that fails softly, and needs no descriptor, which the
+//! program could have closed. A kernel before Linux 5.14 can't do so. There a thread opens the file for a moment, in a
+//! descriptor table of its own.
+//!
+//! After either, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
+//! the pages back, seconds later. The file of a short process is gone by then, and its removal costs nothing. A file that
+//! has its places on the disk costs milliseconds for each of them, where freed space is discarded at once. Slots of a
+//! process of many threads get their places at once (`fallocate`), because their chunks need not be in memory.
 //!
 //! The owner and the dumper may give space to the same chunk at the same time, which does no harm. Only the
 //! owner reports that there is none, or takes memory in its place.
@@ -16,17 +21,26 @@ use super::layout::{CHUNK, Slot, state};
 use super::{Ring, chunk};
 use crate::primitive::Ordering;
 use crate::sys;
+use crate::sys::file::Descriptor;
 
-/// How many slots are kept prepared. Their first chunks together take as much as one region of the default
-/// size.
+/// How many slots are kept prepared: as many as threads had one until now, within these bounds. Most processes have few
+/// threads. The first chunks of the most slots together take as much as one region of the default size.
 #[cfg(not(all(loom, test)))]
-pub(super) const SPARES: usize = 64;
+pub(super) const MIN_SPARES: usize = 4;
+#[cfg(not(all(loom, test)))]
+pub(super) const MAX_SPARES: usize = 64;
 #[cfg(all(loom, test))]
-pub(super) const SPARES: usize = 1;
+pub(super) const MIN_SPARES: usize = 1;
+#[cfg(all(loom, test))]
+pub(super) const MAX_SPARES: usize = 1;
 
 /// How many prepared slots have their whole first chunk in memory. The other chunks cost no memory until they
 /// are touched.
 const WARM: u32 = 4;
+
+/// The first chunks of so many slots have their space in memory first. Together they take half a region of the default
+/// size.
+const IN_MEMORY_FIRST: usize = 32;
 
 /// How many bytes of a first chunk are brought into memory when the slot is made. Many threads need no more.
 const FIRST: usize = 4096;
@@ -72,8 +86,13 @@ impl Ring {
         self.take_memory(offset, length)
     }
 
+    /// Whether the index of these totals may be a mapping of its own.
+    pub(super) fn has_separate_index(&self, index: usize) -> bool {
+        index < SEPARATE || index == self.layout.capacity
+    }
+
     /// Puts anonymous memory in the place of a part of the file. Async-signal-safe.
-    fn take_memory(&self, offset: usize, length: usize) -> bool {
+    pub(super) fn take_memory(&self, offset: usize, length: usize) -> bool {
         let at = self.base.wrapping_add(offset);
         // SAFETY: the part is inside our mapping. It was never used, because it had no space.
         let taken = unsafe { sys::memory::map_anonymous(at, length) }.is_ok();
@@ -88,29 +107,31 @@ impl Ring {
         match self.file {
             Some(file) if !file.is_mine() => self.touch(offset, length),
             file => {
-                let given =
-                    file.map(|file| file.allocate(offset as u64, length as u64, self.whole));
+                let given = file.map(|file| file.fill(offset as u64, length as u64, self.whole));
                 self.allocated(given.unwrap_or(Ok(())), offset, length)
             }
         }
     }
 
-    /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
-    pub(super) fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
-        match self.file {
-            Some(file) if !file.is_mine() => self.touch(offset, length),
-            file => {
-                let given = file
-                    .map(|file| file.allocate_untouched(offset as u64, length as u64, self.whole));
-                self.allocated(given.unwrap_or(Ok(())), offset, length)
+    /// As [`allocate`](Ring::allocate), with a place on the disk at once if the calling thread has the file open. The
+    /// part need not be in memory.
+    fn allocate_on_disk(&self, offset: usize, length: usize) -> Result<(), i32> {
+        match self.file.filter(Descriptor::is_mine) {
+            None => self.allocate(offset, length),
+            Some(file) => {
+                let given = file.allocate(offset as u64, length as u64, self.whole);
+                self.allocated(given, offset, length)
             }
         }
     }
 
-    /// Gives a part of the file space on the disk and makes it accessible, without a descriptor: the kernel touches all
-    /// of its pages. Threads may write to the part meanwhile. Async-signal-safe.
-    fn touch(&self, offset: usize, length: usize) -> Result<(), i32> {
+    /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile: the kernel touches all of its
+    /// pages. Async-signal-safe.
+    pub(super) fn touch(&self, offset: usize, length: usize) -> Result<(), i32> {
         self.make_accessible(offset, length)?;
+        if self.file.is_none() {
+            return Ok(());
+        }
         // What stands before the part in its chunk is in use, or it is given with the part.
         let from = offset / CHUNK * CHUNK;
         let at = self.base.wrapping_add(from);
@@ -130,9 +151,14 @@ impl Ring {
         let (Some(file), Some(path)) = (self.file, self.path) else {
             return Err(libc::EBADF);
         };
+        let (offset, length) = (offset as u64, length as u64);
+        if file.is_mine() {
+            // It never writes, because the owner may have reached the part.
+            return file.allocate_untouched(offset, length, self.whole);
+        }
         sys::own_table::with_own_table(|| {
             let file = file.again(path)?;
-            file.allocate(offset as u64, length as u64, self.whole)
+            file.allocate(offset, length, self.whole)
         })?
     }
 
@@ -181,7 +207,10 @@ impl Ring {
         if IS_WHOLE {
             return Some(all);
         }
-        let mut given = self.allocate(offset, CHUNK);
+        let mut given = match index < IN_MEMORY_FIRST {
+            true => self.allocate(offset, CHUNK),
+            false => self.allocate_on_disk(offset, CHUNK),
+        };
         if given.is_ok() && index >= SEPARATE {
             given = self.make_accessible(offset, self.layout.region_size);
         }
@@ -273,14 +302,13 @@ impl Ring {
         u64::from(*brought) > from
     }
 
-    /// Whether the chunk behind `number` others has space, after a try to give it some. It never writes to get
-    /// space, because the owner may have reached the chunk.
+    /// Whether the chunk behind `number` others has space, after a try to give it some.
     fn has_space(&self, slot: &Slot, number: u64) -> bool {
         if number < u64::from(slot.given.load(Ordering::Acquire)) {
             return true;
         }
         let offset = self.offset_of(slot, number);
-        let given = self.allocate_untouched(offset, CHUNK).is_ok();
+        let given = self.touch(offset, CHUNK).is_ok();
         if given {
             self.gave(slot, number + 1);
         }

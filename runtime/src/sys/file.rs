@@ -191,8 +191,30 @@ impl Descriptor {
     #[inline(never)]
     pub(crate) fn allocate(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
         match self.allocate_untouched(offset, length, whole) {
-            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.write_zeros(offset, length),
             other => other,
+        }
+    }
+
+    /// As [`allocate`](Descriptor::allocate), but by zeros in the page cache. Many file systems choose the place on the disk
+    /// only when they write the zeros back, seconds later. A file that is removed before has no such place, so its removal
+    /// costs nothing.
+    #[inline(never)]
+    pub(crate) fn fill(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
+        self.may_have(offset, length, whole)?;
+        self.write_zeros(offset, length)
+    }
+
+    /// Whether the part may be given space.
+    fn may_have(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
+        match self.length() {
+            None => return Err(libc::EBADF),
+            Some(now) if now < whole => return Err(libc::ESTALE),
+            Some(_) => {}
+        }
+        match offset.saturating_add(length) > whole.min(size_limit()) {
+            true => Err(libc::EFBIG),
+            false => Ok(()),
         }
     }
 
@@ -204,14 +226,7 @@ impl Descriptor {
         length: u64,
         whole: u64,
     ) -> Result<(), i32> {
-        match self.length() {
-            None => return Err(libc::EBADF),
-            Some(now) if now < whole => return Err(libc::ESTALE),
-            Some(_) => {}
-        }
-        if offset.saturating_add(length) > whole.min(size_limit()) {
-            return Err(libc::EFBIG);
-        }
+        self.may_have(offset, length, whole)?;
         let (Ok(start), Ok(count)) = (i64::try_from(offset), i64::try_from(length)) else {
             return Err(libc::EFBIG);
         };
@@ -231,15 +246,24 @@ impl Descriptor {
         }
     }
 
-    /// Writes zeros, for file systems that can't allocate.
-    fn allocate_by_writing(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
+    /// Writes zeros, up to a chunk by one call.
+    fn write_zeros(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
         // Atomics are memory that the system zeroes. A constant would be a page in each traced program.
         static ZEROS: [AtomicU8; 4096] = [const { AtomicU8::new(0) }; 4096];
         while length > 0 {
-            let count = length.min(ZEROS.len() as u64) as usize;
-            // SAFETY: `ZEROS` is valid for reading `count` bytes.
+            let mut rest = length;
+            let parts: [libc::iovec; 16] = core::array::from_fn(|_| {
+                let count = rest.min(ZEROS.len() as u64);
+                rest -= count;
+                libc::iovec {
+                    iov_base: ZEROS.as_ptr().cast_mut().cast(),
+                    iov_len: count as usize,
+                }
+            });
+            // SAFETY: each part is valid for reading. The call only reads them.
             let done = unsafe {
-                libc::syscall(libc::SYS_pwrite64, self.fd, ZEROS.as_ptr(), count, offset)
+                let (at, count) = (parts.as_ptr(), parts.len());
+                libc::syscall(libc::SYS_pwritev, self.fd, at, count, offset, 0)
             };
             match u64::try_from(done) {
                 Ok(0) => return Err(libc::ENOSPC),
