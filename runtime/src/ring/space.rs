@@ -26,7 +26,7 @@ use crate::sys::file::Descriptor;
 /// How many slots are kept prepared: as many as threads had one until now, within these bounds. Most processes have few
 /// threads. The first chunks of the most slots together take as much as one region of the default size.
 #[cfg(not(all(loom, test)))]
-pub(super) const MIN_SPARES: usize = 4;
+pub(super) const MIN_SPARES: usize = 2;
 #[cfg(not(all(loom, test)))]
 pub(super) const MAX_SPARES: usize = 64;
 #[cfg(all(loom, test))]
