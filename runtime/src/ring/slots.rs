@@ -410,16 +410,23 @@ mod tests {
     #[test]
     fn spares_are_taken_in_turn_and_the_last_one_is_found() {
         let ring = ring("turn", 8);
+        let all = || -> Vec<*const Slot> { ring.slots().map(core::ptr::from_ref).collect() };
         assert!(ring.prepare_spares(usize::MAX));
-        let all: Vec<*const Slot> = ring.slots().map(core::ptr::from_ref).collect();
-        assert_eq!(all.len(), 6);
+        assert_eq!(all().len(), MIN_SPARES);
         let first = ring.claim();
-        assert_eq!(place(first), all[0]);
-        assert_eq!(place(ring.claim()), all[1]);
+        assert_eq!(place(first), all()[0]);
+        assert_eq!(place(ring.claim()), all()[1]);
+        // As many as threads had one.
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(all().len(), 4);
+        assert_eq!(place(ring.claim()), all()[2]);
+        assert!(ring.prepare_spares(usize::MAX));
+        let all = all();
+        assert_eq!(all.len(), 6);
         ring.give_back(first.expect("a slot"));
-        let rest: Vec<*const Slot> = (0..5).map(|_| place(ring.claim())).collect();
-        assert_eq!(rest[..4], all[2..]);
-        assert_eq!(rest[4], all[0], "behind all others");
+        let rest: Vec<*const Slot> = (0..4).map(|_| place(ring.claim())).collect();
+        assert_eq!(rest[..3], all[3..]);
+        assert_eq!(rest[3], all[0], "behind all others");
         assert_eq!(ring.spares.load(Ordering::Relaxed), 0);
         // New ones.
         assert!((0..2).all(|_| !all.contains(&place(ring.claim()))));

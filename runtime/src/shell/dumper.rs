@@ -8,6 +8,7 @@ use core::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::calibrate::Refinement;
+use super::dead_rings::DeadRings;
 use super::last_thread::{self, Looks};
 use super::sites::table;
 use super::state::state;
@@ -27,8 +28,8 @@ const PAUSE_NS: u64 = 1_000_000;
 const SWITCHES_NS: u64 = 50_000_000;
 const SUMS_NS: u64 = 1_000_000_000;
 
-/// How long after its start the dumper compares the CPUs' clocks, ns. A process that ends before does not pay for it:
-/// the comparison keeps two CPUs busy.
+/// How long after its start the dumper compares the CPUs' clocks, and looks for rings of earlier runs, ns. A process that
+/// ends before does not pay for it: the comparison keeps two CPUs busy.
 const COMPARISON_NS: u64 = 50_000_000;
 
 /// The pause after a try that failed, because there was no space and no memory.
@@ -87,6 +88,7 @@ fn run() -> Looks {
     prepare(&mut brought_in, &mut due_ns);
     let mut comparison_ns =
         (!sys::process::is_fork_child()).then(|| clock::monotonic_raw_ns() + COMPARISON_NS);
+    let mut dead_rings = None;
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = Looks::new(clock::monotonic_raw_ns());
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
@@ -113,7 +115,10 @@ fn run() -> Looks {
         if comparison_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             comparison_ns = None;
             compare_clocks();
+            dead_rings = state().and_then(DeadRings::find);
         }
+        let goes_on = dead_rings.as_mut().is_some_and(DeadRings::remove_one);
+        let next_removal = goes_on.then_some(Duration::ZERO);
         let next_comparison = comparison_ns.map(|due_ns| Duration::from_nanos(due_ns - now_ns));
         let next_look = Some(looks.sleep(now_ns));
         let next_states = states(&mut next_states, now_ns);
@@ -124,6 +129,7 @@ fn run() -> Looks {
             pause,
             next_look,
             next_comparison,
+            next_removal,
             next_account,
             next_states,
             next_trigger,
