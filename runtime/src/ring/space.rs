@@ -4,12 +4,11 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! Space comes in two ways. The thread that made the file has it open, in a descriptor table of its own, and writes zeros.
-//! All other threads have the kernel touch the pages of the mapping: that fails softly, and needs no descriptor, which the
-//! program could have closed. A kernel before Linux 5.14 can't do so. There a thread opens the file for a moment, in a
-//! descriptor table of its own.
+//! Space comes by a touch of the mapping's pages by the kernel. That fails softly, and needs no descriptor, which the
+//! program could have closed. A kernel before Linux 5.14 can't do so. There the thread that made the file allocates, and
+//! any other thread opens the file for a moment, in a descriptor table of its own.
 //!
-//! After either, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
+//! After a touch, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
 //! the pages back, seconds later. The file of a short process is gone by then, and its removal costs nothing. A file that
 //! has its places on the disk costs milliseconds for each of them, where freed space is discarded at once. Slots of a
 //! process of many threads get their places at once (`fallocate`), because their chunks need not be in memory.
@@ -59,6 +58,9 @@ const SEPARATE: usize = 2048;
 /// The whole memory of a model is accessible, so it is given no space.
 const IS_WHOLE: bool = cfg!(all(loom, test));
 
+/// A way to give a part of a file space: offset, length, and length of the file.
+type Allocate = fn(&Descriptor, u64, u64, u64) -> Result<(), i32>;
+
 /// Why a part of the ring has no space on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shortage {
@@ -100,17 +102,15 @@ impl Ring {
         taken
     }
 
-    /// Gives a part of the file space on the disk and makes it accessible. No thread may write to the part
-    /// meanwhile. Async-signal-safe.
-    #[inline(never)]
+    /// Gives a part of the file space and makes it accessible. No thread may write to the part meanwhile.
+    /// Async-signal-safe.
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
-        match self.file {
-            Some(file) if !file.is_mine() => self.touch(offset, length),
-            file => {
-                let given = file.map(|file| file.fill(offset as u64, length as u64, self.whole));
-                self.allocated(given.unwrap_or(Ok(())), offset, length)
-            }
-        }
+        self.touch(offset, length, Descriptor::allocate)
+    }
+
+    /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
+    pub(super) fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
+        self.touch(offset, length, Descriptor::allocate_untouched)
     }
 
     /// As [`allocate`](Ring::allocate), with a place on the disk at once if the calling thread has the file open. The
@@ -119,46 +119,47 @@ impl Ring {
         match self.file.filter(Descriptor::is_mine) {
             None => self.allocate(offset, length),
             Some(file) => {
-                let given = file.allocate(offset as u64, length as u64, self.whole);
-                self.allocated(given, offset, length)
+                self.noted(file.allocate(offset as u64, length as u64, self.whole))?;
+                self.make_accessible(offset, length)
             }
         }
     }
 
-    /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile: the kernel touches all of its
-    /// pages. Async-signal-safe.
-    pub(super) fn touch(&self, offset: usize, length: usize) -> Result<(), i32> {
+    /// Has the kernel touch all pages of a part of the file. That needs no descriptor. `otherwise` is for kernels that
+    /// can't do so.
+    #[inline(never)]
+    fn touch(&self, offset: usize, length: usize, otherwise: Allocate) -> Result<(), i32> {
         self.make_accessible(offset, length)?;
         if self.file.is_none() {
             return Ok(());
         }
+        if (offset + length) as u64 > self.whole {
+            return Err(libc::EFBIG);
+        }
         // What stands before the part in its chunk is in use, or it is given with the part.
         let from = offset / CHUNK * CHUNK;
         let at = self.base.wrapping_add(from);
-        let given = match sys::memory::populate(at, offset + length - from) {
-            Err(libc::EINVAL) => self.allocate_apart(offset, length),
+        // Without space the part stays accessible, because another thread may give it space at this moment.
+        self.noted(match sys::memory::populate(at, offset + length - from) {
+            Err(libc::EINVAL) => self.allocate_apart(offset, length, otherwise),
             Err(libc::EFAULT) if self.is_cut() => Err(libc::ESTALE),
             Err(libc::EFAULT) => Err(libc::ENOSPC),
             other => other,
-        };
-        // Without space the part stays accessible, because the dumper may give it space at this moment.
-        self.allocated(given, offset, length)
+        })
     }
 
-    /// The same on a kernel that can't touch pages without a fault.
     #[cold]
-    fn allocate_apart(&self, offset: usize, length: usize) -> Result<(), i32> {
+    fn allocate_apart(&self, offset: usize, length: usize, allocate: Allocate) -> Result<(), i32> {
         let (Some(file), Some(path)) = (self.file, self.path) else {
             return Err(libc::EBADF);
         };
         let (offset, length) = (offset as u64, length as u64);
         if file.is_mine() {
-            // It never writes, because the owner may have reached the part.
-            return file.allocate_untouched(offset, length, self.whole);
+            return allocate(&file, offset, length, self.whole);
         }
         sys::own_table::with_own_table(|| {
             let file = file.again(path)?;
-            file.allocate(offset, length, self.whole)
+            allocate(&file, offset, length, self.whole)
         })?
     }
 
@@ -175,7 +176,8 @@ impl Ring {
         }
     }
 
-    fn allocated(&self, given: Result<(), i32>, offset: usize, length: usize) -> Result<(), i32> {
+    /// Notes what the result of an allocation says of the file.
+    fn noted(&self, given: Result<(), i32>) -> Result<(), i32> {
         if given == Err(libc::ESTALE) {
             self.lose();
         }
@@ -185,7 +187,7 @@ impl Ring {
             self.lose();
             return Err(libc::ESTALE);
         }
-        self.make_accessible(offset, length)
+        Ok(())
     }
 
     /// Makes a part that has space accessible. If the kernel allows no more mappings, everything before the
@@ -308,7 +310,7 @@ impl Ring {
             return true;
         }
         let offset = self.offset_of(slot, number);
-        let given = self.touch(offset, CHUNK).is_ok();
+        let given = self.allocate_untouched(offset, CHUNK).is_ok();
         if given {
             self.gave(slot, number + 1);
         }
@@ -564,7 +566,10 @@ pub(super) mod tests {
         let (file, path) = (ring.file.expect("a file"), ring.path().expect("a path"));
         let from = ring.offset_of(slot, 1);
         ring.file = Some(file.closed());
-        assert_eq!(ring.allocate_apart(from, CHUNK), Err(libc::ENOENT));
+        assert_eq!(
+            ring.allocate_apart(from, CHUNK, Descriptor::allocate),
+            Err(libc::ENOENT)
+        );
         // A name for the file again, and one for another file.
         let named = |fd: i32| {
             let from = CString::new(format!("/proc/self/fd/{fd}")).expect("no NUL");
@@ -573,10 +578,16 @@ pub(super) mod tests {
             unsafe { libc::linkat(at, from.as_ptr(), at, path.as_ptr(), how) }
         };
         std::fs::write(path.to_str().expect("text"), "of the program").expect("written");
-        assert_eq!(ring.allocate_apart(from, CHUNK), Err(libc::ESTALE));
+        assert_eq!(
+            ring.allocate_apart(from, CHUNK, Descriptor::allocate),
+            Err(libc::ESTALE)
+        );
         sys::file::unlink(path);
         if named(file.raw()) == 0 {
-            assert_eq!(ring.allocate_apart(from, CHUNK), Ok(()));
+            assert_eq!(
+                ring.allocate_apart(from, CHUNK, Descriptor::allocate),
+                Ok(())
+            );
             sys::file::unlink(path);
         }
     }

@@ -485,7 +485,7 @@ impl Ring {
             if rows >= given {
                 let (more, from, length) = self.step_behind(given)?;
                 let offset = self.layout.totals(self.layout.capacity) + from;
-                if self.is_lost() || self.touch(offset, length).is_err() {
+                if self.is_lost() || self.allocate_untouched(offset, length).is_err() {
                     return None;
                 }
                 // Release: pairs with the Acquire above. Another thread may have given the same rows.
