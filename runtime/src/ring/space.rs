@@ -85,6 +85,13 @@ impl Ring {
             return false;
         }
         self.misses_space(error);
+        self.take_memory_instead(offset, length)
+    }
+
+    /// Puts anonymous memory in the place of a part of the file that got not all of its space. The file gives back what
+    /// it got. Async-signal-safe.
+    fn take_memory_instead(&self, offset: usize, length: usize) -> bool {
+        sys::memory::give_space_back(self.base.wrapping_add(offset), length);
         self.take_memory(offset, length)
     }
 
@@ -221,7 +228,7 @@ impl Ring {
             Err(_) if self.is_lost() => return None,
             Err(error) => {
                 self.misses_space(error);
-                self.take_memory(offset, self.layout.region_size)
+                self.take_memory_instead(offset, self.layout.region_size)
                     .then_some(all)?
             }
         };

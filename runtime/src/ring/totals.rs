@@ -303,9 +303,11 @@ impl Ring {
     /// ring has no totals, or there is no space.
     pub(super) fn give_totals(&self, index: usize) -> Option<u64> {
         let offset = self.layout.totals(index);
+        // The index comes last. Where no mapping is left, its neighbours take none more.
         if self.layout.totals == 0
-            || !self.give_head(offset, index)
+            || !self.give_space(offset, PAGE)
             || !self.give_space(offset + size_of::<Totals>(), FIRST)
+            || !self.give_index(offset, index)
         {
             return None;
         }
@@ -320,14 +322,13 @@ impl Ring {
         Some(address)
     }
 
-    /// Gives space to the head and the index. Only the first page is in the file. No reader needs the rest of the
-    /// index, and most of it is never touched.
-    fn give_head(&self, offset: usize, index: usize) -> bool {
-        let behind = size_of::<Totals>() - PAGE;
-        // Each such index takes two mappings more. On larger pages it can't be mapped there.
-        (self.has_separate_index(index) && self.take_memory(offset + PAGE, behind))
-            .then(|| self.give_space(offset, PAGE))
-            .unwrap_or_else(|| self.give_space(offset, size_of::<Totals>()))
+    /// Gives memory to the index behind the first page, which has space. No reader needs it, and most of it is never
+    /// touched, so it is no part of the file.
+    fn give_index(&self, offset: usize, index: usize) -> bool {
+        let (from, length) = (offset + PAGE, size_of::<Totals>() - PAGE);
+        // It takes two mappings. On larger pages it can't be mapped there.
+        self.has_separate_index(index) && self.take_memory(from, length)
+            || self.give_space(from, length)
     }
 
     /// Gives space to further rows of totals that only the caller writes. False if there is none.
