@@ -99,6 +99,8 @@ pub(crate) struct Ring {
     available: AtomicU32,
     /// How many slots are FREE. The count is never too low.
     spares: AtomicU32,
+    /// How many should be FREE at least.
+    least_spares: AtomicU32,
     /// The index at which the search for a free slot begins: the one behind the last that was taken.
     next_spare: AtomicU32,
     /// Length of the file in bytes. If the file is shorter, somebody has cut it.
@@ -185,6 +187,7 @@ impl Ring {
             kept: AtomicU64::new(fork_ring::NOT_LEFT),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
+            least_spares: AtomicU32::new(space::MIN_SPARES as u32),
             next_spare: AtomicU32::new(0),
             whole,
             with_space: AtomicU32::new(match file {

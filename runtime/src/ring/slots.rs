@@ -308,7 +308,14 @@ impl Ring {
     fn spares_wanted(&self) -> usize {
         let used = self.made() as usize;
         let used = used.saturating_sub(self.spares.load(Ordering::Relaxed) as usize);
-        used.clamp(MIN_SPARES, MAX_SPARES)
+        let least = self.least_spares.load(Ordering::Relaxed) as usize;
+        used.max(least).min(MAX_SPARES)
+    }
+
+    /// From now on the most slots are kept prepared: the process is no short one.
+    pub(crate) fn want_most_spares(&self) {
+        self.least_spares
+            .store(MAX_SPARES as u32, Ordering::Relaxed);
     }
 
     /// Whether the dumper should prepare more slots.
@@ -410,27 +417,36 @@ mod tests {
     #[test]
     fn spares_are_taken_in_turn_and_the_last_one_is_found() {
         let ring = ring("turn", 8);
-        let all = || -> Vec<*const Slot> { ring.slots().map(core::ptr::from_ref).collect() };
         assert!(ring.prepare_spares(usize::MAX));
-        assert_eq!(all().len(), MIN_SPARES);
-        let first = ring.claim();
-        assert_eq!(place(first), all()[0]);
-        assert_eq!(place(ring.claim()), all()[1]);
-        // As many as threads had one.
-        assert!(ring.prepare_spares(usize::MAX));
-        assert_eq!(all().len(), 4);
-        assert_eq!(place(ring.claim()), all()[2]);
-        assert!(ring.prepare_spares(usize::MAX));
-        let all = all();
+        let all: Vec<*const Slot> = ring.slots().map(core::ptr::from_ref).collect();
         assert_eq!(all.len(), 6);
+        let first = ring.claim();
+        assert_eq!(place(first), all[0]);
+        assert_eq!(place(ring.claim()), all[1]);
         ring.give_back(first.expect("a slot"));
-        let rest: Vec<*const Slot> = (0..4).map(|_| place(ring.claim())).collect();
-        assert_eq!(rest[..3], all[3..]);
-        assert_eq!(rest[3], all[0], "behind all others");
+        let rest: Vec<*const Slot> = (0..5).map(|_| place(ring.claim())).collect();
+        assert_eq!(rest[..4], all[2..]);
+        assert_eq!(rest[4], all[0], "behind all others");
         assert_eq!(ring.spares.load(Ordering::Relaxed), 0);
         // New ones.
         assert!((0..2).all(|_| !all.contains(&place(ring.claim()))));
         assert!(ring.claim().is_none() && !ring.has_room());
+    }
+
+    #[test]
+    fn spares_grow_with_threads_and_age() {
+        let ring = ring("age", 100);
+        let spares = || ring.spares.load(Ordering::Relaxed) as usize;
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(spares(), MIN_SPARES);
+        for _ in 0..20 {
+            assert!(ring.claim().is_some());
+        }
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(spares(), 20);
+        ring.want_most_spares();
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(spares(), MAX_SPARES);
     }
 
     #[test]

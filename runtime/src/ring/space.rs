@@ -4,11 +4,12 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! Space comes by a touch of the mapping's pages by the kernel. That fails softly, and needs no descriptor, which the
-//! program could have closed. A kernel before Linux 5.14 can't do so. There the thread that made the file allocates, and
-//! any other thread opens the file for a moment, in a descriptor table of its own.
+//! Space comes in two ways. The thread that made the file has it open, in a descriptor table of its own, and writes zeros,
+//! but never where a thread may record. All other threads have the kernel touch the pages of the mapping: that fails
+//! softly, and needs no descriptor, which the program could have closed. A kernel before Linux 5.14 can't do so. There a
+//! thread opens the file for a moment, in a descriptor table of its own.
 //!
-//! After a touch, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
+//! After either, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
 //! the pages back, seconds later. The file of a short process is gone by then, and its removal costs nothing. A file that
 //! has its places on the disk costs milliseconds for each of them, where freed space is discarded at once. Slots of a
 //! process of many threads get their places at once (`fallocate`), because their chunks need not be in memory.
@@ -22,10 +23,11 @@ use crate::primitive::Ordering;
 use crate::sys;
 use crate::sys::file::Descriptor;
 
-/// How many slots are kept prepared: as many as threads had one until now, within these bounds. Most processes have few
-/// threads. The first chunks of the most slots together take as much as one region of the default size.
+/// How many slots are kept prepared. The first chunks of the most slots together take as much as one region of the default
+/// size. A process that began a moment ago has the fewest, or as many as threads had one until now, because a short process
+/// should not pay for more.
 #[cfg(not(all(loom, test)))]
-pub(super) const MIN_SPARES: usize = 2;
+pub(super) const MIN_SPARES: usize = 8;
 #[cfg(not(all(loom, test)))]
 pub(super) const MAX_SPARES: usize = 64;
 #[cfg(all(loom, test))]
@@ -37,9 +39,9 @@ pub(super) const MAX_SPARES: usize = 1;
 /// are touched.
 const WARM: u32 = 4;
 
-/// The first chunks of so many slots have their space in memory first. Together they take half a region of the default
-/// size.
-const IN_MEMORY_FIRST: usize = 32;
+/// The first chunks of so many slots have their space in memory first: those that are prepared for a program of few
+/// threads, and theirs.
+const IN_MEMORY_FIRST: usize = MAX_SPARES + 8;
 
 /// How many bytes of a first chunk are brought into memory when the slot is made. Many threads need no more.
 const FIRST: usize = 4096;
@@ -112,7 +114,13 @@ impl Ring {
     /// Gives a part of the file space and makes it accessible. No thread may write to the part meanwhile.
     /// Async-signal-safe.
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
-        self.touch(offset, length, Descriptor::allocate)
+        match self.file.filter(Descriptor::is_mine) {
+            None => self.touch(offset, length, Descriptor::allocate),
+            Some(file) => {
+                self.noted(file.fill(offset as u64, length as u64, self.whole))?;
+                self.make_accessible(offset, length)
+            }
+        }
     }
 
     /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
@@ -529,14 +537,11 @@ pub(super) mod tests {
     #[test]
     fn spares_leave_the_end_of_the_budget_to_who_asks() {
         let ring = ring("spares", 8);
-        for _ in 0..4 {
-            assert!(ring.claim().is_some());
-        }
-        ring.prepare_spares(1);
-        assert_eq!(ring.slots().count(), 5);
+        ring.prepare_spares(3);
+        assert_eq!(ring.slots().count(), 3);
         ring.prepare_spares(usize::MAX);
         assert_eq!(ring.slots().count(), 6);
-        for _ in 4..8 {
+        for _ in 0..8 {
             assert!(ring.claim().is_some());
         }
         assert!(ring.claim().is_none() && !ring.has_room());

@@ -28,8 +28,8 @@ const PAUSE_NS: u64 = 1_000_000;
 const SWITCHES_NS: u64 = 50_000_000;
 const SUMS_NS: u64 = 1_000_000_000;
 
-/// How long after its start the dumper compares the CPUs' clocks, and looks for rings of earlier runs, ns. A process that
-/// ends before does not pay for it: the comparison keeps two CPUs busy.
+/// How long after its start the dumper compares the CPUs' clocks, prepares the most slots, and looks for rings of earlier
+/// runs, ns. A process that ends before does not pay for it: the comparison keeps two CPUs busy.
 const COMPARISON_NS: u64 = 50_000_000;
 
 /// The pause after a try that failed, because there was no space and no memory.
@@ -115,6 +115,10 @@ fn run() -> Looks {
         if comparison_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             comparison_ns = None;
             compare_clocks();
+            if let Some(ring) = recorder::ring() {
+                ring.want_most_spares();
+                due_ns = Some(now_ns);
+            }
             dead_rings = state().and_then(DeadRings::find);
         }
         let goes_on = dead_rings.as_mut().is_some_and(DeadRings::remove_one);

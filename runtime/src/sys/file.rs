@@ -191,7 +191,7 @@ impl Descriptor {
     #[inline(never)]
     pub(crate) fn allocate(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
         match self.allocate_untouched(offset, length, whole) {
-            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.write_zeros(offset, length),
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.fill(offset, length, whole),
             other => other,
         }
     }
@@ -202,7 +202,12 @@ impl Descriptor {
     #[inline(never)]
     pub(crate) fn fill(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
         self.may_have(offset, length, whole)?;
-        self.write_zeros(offset, length)
+        self.write_zeros(offset, length)?;
+        // If the file was cut just before, the zeros have made it longer again, but not as long as it was.
+        match self.length() {
+            Some(now) if now < whole => Err(libc::ESTALE),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the part may be given space.
