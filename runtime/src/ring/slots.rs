@@ -3,7 +3,7 @@
 //! to two threads.
 
 use super::layout::{COUNTERS, NO_CPU, Slot, state};
-use super::space::{MAX_SPARES, MIN_SPARES};
+use super::space::MAX_SPARES;
 use super::{Ring, chunk, counts, open_calls, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
@@ -408,6 +408,7 @@ impl Ring {
 #[cfg(all(test, not(loom), not(miri)))]
 mod tests {
     use super::*;
+    use crate::ring::space::MIN_SPARES;
     use crate::ring::space::tests::ring;
 
     fn place(slot: Option<&'static Slot>) -> *const Slot {

@@ -86,7 +86,7 @@ impl DeadRings {
 }
 
 impl DeadRing {
-    /// The ring at that path, and its file, which holds the lock. `None`: it is none, or its process may live.
+    /// The ring at that path, and its file, which holds a lock. `None`: it is none, or its process may live.
     fn at(path: &Path) -> Option<(DeadRing, File)> {
         let mut options = OpenOptions::new();
         options.read(true);
@@ -98,7 +98,7 @@ impl DeadRing {
             && known.uid() == sys::process::user()
             && file.read_exact(&mut magic).is_ok()
             && magic == MAGIC
-            && sys::file::lock(&file);
+            && sys::file::lock_shared(&file);
         let ring = is_ring.then(|| DeadRing {
             path: path.to_owned(),
             inode: known.ino(),
@@ -202,11 +202,15 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).expect("a link");
         assert!(DeadRing::at(&link).is_none());
         let (ring, lock) = DeadRing::at(&path).expect("a dead ring");
+        // Another process may look at the same time.
+        assert!(DeadRing::at(&path).is_some());
+        drop(lock);
         // A process lives that has it.
-        assert!(DeadRing::at(&path).is_none());
+        let living = File::open(&path).expect("a ring");
+        assert!(sys::file::lock(&living) && DeadRing::at(&path).is_none());
         ring.remove();
         assert!(path.exists());
-        drop(lock);
+        drop(living);
         // Another file has the name now.
         let other = DeadRing {
             inode: ring.inode + 1,

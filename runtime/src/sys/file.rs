@@ -142,7 +142,7 @@ impl Descriptor {
         /// Another process may test the lock for a moment.
         const TRIES: u32 = 100;
         for _ in 0..TRIES {
-            if super::raw::lock(self.fd) != Err(libc::EWOULDBLOCK) {
+            if super::raw::lock(self.fd, libc::LOCK_EX) != Err(libc::EWOULDBLOCK) {
                 return;
             }
             super::thread::give_way();
@@ -291,7 +291,12 @@ impl Descriptor {
 
 /// Locks a file for as long as it is open. False: another process has the lock, or the file system has no locks.
 pub(crate) fn lock(file: &File) -> bool {
-    super::raw::lock(file.as_raw_fd()).is_ok()
+    super::raw::lock(file.as_raw_fd(), libc::LOCK_EX).is_ok()
+}
+
+/// As [`lock`], but others may have this kind of lock at the same time.
+pub(crate) fn lock_shared(file: &File) -> bool {
+    super::raw::lock(file.as_raw_fd(), libc::LOCK_SH).is_ok()
 }
 
 /// The process's limit on the size of files, in bytes.
