@@ -3,6 +3,7 @@
 //!
 //! A process holds a lock on its ring as long as it lives. The ring has its magic only when it is locked.
 
+use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -52,7 +53,7 @@ impl DeadRings {
             .filter(|entry| is_of_program(&entry.file_name(), &state.program))
             .filter_map(|entry| Some(DeadRing::at(&entry.path())?.0))
             .collect();
-        rings.sort_by(|one, other| other.written.cmp(&one.written));
+        rings.sort_by_key(|ring| Reverse(ring.written));
         let most = state.config.out_most.unwrap_or(DEFAULT_MOST);
         let (all, bytes) = (
             rings.len(),
