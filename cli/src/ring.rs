@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
@@ -213,6 +213,23 @@ pub(crate) fn in_folder(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
+/// Removes the file that was read, not a link to it, and no other that has its name by now.
+///
+/// # Errors
+/// There is no such file any more, or it can't be removed.
+pub(crate) fn remove(path: &Path, file: &File) -> anyhow::Result<()> {
+    let read = file.metadata().with_context(|| ui::path(path))?;
+    let real = path.canonicalize().with_context(|| ui::path(path))?;
+    if Some((read.dev(), read.ino())) != fs::metadata(&real).ok().map(|now| (now.dev(), now.ino()))
+    {
+        bail!(
+            "{}: is another file now, and is not removed",
+            ui::path(path)
+        );
+    }
+    fs::remove_file(&real).with_context(|| ui::path(&real))
+}
+
 /// Whether a file is called like a ring.
 pub(crate) fn has_end(name: &OsStr) -> bool {
     name.as_bytes().ends_with(END.as_bytes())
@@ -296,5 +313,21 @@ mod tests {
         assert!(words(Owner::Runs).ends_with("fdr dump 9"));
         assert!(words(Owner::Ended).ends_with("fdr dump 'a b.fdr-ring'"));
         assert!(words(Owner::Perhaps).contains("for another user"));
+    }
+
+    #[test]
+    fn another_file_of_the_name_is_not_removed() {
+        let folder = std::env::temp_dir().join(format!("fdr-recover-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (path, other) = (folder.join("a.fdr-ring"), folder.join("b"));
+        fs::write(&path, "ring").unwrap();
+        let file = File::open(&path).unwrap();
+        fs::write(&other, "other").unwrap();
+        fs::rename(&other, &path).unwrap();
+        let error = remove(&path, &file).unwrap_err().to_string();
+        assert!(error.ends_with("is another file now, and is not removed"));
+        remove(&path, &File::open(&path).unwrap()).unwrap();
+        assert!(!path.exists());
+        fs::remove_dir_all(folder).unwrap();
     }
 }

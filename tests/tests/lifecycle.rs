@@ -15,7 +15,7 @@ const KINDS: [(&str, &[&str], usize); 6] = [
     ("shared mappings", &["MAP_SHARED"], 0),
     ("handlers of the dump signal", &["rt_sigaction(SIGUSR2"], 0),
     ("threads", &["CLONE_THREAD"], 1),
-    ("space for the ring", &["fallocate("], 0),
+    ("space for the ring", &["pwritev("], 0),
 ];
 
 /// The system calls of the program `plain` and of its threads, and the files that it leaves. `None` and

@@ -316,8 +316,8 @@ fn a_full_disk() {
     }
     for (size, variables, way) in [
         // The ring's head has room, the first chunk of a region has not; the trace has.
-        ("2564K", "FDR_BUFFER=4M", "exit"),
-        ("704K", "FDR_BUFFER=4M FDR_KEEP=0", "exit"),
+        ("256K", "FDR_BUFFER=4M", "exit"),
+        ("240K", "FDR_BUFFER=4M FDR_KEEP=0", "exit"),
         // The regions have room, and nothing is left for the trace.
         ("1M", "FDR_BUFFER=128K FDR_MEMORY=384K", "fill"),
     ] {

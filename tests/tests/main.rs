@@ -21,6 +21,7 @@ mod crash_in_dump;
 mod ctf_packets;
 mod ctf_states;
 mod ctf_tasks;
+mod dead_rings;
 mod descriptors;
 mod dumps;
 mod dumps_signal;

@@ -31,6 +31,7 @@ const SAFE: &[&str] = &[
     "ppoll",
     "prctl",
     "pwrite64",
+    "pwritev",
     "renameat2",
     "rt_sigaction",
     "rt_sigpending",

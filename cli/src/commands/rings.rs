@@ -18,6 +18,9 @@ use crate::{input, ui};
 /// Bytes of a block, as the system counts them.
 const BLOCK: u64 = 512;
 
+/// The state of a ring that this command removed.
+const REMOVED: &str = "removed";
+
 const HELP: &str = "\
 States:
   running          a process has the file mapped
@@ -29,10 +32,14 @@ States:
 The size is the space that the ring takes on the disk. The file's own size is
 larger, because the file has holes.
 
+--remove dead removes the rings whose processes have ended, crashed ones too. It
+removes no other. fdr dump --remove makes their traces first.
+
 Examples:
   fdr rings              here, and where FDR_DIR says
   fdr rings /dev/shm traces/ --json
-  fdr rings | grep dead  what fdr dump can make traces of";
+  fdr rings | grep dead  what fdr dump can make traces of
+  fdr rings --remove dead";
 
 /// List ring files, of running and of dead processes
 #[derive(clap::Args)]
@@ -41,9 +48,19 @@ pub(crate) struct Options {
     /// Folders, or ring files [default: the current folder, and FDR_DIR]
     #[arg(value_name = "FOLDER")]
     folders: Vec<PathBuf>,
+    /// Remove these rings, and print only them
+    #[arg(long, value_name = "WHICH")]
+    remove: Option<Which>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+/// Which rings are removed.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Which {
+    /// Those whose processes have ended.
+    Dead,
 }
 
 /// One ring file.
@@ -76,23 +93,45 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<Status> {
             files.push(folder);
         }
     }
-    let rings = Ring::read_all(&files);
+    let mut rings = Ring::read_all(&files);
+    if let Some(Which::Dead) = options.remove {
+        rings.retain(|ring| ring.as_ref().is_some_and(|ring| !ring.runs()));
+        files = rings
+            .iter()
+            .flatten()
+            .map(|ring| ring.path().to_owned())
+            .collect();
+    }
     let rows: Vec<Row> = files
         .iter()
         .zip(rings)
-        .map(|(file, ring)| row(file, ring))
+        .map(|(file, ring)| match options.remove {
+            None => row(file, ring),
+            Some(Which::Dead) => remove(file, ring),
+        })
         .collect();
     for row in &rows {
         if let Some(error) = &row.error {
             ui::complain(error);
         }
     }
+    let failed = options.remove.is_some() && rows.iter().any(|row| row.state != REMOVED);
     if options.json {
         ui::print(|out| json::print(out, &rows))?;
     } else {
-        ui::print(|out| write(out, &rows, &looked))?;
+        let what = match options.remove {
+            None => "ring files",
+            Some(Which::Dead) => "rings of dead processes",
+        };
+        ui::print(|out| write(out, &rows, what, &looked))?;
+        if options.remove.is_some() && !rows.is_empty() {
+            let removed = rows.iter().filter(|row| row.state == REMOVED);
+            let bytes = removed.clone().map(|row| row.disk_bytes).sum();
+            let removed = ui::things(removed.count() as u64, "ring");
+            ui::complain(&format!("{removed} removed, {}", ui::size(bytes)));
+        }
     }
-    Ok(if absent {
+    Ok(if absent || failed {
         Status::Code(2)
     } else {
         Status::Done
@@ -141,6 +180,28 @@ fn row(path: &Path, ring: Option<Ring>) -> Row {
     }
 }
 
+/// Removes the ring of a process that has ended.
+fn remove(path: &Path, ring: Option<Ring>) -> Row {
+    let removed = ring::regular(path).and_then(|file| {
+        let row = row(path, ring);
+        ring::remove(path, &file)?;
+        Ok(row)
+    });
+    match removed {
+        Ok(row) => Row {
+            state: REMOVED.to_owned(),
+            error: None,
+            ..row
+        },
+        Err(error) => Row {
+            path: path.to_string_lossy().into_owned(),
+            state: "unreadable".into(),
+            error: Some(format!("{error:#}")),
+            ..Row::default()
+        },
+    }
+}
+
 fn read(path: &Path, head: Option<Ring>) -> anyhow::Result<Row> {
     let (ring, _) = input::open_ring(path)?;
     let (threads, records) = ring.census()?;
@@ -162,14 +223,14 @@ fn read(path: &Path, head: Option<Ring>) -> anyhow::Result<Row> {
     })
 }
 
-fn write(out: &mut dyn Write, rows: &[Row], folders: &[PathBuf]) -> anyhow::Result<()> {
+fn write(out: &mut dyn Write, rows: &[Row], what: &str, folders: &[PathBuf]) -> anyhow::Result<()> {
     if rows.is_empty() {
         let text = |folder: &PathBuf| match folder.as_os_str() == "." {
             true => "the current folder".to_owned(),
             false => ui::path(folder),
         };
         let folders: Vec<String> = folders.iter().map(text).collect();
-        let line = format!("no ring files in {}", folders.join(", "));
+        let line = format!("no {what} in {}", folders.join(", "));
         writeln!(out, "{}", ui::paragraph(&line, 2))?;
         return Ok(());
     }
@@ -233,7 +294,7 @@ mod tests {
             error: None,
         };
         let mut out = Vec::new();
-        write(&mut out, &[row], &[]).unwrap();
+        write(&mut out, &[row], "ring files", &[]).unwrap();
         let text = String::from_utf8(out).unwrap();
         let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         let wanted = [

@@ -412,7 +412,8 @@ pub struct Totals<W: Words = Plain> {
     pub budget: W::U64,
     /// Zero.
     pub unused: [W::U64; 11],
-    /// By a function's id: the number of its row, from 1. 0 = none yet.
+    /// By a function's id: the number of its row, from 1. 0 = none yet. The thread alone needs it. So the file may have no
+    /// space for it, behind the first page.
     pub index: [W::U32; TOTALS_IDS],
 }
 

@@ -89,7 +89,7 @@ impl TraceFile {
             match raw::create(path) {
                 Ok(fd) => {
                     // As in `dump::staged`. Another process may have removed it before it was locked.
-                    if raw::lock(fd).is_ok() && !raw::exists(path) {
+                    if raw::lock(fd, libc::LOCK_EX).is_ok() && !raw::exists(path) {
                         raw::close(fd);
                         continue;
                     }

@@ -21,9 +21,6 @@ pub(crate) const MAX_PATH: usize = libc::PATH_MAX as usize;
 /// The path of a ring file without its random part. A NUL stands for the pid, because no path can hold a NUL.
 pub(crate) type Template = &'static [u8];
 
-/// How many slots of a child have space at once. Most children have one thread, and there may be many children.
-const FIRST_SLOTS: usize = 4;
-
 /// The [`Ring::kept`] of a ring that no child has left.
 pub(super) const NOT_LEFT: u64 = u64::MAX;
 
@@ -101,7 +98,7 @@ impl Ring {
         let settings = (self.full, self.clock);
         let path = path.filter(|_| is_apart);
         let (mut ring, mut trouble) =
-            Ring::with_layout(path, self.layout, settings, self.template, FIRST_SLOTS)?;
+            Ring::with_layout(path, self.layout, settings, self.template)?;
         if !is_apart {
             trouble = Some(libc::EAGAIN);
         }

@@ -61,13 +61,13 @@ pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
 /// The same of a small ring: where addresses are limited, a ring is small.
 const MIN_FUNCTIONS_ROOM: usize = 8 << 20;
 /// The table grows in steps of this size.
-pub(crate) const FUNCTIONS_STEP: usize = 256 * 1024;
+pub(crate) const FUNCTIONS_STEP: usize = 64 * 1024;
 /// The most bytes of a thread's totals with their rows.
 const MAX_TOTALS: usize = 64 << 20;
 /// Two cache lines, because processors fetch lines in pairs. No two threads may share a pair.
 pub(crate) const SLOT_ALIGN: usize = 128;
 /// The page size of the layout, also on machines with larger pages.
-const PAGE: usize = 4096;
+pub(super) const PAGE: usize = 4096;
 /// How many CPUs have a counter of their own for records of threads without a region. A power of two.
 #[cfg(not(all(loom, test)))]
 pub(crate) const COUNTERS: usize = 128;
@@ -123,13 +123,6 @@ pub(crate) mod state {
     /// Its owner has ended. Its records are kept until the space is needed.
     pub(crate) const ENDED: u32 = super::parts::ENDED;
 }
-
-/// How many rows get their space with a chunk. A row may begin in one chunk and end in the next one.
-#[cfg(not(all(loom, test)))]
-pub(crate) const ROWS_OF_CHUNK: usize = CHUNK / size_of::<Row>();
-/// A model's chunk holds no row, and a model's rows have their space from the beginning.
-#[cfg(all(loom, test))]
-pub(crate) const ROWS_OF_CHUNK: usize = 1;
 
 /// The offsets and sizes of one ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +209,7 @@ impl Layout {
 
     /// How many rows totals can have.
     pub(crate) fn rows(&self) -> usize {
-        self.totals_size.saturating_sub(size_of::<Totals>()) / CHUNK * ROWS_OF_CHUNK
+        self.totals_size.saturating_sub(size_of::<Totals>()) / size_of::<Row>()
     }
 
     /// Bytes that the function table may have.

@@ -48,6 +48,9 @@ use layout::{
 };
 pub(crate) use space::{Shortage, read_ahead};
 
+/// How many slots have space at once. Most processes have few threads.
+const FIRST_SLOTS: usize = 4;
+
 /// Bytes of a program's name in the head.
 const PROGRAM_BYTES: usize = 64;
 
@@ -96,6 +99,8 @@ pub(crate) struct Ring {
     available: AtomicU32,
     /// How many slots are FREE. The count is never too low.
     spares: AtomicU32,
+    /// How many should be FREE at least.
+    least_spares: AtomicU32,
     /// The index at which the search for a free slot begins: the one behind the last that was taken.
     next_spare: AtomicU32,
     /// Length of the file in bytes. If the file is shorter, somebody has cut it.
@@ -143,20 +148,19 @@ impl Ring {
             options.states,
         );
         let settings = (options.full, options.clock);
-        Ring::with_layout(path, layout, settings, options.template, layout.capacity)
+        Ring::with_layout(path, layout, settings, options.template)
     }
 
-    /// The same with a layout. So many slots get their space at once.
+    /// The same with a layout.
     fn with_layout(
         path: Option<&'static CStr>,
         layout: Layout,
         (full, clock): (bool, Kind),
         template: fork_ring::Template,
-        slots: usize,
     ) -> Option<(Ring, Option<i32>)> {
         let base = sys::memory::reserve(layout.length, CHUNK)?;
         let mut trouble = None;
-        let slots = slots.min(layout.capacity);
+        let slots = FIRST_SLOTS.min(layout.capacity);
         let (file, whole) = match path.map(|path| Ring::map_file(path, base, &layout, slots)) {
             Some(Ok((file, whole))) => (Some(file), whole),
             none => {
@@ -183,6 +187,7 @@ impl Ring {
             kept: AtomicU64::new(fork_ring::NOT_LEFT),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
+            least_spares: AtomicU32::new(space::MIN_SPARES as u32),
             next_spare: AtomicU32::new(0),
             whole,
             with_space: AtomicU32::new(match file {
@@ -233,9 +238,9 @@ impl Ring {
         file.lock();
         let mapped = file.lengthen(layout.length as u64).and_then(|whole| {
             let (end, functions) = (layout.end_of_slots(slots), layout.functions);
-            file.allocate(0, end as u64, whole)?;
+            file.fill(0, end as u64, whole)?;
             let step = layout.first_part() - functions;
-            file.allocate(functions as u64, step as u64, whole)?;
+            file.fill(functions as u64, step as u64, whole)?;
             // SAFETY: the reservation is ours, and no other thread knows it yet.
             unsafe { sys::memory::map_file(base, layout.length, file.raw()) }?;
             Ok(whole)

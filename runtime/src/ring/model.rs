@@ -59,6 +59,7 @@ impl SmallRing {
             next_reaping: AtomicU64::new(0),
             available: AtomicU32::new(0),
             spares: AtomicU32::new(0),
+            least_spares: AtomicU32::new(super::space::MIN_SPARES as u32),
             next_spare: AtomicU32::new(0),
             kept: AtomicU64::new(super::fork_ring::NOT_LEFT),
             whole: 0,

@@ -3,7 +3,7 @@
 //! to two threads.
 
 use super::layout::{COUNTERS, NO_CPU, Slot, state};
-use super::space::SPARES;
+use super::space::MAX_SPARES;
 use super::{Ring, chunk, counts, open_calls, set_name};
 use crate::clock;
 use crate::primitive::{Ordering, fence};
@@ -36,7 +36,7 @@ impl Ring {
         }
         // The dumper is woken to prepare or to reap slots for the next threads. It is not woken for each
         // thread, because waking takes longer than all of the claim.
-        if self.has_fewer_spares(SPARES / 2) || !self.has_room() {
+        if self.has_fewer_spares(self.spares_wanted() / 2) || !self.has_room() {
             sys::thread::wake_dumper();
         }
         slot
@@ -304,9 +304,23 @@ impl Ring {
         true
     }
 
+    /// How many slots should be prepared.
+    fn spares_wanted(&self) -> usize {
+        let used = self.made() as usize;
+        let used = used.saturating_sub(self.spares.load(Ordering::Relaxed) as usize);
+        let least = self.least_spares.load(Ordering::Relaxed) as usize;
+        used.max(least).min(MAX_SPARES)
+    }
+
+    /// From now on the most slots are kept prepared: the process is no short one.
+    pub(crate) fn want_most_spares(&self) {
+        self.least_spares
+            .store(MAX_SPARES as u32, Ordering::Relaxed);
+    }
+
     /// Whether the dumper should prepare more slots.
     pub(crate) fn wants_spares(&self) -> bool {
-        self.has_fewer_spares(SPARES)
+        self.has_fewer_spares(self.spares_wanted())
     }
 
     /// Whether fewer than `these` slots are prepared and more can be made. Near the end of the budget no slot
@@ -394,6 +408,7 @@ impl Ring {
 #[cfg(all(test, not(loom), not(miri)))]
 mod tests {
     use super::*;
+    use crate::ring::space::MIN_SPARES;
     use crate::ring::space::tests::ring;
 
     fn place(slot: Option<&'static Slot>) -> *const Slot {
@@ -417,6 +432,22 @@ mod tests {
         // New ones.
         assert!((0..2).all(|_| !all.contains(&place(ring.claim()))));
         assert!(ring.claim().is_none() && !ring.has_room());
+    }
+
+    #[test]
+    fn spares_grow_with_threads_and_age() {
+        let ring = ring("age", 100);
+        let spares = || ring.spares.load(Ordering::Relaxed) as usize;
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(spares(), MIN_SPARES);
+        for _ in 0..20 {
+            assert!(ring.claim().is_some());
+        }
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(spares(), 20);
+        ring.want_most_spares();
+        assert!(ring.prepare_spares(usize::MAX));
+        assert_eq!(spares(), MAX_SPARES);
     }
 
     #[test]

@@ -4,10 +4,15 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! The thread that made the file has it open, in a descriptor table of its own, and allocates. All other threads have the
-//! kernel touch the pages of the mapping: that allocates too, fails softly, and needs no descriptor, which the program
-//! could have closed. A kernel before Linux 5.14 can't do so. There a thread opens the file for a moment, in a descriptor
-//! table of its own.
+//! Space comes in two ways. The thread that made the file has it open, in a descriptor table of its own, and writes zeros,
+//! but never where a thread may record. All other threads have the kernel touch the pages of the mapping: that fails
+//! softly, and needs no descriptor, which the program could have closed. A kernel before Linux 5.14 can't do so. There a
+//! thread opens the file for a moment, in a descriptor table of its own.
+//!
+//! After either, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
+//! the pages back, seconds later. The file of a short process is gone by then, and its removal costs nothing. A file that
+//! has its places on the disk costs milliseconds for each of them, where freed space is discarded at once. Slots of a
+//! process of many threads get their places at once (`fallocate`), because their chunks need not be in memory.
 //!
 //! The owner and the dumper may give space to the same chunk at the same time, which does no harm. Only the
 //! owner reports that there is none, or takes memory in its place.
@@ -16,17 +21,27 @@ use super::layout::{CHUNK, Slot, state};
 use super::{Ring, chunk};
 use crate::primitive::Ordering;
 use crate::sys;
+use crate::sys::file::Descriptor;
 
-/// How many slots are kept prepared. Their first chunks together take as much as one region of the default
-/// size.
+/// How many slots are kept prepared. The first chunks of the most slots together take as much as one region of the default
+/// size. A process that began a moment ago has the fewest, or as many as threads had one until now, because a short process
+/// should not pay for more.
 #[cfg(not(all(loom, test)))]
-pub(super) const SPARES: usize = 64;
+pub(super) const MIN_SPARES: usize = 8;
+#[cfg(not(all(loom, test)))]
+pub(super) const MAX_SPARES: usize = 64;
 #[cfg(all(loom, test))]
-pub(super) const SPARES: usize = 1;
+pub(super) const MIN_SPARES: usize = 1;
+#[cfg(all(loom, test))]
+pub(super) const MAX_SPARES: usize = 1;
 
 /// How many prepared slots have their whole first chunk in memory. The other chunks cost no memory until they
 /// are touched.
 const WARM: u32 = 4;
+
+/// The first chunks of so many slots have their space in memory first: those that are prepared for a program of few
+/// threads, and theirs.
+const IN_MEMORY_FIRST: usize = MAX_SPARES + 8;
 
 /// How many bytes of a first chunk are brought into memory when the slot is made. Many threads need no more.
 const FIRST: usize = 4096;
@@ -44,6 +59,9 @@ const SEPARATE: usize = 2048;
 
 /// The whole memory of a model is accessible, so it is given no space.
 const IS_WHOLE: bool = cfg!(all(loom, test));
+
+/// A way to give a part of a file space: offset, length, and length of the file.
+type Allocate = fn(&Descriptor, u64, u64, u64) -> Result<(), i32>;
 
 /// Why a part of the ring has no space on the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +87,23 @@ impl Ring {
             return false;
         }
         self.misses_space(error);
+        self.take_memory_instead(offset, length)
+    }
+
+    /// Puts anonymous memory in the place of a part of the file that got not all of its space. The file gives back what
+    /// it got. Async-signal-safe.
+    fn take_memory_instead(&self, offset: usize, length: usize) -> bool {
+        sys::memory::give_space_back(self.base.wrapping_add(offset), length);
         self.take_memory(offset, length)
     }
 
+    /// Whether the index of these totals may be a mapping of its own.
+    pub(super) fn has_separate_index(&self, index: usize) -> bool {
+        index < SEPARATE || index == self.layout.capacity
+    }
+
     /// Puts anonymous memory in the place of a part of the file. Async-signal-safe.
-    fn take_memory(&self, offset: usize, length: usize) -> bool {
+    pub(super) fn take_memory(&self, offset: usize, length: usize) -> bool {
         let at = self.base.wrapping_add(offset);
         // SAFETY: the part is inside our mapping. It was never used, because it had no space.
         let taken = unsafe { sys::memory::map_anonymous(at, length) }.is_ok();
@@ -81,58 +111,70 @@ impl Ring {
         taken
     }
 
-    /// Gives a part of the file space on the disk and makes it accessible. No thread may write to the part
-    /// meanwhile. Async-signal-safe.
-    #[inline(never)]
+    /// Gives a part of the file space and makes it accessible. No thread may write to the part meanwhile.
+    /// Async-signal-safe.
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
-        match self.file {
-            Some(file) if !file.is_mine() => self.touch(offset, length),
-            file => {
-                let given =
-                    file.map(|file| file.allocate(offset as u64, length as u64, self.whole));
-                self.allocated(given.unwrap_or(Ok(())), offset, length)
+        match self.file.filter(Descriptor::is_mine) {
+            None => self.touch(offset, length, Descriptor::allocate),
+            Some(file) => {
+                self.noted(file.fill(offset as u64, length as u64, self.whole))?;
+                self.make_accessible(offset, length)
             }
         }
     }
 
     /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.
     pub(super) fn allocate_untouched(&self, offset: usize, length: usize) -> Result<(), i32> {
-        match self.file {
-            Some(file) if !file.is_mine() => self.touch(offset, length),
-            file => {
-                let given = file
-                    .map(|file| file.allocate_untouched(offset as u64, length as u64, self.whole));
-                self.allocated(given.unwrap_or(Ok(())), offset, length)
+        self.touch(offset, length, Descriptor::allocate_untouched)
+    }
+
+    /// As [`allocate`](Ring::allocate), with a place on the disk at once if the calling thread has the file open. The
+    /// part need not be in memory.
+    fn allocate_on_disk(&self, offset: usize, length: usize) -> Result<(), i32> {
+        match self.file.filter(Descriptor::is_mine) {
+            None => self.allocate(offset, length),
+            Some(file) => {
+                self.noted(file.allocate(offset as u64, length as u64, self.whole))?;
+                self.make_accessible(offset, length)
             }
         }
     }
 
-    /// Gives a part of the file space on the disk and makes it accessible, without a descriptor: the kernel touches all
-    /// of its pages. Threads may write to the part meanwhile. Async-signal-safe.
-    fn touch(&self, offset: usize, length: usize) -> Result<(), i32> {
+    /// Has the kernel touch all pages of a part of the file. That needs no descriptor. `otherwise` is for kernels that
+    /// can't do so.
+    #[inline(never)]
+    fn touch(&self, offset: usize, length: usize, otherwise: Allocate) -> Result<(), i32> {
         self.make_accessible(offset, length)?;
+        if self.file.is_none() {
+            return Ok(());
+        }
+        if (offset + length) as u64 > self.whole {
+            return Err(libc::EFBIG);
+        }
         // What stands before the part in its chunk is in use, or it is given with the part.
         let from = offset / CHUNK * CHUNK;
         let at = self.base.wrapping_add(from);
-        let given = match sys::memory::populate(at, offset + length - from) {
-            Err(libc::EINVAL) => self.allocate_apart(offset, length),
+        // Without space the part stays accessible, because another thread may give it space at this moment.
+        self.noted(match sys::memory::populate(at, offset + length - from) {
+            Err(libc::EINVAL) => self.allocate_apart(offset, length, otherwise),
             Err(libc::EFAULT) if self.is_cut() => Err(libc::ESTALE),
             Err(libc::EFAULT) => Err(libc::ENOSPC),
             other => other,
-        };
-        // Without space the part stays accessible, because the dumper may give it space at this moment.
-        self.allocated(given, offset, length)
+        })
     }
 
-    /// The same on a kernel that can't touch pages without a fault.
     #[cold]
-    fn allocate_apart(&self, offset: usize, length: usize) -> Result<(), i32> {
+    fn allocate_apart(&self, offset: usize, length: usize, allocate: Allocate) -> Result<(), i32> {
         let (Some(file), Some(path)) = (self.file, self.path) else {
             return Err(libc::EBADF);
         };
+        let (offset, length) = (offset as u64, length as u64);
+        if file.is_mine() {
+            return allocate(&file, offset, length, self.whole);
+        }
         sys::own_table::with_own_table(|| {
             let file = file.again(path)?;
-            file.allocate(offset as u64, length as u64, self.whole)
+            allocate(&file, offset, length, self.whole)
         })?
     }
 
@@ -149,7 +191,8 @@ impl Ring {
         }
     }
 
-    fn allocated(&self, given: Result<(), i32>, offset: usize, length: usize) -> Result<(), i32> {
+    /// Notes what the result of an allocation says of the file.
+    fn noted(&self, given: Result<(), i32>) -> Result<(), i32> {
         if given == Err(libc::ESTALE) {
             self.lose();
         }
@@ -159,7 +202,7 @@ impl Ring {
             self.lose();
             return Err(libc::ESTALE);
         }
-        self.make_accessible(offset, length)
+        Ok(())
     }
 
     /// Makes a part that has space accessible. If the kernel allows no more mappings, everything before the
@@ -181,7 +224,10 @@ impl Ring {
         if IS_WHOLE {
             return Some(all);
         }
-        let mut given = self.allocate(offset, CHUNK);
+        let mut given = match index < IN_MEMORY_FIRST {
+            true => self.allocate(offset, CHUNK),
+            false => self.allocate_on_disk(offset, CHUNK),
+        };
         if given.is_ok() && index >= SEPARATE {
             given = self.make_accessible(offset, self.layout.region_size);
         }
@@ -190,7 +236,7 @@ impl Ring {
             Err(_) if self.is_lost() => return None,
             Err(error) => {
                 self.misses_space(error);
-                self.take_memory(offset, self.layout.region_size)
+                self.take_memory_instead(offset, self.layout.region_size)
                     .then_some(all)?
             }
         };
@@ -273,8 +319,7 @@ impl Ring {
         u64::from(*brought) > from
     }
 
-    /// Whether the chunk behind `number` others has space, after a try to give it some. It never writes to get
-    /// space, because the owner may have reached the chunk.
+    /// Whether the chunk behind `number` others has space, after a try to give it some.
     fn has_space(&self, slot: &Slot, number: u64) -> bool {
         if number < u64::from(slot.given.load(Ordering::Acquire)) {
             return true;
@@ -533,7 +578,10 @@ pub(super) mod tests {
         let (file, path) = (ring.file.expect("a file"), ring.path().expect("a path"));
         let from = ring.offset_of(slot, 1);
         ring.file = Some(file.closed());
-        assert_eq!(ring.allocate_apart(from, CHUNK), Err(libc::ENOENT));
+        assert_eq!(
+            ring.allocate_apart(from, CHUNK, Descriptor::allocate),
+            Err(libc::ENOENT)
+        );
         // A name for the file again, and one for another file.
         let named = |fd: i32| {
             let from = CString::new(format!("/proc/self/fd/{fd}")).expect("no NUL");
@@ -542,10 +590,16 @@ pub(super) mod tests {
             unsafe { libc::linkat(at, from.as_ptr(), at, path.as_ptr(), how) }
         };
         std::fs::write(path.to_str().expect("text"), "of the program").expect("written");
-        assert_eq!(ring.allocate_apart(from, CHUNK), Err(libc::ESTALE));
+        assert_eq!(
+            ring.allocate_apart(from, CHUNK, Descriptor::allocate),
+            Err(libc::ESTALE)
+        );
         sys::file::unlink(path);
         if named(file.raw()) == 0 {
-            assert_eq!(ring.allocate_apart(from, CHUNK), Ok(()));
+            assert_eq!(
+                ring.allocate_apart(from, CHUNK, Descriptor::allocate),
+                Ok(())
+            );
             sys::file::unlink(path);
         }
     }

@@ -5,7 +5,7 @@
 //! Readers read them while the owner may be counting. A row's lengths add up to its calls, unless the owner was
 //! counting a call at that moment.
 
-use super::layout::{CHUNK, LENGTHS, ROWS_OF_CHUNK, Row, Slot, TOTALS_IDS, Totals};
+use super::layout::{CHUNK, LENGTHS, PAGE, Row, Slot, TOTALS_IDS, Totals};
 use super::{Ring, at_address};
 use crate::primitive::{AtomicU64, Ordering, fence};
 use fdr_formats::model::{Estimate, Level, RecordingCost, Ticks};
@@ -13,8 +13,25 @@ use fdr_formats::model::{Estimate, Level, RecordingCost, Ticks};
 /// The number of the row of all functions that have no row of their own.
 const OTHERS: u32 = 1;
 
-/// Rows that get their space at once.
-const STEP: u32 = ROWS_OF_CHUNK as u32;
+/// Bytes of the first rows, which get their space with the head. Each further step doubles the bytes of the rows, and takes
+/// one chunk at most. Other processors may have pages as large as a chunk.
+const FIRST: usize = if cfg!(target_arch = "x86_64") {
+    2 * PAGE
+} else {
+    CHUNK
+};
+
+/// How many rows have their space with these bytes.
+const fn rows_in(bytes: usize) -> u32 {
+    (bytes / size_of::<Row>()) as u32
+}
+
+/// The bytes of space behind so many rows, as offset behind the head and length.
+fn next_step(given: u32) -> (usize, usize) {
+    // Less than a row is left at the end of a step.
+    let bytes = (given as usize * size_of::<Row>()).next_multiple_of(PAGE);
+    (bytes, bytes.min(CHUNK))
+}
 
 /// The row with that number, from 1.
 ///
@@ -286,8 +303,12 @@ impl Ring {
     /// ring has no totals, or there is no space.
     pub(super) fn give_totals(&self, index: usize) -> Option<u64> {
         let offset = self.layout.totals(index);
-        let length = size_of::<Totals>() + CHUNK;
-        if self.layout.totals == 0 || !self.give_space(offset, length) {
+        // The index comes last. Where no mapping is left, its neighbours take none more.
+        if self.layout.totals == 0
+            || !self.give_space(offset, PAGE)
+            || !self.give_space(offset + size_of::<Totals>(), FIRST)
+            || !self.give_index(offset, index)
+        {
             return None;
         }
         let address = (self.base.addr() + offset) as u64;
@@ -297,22 +318,39 @@ impl Ring {
         let reserved = (rows - rows / RESERVED_SHARE) as u64;
         totals.reserved.store(reserved, Ordering::Relaxed);
         // Release: pairs with the Acquire in `rows`.
-        totals.given.store(STEP, Ordering::Release);
+        totals.given.store(rows_in(FIRST), Ordering::Release);
         Some(address)
+    }
+
+    /// Gives memory to the index behind the first page, which has space. No reader needs it, and most of it is never
+    /// touched, so it is no part of the file.
+    fn give_index(&self, offset: usize, index: usize) -> bool {
+        let (from, length) = (offset + PAGE, size_of::<Totals>() - PAGE);
+        // It takes two mappings. On larger pages it can't be mapped there.
+        self.has_separate_index(index) && self.take_memory(from, length)
+            || self.give_space(from, length)
     }
 
     /// Gives space to further rows of totals that only the caller writes. False if there is none.
     pub(crate) fn give_rows(&self, totals: &Totals) -> bool {
         let given = totals.given.load(Ordering::Relaxed);
         let offset = core::ptr::from_ref(totals).addr() - self.base.addr();
-        let behind = size_of::<Totals>() + (given / STEP) as usize * CHUNK;
-        let has = !self.is_lost()
-            && (given + STEP) as usize <= self.layout.rows()
-            && self.give_space(offset + behind, CHUNK);
-        if has {
-            totals.given.store(given + STEP, Ordering::Release);
+        let more = self
+            .step_behind(given)
+            .filter(|&(_, from, length)| !self.is_lost() && self.give_space(offset + from, length));
+        if let Some((given, ..)) = more {
+            totals.given.store(given, Ordering::Release);
         }
-        has
+        more.is_some()
+    }
+
+    /// The step behind so many rows: how many rows there are with it, and the offset and the length of its space in the
+    /// totals. `None`: totals have no more room.
+    fn step_behind(&self, given: u32) -> Option<(u32, usize, usize)> {
+        let (from, length) = next_step(given);
+        let end = from + length;
+        let room = self.layout.totals_size - size_of::<Totals>();
+        (end <= room).then(|| (rows_in(end), size_of::<Totals>() + from, length))
     }
 
     /// Whether the totals are of this ring.
@@ -446,16 +484,12 @@ impl Ring {
             }
             let given = ended.given.load(Ordering::Acquire);
             if rows >= given {
-                let behind = size_of::<Totals>() + (given / STEP) as usize * CHUNK;
-                let offset = self.layout.totals(self.layout.capacity) + behind;
-                let has = !self.is_lost()
-                    && (given + STEP) as usize <= self.layout.rows()
-                    && self.allocate_untouched(offset, CHUNK).is_ok();
-                if !has {
+                let (more, from, length) = self.step_behind(given)?;
+                let offset = self.layout.totals(self.layout.capacity) + from;
+                if self.is_lost() || self.allocate_untouched(offset, length).is_err() {
                     return None;
                 }
                 // Release: pairs with the Acquire above. Another thread may have given the same rows.
-                let more = given + STEP;
                 ended.given.fetch_max(more, Ordering::Release);
                 continue;
             }
@@ -476,6 +510,8 @@ mod tests {
     use crate::clock::Kind;
     use crate::ring::Options;
 
+    const GIVEN: u32 = rows_in(FIRST);
+
     #[test]
     fn functions_without_space_share_a_row_until_the_owner_ends() {
         let options = Options {
@@ -492,13 +528,13 @@ mod tests {
         let totals = ring.totals_of(slot).expect("totals");
         let mut asked = 0;
         for round in 0..3 {
-            for function in 1..=STEP + 5 {
+            for function in 1..=GIVEN + 5 {
                 let more = || {
                     asked += 1;
                     false
                 };
                 let row = row_of(totals, function, 200, more);
-                let own = if function < STEP { function } else { 0 };
+                let own = if function < GIVEN { function } else { 0 };
                 assert_eq!(calls(row).0, own, "{function}, round {round}");
                 count(row, 200, 0);
             }
@@ -508,15 +544,15 @@ mod tests {
         assert_eq!(sums[0], (0, 18, 0));
         assert_eq!(
             sums[1..],
-            (1..STEP).map(|id| (id, 3, 0)).collect::<Vec<_>>()
+            (1..GIVEN).map(|id| (id, 3, 0)).collect::<Vec<_>>()
         );
         ring.end_totals(slot);
         // The next owner has the same space for other functions.
-        let row = row_of(totals, STEP + 5, 200, || false);
-        assert_eq!(calls(row), (STEP + 5, 0, 0));
+        let row = row_of(totals, GIVEN + 5, 200, || false);
+        assert_eq!(calls(row), (GIVEN + 5, 0, 0));
         let ended = ring.totals_of_ended().expect("totals");
         let ended: u64 = rows(ended).map(|row| calls(row).1).sum();
-        assert_eq!(ended, 3 * u64::from(STEP + 5));
+        assert_eq!(ended, 3 * u64::from(GIVEN + 5));
     }
 
     #[test]

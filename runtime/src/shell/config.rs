@@ -101,7 +101,7 @@ pub(crate) struct Settings {
     /// `FDR_TRIGGER`.
     pub(crate) triggers: Vec<Trigger>,
     /// `FDR_OUT_MOST`.
-    pub(crate) out_most: OutMost,
+    pub(crate) out_most: Option<OutMost>,
     /// `FDR_VERSION`. `None`: the program's own.
     pub(crate) version: Option<String>,
 }
@@ -165,8 +165,7 @@ impl Settings {
             _ => trigger::parse,
         };
         from.set("FDR_TRIGGER", &mut settings.triggers, triggers);
-        let out_most = &mut settings.out_most;
-        from.set("FDR_OUT_MOST", out_most, trigger::parse_out_most);
+        settings.out_most = from.text("FDR_OUT_MOST", trigger::parse_out_most);
         settings.version = from.text("FDR_VERSION", identity::parse_version);
         if from.errors.is_empty() {
             Ok(settings)
@@ -201,7 +200,7 @@ impl Settings {
             crash: true,
             tags: String::new(),
             triggers: trigger::parse(DEFAULT_TRIGGER).unwrap_or_default(),
-            out_most: OutMost::default(),
+            out_most: None,
             version: None,
         }
     }

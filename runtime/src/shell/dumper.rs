@@ -8,9 +8,10 @@ use core::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::calibrate::Refinement;
+use super::dead_rings::DeadRings;
 use super::last_thread::{self, Looks};
 use super::sites::table;
-use super::state::{State, state};
+use super::state::state;
 use super::{budget, commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
 use crate::api::Failure;
 use crate::dump::schedule;
@@ -26,6 +27,10 @@ const PAUSE_NS: u64 = 1_000_000;
 /// switches, ns.
 const SWITCHES_NS: u64 = 50_000_000;
 const SUMS_NS: u64 = 1_000_000_000;
+
+/// How long after its start the dumper compares the CPUs' clocks, prepares the most slots, and looks for rings of earlier
+/// runs, ns. A process that ends before does not pay for it: the comparison keeps two CPUs busy.
+const COMPARISON_NS: u64 = 50_000_000;
 
 /// The pause after a try that failed, because there was no space and no memory.
 const PAUSE_AFTER_FAILURE_NS: u64 = 1_000_000_000;
@@ -78,21 +83,12 @@ impl Drop for Life {
 
 /// Does the work of the dumper until the program's last thread is gone.
 fn run() -> Looks {
-    let compare_clocks = !sys::process::is_fork_child();
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(&mut brought_in, &mut due_ns);
-    let compare = |state: &'static State| {
-        let skew = skew::measure(state.chosen.kind, &state.frequency())?;
-        Some((state, skew))
-    };
-    let compared = state().filter(|_| compare_clocks);
-    if let Some((state, skew)) = compared.and_then(compare) {
-        state.note_skew(&skew);
-        if let Some(warning) = skew.warning() {
-            messages::warn(format_args!("{warning}"));
-        }
-    }
+    let mut comparison_ns =
+        (!sys::process::is_fork_child()).then(|| clock::monotonic_raw_ns() + COMPARISON_NS);
+    let mut dead_rings = None;
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
     let mut looks = Looks::new(clock::monotonic_raw_ns());
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
@@ -116,6 +112,18 @@ fn run() -> Looks {
         if looks.find_nobody(now_ns) {
             return looks;
         }
+        if comparison_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            comparison_ns = None;
+            compare_clocks();
+            if let Some(ring) = recorder::ring() {
+                ring.want_most_spares();
+                due_ns = Some(now_ns);
+            }
+            dead_rings = state().and_then(DeadRings::find);
+        }
+        let goes_on = dead_rings.as_mut().is_some_and(DeadRings::remove_one);
+        let next_removal = goes_on.then_some(Duration::ZERO);
+        let next_comparison = comparison_ns.map(|due_ns| Duration::from_nanos(due_ns - now_ns));
         let next_look = Some(looks.sleep(now_ns));
         let next_states = states(&mut next_states, now_ns);
         let next_account = budget.as_mut().and_then(|budget| budget.look(now_ns));
@@ -124,11 +132,24 @@ fn run() -> Looks {
             crash::look(),
             pause,
             next_look,
+            next_comparison,
+            next_removal,
             next_account,
             next_states,
             next_trigger,
         ];
         sys::thread::wait_for_work(seen, sleeps.into_iter().flatten().min(), command);
+    }
+}
+
+/// Compares the CPUs' clocks, and says if they differ.
+fn compare_clocks() {
+    let Some(state) = state() else { return };
+    if let Some(skew) = skew::measure(state.chosen.kind, &state.frequency()) {
+        state.note_skew(&skew);
+        if let Some(warning) = skew.warning() {
+            messages::warn(format_args!("{warning}"));
+        }
     }
 }
 

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | entrances | `control` (calls of the API), `start` (the loader's call) |
 //! | coming up | `fork`, `dumper`, `install` |
-//! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `exit` |
+//! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `dead_rings`, `exit` |
 //! | other copies, panics | `answers`, `panics`, `guest` |
 //! | dumps | `dumping`, `dump_signal`, `triggers` |
 //! | streams | `connection`, `stream`, `last_thread` |
@@ -29,6 +29,7 @@ mod config;
 #[cfg(feature = "stream")]
 mod connection;
 pub(crate) mod control;
+mod dead_rings;
 mod dump_signal;
 mod dumper;
 mod dumping;

@@ -393,7 +393,7 @@ impl Progress {
         let result = dumping::dump_with(&occasion);
         match &result {
             Ok(dump) => {
-                let most = state().map(|state| state.config.out_most);
+                let most = state().and_then(|state| state.config.out_most);
                 self.kept.add(&dump.path, most.unwrap_or_default());
             }
             Err(Error::Failed(failure)) if self.is_told => {

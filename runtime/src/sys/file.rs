@@ -142,7 +142,7 @@ impl Descriptor {
         /// Another process may test the lock for a moment.
         const TRIES: u32 = 100;
         for _ in 0..TRIES {
-            if super::raw::lock(self.fd) != Err(libc::EWOULDBLOCK) {
+            if super::raw::lock(self.fd, libc::LOCK_EX) != Err(libc::EWOULDBLOCK) {
                 return;
             }
             super::thread::give_way();
@@ -191,8 +191,35 @@ impl Descriptor {
     #[inline(never)]
     pub(crate) fn allocate(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
         match self.allocate_untouched(offset, length, whole) {
-            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.allocate_by_writing(offset, length),
+            Err(libc::EOPNOTSUPP | libc::ENOSYS) => self.fill(offset, length, whole),
             other => other,
+        }
+    }
+
+    /// As [`allocate`](Descriptor::allocate), but by zeros in the page cache. Many file systems choose the place on the disk
+    /// only when they write the zeros back, seconds later. A file that is removed before has no such place, so its removal
+    /// costs nothing.
+    #[inline(never)]
+    pub(crate) fn fill(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
+        self.may_have(offset, length, whole)?;
+        self.write_zeros(offset, length)?;
+        // If the file was cut just before, the zeros have made it longer again, but not as long as it was.
+        match self.length() {
+            Some(now) if now < whole => Err(libc::ESTALE),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the part may be given space.
+    fn may_have(&self, offset: u64, length: u64, whole: u64) -> Result<(), i32> {
+        match self.length() {
+            None => return Err(libc::EBADF),
+            Some(now) if now < whole => return Err(libc::ESTALE),
+            Some(_) => {}
+        }
+        match offset.saturating_add(length) > whole.min(size_limit()) {
+            true => Err(libc::EFBIG),
+            false => Ok(()),
         }
     }
 
@@ -204,14 +231,7 @@ impl Descriptor {
         length: u64,
         whole: u64,
     ) -> Result<(), i32> {
-        match self.length() {
-            None => return Err(libc::EBADF),
-            Some(now) if now < whole => return Err(libc::ESTALE),
-            Some(_) => {}
-        }
-        if offset.saturating_add(length) > whole.min(size_limit()) {
-            return Err(libc::EFBIG);
-        }
+        self.may_have(offset, length, whole)?;
         let (Ok(start), Ok(count)) = (i64::try_from(offset), i64::try_from(length)) else {
             return Err(libc::EFBIG);
         };
@@ -231,15 +251,24 @@ impl Descriptor {
         }
     }
 
-    /// Writes zeros, for file systems that can't allocate.
-    fn allocate_by_writing(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
+    /// Writes zeros, up to a chunk by one call.
+    fn write_zeros(&self, mut offset: u64, mut length: u64) -> Result<(), i32> {
         // Atomics are memory that the system zeroes. A constant would be a page in each traced program.
         static ZEROS: [AtomicU8; 4096] = [const { AtomicU8::new(0) }; 4096];
         while length > 0 {
-            let count = length.min(ZEROS.len() as u64) as usize;
-            // SAFETY: `ZEROS` is valid for reading `count` bytes.
+            let mut rest = length;
+            let parts: [libc::iovec; 16] = core::array::from_fn(|_| {
+                let count = rest.min(ZEROS.len() as u64);
+                rest -= count;
+                libc::iovec {
+                    iov_base: ZEROS.as_ptr().cast_mut().cast(),
+                    iov_len: count as usize,
+                }
+            });
+            // SAFETY: each part is valid for reading. The call only reads them.
             let done = unsafe {
-                libc::syscall(libc::SYS_pwrite64, self.fd, ZEROS.as_ptr(), count, offset)
+                let (at, count) = (parts.as_ptr(), parts.len());
+                libc::syscall(libc::SYS_pwritev, self.fd, at, count, offset, 0)
             };
             match u64::try_from(done) {
                 Ok(0) => return Err(libc::ENOSPC),
@@ -262,7 +291,12 @@ impl Descriptor {
 
 /// Locks a file for as long as it is open. False: another process has the lock, or the file system has no locks.
 pub(crate) fn lock(file: &File) -> bool {
-    super::raw::lock(file.as_raw_fd()).is_ok()
+    super::raw::lock(file.as_raw_fd(), libc::LOCK_EX).is_ok()
+}
+
+/// As [`lock`], but others may have this kind of lock at the same time.
+pub(crate) fn lock_shared(file: &File) -> bool {
+    super::raw::lock(file.as_raw_fd(), libc::LOCK_SH).is_ok()
 }
 
 /// The process's limit on the size of files, in bytes.

@@ -242,6 +242,13 @@ pub(crate) fn read_ahead(at: *mut u8, length: usize) {
     unsafe { libc::madvise(at.cast(), length, libc::MADV_WILLNEED) };
 }
 
+/// Removes the contents of pages of a file, with their space. It is a favour to others, so failure does no harm.
+/// Async-signal-safe. May change errno.
+pub(crate) fn give_space_back(at: *mut u8, length: usize) {
+    // SAFETY: the pages are of a part of the file that nobody uses. The kernel refuses a wrong range.
+    unsafe { libc::madvise(at.cast(), length, libc::MADV_REMOVE) };
+}
+
 /// Brings pages into memory, so their first use is no page fault. Pages of a file get space on the disk. `at` is the
 /// beginning of a page. Async-signal-safe. May change errno.
 ///

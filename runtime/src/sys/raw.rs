@@ -117,9 +117,9 @@ pub(crate) fn identity(fd: i32) -> Result<(u32, u32, u64)> {
     Ok((found.stx_dev_major, found.stx_dev_minor, found.stx_ino))
 }
 
-/// Locks a file for as long as it is open or mapped. It does not wait.
-pub(crate) fn lock(fd: i32) -> Result<()> {
-    let how = (libc::LOCK_EX | libc::LOCK_NB) as usize;
+/// Locks a file for as long as it is open or mapped. It does not wait. `how`: LOCK_EX or LOCK_SH.
+pub(crate) fn lock(fd: i32, how: i32) -> Result<()> {
+    let how = (how | libc::LOCK_NB) as usize;
     // SAFETY: the arguments are numbers.
     check(unsafe { call(libc::SYS_flock, [fd as usize, how, 0, 0, 0, 0]) }).map(|_| ())
 }

@@ -67,10 +67,12 @@ fn put_zeros() {
 
 /// The ring in the current folder, once the recorder has made places for threads to come.
 fn ring_when_prepared() -> Option<PathBuf> {
-    const PREPARED: u32 = 64;
+    const PAUSE: Duration = Duration::from_millis(50);
     let ring = ring_here()?;
-    while head(&ring).made < PREPARED {
-        thread::yield_now();
+    let mut made = 0;
+    while head(&ring).made != made {
+        made = head(&ring).made;
+        thread::sleep(PAUSE);
     }
     Some(ring)
 }

@@ -13,7 +13,7 @@ use fdr_tests::support::wait::until;
 /// A call, and what it fails with.
 const FAILURES: [(&str, &[&str]); 18] = [
     ("openat", &["EMFILE", "EACCES", "EINTR"]),
-    ("fallocate", &["ENOSPC", "EOPNOTSUPP", "EINTR"]),
+    ("pwritev", &["ENOSPC", "EINTR"]),
     ("write", &["ENOSPC", "EINTR"]),
     ("pwrite64", &["EIO", "EINTR"]),
     ("rename", &["EROFS"]),
@@ -33,7 +33,7 @@ const FAILURES: [(&str, &[&str]); 18] = [
 ];
 
 /// What a call can fail with, and the trace is there all the same.
-const HARMLESS: [&str; 2] = ["EINTR", "EOPNOTSUPP"];
+const HARMLESS: [&str; 1] = ["EINTR"];
 
 /// At most so many of one thread's calls of a kind fail, each in a run of its own.
 const MAX: usize = 5;
@@ -69,7 +69,7 @@ fn is_ours(call: &str) -> bool {
     }
     // Nothing else in the program, nor in what starts it, makes these.
     [
-        "fallocate(",
+        "pwritev(",
         "pwrite64(",
         "rename(",
         "renameat2(",

@@ -2,12 +2,12 @@
 //! nor remove a ring unless all of it is in the trace.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, bail};
+use anyhow::bail;
 use fdr_formats::writer::Target;
 
 use super::super::{Status, each};
@@ -118,8 +118,8 @@ fn one(
     if options.remove {
         match (saved.why_not_whole(), owner) {
             (Some(why), _) => keep(path, why, ""),
-            (None, Owner::Ended) => remove(path, &file)?,
-            (None, _) if options.force => remove(path, &file)?,
+            (None, Owner::Ended) => ring::remove(path, &file)?,
+            (None, _) if options.force => ring::remove(path, &file)?,
             (None, _) => keep(path, "may still be in use", "; --force removes it"),
         }
     }
@@ -135,19 +135,6 @@ fn keep(ring: &Path, why: &str, but: &str) {
 fn identity(path: &Path) -> Option<(u64, u64)> {
     let file = fs::metadata(path).ok()?;
     Some((file.dev(), file.ino()))
-}
-
-/// Removes the file that was read, not a link to it, and no other that has its name by now.
-fn remove(path: &Path, file: &File) -> anyhow::Result<()> {
-    let read = file.metadata().with_context(|| ui::path(path))?;
-    let real = path.canonicalize().with_context(|| ui::path(path))?;
-    if Some((read.dev(), read.ino())) != identity(&real) {
-        bail!(
-            "{}: is another file now, and is not removed",
-            ui::path(path)
-        );
-    }
-    fs::remove_file(&real).with_context(|| ui::path(&real))
 }
 
 /// What a trace of that ring is called.
@@ -173,21 +160,5 @@ mod tests {
         assert_eq!(of("a/app.7.5f.fdr-ring"), "app.7.5f.fdr");
         assert_eq!(of("left behind"), "left behind.fdr");
         assert_eq!(of("app.7.5f.fdr-ring.zst"), "app.7.5f.fdr");
-    }
-
-    #[test]
-    fn another_file_of_the_name_is_not_removed() {
-        let folder = std::env::temp_dir().join(format!("fdr-recover-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let (path, other) = (folder.join("a.fdr-ring"), folder.join("b"));
-        fs::write(&path, "ring").unwrap();
-        let file = File::open(&path).unwrap();
-        fs::write(&other, "other").unwrap();
-        fs::rename(&other, &path).unwrap();
-        let error = remove(&path, &file).unwrap_err().to_string();
-        assert!(error.ends_with("is another file now, and is not removed"));
-        remove(&path, &File::open(&path).unwrap()).unwrap();
-        assert!(!path.exists());
-        fs::remove_dir_all(folder).unwrap();
     }
 }

@@ -138,8 +138,8 @@ const NAMES: [libc::c_long; 5] = [
     libc::SYS_unlinkat,
     libc::SYS_mkdirat,
 ];
-/// These, and those that change how long files are.
-const FILES: [libc::c_long; 7] = [
+/// These, and those that change how long files are and how much space they have.
+const FILES: [libc::c_long; 8] = [
     libc::SYS_openat,
     libc::SYS_renameat2,
     libc::SYS_linkat,
@@ -147,6 +147,7 @@ const FILES: [libc::c_long; 7] = [
     libc::SYS_mkdirat,
     libc::SYS_ftruncate,
     libc::SYS_fallocate,
+    libc::SYS_pwritev,
 ];
 
 /// These calls are not allowed any more.
