@@ -64,7 +64,7 @@ enum Task {
     Platforms,
     /// ThreadSanitizer and AddressSanitizer on the recorder, decoders and programs
     Sanitize(sanitize::Options),
-    /// The tests under Miri, where the toolchain has it
+    /// Tests of the recorder under Miri, where a toolchain has it
     Miri,
 }
 

@@ -1,8 +1,6 @@
 //! Part of `cargo xtask test --rest`: the recorder with musl, built by the oldest compiler that it promises, and run on
-//! aarch64 under emulation, and traced programs checked for systems without a recorder. Other standard libraries than
-//! that of the old compiler come from rustup. The old compiler and its standard libraries are
-//! Debian's packages, unpacked below the target folder. This file must never change the system's package lists, nor
-//! hide that a part was not run.
+//! aarch64 under emulation, and traced programs checked for systems without a recorder. The old compiler and all
+//! standard libraries come from rustup. This file must never hide that a part was not run.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -17,15 +15,9 @@ use xtask::process::{
 
 /// The oldest compiler for runtime, macros and formats.
 const RUST: &str = "1.85.0";
-/// What Debian calls its build of that compiler.
-const DEBIAN: &str = "1.85.0+dfsg3-1~deb12u3";
-/// The compiler with its library, and the standard libraries of both architectures.
-const PACKAGES: [&str; 4] = [
-    "rustc-web:amd64",
-    "libstd-rust-web-1.85:amd64",
-    "libstd-rust-web-dev:amd64",
-    "libstd-rust-web-dev:arm64",
-];
+/// What chooses it on a command line of rustup's, and what chooses the compiler in use.
+const OLD: &[&str] = &["+1.85.0"];
+const IN_USE: &[&str] = &[];
 
 const AARCH64: &str = "aarch64-unknown-linux-gnu";
 const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -82,19 +74,24 @@ const PROGRAMS: [(&str, &[&str]); 2] = [
 /// If cargo cannot be started, or a file of ours cannot be written.
 pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = elsewhere(install, skips)?;
-    tally.add(with_musl(install, skips)?);
-    let toolchain = match Toolchain::provide(install) {
-        Ok(toolchain) => toolchain,
-        Err(why) => {
-            skip(skips, &format!("Rust {RUST}, and aarch64: {why}"))?;
-            return Ok(tally);
-        }
-    };
+    // The tool verifies the traces of all programs.
     run_command(&mut once(build_tested()))?;
+    tally.add(with_musl(install, skips)?);
+    if let Err(why) = add_old_compiler(install) {
+        skip(skips, &format!("Rust {RUST}, and aarch64: {why}"))?;
+        return Ok(tally);
+    }
     let check = "check --quiet --package fdr --package fdr-macros --package fdr-marks --package fdr-formats \
                  --package fdr-tracing --package fdr-parking-lot";
-    let checked = run_command(&mut toolchain.cargo(check)?);
+    let checked = run_command(&mut old_cargo(check)?);
     tally.count(&format!("Rust {RUST}"), checked);
+    if let Err(why) = add_target(AARCH64, OLD, install) {
+        skip(
+            skips,
+            &format!("aarch64: its standard library is missing: {why}"),
+        )?;
+        return Ok(tally);
+    }
     for needed in [LINKER, EMULATOR] {
         if on_path(needed).is_none() {
             skip(skips, &format!("aarch64: {needed} is not installed"))?;
@@ -105,22 +102,22 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
         println!("not run on aarch64: {name}: {why}");
     }
     for suite in SUITES {
-        let mut tests = toolchain.cargo(&format!("{suite} --target {AARCH64} --"))?;
+        let mut tests = old_cargo(&format!("{suite} --target {AARCH64} --"))?;
         for (name, _) in NOT_EMULATED {
             tests.args(["--skip", name]);
         }
         tally.add(suites(&mut tests, &mut std::io::stdout())?);
     }
-    let mut build = toolchain.cargo(
+    let mut build = old_cargo(
         "build --quiet --package fdr-examples --no-default-features --ignore-rust-version",
     )?;
     for (program, _) in PROGRAMS {
         build.args(["--example", program]);
     }
-    let built = run_command(build.args(["--target", AARCH64]));
+    let outcome = run_command(build.args(["--target", AARCH64]));
     for (program, arguments) in PROGRAMS {
-        let outcome = built.clone().and_then(|()| {
-            let folder = toolchain.built.join(AARCH64).join("debug/examples");
+        let outcome = outcome.clone().and_then(|()| {
+            let folder = built()?.join(AARCH64).join("debug/examples");
             let mut emulated = command(EMULATOR);
             emulated.arg(folder.join(program));
             let said = records(emulated, arguments)?;
@@ -134,21 +131,42 @@ pub(crate) fn run(install: bool, skips: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// Where the compiler has the libraries of targets.
-fn libraries() -> Result<PathBuf> {
-    let (sysroot, _) = output(command("rustc").args(["--print", "sysroot"]))?;
-    Ok(Path::new(sysroot.trim()).join("lib/rustlib"))
+/// The folder of a compiler.
+fn sysroot(toolchain: &[&str]) -> Result<PathBuf> {
+    let mut rustc = command("rustc");
+    let (sysroot, _) = output(rustc.args(toolchain).args(["--print", "sysroot"]))?;
+    Ok(PathBuf::from(sysroot.trim()))
 }
 
-/// Has rustup bring the standard library of a target, if it is not there and `install`.
-fn add_target(target: &str, install: bool) -> Result<()> {
-    if libraries()?.join(target).exists() {
+/// Where a compiler has the libraries of targets.
+fn libraries(toolchain: &[&str]) -> Result<PathBuf> {
+    Ok(sysroot(toolchain)?.join("lib/rustlib"))
+}
+
+/// Has rustup do something, if `install`.
+fn with_rustup(words: &[&str], install: bool) -> Result<()> {
+    match install && on_path("rustup").is_some() {
+        true => run_command(command("rustup").args(words)),
+        false => Err(format!("rustup {}", words.join(" "))),
+    }
+}
+
+/// Has rustup bring the standard library of a target for a compiler, if it is not there and `install`.
+fn add_target(target: &str, toolchain: &[&str], install: bool) -> Result<()> {
+    if libraries(toolchain)?.join(target).exists() {
         return Ok(());
     }
-    let mut add = command("rustup");
-    match install && on_path("rustup").is_some() {
-        true => run_command(add.args(["target", "add", target])),
-        false => Err(format!("rustup target add {target}")),
+    with_rustup(&[toolchain, &["target", "add", target]].concat(), install)
+}
+
+/// Has rustup bring the oldest compiler, if it is not there and `install`.
+fn add_old_compiler(install: bool) -> Result<()> {
+    match sysroot(OLD) {
+        Ok(_) => Ok(()),
+        Err(_) => with_rustup(
+            &["toolchain", "install", RUST, "--profile", "minimal"],
+            install,
+        ),
     }
 }
 
@@ -159,7 +177,7 @@ fn elsewhere(install: bool, skips: &Path) -> Result<Tally> {
     let manifest = program.join("Cargo.toml");
     let program = format!("--manifest-path {}", manifest.display());
     for target in ELSEWHERE {
-        if let Err(why) = add_target(target, install) {
+        if let Err(why) = add_target(target, IN_USE, install) {
             skip(
                 skips,
                 &format!("{target}: its standard library is missing: {why}"),
@@ -202,16 +220,15 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     let mut tally = Tally::default();
     let arch = std::env::consts::ARCH;
     let musl = &format!("{arch}-unknown-linux-musl");
-    if let Err(why) = add_target(musl, install) {
+    if let Err(why) = add_target(musl, IN_USE, install) {
         skip(
             skips,
             &format!("musl: its standard library is missing: {why}"),
         )?;
         return Ok(tally);
     }
-    let libraries = libraries()?;
-    run_command(&mut once(build_tested()))?;
-    let built = work_folder("platforms")?.join("build");
+    let libraries = libraries(IN_USE)?;
+    let built = built()?;
     let build = |words: &str, flags: &str| {
         let mut build = once(cargo(&format!(
             "--config {PLAIN_FORMATS} {words} --target {musl}"
@@ -251,107 +268,25 @@ fn with_musl(install: bool, skips: &Path) -> Result<Tally> {
     Ok(tally)
 }
 
-/// A compiler in a folder of its own.
-struct Toolchain {
-    /// What the packages hold: `usr`.
-    root: PathBuf,
-    /// Cargo's target folder for what it builds.
-    built: PathBuf,
+/// The target folder of what runs on other platforms.
+fn built() -> Result<PathBuf> {
+    Ok(work_folder("platforms")?.join("build"))
 }
 
-impl Toolchain {
-    /// The compiler, downloaded and unpacked if it is not there and `install`.
-    fn provide(install: bool) -> Result<Toolchain> {
-        let folder = work_folder("platforms")?;
-        let toolchain = Toolchain {
-            root: folder.join(format!("rust-{RUST}")),
-            built: folder.join("build"),
-        };
-        if toolchain.version().is_err() {
-            if !install {
-                return Err(format!("not in {}", toolchain.root.display()));
-            }
-            toolchain.download(&folder.join("packages"))?;
-        }
-        let version = toolchain.version()?;
-        if version.starts_with(&format!("rustc {RUST} ")) {
-            Ok(toolchain)
-        } else {
-            Err(format!("the compiler says that it is {version:?}"))
-        }
-    }
-
-    /// Downloads with package lists of our own, so that the system's hold no other architecture than before.
-    fn download(&self, folder: &Path) -> Result<()> {
-        for program in ["apt-get", "dpkg"] {
-            on_path(program).ok_or_else(|| format!("{program} is not installed"))?;
-        }
-        for new in ["lists/partial", "cache"] {
-            let new = folder.join(new);
-            fs::create_dir_all(&new).map_err(|error| format!("{}: {error}", new.display()))?;
-        }
-        let lists = format!("Dir::State::lists={}", folder.join("lists").display());
-        let cache = format!("Dir::Cache={}", folder.join("cache").display());
-        let apt = |words: &[&str]| {
-            let mut apt = command("apt-get");
-            apt.current_dir(folder).arg("-qq");
-            for option in [
-                &lists,
-                &cache,
-                "APT::Architectures::=amd64",
-                "APT::Architectures::=arm64",
-                "APT::Sandbox::User=root",
-                "Acquire::Languages=none",
-                "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false",
-            ] {
-                apt.args(["-o", option]);
-            }
-            apt.args(words);
-            apt
-        };
-        run_command(&mut apt(&["update"]))?;
-        let packages = PACKAGES.map(|package| format!("{package}={DEBIAN}"));
-        let mut words = vec!["download"];
-        words.extend(packages.iter().map(String::as_str));
-        run_command(&mut apt(&words))?;
-        let entries = fs::read_dir(folder).map_err(|error| error.to_string())?;
-        for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-            if path.extension().is_some_and(|ending| ending == "deb") {
-                run_command(command("dpkg").arg("-x").arg(&path).arg(&self.root))?;
-            }
-        }
-        // 140 MB that nobody needs again.
-        fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))
-    }
-
-    fn version(&self) -> Result<String> {
-        let mut rustc = command(self.root.join("usr/bin/rustc"));
-        rustc.env("LD_LIBRARY_PATH", self.libraries());
-        Ok(output(rustc.arg("--version"))?.0)
-    }
-
-    fn libraries(&self) -> String {
-        let root = self.root.display();
-        format!("{root}/usr/lib/x86_64-linux-gnu:{root}/usr/lib")
-    }
-
-    /// Our cargo with this compiler. Programs for aarch64 are static: with the dynamic C library this emulator hangs in
-    /// the first thread of any program.
-    fn cargo(&self, words: &str) -> Result<Command> {
-        let mut build = cargo(&format!("--config {PLAIN_FORMATS} {words}"));
-        build.env("RUSTC", self.root.join("usr/bin/rustc"));
-        build.env("LD_LIBRARY_PATH", self.libraries());
-        build.env("CARGO_TARGET_DIR", &self.built);
-        build.env("CARGO_INCREMENTAL", "0");
-        let of_target = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
-        build.env(format!("{of_target}_LINKER"), LINKER);
-        build.env(format!("{of_target}_RUNNER"), EMULATOR);
-        build.env(
-            format!("{of_target}_RUSTFLAGS"),
-            "-C target-feature=+crt-static",
-        );
-        Ok(build)
-    }
+/// Our cargo with the old compiler. Programs for aarch64 are static: with the dynamic C library this emulator hangs in
+/// the first thread of any program.
+fn old_cargo(words: &str) -> Result<Command> {
+    let mut build = once(cargo(&format!("--config {PLAIN_FORMATS} {words}")));
+    build.env("RUSTC", sysroot(OLD)?.join("bin/rustc"));
+    build.env("CARGO_TARGET_DIR", built()?);
+    let of_target = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU";
+    build.env(format!("{of_target}_LINKER"), LINKER);
+    build.env(format!("{of_target}_RUNNER"), EMULATOR);
+    build.env(
+        format!("{of_target}_RUSTFLAGS"),
+        "-C target-feature=+crt-static",
+    );
+    Ok(build)
 }
 
 /// Runs an example that records; its trace must be whole. Gives what `fdr info` says of it.

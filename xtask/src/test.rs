@@ -93,8 +93,8 @@ impl Tally {
         self.names.extend(other.names);
     }
 
-    /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because no
-    /// stable toolchain has Miri.
+    /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because only
+    /// nightly toolchains have Miri.
     pub(crate) fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
         for line in skipped {
             println!("{line}");
@@ -184,7 +184,7 @@ pub(crate) struct Options {
     no_install: bool,
     /// The tests that take long and rarely say more, instead: packages built outside of the workspace, other people's
     /// programs, more repetitions, the benches' own tests, the build without assembly, the models, the harness of the
-    /// peers, Rust 1.85, aarch64 under emulation, the torture's short form
+    /// peers, Miri, Rust 1.85, aarch64 under emulation, the torture's short form
     #[arg(long)]
     rest: bool,
     #[command(flatten)]
@@ -231,7 +231,7 @@ pub(crate) fn usual(install: bool) -> Result<Tally> {
 }
 
 /// Runs what [`usual`] leaves out: tests that build other packages, the benches' own tests, the build without assembly,
-/// the harness of the peers, the models, other platforms, and the short torture.
+/// the harness of the peers, the models, the tests under Miri, other platforms, and the short torture.
 ///
 /// # Errors
 ///
@@ -264,13 +264,17 @@ pub(crate) fn rest(install: bool) -> Result<Tally> {
     ran?.into_iter().for_each(|ran| tally.add(ran));
     installed?;
     tally.add(suites(&mut tests, &mut std::io::stdout())?);
-    // The models run on one core, so they run beside the builds for other platforms, and the torture. Their words follow
-    // when they end.
-    let mut models = sanitize::models()?;
+    // The models and Miri run on one core, so they run beside the builds for other platforms, and the torture. Their words
+    // follow when they end.
+    let mut on_one_core = vec![sanitize::models()?];
+    on_one_core.extend(sanitize::interpreted().ok());
     let (of_models, of_others) = thread::scope(|scope| {
-        let models = scope.spawn(move || {
-            let mut said = Vec::new();
-            suites(&mut models, &mut said).map(|tally| (tally, said))
+        let models = scope.spawn(move || -> Result<(Tally, Vec<u8>)> {
+            let (mut tally, mut said) = (Tally::default(), Vec::new());
+            for suite in &mut on_one_core {
+                tally.add(suites(suite, &mut said)?);
+            }
+            Ok((tally, said))
         });
         let others = platforms::run(install, &skips).and_then(|mut others| {
             // Each case of the torture's short form counts as one test.

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use fdr_formats::identity::{self, Part};
-use fdr_formats::model::Level;
+use fdr_formats::model::{Level, RecordingCost};
 use fdr_formats::trigger::{Reason, What};
 use fdr_formats::{Diagnostic, TraceInfo};
 use serde::ser::SerializeStruct;
@@ -73,6 +73,7 @@ struct Document<'a> {
     open_calls: Vec<OpenCall<'a>>,
     marks: &'a [Moment],
     earlier_marks: u64,
+    recording_cost: Option<Cost>,
     window_note: Option<&'a str>,
     threads: Vec<Thread<'a>>,
     missing: Missing,
@@ -80,6 +81,20 @@ struct Document<'a> {
     diagnostics: Vec<Problem<'a>>,
     diagnostics_not_shown: u64,
     clock_notes: &'a [String],
+}
+
+/// What recording took in the end, and what it may take, in millionths of the program's CPU time.
+#[derive(Serialize)]
+struct Cost {
+    share: u64,
+    budget: u64,
+}
+
+impl Cost {
+    fn new(cost: RecordingCost) -> Cost {
+        let RecordingCost { share, budget } = cost;
+        Cost { share, budget }
+    }
 }
 
 /// The trigger that made the trace, and the call that it waited for.
@@ -193,6 +208,7 @@ impl<'a> Document<'a> {
             open_calls: report.open.iter().map(OpenCall::new).collect(),
             marks: &report.moments.list,
             earlier_marks: report.moments.earlier,
+            recording_cost: report.recording_cost.map(Cost::new),
             window_note: report.window_note.as_deref(),
             threads: report.threads.iter().map(Thread::new).collect(),
             missing: Missing::new(&report.missing),

@@ -65,7 +65,11 @@ pub(crate) fn realtime_ns() -> u64 {
 
 /// The CPU of the calling thread, or [`CPU_MASK`] if the kernel can't tell.
 pub(super) fn cpu() -> u32 {
+    // Miri has no CPUs.
+    #[cfg(interpreted)]
+    let cpu = 0;
     // SAFETY: the function takes nothing and touches no memory of ours.
+    #[cfg(not(interpreted))]
     let cpu = unsafe { libc::sched_getcpu() };
     cpu as u32 & CPU_MASK
 }

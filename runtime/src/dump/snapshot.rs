@@ -67,6 +67,16 @@ impl Snapshot {
         Some(snapshot)
     }
 
+    /// A buffer whose bytes are there already. To make them one by one is what takes longest under Miri.
+    #[cfg(test)]
+    pub(crate) fn with_bytes(chunks: usize) -> Snapshot {
+        Snapshot {
+            bytes: vec![0; place_of(chunks)],
+            open: vec![0; SIZE],
+            ..Snapshot::default()
+        }
+    }
+
     /// Copies the slot's records, or only its counts if the thread overwrites its chunks faster than they are
     /// copied. False if the slot has no owner or changes its owner too often.
     pub(crate) fn take(&mut self, slot: &Slot) -> bool {

@@ -400,11 +400,12 @@ fn bring_in(slot: &Slot, chunks: u64, length: usize) {
     let _ = sys::memory::populate(chunk::at_address(at), length);
 }
 
-#[cfg(all(test, not(loom), not(miri)))]
+#[cfg(all(test, not(loom)))]
 pub(super) mod tests {
     use super::*;
     use crate::clock::Kind;
     use crate::ring::Options;
+    #[cfg(not(miri))]
     use crate::ring::layout::FUNCTIONS_STEP;
     use std::ffi::CString;
 
@@ -412,6 +413,8 @@ pub(super) mod tests {
     pub(in crate::ring) fn ring(name: &str, regions: u64) -> Ring {
         let path = std::env::temp_dir().join(format!("fdr-space-{name}-{}", std::process::id()));
         let path = CString::new(path.to_string_lossy().into_owned()).expect("no NUL");
+        // Miri maps no files.
+        let path = cfg!(not(interpreted)).then(|| &*Box::leak(path.into_boxed_c_str()));
         let options = Options {
             buffer: 8 * CHUNK as u64,
             memory: 8 * regions * CHUNK as u64,
@@ -421,11 +424,10 @@ pub(super) mod tests {
             clock: Kind::Monotonic,
             template: &[],
         };
-        let (ring, trouble) =
-            Ring::create(Some(Box::leak(path.into_boxed_c_str())), &options).expect("addresses");
+        let (ring, trouble) = Ring::create(path, &options).expect("addresses");
         assert_eq!(trouble, None);
         // The mapping stays.
-        sys::file::unlink(ring.path().expect("a file"));
+        ring.path().into_iter().for_each(sys::file::unlink);
         ring
     }
 
@@ -435,6 +437,7 @@ pub(super) mod tests {
 
     /// How many bytes of a ring can be read and written, and in how many mappings it is. True if a core dump would
     /// have any of it.
+    #[cfg(not(miri))]
     pub(in crate::ring) fn mapped(ring: &Ring) -> (usize, usize, bool) {
         let all = ring.base.addr()..ring.base.addr() + ring.layout.length;
         let smaps = std::fs::read_to_string("/proc/self/smaps").expect("our mappings");
@@ -458,6 +461,7 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[cfg(not(miri))]
     fn what_has_no_space_can_not_be_touched_and_nothing_is_in_cores() {
         let in_file = ring("accessible", 1000);
         let options = Options {
@@ -492,6 +496,7 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[cfg(not(miri))]
     fn regions_beyond_a_number_are_few_mappings() {
         const MORE: u64 = 100;
         let ring = ring("many", SEPARATE as u64 + MORE);
@@ -548,6 +553,7 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[cfg(not(miri))]
     fn a_region_grows_without_a_descriptor() {
         use std::os::unix::fs::FileExt;
         let mut ring = ring("touched", 2);
@@ -572,6 +578,7 @@ pub(super) mod tests {
     }
 
     #[test]
+    #[cfg(not(miri))]
     fn a_kernel_that_touches_no_pages_opens_the_file_for_a_moment() {
         let mut ring = ring("apart", 2);
         let slot = ring.claim().expect("a slot");

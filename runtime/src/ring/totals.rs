@@ -504,7 +504,8 @@ impl Ring {
     }
 }
 
-#[cfg(all(test, not(loom), not(miri)))]
+// Totals are larger than the chunks of tests under Miri.
+#[cfg(all(test, not(loom), not(interpreted)))]
 mod tests {
     use super::*;
     use crate::clock::Kind;

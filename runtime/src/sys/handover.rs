@@ -21,7 +21,7 @@ pub(crate) struct Handover {
 
 struct Work<'a> {
     body: &'a mut (dyn FnMut() + Send),
-    is_done: AtomicU32,
+    is_done: &'a AtomicU32,
 }
 
 /// Why work was not done.
@@ -59,25 +59,26 @@ impl Handover {
         wake: fn(),
         is_there: fn() -> bool,
     ) -> Result<(), NotDone> {
-        let work = Work {
+        let is_done = AtomicU32::new(0);
+        let mut work = Work {
             body,
-            is_done: AtomicU32::new(0),
+            is_done: &is_done,
         };
         let process = process::pid();
         // Release: pairs with the Acquire in `carry_out`.
-        let place = (&raw const work).cast_mut().cast();
+        let place = (&raw mut work).cast();
         self.work.store(place, Ordering::Release);
         wake();
         loop {
             let seen = self.done.load(Ordering::Acquire);
             // Acquire: pairs with the Release in `carry_out`. This thread sees what the work did.
-            if work.is_done.load(Ordering::Acquire) != 0 {
+            if is_done.load(Ordering::Acquire) != 0 {
                 return Ok(());
             }
             thread::wait(&self.done, seen, Some(LOOK));
             // If a handler forked meanwhile, this may be the child.
             let is_gone = process::pid() != process || !is_there();
-            if is_gone && work.is_done.load(Ordering::Acquire) == 0 {
+            if is_gone && is_done.load(Ordering::Acquire) == 0 {
                 self.work.store(core::ptr::null_mut(), Ordering::Relaxed);
                 return Err(NotDone::Gone);
             }
@@ -92,10 +93,9 @@ impl Handover {
             return;
         }
         // SAFETY: the thread that stored it waits until the work is done, and uses only the word meanwhile.
-        let body = unsafe { &mut (*work).body };
+        let Work { body, is_done } = unsafe { work.read() };
         let _ = catch_unwind(AssertUnwindSafe(body));
-        // SAFETY: as above. The waiting thread goes on only after this.
-        let is_done = unsafe { &(*work).is_done };
+        // The waiting thread goes on only after this.
         is_done.store(1, Ordering::Release);
         thread::wake(&self.done);
     }

@@ -5,13 +5,15 @@ use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 
+use super::kernel;
+
 /// Reserves `length` bytes of addresses, aligned to `align` (a power of two, at least a page). They can't be
 /// read or written yet. Async-signal-safe.
 pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     let total = length.checked_add(align)?;
     // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
-    let raw = unsafe { libc::mmap(core::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0) };
+    let raw = unsafe { kernel::mmap(core::ptr::null_mut(), total, libc::PROT_NONE, flags, -1, 0) };
     if raw == libc::MAP_FAILED {
         return None;
     }
@@ -21,10 +23,10 @@ pub(crate) fn reserve(length: usize, align: usize) -> Option<*mut u8> {
     // SAFETY: both ends belong to the mapping made above and lie outside the returned part.
     unsafe {
         if head > 0 {
-            libc::munmap(raw, head);
+            kernel::munmap(raw, head);
         }
         if tail > 0 {
-            libc::munmap((aligned + length) as *mut libc::c_void, tail);
+            kernel::munmap((aligned + length) as *mut libc::c_void, tail);
         }
     }
     Some(aligned as *mut u8)
@@ -41,7 +43,7 @@ pub(crate) unsafe fn map_file(at: *mut u8, length: usize, fd: i32) -> Result<(),
     // SAFETY: the caller promises the place. The kernel checks the other arguments.
     unsafe { map(at, length, libc::PROT_NONE, flags, fd) }?;
     // SAFETY: as above. The advice changes no contents.
-    unsafe { libc::madvise(at.cast(), length, libc::MADV_RANDOM) };
+    unsafe { kernel::madvise(at.cast(), length, libc::MADV_RANDOM) };
     Ok(())
 }
 
@@ -55,7 +57,7 @@ pub(crate) unsafe fn map_file(at: *mut u8, length: usize, fd: i32) -> Result<(),
 pub(crate) unsafe fn allow(at: *mut u8, length: usize) -> Result<(), i32> {
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: as the caller vouches; no contents change.
-    match unsafe { libc::mprotect(at.cast(), length, protection) } {
+    match unsafe { kernel::mprotect(at.cast(), length, protection) } {
         0 => Ok(()),
         _ => Err(super::errno()),
     }
@@ -64,7 +66,7 @@ pub(crate) unsafe fn allow(at: *mut u8, length: usize) -> Result<(), i32> {
 /// Keeps a part of a mapping out of core dumps. It is a hint, so failure does no harm. Async-signal-safe.
 pub(crate) fn leave_out_of_cores(at: *mut u8, length: usize) {
     // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
-    unsafe { libc::madvise(at.cast(), length, libc::MADV_DONTDUMP) };
+    unsafe { kernel::madvise(at.cast(), length, libc::MADV_DONTDUMP) };
 }
 
 /// Replaces a mapping by another one of the same length, in one step. Every thread sees either the old contents
@@ -106,7 +108,7 @@ pub(crate) fn shared_with_children(length: usize) -> Option<*mut u8> {
     let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     // SAFETY: a new mapping at an address that the kernel chooses touches nothing that exists.
-    let at = unsafe { libc::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0) };
+    let at = unsafe { kernel::mmap(core::ptr::null_mut(), length, protection, flags, -1, 0) };
     (at != libc::MAP_FAILED).then_some(at.cast())
 }
 
@@ -115,7 +117,7 @@ pub(crate) fn shared_with_children(length: usize) -> Option<*mut u8> {
 pub(crate) fn empty_in_children(memory: &mut [u8]) {
     // SAFETY: the advice changes no contents here. The caller has the memory for itself.
     unsafe {
-        libc::madvise(
+        kernel::madvise(
             memory.as_mut_ptr().cast(),
             memory.len(),
             libc::MADV_WIPEONFORK,
@@ -140,7 +142,7 @@ impl Mapped {
         let (fd, flags) = (file.as_raw_fd(), libc::MAP_PRIVATE);
         // SAFETY: the kernel chooses addresses that nobody uses.
         let at =
-            unsafe { libc::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
+            unsafe { kernel::mmap(core::ptr::null_mut(), length, libc::PROT_READ, flags, fd, 0) };
         if at == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -172,7 +174,7 @@ impl Drop for Mapped {
     fn drop(&mut self) {
         let at = core::ptr::with_exposed_provenance_mut(self.at);
         // SAFETY: the mapping is this value's own.
-        unsafe { libc::munmap(at, self.length) };
+        unsafe { kernel::munmap(at, self.length) };
     }
 }
 
@@ -186,7 +188,7 @@ const ALIGNMENT: usize = 64 * 1024;
 pub(crate) unsafe fn abandon(at: *mut u8, length: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
     // SAFETY: MAP_FIXED replaces only the part that the caller promises to be ours and unused.
-    let raw = unsafe { libc::mmap(at.cast(), length, libc::PROT_NONE, flags, -1, 0) };
+    let raw = unsafe { kernel::mmap(at.cast(), length, libc::PROT_NONE, flags, -1, 0) };
     raw != libc::MAP_FAILED
 }
 
@@ -194,7 +196,7 @@ pub(crate) unsafe fn abandon(at: *mut u8, length: usize) -> bool {
 /// The promises of the two functions above.
 unsafe fn map(at: *mut u8, length: usize, protection: i32, flags: i32, fd: i32) -> Result<(), i32> {
     // SAFETY: MAP_FIXED replaces only the part that the caller promises to be ours and unused.
-    let raw = unsafe { libc::mmap(at.cast(), length, protection, flags, fd, 0) };
+    let raw = unsafe { kernel::mmap(at.cast(), length, protection, flags, fd, 0) };
     if raw == libc::MAP_FAILED {
         Err(super::errno())
     } else {
@@ -233,13 +235,13 @@ pub(crate) fn has_files_in_memory(folder: &core::ffi::CStr) -> bool {
 /// `at .. at + length` is a mapping of ours that nobody uses any more.
 pub(crate) unsafe fn unmap(at: *mut u8, length: usize) {
     // SAFETY: as the caller vouches.
-    unsafe { libc::munmap(at.cast(), length) };
+    unsafe { kernel::munmap(at.cast(), length) };
 }
 
 /// Has the kernel read everything that is no longer in memory, at once. It is a hint, so failure does no harm.
 pub(crate) fn read_ahead(at: *mut u8, length: usize) {
     // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
-    unsafe { libc::madvise(at.cast(), length, libc::MADV_WILLNEED) };
+    unsafe { kernel::madvise(at.cast(), length, libc::MADV_WILLNEED) };
 }
 
 /// Removes the contents of pages of a file, with their space. It is a favour to others, so failure does no harm.
@@ -259,7 +261,7 @@ pub(crate) fn populate(at: *mut u8, length: usize) -> Result<(), i32> {
     const MADV_POPULATE_WRITE: i32 = 23;
     loop {
         // SAFETY: the advice changes no contents. The kernel refuses a wrong range.
-        match unsafe { libc::madvise(at.cast(), length, MADV_POPULATE_WRITE) } {
+        match unsafe { kernel::madvise(at.cast(), length, MADV_POPULATE_WRITE) } {
             0 => return Ok(()),
             _ if super::errno() == libc::EINTR => {}
             _ => return Err(super::errno()),

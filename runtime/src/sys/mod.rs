@@ -9,6 +9,8 @@ pub(crate) mod file;
 pub(crate) mod handover;
 pub(crate) mod lock;
 pub(crate) mod memory;
+#[cfg(interpreted)]
+mod miri;
 pub(crate) mod modules;
 pub(crate) mod notes;
 pub(crate) mod own_table;
@@ -20,6 +22,12 @@ pub(crate) mod signal;
 pub(crate) mod socket;
 pub(crate) mod stack;
 pub(crate) mod thread;
+
+/// What Miri knows of the C library is less than the room needs.
+#[cfg(not(interpreted))]
+use libc as kernel;
+#[cfg(interpreted)]
+use miri as kernel;
 
 /// The calling thread's `errno`.
 pub(crate) fn errno() -> i32 {

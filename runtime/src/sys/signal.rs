@@ -4,6 +4,8 @@
 use core::mem::{MaybeUninit, zeroed};
 use core::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 
+use super::kernel;
+
 type Action = unsafe extern "C" fn(i32, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// The former handler, and whether it takes three arguments.
@@ -19,7 +21,7 @@ pub(crate) fn install(signal: i32, handler: Action) -> bool {
     new.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO | libc::SA_ONSTACK;
     // No other handler runs on top of ours, because an alternate stack may be too small for two.
     // SAFETY: the mask is valid for writing.
-    unsafe { libc::sigfillset(&raw mut new.sa_mask) };
+    unsafe { kernel::sigfillset(&raw mut new.sa_mask) };
     let mut old = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: both structures are valid. `handler` is async-signal-safe and has the right ABI.
     let result = unsafe { libc::sigaction(signal, &raw const new, old.as_mut_ptr()) };
@@ -117,7 +119,7 @@ impl HeldBack {
             }
             libc::sigemptyset(&raw mut set);
             libc::sigaddset(&raw mut set, signal);
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut old);
+            kernel::pthread_sigmask(libc::SIG_BLOCK, &raw const set, &raw mut old);
             Some(HeldBack { set, old })
         }
     }
@@ -129,7 +131,7 @@ impl HeldBack {
         unsafe {
             let now: libc::timespec = zeroed();
             libc::sigtimedwait(&raw const self.set, core::ptr::null_mut(), &raw const now);
-            libc::pthread_sigmask(
+            kernel::pthread_sigmask(
                 libc::SIG_SETMASK,
                 &raw const self.old,
                 core::ptr::null_mut(),
@@ -164,11 +166,11 @@ impl Mask {
         unsafe {
             let mut most: libc::sigset_t = zeroed();
             let mut old: libc::sigset_t = zeroed();
-            libc::sigfillset(&raw mut most);
+            kernel::sigfillset(&raw mut most);
             for fault in FAULTS {
-                libc::sigdelset(&raw mut most, fault);
+                kernel::sigdelset(&raw mut most, fault);
             }
-            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const most, &raw mut old);
+            kernel::pthread_sigmask(libc::SIG_BLOCK, &raw const most, &raw mut old);
             Mask((&raw const old).cast::<u64>().read())
         }
     }
@@ -180,7 +182,7 @@ impl Mask {
         unsafe {
             let mut old: libc::sigset_t = zeroed();
             (&raw mut old).cast::<u64>().write(self.0);
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut());
+            kernel::pthread_sigmask(libc::SIG_SETMASK, &raw const old, core::ptr::null_mut());
         }
     }
 }
@@ -203,9 +205,9 @@ pub(crate) fn with_all_blocked<T>(body: impl FnOnce(Mask) -> T) -> T {
     let old = unsafe {
         let mut all: libc::sigset_t = zeroed();
         let mut old: libc::sigset_t = zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::sigdelset(&raw mut all, libc::SIGBUS);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
+        kernel::sigfillset(&raw mut all);
+        kernel::sigdelset(&raw mut all, libc::SIGBUS);
+        kernel::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut old);
         Mask((&raw const old).cast::<u64>().read())
     };
     let result = body(old);

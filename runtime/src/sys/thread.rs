@@ -11,6 +11,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crossbeam_utils::CachePadded;
 
+use super::kernel;
+
 /// A thread of the recorder. Once this is dropped, nobody waits for the thread.
 pub(crate) struct Thread(libc::pthread_t);
 
@@ -143,7 +145,7 @@ pub(crate) fn exists(tid: u32) -> bool {
 pub(crate) fn name() -> [u8; NAME_BYTES] {
     let mut name = [0; NAME_BYTES];
     // SAFETY: PR_GET_NAME writes at most 16 bytes.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    unsafe { kernel::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
     name
 }
 

@@ -139,7 +139,7 @@ fn a_note_that_ends_with_zeros_is_no_damage() {
     let rig = Rig::new(2, false);
     let zeros = [9 | 1 << 48, 0, 4 << 32 | 16 << 48, 16, 0, 0];
     note(&rig, &zeros, 100, 3);
-    let mut snapshot = crate::dump::snapshot::Snapshot::default();
+    let mut snapshot = rig.snapshot();
     assert!(snapshot.take(rig.slot()) && !snapshot.has_zeros);
     assert_eq!(found_in(&rig.read().0).events, ["cpu 3", "note at 100"]);
 }

@@ -7,7 +7,6 @@ use super::super::threshold;
 use super::found::{Found, found_in};
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
-use crate::dump::snapshot::Snapshot;
 use crate::recorder::{CLOCK, EXIT};
 use crate::ring::layout::{FRAMES, NO_CPU};
 use crate::ring::totals;
@@ -28,7 +27,7 @@ fn rig(threshold: u64) -> Rig {
 
 /// The counts of a snapshot and those without one agree. (recorded, readable, summarised)
 fn counts(rig: &Rig) -> (u64, u64, u64) {
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = rig.snapshot();
     assert!(snapshot.take(rig.slot()));
     let counts = snapshot.counts;
     let parts = counts.readable + counts.overwritten + counts.dropped + counts.summarised;
