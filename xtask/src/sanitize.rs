@@ -230,9 +230,13 @@ const INTERPRETED: [&str; 5] = [
     "sys::lock::",
 ];
 
-/// Those of them that are left out, because Miri needs minutes for each: they fill several chunks, the stack of open
-/// calls or its area of notes. The models do so in every order.
-const NOT_INTERPRETED: [&str; 15] = [
+/// Those of them that are left out. Miri needs minutes for nearly all of them: they fill several chunks, the stack of
+/// open calls or its area of notes. The models do so in every order. One subtracts from the time of a clock, and the
+/// clock that the tests read is 0 under Miri.
+const NOT_INTERPRETED: [&str; 18] = [
+    "clocks::what_is_read_is_one_time_that_goes_on_whatever_the_clock_does",
+    "open_calls::functions_without_a_row_of_their_own_share_one",
+    "open_calls::the_time_of_making_records_is_not_the_callers_own",
     "tests::the_ring_keeps_the_newest_and_counts_the_rest",
     "tests::chunks_of_zeros_and_those_before_them_count_as_overwritten",
     "tests::a_full_ring_keeps_the_oldest_and_counts_the_rest",
