@@ -4,6 +4,7 @@
 //! finding because the figures look right.
 
 mod build;
+mod estimates;
 mod inputs;
 mod self_times;
 mod trace;
@@ -74,7 +75,16 @@ enum Mode {
     With(&'static [(&'static str, &'static str)]),
 }
 
-const MODES: [Mode; 4] = [Mode::Original, Mode::Off, Mode::On("0"), Mode::On("10s")];
+const MODES: [Mode; 5] = [
+    Mode::Original,
+    Mode::Off,
+    Mode::On("0"),
+    Mode::On("10s"),
+    SMALL_BUDGET,
+];
+const SMALL_BUDGET: Mode = Mode::With(&[("FDR_BUDGET", "3%")]);
+/// Each call is counted, so this says how many there are.
+const COUNTS_ALL: Mode = Mode::With(&[("FDR_BUDGET", "0")]);
 
 /// The least that a run took.
 #[derive(Clone, Copy)]
@@ -90,6 +100,9 @@ struct WorkloadFigures {
     instructions: Option<f64>,
     every: Report,
     kept: Report,
+    small: Report,
+    /// Each call is counted. Only of a workload whose runs make the same calls.
+    counted: Option<Report>,
     /// The threshold, as `fdr info` has it.
     threshold: String,
 }
@@ -150,6 +163,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     } else {
         println!("{}", costs(&shown).text());
         println!("{}", histories(&shown).text());
+        println!("{}", beliefs(&shown).text());
         println!("{}", build_table(&builds).text());
     }
     for (workload, shown) in &shown {
@@ -182,7 +196,7 @@ fn measure(
         wall: f64::INFINITY,
     };
     let mut took = [never; MODES.len()];
-    let [mut every, mut kept] = [None, None];
+    let [mut every, mut kept, mut small] = [None, None, None];
     let mut least = NONE.to_owned();
     let mut found = Vec::new();
     for _ in 0..options.rounds {
@@ -195,13 +209,16 @@ fn measure(
             let once = once(workload, program, &input, mode, &traces, &said(at))?;
             took[at].cpu = took[at].cpu.min(once.cpu);
             took[at].wall = took[at].wall.min(once.wall);
+            if mode == SMALL_BUDGET {
+                small = Some(whole_report(&only_trace(&traces)?)?);
+            }
             if let Mode::On(keep) = mode {
                 let trace = only_trace(&traces)?;
                 let tool = |words: &str| ask_tool(words, &trace);
                 if let Err(error) = tool("verify") {
                     found.push(error.to_string());
                 }
-                let report = Report::parse(&tool("report --json --limit 1000000")?)?;
+                let report = whole_report(&trace)?;
                 found.extend(report.findings());
                 if keep == "0" {
                     every = Some(report);
@@ -221,6 +238,15 @@ fn measure(
         }
     }
     let (every, kept) = every.zip(kept).ok_or("no round")?;
+    let counted = match workload.repeats {
+        true => {
+            let traces = tempfile::Builder::new().tempdir_in(&place)?;
+            let (program, output) = (&built.programs[1], said(MODES.len()));
+            once(workload, program, &input, COUNTS_ALL, &traces, &output)?;
+            Some(whole_report(&only_trace(&traces)?)?)
+        }
+        false => None,
+    };
     if workload.repeats {
         found.extend(every.same_calls(&kept));
         let first = fs::read(said(0))?;
@@ -235,7 +261,7 @@ fn measure(
             .iter()
             .map(|what| format!("{}: {what}", workload.name)),
     );
-    let counted = |at: usize| -> Result<f64> {
+    let instructions_of = |at: usize| -> Result<f64> {
         let words: Vec<String> = workload.words(&input).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let (events, _) = callgrind(&built.programs[at], &words, &[], &[])?;
@@ -245,7 +271,7 @@ fn measure(
             .ok_or("callgrind counted no instructions")?)
     };
     let instructions = match options.instructions {
-        true => Some(counted(1)? / counted(0)?),
+        true => Some(instructions_of(1)? / instructions_of(0)?),
         false => None,
     };
     Ok(WorkloadFigures {
@@ -253,6 +279,8 @@ fn measure(
         instructions,
         every,
         kept,
+        small: small.ok_or("no round")?,
+        counted,
         threshold: least,
     })
 }
@@ -342,6 +370,11 @@ fn ask_tool(words: &str, trace: &Path) -> Result<String> {
     Ok(output(tool.args(words.split(' ')).arg(trace))?.0)
 }
 
+/// The report of all functions.
+fn whole_report(trace: &Path) -> Result<Report> {
+    Report::parse(&ask_tool("report --json --limit 1000000", trace)?)
+}
+
 /// The one trace of a folder.
 ///
 /// # Errors
@@ -362,7 +395,7 @@ fn only_trace(folder: &TempDir) -> Result<PathBuf> {
 
 /// Slowdown by mode: CPU time, and in parentheses the time that passed.
 fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
-    let heads = "program | calls | calls/s | original, s CPU | off, instructions | off | FDR_KEEP=0 | FDR_KEEP=10s";
+    let heads = "program | calls | calls/s | original, s CPU | off, instructions | off | FDR_KEEP=0 | FDR_KEEP=10s | FDR_BUDGET=3%";
     let mut table = Table::new(heads);
     for (workload, shown) in shown {
         let [original, others @ ..] = shown.took;
@@ -380,6 +413,37 @@ fn costs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
             number(shown.instructions, 3),
         ];
         table.add(first.into_iter().chain(ratios));
+    }
+    table
+}
+
+/// What the recorder says that it takes of the CPU time and what the program pays beside the marked one that is off, and
+/// what it estimates.
+fn beliefs(shown: &[(&Workload, WorkloadFigures)]) -> Table {
+    let heads = "program | said | paid | said, 3 % | paid | estimated functions | within 3 errors | often called | within 5 %";
+    let mut table = Table::new(heads);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    for (workload, shown) in shown {
+        let said = |report: &Report| report.cost().map_or_else(|| NONE.to_owned(), percent);
+        let paid = |at: usize| percent(shown.took[at].cpu / shown.took[1].cpu - 1.0);
+        let seconds = shown.took[1].wall;
+        let counted = shown.counted.as_ref();
+        let found = counted.map(|all| estimates::compare(all, &shown.kept, seconds));
+        let of = |number: fn(&estimates::Estimates) -> usize| {
+            let number = found.as_ref().map(number);
+            number.map_or_else(|| NONE.to_owned(), |number| number.to_string())
+        };
+        table.add([
+            workload.name.to_owned(),
+            said(&shown.kept),
+            paid(3),
+            said(&shown.small),
+            paid(4),
+            of(|found| found.functions),
+            of(|found| found.within_three_errors),
+            of(|found| found.often),
+            of(|found| found.within_five_percent),
+        ]);
     }
     table
 }

@@ -8,6 +8,7 @@
 use super::layout::{CHUNK, LENGTHS, PAGE, Row, Slot, TOTALS_IDS, Totals};
 use super::{Ring, at_address};
 use crate::primitive::{AtomicU64, Ordering, fence};
+use fdr_formats::lengths;
 use fdr_formats::model::{Estimate, Level, RecordingCost, Ticks};
 
 /// The number of the row of all functions that have no row of their own.
@@ -163,7 +164,7 @@ pub(crate) fn count(row: &Row, ticks: u64, inside: u64) {
     if row.longest.load(Ordering::Relaxed) < ticks {
         row.longest.store(ticks, Ordering::Relaxed);
     }
-    if let Some(length) = row.lengths.get(fdr_formats::lengths::class(ticks)) {
+    if let Some(length) = row.lengths.get(lengths::class(ticks)) {
         // Release: a reader that sees it sees all of the call.
         let sum = length.load(Ordering::Relaxed).wrapping_add(1);
         length.store(sum, Ordering::Release);
@@ -186,6 +187,24 @@ pub(crate) fn calls(row: &Row) -> (u32, u64, u64) {
     let function = row.function.load(Ordering::Relaxed);
     let calls = row.calls.load(Ordering::Relaxed);
     (function, calls, row.untimed.load(Ordering::Relaxed))
+}
+
+/// The ticks of a row's calls with a time, in total and without the calls inside.
+pub(crate) fn times(row: &Row) -> (u64, u64) {
+    let total = row.total.load(Ordering::Relaxed);
+    (total, row.own.load(Ordering::Relaxed))
+}
+
+/// How many calls of a row took about that long or longer, and their ticks, to 6 %.
+pub(crate) fn long_calls(row: &Row, ticks: u64) -> (u64, u64) {
+    let (mut calls, mut total) = (0, 0_u64);
+    for (class, length) in row.lengths.iter().enumerate().skip(lengths::class(ticks)) {
+        let count = length.load(Ordering::Relaxed);
+        let middle = lengths::shortest(class) / 16 * 17;
+        calls += count;
+        total = total.saturating_add(count.saturating_mul(middle));
+    }
+    (calls, total)
 }
 
 /// The numbers of a row that are sums: all but the longest call.

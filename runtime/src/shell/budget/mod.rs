@@ -200,7 +200,13 @@ impl Budget {
                 function.begin_check(level, auto);
             }
         }
-        rows::read_calls(ring, &mut self.functions);
+        for (id, calls, counted) in rows::calls(ring) {
+            let index = (id as usize).wrapping_sub(1);
+            if let Some(function) = self.functions.get_mut(index) {
+                function.calls += calls;
+                function.counted += counted;
+            }
+        }
         for function in &mut self.functions {
             if let Some(estimate) = &mut function.estimate {
                 function.missed_now = estimate.missed_since_check(now_ns) as u64;

@@ -1,9 +1,5 @@
 //! Reads the totals of all threads. Their owners may be counting meanwhile, so a sum may lack a call.
 
-use fdr_formats::lengths;
-
-use super::decide::Function;
-use crate::primitive::Ordering;
 use crate::ring::Ring;
 use crate::ring::layout::Totals;
 use crate::ring::totals;
@@ -52,38 +48,29 @@ fn all(ring: &Ring) -> impl Iterator<Item = &'static Totals> {
 
 /// The calls of those functions. `long`: from so many ticks on a call is long.
 pub(super) fn sums(ring: &Ring, ids: &[u32], long: u64) -> Vec<Sums> {
-    let first = lengths::class(long);
     let mut sums = vec![Sums::default(); ids.len()];
     for totals in all(ring) {
         for (sum, &id) in sums.iter_mut().zip(ids) {
             let Some(row) = totals::own_row_of(totals, id) else {
                 continue;
             };
-            sum.calls += row.calls.load(Ordering::Relaxed);
-            sum.total += row.total.load(Ordering::Relaxed);
-            sum.own += row.own.load(Ordering::Relaxed);
-            sum.counted += row.untimed.load(Ordering::Relaxed);
-            for (class, calls) in row.lengths.iter().enumerate().skip(first) {
-                let calls = calls.load(Ordering::Relaxed);
-                let middle = lengths::shortest(class) / 16 * 17;
-                sum.long_calls += calls;
-                sum.long_total += calls.saturating_mul(middle);
-            }
+            let (_, calls, counted) = totals::calls(row);
+            let (total, own) = totals::times(row);
+            let (long_calls, long_total) = totals::long_calls(row, long);
+            sum.calls += calls;
+            sum.counted += counted;
+            sum.total += total;
+            sum.own += own;
+            sum.long_calls += long_calls;
+            sum.long_total += long_total;
         }
     }
     sums
 }
 
-/// Adds the calls of each function to what is known of it.
-pub(super) fn read_calls(ring: &Ring, functions: &mut [Function]) {
-    for row in all(ring).flat_map(totals::rows) {
-        let (id, calls, counted) = totals::calls(row);
-        let index = (id as usize).wrapping_sub(1);
-        if let Some(function) = functions.get_mut(index) {
-            function.calls += calls;
-            function.counted += counted;
-        }
-    }
+/// Each row of each thread: a function's id, its calls with a time, and those without.
+pub(super) fn calls(ring: &Ring) -> impl Iterator<Item = (u32, u64, u64)> {
+    all(ring).flat_map(totals::rows).map(totals::calls)
 }
 
 /// One call in so many may be long without being the function's habit: threads are preempted.
@@ -93,11 +80,8 @@ const PART_OF_LONG: u64 = 10_000;
 pub(super) fn is_often_long(ring: &Ring, id: u32, ticks: u64) -> bool {
     let (mut calls, mut long) = (0, 0);
     for row in all(ring).filter_map(|totals| totals::own_row_of(totals, id)) {
-        calls += row.calls.load(Ordering::Relaxed);
-        let lengths = row.lengths.iter().skip(lengths::class(ticks));
-        long += lengths
-            .map(|length| length.load(Ordering::Relaxed))
-            .sum::<u64>();
+        calls += totals::calls(row).1;
+        long += totals::long_calls(row, ticks).0;
     }
     long > calls / PART_OF_LONG
 }
