@@ -202,6 +202,7 @@ fn what_a_trace_says_of_itself_comes_back() {
         dump,
         missing,
         missing_totals: _,
+        recording_cost: _,
         moments: _,
         schedule: _,
         start,

@@ -10,6 +10,7 @@ use crate::common::{self, Event, EventLog, assert_nested, call, read};
 use fdr_formats::bytes::ReadAt;
 use fdr_formats::model::{Estimate, FunctionTotals, Level, RecordingCost};
 use fdr_formats::registry;
+use fdr_formats::sink::Sink;
 use fdr_formats::source::drive;
 use fdr_formats::xray::{Version, XrayWriter};
 use fdr_formats::{Edge, FunctionId, Ticks};

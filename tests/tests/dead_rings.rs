@@ -49,7 +49,7 @@ fn dead_rings_have_a_bound_and_are_removed() {
     fs::write(&other, head).expect("a copy");
     let (living, its_ring) = start(&folder, "FDR_OUT_MOST=3");
     let (next, next_ring) = start(&folder, "FDR_OUT_MOST=1");
-    let line = next.said("rings of earlier runs that were killed: 3, ");
+    let line = next.wait_for_line("rings of earlier runs that were killed: 3, ");
     assert!(
         line.contains("; the 2 oldest are removed (FDR_OUT_MOST)"),
         "{line}"

@@ -179,6 +179,11 @@ impl Report {
             }
             calls
         };
+        let is_estimated = |name: &str| {
+            let functions = self.whole_run.iter().chain(&other.whole_run).flatten();
+            let mut functions = functions.filter(|function| function.name == name);
+            functions.any(|function| function.calls_error.is_some())
+        };
         let (one, next) = (calls(self), calls(other));
         let names: BTreeSet<&String> = one.keys().chain(next.keys()).collect();
         let counts = names.into_iter().map(|name| {
