@@ -337,8 +337,8 @@ fn whole_run_figures_are_labelled() {
     assert_eq!(heads.join(" "), wanted, "there is no min: {report}");
     for note in [
         "\nopen: 1 call has not ended, and is in no row (--window has the time so far)\n",
-        "estimated from the timed ones (standard error up to ",
-        "mean to max are of the timed ones\n",
+        "estimated from the timed calls (standard error up to ",
+        "mean to max are of the timed calls\n",
         // No record of it is left.
         "\nuntimed: the calls of 1 function are counted, without times; what passed in them, 10.00 µs, is in no row\n",
     ] {

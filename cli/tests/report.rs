@@ -41,7 +41,7 @@ fn json_has_the_documented_shape() {
         report["functions"][0],
         json!({
             "name": "app::run", "file": "src/1.rs", "line": 10, "id": 1, "calls": 1, "clipped": 0,
-            "untimed": false, "counted": 0, "error_ns": null, "nests": false, "of_records": false,
+            "untimed": false, "counted": 0, "level": "timed", "calls_error": null, "error_ns": null, "nests": false, "of_records": false,
             "total_ns": 1000, "self_ns": 500, "min_ns": 1000, "mean_ns": 1000, "p50_ns": 1000,
             "p90_ns": 1000, "p99_ns": 1000, "max_ns": 1000, "states": null,
         })
@@ -114,10 +114,10 @@ fn csv_is_quoted_and_holds_no_formula() {
     assert_eq!(
         lines,
         [
-            "name,file,line,calls,clipped,total_ns,self_ns,min_ns,mean_ns,p50_ns,p90_ns,p99_ns,max_ns,counted,error_ns,\
+            "name,file,line,calls,clipped,total_ns,self_ns,min_ns,mean_ns,p50_ns,p90_ns,p99_ns,max_ns,counted,calls_error,error_ns,\
              running_ns,preempted_ns,waiting_ns,unknown_ns,self_running_ns,self_preempted_ns,self_waiting_ns,self_unknown_ns,nests,of_records",
-            "'=cmd|' /C calc'!A0,src/1.rs,10,1,0,1000,500,1000,1000,1000,1000,1000,1000,0,,,,,,,,,,false,false",
-            "\"a,\"\"b\"\"\\nc\",src/2.rs,20,3,0,600,600,100,200,200,300,300,300,0,,,,,,,,,,false,false",
+            "'=cmd|' /C calc'!A0,src/1.rs,10,1,0,1000,500,1000,1000,1000,1000,1000,1000,0,,,,,,,,,,,false,false",
+            "\"a,\"\"b\"\"\\nc\",src/2.rs,20,3,0,600,600,100,200,200,300,300,300,0,,,,,,,,,,,false,false",
         ]
     );
     assert_eq!(stderr(&fdr(&["report", "--csv", &trace])), "");

@@ -151,7 +151,7 @@ fn reports_have_states_of_functions_and_threads() {
         .find(|line| line.starts_with("app::read,"))
         .expect("a row");
     assert!(
-        read.ends_with(",0,,9000000,0,80000000,0,9000000,0,80000000,0,false,false"),
+        read.ends_with(",0,,,9000000,0,80000000,0,9000000,0,80000000,0,false,false"),
         "{csv}"
     );
 }

@@ -33,7 +33,11 @@ fn whole_run(report: &Report, notes: &mut Vec<String>) {
     if !report.is_whole {
         return;
     }
+    let has_estimates = report.rows.iter().any(|row| row.calls_error.is_some());
     let counted = match report.dropped() {
+        0 if has_estimates => {
+            "calls that have ended are counted, or estimated (~), also those whose records are gone"
+        }
         0 => "each call that has ended is counted, also those whose records are gone",
         _ => {
             "calls that have ended are counted, also those whose records were overwritten; calls whose records were \

@@ -130,7 +130,7 @@ fn outputs_say_so() {
     csv::write(&mut out, "t", &report, &mut csv::Files::new(false)).expect("memory");
     let text = String::from_utf8(out).expect("UTF-8");
     assert!(
-        text.contains("\nf2,,0,1,0,,,,,,,,,0,,,,,,,,,,false,false\n"),
+        text.contains("\nf2,,0,1,0,,,,,,,,,0,,,,,,,,,,,false,false\n"),
         "{text}"
     );
     let mut out = Vec::new();

@@ -134,7 +134,10 @@ impl WholeRunFigures {
             let those = functions
                 .values()
                 .filter(|totals| is_without_times(info, totals) == is_untimed);
-            let own = those.fold(0_u64, |sum, totals| sum.saturating_add(totals.own.0));
+            let own = those.fold(0_u64, |sum, totals| {
+                let figures = figures.get(&totals.function);
+                sum.saturating_add(figures.map_or(0, |figures| figures.own.0))
+            });
             info.clock.nanos(Ticks(own)).0
         };
         let of_records = rows.iter().filter(|row| row.of_records);
@@ -189,7 +192,10 @@ fn are_in_records(
     let all = functions
         .values()
         .fold(0, |sum: u64, totals| sum.saturating_add(counted(totals)));
+    let missed =
+        |totals: &FunctionTotals| totals.estimate.as_deref().is_some_and(|all| all.missed > 0);
     info.missing == Missing::default()
+        && !functions.values().any(missed)
         && info.threads.iter().all(is_complete)
         && all <= records.keys().map(measured).sum()
         && functions
@@ -225,7 +231,7 @@ fn take_from_shared(
         shared.lengths = Vec::new();
         shared.longest = Ticks(0);
     }
-    if shared.calls > 0 || shared.untimed > 0 {
+    if !shared.is_empty() {
         functions.insert(FunctionId(0), shared);
     }
     rows

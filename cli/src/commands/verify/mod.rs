@@ -36,7 +36,7 @@ end within calls. --allow-open accepts calls that are open at the beginning or
 the end of a thread.
 
 Records that the recorder dropped and counted are no violation; a note says how
-many. FindingLocation records are missing in the middle, calls that were open there may
+many. Where records are missing in the middle, calls that were open there may
 lack their exits, and exits after it their entries. The recorder must have
 counted as many overwritten or dropped records.
 
