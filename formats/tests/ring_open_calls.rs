@@ -247,7 +247,7 @@ fn estimates_are_in_the_ring_and_in_its_trace() {
         estimate: Some(Box::new(estimate)),
         ..FunctionTotals::default()
     };
-    assert_eq!(read.info.missing_totals, [wanted.clone()]);
+    assert_eq!(read.info.missing_totals, std::slice::from_ref(&wanted));
     assert_eq!(read.info.recording_cost, Some(cost));
     let mut bytes = Cursor::new(Vec::new());
     let mut writer = XrayWriter::new(&mut bytes, Version::V3, &read.info).expect("a header");

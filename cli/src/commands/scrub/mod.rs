@@ -31,7 +31,7 @@ version and tags; the text of a panic or trigger; addresses. Functions become
 f0001, f0002, …, threads t1, t2, … with these numbers, in the order in which
 the trace lists them.
 
---names writes which name became which. KeepOptions that file: with it, what somebody
+--names writes which name became which. Keep that file: with it, what somebody
 finds in the scrubbed trace can be understood.
 
 Times can tell much, too: how often, how long and when something was done.

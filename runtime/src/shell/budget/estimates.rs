@@ -15,6 +15,8 @@ pub(super) struct FunctionEstimate {
     /// Calls that left nothing, and the variance of this number.
     missed: f64,
     missed_variance: f64,
+    /// How far it may be off because nobody knows how much counting slowed the program down: the same way in each slice.
+    missed_unsure: f64,
     /// What it was at the last check.
     missed_before: f64,
     /// Calls in each ns, of the last slice.
@@ -74,12 +76,13 @@ impl FunctionEstimate {
         self.off_from_ns = now_ns;
     }
 
-    /// A slice counted so many calls in that time.
-    pub(super) fn note_calls(&mut self, calls: u64, slice_ns: f64) {
+    /// A slice counted so many calls in that time, which is not known better than to `unsure_ns`.
+    pub(super) fn note_calls(&mut self, calls: u64, slice_ns: f64, unsure_ns: f64) {
         let rate = calls as f64 / slice_ns;
         let off_ns = self.off_ns as f64;
         let differs = rate - self.rate;
         self.missed += rate * off_ns;
+        self.missed_unsure += rate * off_ns * unsure_ns / slice_ns;
         self.missed_variance += off_ns * off_ns * differs * differs / 2.0;
         (self.rate, self.off_ns) = (rate, 0);
     }
@@ -129,7 +132,7 @@ impl FunctionEstimate {
             level: self.level,
             since: self.since,
             missed: (self.missed + untold) as u64,
-            missed_error: self.missed_variance.sqrt() as u64,
+            missed_error: self.missed_variance.sqrt().hypot(self.missed_unsure) as u64,
             total: Ticks(self.total as u64),
             own: Ticks(self.own as u64),
             own_error: Ticks(self.own_variance.sqrt() as u64),
@@ -165,7 +168,7 @@ mod tests {
                 truth += calls(now, begin);
                 estimate.turn_on(begin);
                 let end = begin + 1_000_000;
-                estimate.note_calls(calls(begin, end) as u64, 1e6);
+                estimate.note_calls(calls(begin, end) as u64, 1e6, 0.0);
                 estimate.turn_off(end);
                 now = end;
             }

@@ -15,6 +15,9 @@ use crate::shell::sites::table;
 const COUNT_NS: u64 = 1_000_000;
 /// The functions of such a slice may slow the program down by one part in this many. One function alone may do more.
 const PART_OF_COUNTING: u64 = 10;
+/// By how much a call that is counted slows the program down, ns, and how far that may be off: much of it hides behind the
+/// program's own instructions. Decisions take [`COUNTED_NS`], which is the most.
+const SLOWS_NS: [f64; 2] = [1.2, 0.6];
 /// The mean pauses between two slices of counting, at most, ns.
 const MAX_GAP_NS: u64 = 20_000_000;
 /// The mean time from one slice of timing to the next, and how long such a slice takes at least and at most, ns.
@@ -248,9 +251,9 @@ impl Slices {
         let lasted_ns = ended_ns.saturating_sub(slice.began_ns).max(1) as f64;
         let counted: u64 = shown.iter().map(|sums| sums.counted).sum();
         let running = self.running.max(100) as f64 / 100.0;
-        let counting_ns = (counted * COUNTED_NS) as f64 / running;
+        let [slowed_ns, unsure_ns] = SLOWS_NS.map(|ns| counted as f64 * ns / running);
         // Without the slice the program would have needed less time for the same calls.
-        let slice_ns = (lasted_ns - counting_ns).max(lasted_ns / 4.0);
+        let slice_ns = (lasted_ns - slowed_ns).max(lasted_ns / 4.0);
         for ((&id, shown), now) in slice.ids.iter().zip(&shown).zip(&now) {
             let Some(estimate) = estimate_of(functions, id) else {
                 continue;
@@ -258,11 +261,12 @@ impl Slices {
             match slice.level {
                 Level::Timed => estimate.note_times(*shown, now.counted, self.beside),
                 Level::Counted | Level::LookedAt => {
-                    estimate.note_calls(shown.counted, slice_ns);
+                    estimate.note_calls(shown.counted, slice_ns, unsure_ns);
                 }
             }
             estimate.turn_off(ended_ns);
         }
+        let counting_ns = (counted * COUNTED_NS) as f64 / running;
         let slowed = counting_ns / slice_ns * MILLION as f64;
         (slice.level == Level::Counted).then_some(slowed as u64)
     }
