@@ -59,7 +59,7 @@ pub(crate) struct Options {
 /// Which rings are removed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Which {
-    /// Those whose processes have ended.
+    // Those whose processes have ended. A doc comment would make clap write the help in its long form.
     Dead,
 }
 

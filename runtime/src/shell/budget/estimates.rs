@@ -132,7 +132,9 @@ impl FunctionEstimate {
             level: self.level,
             since: self.since,
             missed: (self.missed + untold) as u64,
-            missed_error: self.missed_variance.sqrt().hypot(self.missed_unsure) as u64,
+            // No slice has confirmed the newest calls.
+            missed_error: (self.missed_variance.sqrt().hypot(self.missed_unsure))
+                .hypot(untold / 2.0) as u64,
             total: Ticks(self.total as u64),
             own: Ticks(self.own as u64),
             own_error: Ticks(self.own_variance.sqrt() as u64),
