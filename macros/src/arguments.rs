@@ -14,7 +14,7 @@ use crate::parse::{Function, diverges};
 
 /// What the options say.
 #[derive(Default)]
-pub(crate) struct Said {
+pub(crate) struct ValueOptions {
     arguments: Option<Arguments>,
     result: Option<(Ident, Option<Punct>)>,
     error: Option<(Ident, Option<Punct>)>,
@@ -23,11 +23,11 @@ pub(crate) struct Said {
 enum Arguments {
     /// Each parameter whose type has a value.
     All,
-    Chosen(Vec<Chosen>),
+    Chosen(Vec<ChosenValue>),
 }
 
 /// A value that a person chose.
-struct Chosen {
+struct ChosenValue {
     name: Ident,
     sign: Option<Punct>,
     value: Expr,
@@ -43,7 +43,7 @@ pub(crate) struct Code {
     pub(crate) result: Option<TokenStream>,
 }
 
-impl Said {
+impl ValueOptions {
     /// Parses the option `args`, `ret` or `err`, behind its word.
     pub(crate) fn parse_option(&mut self, key: &Ident, input: ParseStream<'_>) -> Result<()> {
         if key == "args" {
@@ -134,9 +134,9 @@ fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
     fields
 }
 
-impl Parse for Chosen {
+impl Parse for ChosenValue {
     /// `[key =] [% or ?] expression`
-    fn parse(input: ParseStream<'_>) -> Result<Chosen> {
+    fn parse(input: ParseStream<'_>) -> Result<ChosenValue> {
         let at = input.span();
         let has_name =
             input.peek(Ident::peek_any) && input.peek2(Token![=]) && !input.peek2(Token![==]);
@@ -161,14 +161,14 @@ impl Parse for Chosen {
             let text = "an expression needs a name: write `key = expression`";
             return Err(Error::new(at, text));
         };
-        Ok(Chosen { name, sign, value })
+        Ok(ChosenValue { name, sign, value })
     }
 }
 
-impl Chosen {
+impl ChosenValue {
     fn field(&self, nth: usize, private: &TokenStream) -> TokenStream {
         let span = Span::mixed_site();
-        let Chosen { name, sign, value } = self;
+        let ChosenValue { name, sign, value } = self;
         let value = quote_spanned!(span=> #private::value!(#sign #value));
         let value = quote_spanned!(span=> #private::core::option::Option::Some(#value));
         field(nth, name, &value, private)
@@ -200,7 +200,7 @@ fn parse_arguments(key: &Ident, input: ParseStream<'_>) -> Result<Arguments> {
     }
     let listed;
     parenthesized!(listed in input);
-    let chosen = Punctuated::<Chosen, Token![,]>::parse_terminated(&listed)?;
+    let chosen = Punctuated::<ChosenValue, Token![,]>::parse_terminated(&listed)?;
     match chosen.len() {
         0 => wrong("`args()` names nothing"),
         1..=32 => Ok(Arguments::Chosen(chosen.into_iter().collect())),

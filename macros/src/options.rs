@@ -7,7 +7,7 @@ use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{Error, LitInt, LitStr, Path, Result, Token, token};
 
-use crate::arguments::Said;
+use crate::arguments::ValueOptions;
 
 const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `args`, `args(…)`, `ret`, `err`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
      module also `min_statements = n` and `skip_inline`";
@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Records have no times of their own.
     pub(crate) untimed: bool,
     /// Which arguments and results are recorded.
-    pub(crate) said: Said,
+    pub(crate) said: ValueOptions,
     /// What a scope leaves out.
     pub(crate) rules: Rules,
     /// Nothing is traced.

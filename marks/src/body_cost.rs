@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_leaves_is_held_against_what_follows() {
+    fn leaving_branches_are_held_against_the_rest() {
         let fails = "if a { return Err(f(g(h(c)))); }";
         assert_eq!(of(&format!("{fails} f(); f()")), 2 * BRANCH + 3 * CALL);
         assert_eq!(of(&format!("{fails} {fails} f()")), 3 * BRANCH + 3 * CALL);

@@ -148,7 +148,7 @@ macro_rules! suite {
             }
 
             #[test]
-            fn a_fair_mutex_and_one_for_the_same_thread() {
+            fn fair_and_usual_mutexes_lock() {
                 let mut fair = FairMutex::new(1);
                 {
                     let mut guard = fair.lock();
@@ -256,7 +256,7 @@ macro_rules! suite {
             }
 
             #[test]
-            fn a_panic_gives_the_lock_back_and_poisons_nothing() {
+            fn a_panic_gives_the_lock_back() {
                 let (mutex, lock) = (Mutex::new(1), RwLock::new(1));
                 let panics = catch_unwind(AssertUnwindSafe(|| {
                     let (mut one, mut other) = (mutex.lock(), lock.write());
@@ -332,7 +332,7 @@ macro_rules! suite {
             }
 
             #[test]
-            fn a_condition_with_two_locks_panics_and_leaves_both_locks_whole() {
+            fn a_condition_with_two_locks_panics() {
                 let shared = Arc::new((Mutex::new(false), Mutex::new(0), Condvar::new()));
                 let theirs = Arc::clone(&shared);
                 let waits = Arc::new(AtomicBool::new(false));
@@ -466,7 +466,7 @@ fn names_are_for_every_kind() {
 
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 #[test]
-fn without_the_recorder_the_types_are_as_large_as_those_of_parking_lot() {
+fn types_without_the_recorder_match_parking_lot() {
     let ours = [
         size_of::<crate::Mutex<u64>>(),
         size_of::<crate::FairMutex<u64>>(),
@@ -486,7 +486,7 @@ fn without_the_recorder_the_types_are_as_large_as_those_of_parking_lot() {
 
 #[cfg(all(feature = "record", target_os = "linux"))]
 #[test]
-fn a_lock_holds_40_bytes_more_than_that_of_parking_lot() {
+fn a_lock_is_40_bytes_larger() {
     let more = size_of::<crate::Mutex<u64>>() - size_of::<parking_lot::Mutex<u64>>();
     assert_eq!(more, 40);
 }

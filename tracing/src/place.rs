@@ -12,7 +12,7 @@ use tracing_core::field::Field;
 use tracing_core::{Level as Importance, Metadata};
 
 /// Where spans or events come from.
-pub(crate) struct Place {
+pub(crate) struct SpanSource {
     pub(crate) metadata: &'static Metadata<'static>,
     /// That of its calls or events. Those of tasks and of fields stand behind it.
     pub(crate) site: &'static CallSite,
@@ -27,7 +27,7 @@ pub(crate) struct Place {
 }
 
 /// The next place whose address has the same bucket.
-type Next = OnceLock<&'static Place>;
+type Next = OnceLock<&'static SpanSource>;
 
 const BUCKETS: usize = 1024;
 
@@ -55,13 +55,13 @@ pub(crate) enum Kind {
 
 /// The place of that metadata, if it is known.
 #[inline]
-pub(crate) fn find(metadata: &Metadata<'_>) -> Option<&'static Place> {
+pub(crate) fn find(metadata: &Metadata<'_>) -> Option<&'static SpanSource> {
     let key = ptr::from_ref(metadata).addr();
     chain(key).find(|place| place.key() == key)
 }
 
 /// The place of that metadata.
-pub(crate) fn find_or_add(metadata: &'static Metadata<'static>) -> &'static Place {
+pub(crate) fn find_or_add(metadata: &'static Metadata<'static>) -> &'static SpanSource {
     find(metadata).unwrap_or_else(|| {
         let _adding = ADDING.lock().unwrap_or_else(PoisonError::into_inner);
         find(metadata).unwrap_or_else(|| add(metadata))
@@ -74,14 +74,14 @@ fn bucket(key: usize) -> &'static Next {
     &PLACES[mixed % BUCKETS]
 }
 
-fn chain(key: usize) -> impl Iterator<Item = &'static Place> {
+fn chain(key: usize) -> impl Iterator<Item = &'static SpanSource> {
     let first = bucket(key).get().copied();
     successors(first, |place| place.next.get().copied())
 }
 
 #[cold]
-fn add(metadata: &'static Metadata<'static>) -> &'static Place {
-    let place: &'static Place = Box::leak(Box::new(Place::new(metadata)));
+fn add(metadata: &'static Metadata<'static>) -> &'static SpanSource {
+    let place: &'static SpanSource = Box::leak(Box::new(SpanSource::new(metadata)));
     let last = chain(place.key()).last();
     let end = last.map_or_else(|| bucket(place.key()), |last| &last.next);
     // Nobody else adds places meanwhile.
@@ -89,8 +89,8 @@ fn add(metadata: &'static Metadata<'static>) -> &'static Place {
     place
 }
 
-impl Place {
-    fn new(metadata: &'static Metadata<'static>) -> Place {
+impl SpanSource {
+    fn new(metadata: &'static Metadata<'static>) -> SpanSource {
         let names: Vec<&'static str> = std::iter::once(name_of(metadata))
             .chain(metadata.fields().iter().map(|field| field.name()))
             .collect();
@@ -113,7 +113,7 @@ impl Place {
             1
         };
         let (sites, fields) = register(sites).split_at(own);
-        Place {
+        SpanSource {
             metadata,
             site: &sites[0],
             sites,

@@ -7,7 +7,7 @@ use std::mem::ManuallyDrop;
 use fdr::dynamic::{self, Entered, Poll, PolledTask, write_words};
 use tracing_core::span::{Current, Id};
 
-use crate::place::{Kind, Place};
+use crate::place::{Kind, SpanSource};
 
 /// The words of an event with fields of a span.
 pub(crate) type Fields = Box<[u64]>;
@@ -17,7 +17,7 @@ const MAX_WAITING: usize = 8;
 
 /// A span.
 pub(crate) struct Span {
-    pub(crate) place: &'static Place,
+    pub(crate) place: &'static SpanSource,
     /// Its fields that no entry has yet.
     waiting: Vec<Fields>,
     task: PolledTask,
@@ -33,7 +33,7 @@ pub(crate) struct Span {
 #[derive(Clone, Copy)]
 struct Open {
     id: u64,
-    place: &'static Place,
+    place: &'static SpanSource,
     /// `None`: its entry is not recorded.
     call: Option<Entered>,
     poll: Option<(Poll, Tried)>,
@@ -74,7 +74,7 @@ fn with_open<T>(with: impl FnOnce(&mut Vec<Open>) -> Option<T>) -> Option<T> {
 }
 
 impl Span {
-    pub(crate) fn new(place: &'static Place, fields: Option<Fields>, parent: u64) -> Span {
+    pub(crate) fn new(place: &'static SpanSource, fields: Option<Fields>, parent: u64) -> Span {
         Span {
             place,
             waiting: fields.into_iter().collect(),

@@ -41,13 +41,13 @@ static FREE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 const BATCH: usize = 32;
 
 /// Free slots of a thread.
-struct Own(Vec<u32>);
+struct FreeSlots(Vec<u32>);
 
 thread_local! {
-    static OWN: RefCell<Own> = const { RefCell::new(Own(Vec::new())) };
+    static OWN: RefCell<FreeSlots> = const { RefCell::new(FreeSlots(Vec::new())) };
 }
 
-impl Drop for Own {
+impl Drop for FreeSlots {
     fn drop(&mut self) {
         if let Some(mut free) = free() {
             free.append(&mut self.0);
@@ -83,7 +83,7 @@ pub(crate) fn add(span: Span) -> Id {
     Id::from_u64(u64::from(uses) << 32 | u64::from(number.saturating_add(1)))
 }
 
-impl Own {
+impl FreeSlots {
     fn take(&mut self) -> Option<u32> {
         if let Some(mut free) = self.0.is_empty().then(free).flatten() {
             let from = free.len().saturating_sub(BATCH);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_of_a_span_that_has_ended_finds_nothing() {
+    fn the_id_of_an_ended_span_finds_nothing() {
         let id = add(a_span());
         keep(&id);
         assert!(release(&id).is_none(), "one handle is left");
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_that_end_on_other_threads_leave_their_slots() {
+    fn spans_that_end_elsewhere_leave_their_slots() {
         let most = || USED.load(Ordering::Relaxed);
         let before = most();
         for _ in 0..20 {

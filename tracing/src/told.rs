@@ -7,7 +7,7 @@ use tracing_core::span::{Attributes, Id, Record};
 use tracing_core::subscriber::Interest;
 use tracing_core::{Event, LevelFilter, Metadata};
 
-use crate::place::{Place, find, find_or_add};
+use crate::place::{SpanSource, find, find_or_add};
 use crate::span::{self, Fields, Span};
 use crate::values::Values;
 
@@ -59,7 +59,7 @@ pub(crate) fn new_span(
 
 /// The fields of a new span. Out of line, because they take 2 KiB of the stack.
 #[inline(never)]
-fn fields_of(place: &'static Place, values: &ValueSet<'_>) -> Option<Fields> {
+fn fields_of(place: &'static SpanSource, values: &ValueSet<'_>) -> Option<Fields> {
     if values.is_empty() {
         return None;
     }
@@ -70,7 +70,7 @@ fn fields_of(place: &'static Place, values: &ValueSet<'_>) -> Option<Fields> {
 }
 
 /// More fields of a span. Returns those that wait for its next entry.
-pub(crate) fn record(place: &'static Place, id: &Id, values: &Record<'_>) -> Option<Fields> {
+pub(crate) fn record(place: &'static SpanSource, id: &Id, values: &Record<'_>) -> Option<Fields> {
     let mut fields = Values::new(place, Form::Begin);
     values.record(&mut fields);
     let note = &fields.note;

@@ -7,17 +7,17 @@ use std::iter::successors;
 use fdr::dynamic::{EventNote, Form, Value};
 use tracing_core::field::{Field, Visit};
 
-use crate::place::Place;
+use crate::place::SpanSource;
 
 /// An event while its fields are visited.
 pub(crate) struct Values {
     pub(crate) note: EventNote,
-    place: &'static Place,
+    place: &'static SpanSource,
 }
 
 impl Values {
     #[inline]
-    pub(crate) fn new(place: &'static Place, form: Form) -> Values {
+    pub(crate) fn new(place: &'static SpanSource, form: Form) -> Values {
         Values {
             note: EventNote::new(place.site, form, place.level, place.fields()),
             place,

@@ -47,11 +47,11 @@ const SUITES: [&str; 2] = [
 /// Tests of the recorder that ask the kernel for what the emulator does not pass on, with the reason.
 const NOT_EMULATED: [(&str, &str); 3] = [
     (
-        "clock::rseq::tests::is_not_found_where_glibc_was_told_not_to_register",
+        "clock::rseq::tests::rseq_can_be_switched_off_in_glibc",
         "the kernel can't execute a program of another architecture",
     ),
     (
-        "ring::space::tests::what_has_no_space_can_not_be_touched_and_nothing_is_in_cores",
+        "ring::space::tests::parts_without_space_are_out_of_reach",
         "the emulator ignores which pages stay out of a core file",
     ),
     (

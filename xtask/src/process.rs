@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_names_the_command_and_what_it_said() {
+    fn a_failure_names_its_command() {
         let error = output(command("sh").args(["-c", "echo no such thing >&2; exit 3"]));
         let error = error.expect_err("exit status 3");
         assert!(

@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_suite_that_does_not_compile_or_has_no_test_is_a_failure() {
+    fn an_empty_suite_is_a_failure() {
         let tally = |script: &str| {
             // Not to our own output, where these results would be taken for real ones.
             let mut shown = Vec::new();

@@ -4,7 +4,7 @@
 
 use core::arch::asm;
 
-use super::{Chosen, Kind, Stamp, rseq, system};
+use super::{ChosenClock, Kind, Stamp, rseq, system};
 use crate::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
@@ -25,9 +25,9 @@ pub(super) fn read(kind: Kind) -> Stamp {
 }
 
 /// `rdtscp` and `rdtsc` are words of x86-64. Here both mean the CPU's counter, so no note is needed.
-pub(super) fn choose(_: Clock) -> Chosen {
+pub(super) fn choose(_: Clock) -> ChosenClock {
     rseq::find();
-    Chosen {
+    ChosenClock {
         kind: Kind::Counter,
         name: "cntvct_el0",
         note: None,

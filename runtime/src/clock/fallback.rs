@@ -1,7 +1,7 @@
 //! Architectures without a counter that this crate can read. They use the operating system's clock. This file
 //! must offer the same items as those of the other architectures.
 
-use super::{Chosen, Kind, Stamp, system};
+use super::{ChosenClock, Kind, Stamp, system};
 use crate::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
@@ -11,7 +11,7 @@ pub(super) fn read(_: Kind) -> Stamp {
 }
 
 /// See [`super::choose`].
-pub(super) fn choose(_: Clock) -> Chosen {
+pub(super) fn choose(_: Clock) -> ChosenClock {
     let arch = std::env::consts::ARCH;
     system::chosen(Some(format!("no counter of {arch} CPUs is supported")))
 }

@@ -77,7 +77,7 @@ pub(crate) const CPU_MASK: u32 = 0xfff;
 
 /// The decision of [`choose`], and a note for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Chosen {
+pub(crate) struct ChosenClock {
     pub(crate) kind: Kind,
     /// For people: `rdtscp`, `rdtsc + rdpid`.
     pub(crate) name: &'static str,
@@ -105,7 +105,7 @@ pub(crate) fn read(kind: Kind) -> Stamp {
 
 /// Decides how `request` is met on this machine. It is called once at start, before the first [`read`] of
 /// [`Kind::TscRseq`] or [`Kind::Counter`], because it finds rseq. Not async-signal-safe.
-pub(crate) fn choose(request: Clock) -> Chosen {
+pub(crate) fn choose(request: Clock) -> ChosenClock {
     if request == Clock::Monotonic {
         return system::chosen(None);
     }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn chosen_clocks_name_the_cpu_that_the_thread_is_pinned_to() {
+    fn chosen_clocks_name_the_pinned_cpu() {
         let thread = std::thread::spawn(|| {
             for core in core_affinity::get_core_ids().unwrap() {
                 assert!(core_affinity::set_for_current(core));

@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_the_cpu_that_the_thread_is_pinned_to() {
+    fn rseq_names_the_pinned_cpu() {
         if !find() {
             return; // An older glibc, musl, or the tunable that turns it off.
         }
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn is_not_found_where_glibc_was_told_not_to_register() {
+    fn rseq_can_be_switched_off_in_glibc() {
         const CHILD: &str = "RSEQ_TEST_CHILD";
         if std::env::var_os(CHILD).is_some() {
             println!("found: {}", find());
             return;
         }
-        let name = "clock::rseq::tests::is_not_found_where_glibc_was_told_not_to_register";
+        let name = "clock::rseq::tests::rseq_can_be_switched_off_in_glibc";
         let output = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name, "--nocapture"])
             .env(CHILD, "1")

@@ -1,7 +1,7 @@
 //! The operating system's clocks. Calibration compares with them, and they time the records if the CPU's
 //! counter can't be read. Only [`chosen`] and [`source`] may allocate.
 
-use super::{CPU_MASK, Chosen, Kind, Stamp};
+use super::{CPU_MASK, ChosenClock, Kind, Stamp};
 
 /// Reads [`Kind::Monotonic`]: nanoseconds of CLOCK_MONOTONIC_RAW, the clock of the anchors. So its frequency is
 /// 1 GHz by definition, and no time daemon changes a measured duration.
@@ -18,8 +18,8 @@ pub(super) fn read() -> Stamp {
 }
 
 /// The choice of [`Kind::Monotonic`]. `note` says why it was not the requested clock.
-pub(super) fn chosen(note: Option<String>) -> Chosen {
-    Chosen {
+pub(super) fn chosen(note: Option<String>) -> ChosenClock {
+    ChosenClock {
         kind: Kind::Monotonic,
         name: "clock_gettime(CLOCK_MONOTONIC_RAW)",
         note,

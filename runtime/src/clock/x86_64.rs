@@ -4,7 +4,7 @@
 use core::arch::asm;
 use core::arch::x86_64::__cpuid_count;
 
-use super::{Chosen, Kind, Stamp, rseq, system};
+use super::{ChosenClock, Kind, Stamp, rseq, system};
 use crate::config::Clock;
 
 /// See [`super::read`]. Async-signal-safe.
@@ -29,7 +29,7 @@ pub(super) fn read(kind: Kind) -> Stamp {
 }
 
 /// See [`super::choose`].
-pub(super) fn choose(request: Clock) -> Chosen {
+pub(super) fn choose(request: Clock) -> ChosenClock {
     decide(request, Features::detect())
 }
 
@@ -119,7 +119,7 @@ fn is_last_resort(source: &str) -> bool {
 }
 
 /// The choice from the features. A request that can't be met gets the nearest clock and a note.
-fn decide(request: Clock, offered: Features) -> Chosen {
+fn decide(request: Clock, offered: Features) -> ChosenClock {
     if offered.forbidden {
         let why = "the process may not read the time-stamp counter (prctl PR_TSC_SIGSEGV)";
         return system::chosen(Some(why.to_owned()));
@@ -159,7 +159,7 @@ fn decide(request: Clock, offered: Features) -> Chosen {
         note.push_str(line);
     }
     let steady = offered.invariant && !offered.distrusted;
-    Chosen {
+    ChosenClock {
         kind,
         name,
         note,
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_can_be_met_is_met_without_a_note() {
+    fn a_possible_request_needs_no_note() {
         assert_eq!(
             kind_and_note(Clock::Rdtscp, ALL),
             (Kind::Tscp, String::new())
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_system_clock_is_the_last_resort_and_says_why() {
+    fn the_system_clock_is_the_last_resort() {
         let nothing = Features {
             rdtscp: false,
             rdpid: false,
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_may_change_its_rate_is_used_with_a_warning() {
+    fn a_varying_counter_gives_a_warning() {
         let chosen = decide(
             Clock::Rdtscp,
             Features {
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_the_kernel_does_not_trust_is_flagged() {
+    fn a_distrusted_counter_is_flagged() {
         let distrusted = Features {
             distrusted: true,
             ..ALL

@@ -96,11 +96,11 @@ struct Prepared {
     other_stack: Stack,
     /// For temporary names.
     nonce: u64,
-    work: UnsafeCell<Work>,
+    work: UnsafeCell<TraceMemory>,
 }
 
 /// The state of a trace while it is written. Only the thread in [`WRITER`] uses it.
-struct Work {
+struct TraceMemory {
     snapshot: Snapshot,
     room: Room<'static>,
     /// For the totals of threads.
@@ -191,7 +191,7 @@ fn make(setup: Setup) -> Option<Box<Prepared>> {
     let (temporary, texts) = texts.split_at_mut(MAX_PATH);
     let (path, reason) = texts.split_at_mut(MAX_PATH);
     let program = info.program.clone();
-    let work = Work {
+    let work = TraceMemory {
         snapshot: Snapshot::new(region_size)?,
         room: Room::new(numbers),
         identity: crash_dump::identity(&info.identity, info.start.unwrap_or_default()).leak(),
@@ -283,7 +283,7 @@ pub(crate) fn write_now(reason: &'static str) -> bool {
         return false;
     };
     let result = alone(prepared, |work| {
-        let mut asked = Asked {
+        let mut asked = OtherStackCall {
             prepared,
             work,
             ring,
@@ -300,9 +300,9 @@ pub(crate) fn write_now(reason: &'static str) -> bool {
 }
 
 /// The arguments and the result of [`write_now`].
-struct Asked<'a> {
+struct OtherStackCall<'a> {
     prepared: &'a Prepared,
-    work: &'a mut Work,
+    work: &'a mut TraceMemory,
     ring: &'a Ring,
     reason: &'static str,
     done: bool,
@@ -310,7 +310,7 @@ struct Asked<'a> {
 
 extern "C" fn on_other_stack(asked: *mut ()) {
     // SAFETY: `write_now` passes its own value, which outlives the call.
-    let asked = unsafe { &mut *asked.cast::<Asked<'_>>() };
+    let asked = unsafe { &mut *asked.cast::<OtherStackCall<'_>>() };
     let (prepared, work, ring) = (asked.prepared, &mut *asked.work, asked.ring);
     work.reason.clear();
     work.reason.push(asked.reason.as_bytes());
@@ -326,7 +326,7 @@ fn writer() -> u32 {
 
 /// Runs `body` as the only writer of a trace. `None` if another thread writes one, or if this thread already
 /// does.
-fn alone<T>(prepared: &Prepared, body: impl FnOnce(&mut Work) -> T) -> Option<T> {
+fn alone<T>(prepared: &Prepared, body: impl FnOnce(&mut TraceMemory) -> T) -> Option<T> {
     let me = own_table::original_thread();
     // Acquire: pairs with the Release below.
     WRITER

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_is_no_path() {
+    fn long_texts_are_cut_and_no_path() {
         let mut bytes = [0; 6];
         let mut text = Text::new(&mut bytes);
         assert_eq!(text.push(b"abc").path(), Some(c"abc"));

@@ -3,14 +3,14 @@
 
 use core::ffi::CStr;
 
-use fdr_formats::Ticks;
 use fdr_formats::model::{Counts, Estimate, FunctionId, Missing};
 use fdr_formats::ring::schedule::{samples, switches};
 use fdr_formats::xray::crash_dump::{self, CrashThread, CrashWriter};
 use fdr_formats::xray::crash_totals::{CrashTotals, TotalsRow};
+use fdr_formats::{Ticks, TraceInfo};
 
 use super::text::Text;
-use super::{DEADLINE_NS, Prepared, Work, file, names};
+use super::{DEADLINE_NS, Prepared, TraceMemory, file, names};
 use crate::clock::{self, Kind};
 use crate::dump::output::Names;
 use crate::dump::{self, schedule};
@@ -35,7 +35,7 @@ const NUMBERS: u64 = 10_000;
 
 /// What a trace holds.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Done {
+pub(super) struct TraceContent {
     records: u64,
     threads: u64,
     /// Some records were left out for lack of time.
@@ -44,7 +44,7 @@ pub(super) struct Done {
     unreadable: bool,
 }
 
-impl Done {
+impl TraceContent {
     /// Whether nothing of the ring is needed any more.
     pub(super) fn is_whole(self) -> bool {
         !self.cut && !self.unreadable
@@ -67,10 +67,10 @@ pub(super) enum NoTrace {
 /// Writes the records of `ring`. The slot of the thread `first` comes before the others.
 pub(super) fn write(
     prepared: &Prepared,
-    work: &mut Work,
+    work: &mut TraceMemory,
     ring: &Ring,
     first: u32,
-) -> Result<Done, NoTrace> {
+) -> Result<TraceContent, NoTrace> {
     let mut write = || write_here(prepared, work, ring, first);
     let apart = with_own_table(|| {
         // A thread that stands in has no alternate stack, and the handler of a fault needs one.
@@ -90,10 +90,10 @@ pub(super) fn write(
 
 fn write_here(
     prepared: &Prepared,
-    work: &mut Work,
+    work: &mut TraceMemory,
     ring: &Ring,
     first: u32,
-) -> Result<Done, NoTrace> {
+) -> Result<TraceContent, NoTrace> {
     let deadline = raw::monotonic_ns().saturating_add(DEADLINE_NS);
     let is_empty = is_nothing(ring);
     if ring.is_lost() {
@@ -185,8 +185,8 @@ fn path_of(prepared: &Prepared, path: &mut Text<'_>, name: &Names<'_>) {
 }
 
 /// Writes all contents of the file. The file keeps the first error.
-fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
-    let Work {
+fn content(work: &mut TraceMemory, ring: &Ring, first: u32, deadline: u64) -> TraceContent {
+    let TraceMemory {
         snapshot,
         room,
         totals,
@@ -198,17 +198,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         reason,
         ..
     } = work;
-    let missing = ring.missing();
-    info.missing = Missing { ..missing };
-    info.process = Some(u64::from(raw::process()));
-    match ring.header().frequency.load(Ordering::Relaxed) {
-        0 => {}
-        known => info.clock.frequency = known,
-    }
-    let flags = ring.header().clock_flags.load(Ordering::Relaxed);
-    info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
-    info.clock.trouble.steps_back = steps_back(ring);
-    info.end = Some(end(ring));
+    bring_up_to_date(info, ring);
     file.put(&crash_dump::header(info));
     let start = info.start.unwrap_or_default();
     let moments = moments_in(ring, start, moments);
@@ -216,7 +206,7 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
     let states = states_in(ring, start, states);
     let tables = [*identity, moments, states].into_iter().chain(names);
     let mut writer = CrashWriter::new(info, reason.text(), tables);
-    let mut done = Done::default();
+    let mut done = TraceContent::default();
     let in_time = || raw::monotonic_ns() < deadline;
     let is_first = |slot: &&Slot| slot.tid.load(Ordering::Relaxed) == first;
     let crashed = ring.owned_slots().filter(is_first);
@@ -275,6 +265,21 @@ fn content(work: &mut Work, ring: &Ring, first: u32, deadline: u64) -> Done {
         file.replace(at, &extent);
     }
     done
+}
+
+/// What the trace says of the process, as it is at this moment.
+fn bring_up_to_date(info: &mut TraceInfo, ring: &Ring) {
+    let missing = ring.missing();
+    info.missing = Missing { ..missing };
+    info.process = Some(u64::from(raw::process()));
+    match ring.header().frequency.load(Ordering::Relaxed) {
+        0 => {}
+        known => info.clock.frequency = known,
+    }
+    let flags = ring.header().clock_flags.load(Ordering::Relaxed);
+    info.clock.trouble.skew_ns = u64::from(flags >> 8) * 1000;
+    info.clock.trouble.steps_back = steps_back(ring);
+    info.end = Some(end(ring));
 }
 
 /// The named moments in the form of a trace.
@@ -379,7 +384,12 @@ fn is_owned(slot: &Slot) -> bool {
 }
 
 /// Says on stderr whether there is a trace, and where.
-pub(super) fn say(prepared: &Prepared, work: &Work, ring: &Ring, result: &Result<Done, NoTrace>) {
+pub(super) fn say(
+    prepared: &Prepared,
+    work: &TraceMemory,
+    ring: &Ring,
+    result: &Result<TraceContent, NoTrace>,
+) {
     if prepared.quiet || matches!(result, Err(NoTrace::Nothing)) {
         return;
     }

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_another_process_took_meanwhile_is_left_to_it() {
+    fn a_name_taken_meanwhile_is_left_alone() {
         let folder = folder("file");
         let name = |number: u32| folder.join(format!("x.1.{number}.fdr"));
         let (staged, mut file) = Staged::begin(&name(1), false, 7).expect("begun");

@@ -86,7 +86,7 @@ fn values_have_types() {
 }
 
 #[test]
-fn long_texts_are_cut_and_leave_room_for_later_fields() {
+fn long_texts_leave_room_for_later_fields() {
     let long = "ä".repeat(32 * 1024);
     let mut fields = vec![field(Value::Text(&long)); MAX_FIELDS - 1];
     fields.push(field(Value::Unsigned(7)));
@@ -148,7 +148,7 @@ fn an_error_of_a_value_ends_its_text() {
 }
 
 #[test]
-fn an_event_whose_values_come_one_by_one_has_the_same_bytes() {
+fn values_one_by_one_give_the_same_bytes() {
     let values = [
         Value::Signed(-2),
         Value::Text("abcdefghi"),

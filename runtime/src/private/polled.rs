@@ -18,7 +18,7 @@ use crate::site::{CallSite, TaskSites};
 pub struct Polled<F> {
     inner: F,
     // Behind the future, so that it is dropped later: what the future's own drop takes is part of the task.
-    life: Life,
+    life: OwnedTask,
 }
 
 /// Wraps the body of a traced `async fn`.
@@ -35,7 +35,7 @@ pub fn polled<T, F: Future<Output = T>>(
 #[inline]
 pub fn task_of<F: Future>(sites: &'static TaskSites, inner: F) -> Polled<F> {
     let task = Task::new();
-    let life = Life { sites, task };
+    let life = OwnedTask { sites, task };
     Polled { inner, life }
 }
 
@@ -61,18 +61,18 @@ impl<F: Future> Future for Polled<F> {
 }
 
 /// What a future has of its task. A task whose future is dropped before its end ends here.
-struct Life {
+struct OwnedTask {
     sites: &'static TaskSites,
     task: Task,
 }
 
-impl Life {
+impl OwnedTask {
     fn ids(&self) -> [u32; 4] {
         self.sites.each_ref().map(CallSite::id)
     }
 }
 
-impl Drop for Life {
+impl Drop for OwnedTask {
     #[inline]
     fn drop(&mut self) {
         if self.task.ends_when_dropped() {
@@ -83,7 +83,7 @@ impl Drop for Life {
 
 #[cold]
 #[inline(never)]
-fn end_dropped(life: &mut Life) {
+fn end_dropped(life: &mut OwnedTask) {
     let [function, ..] = life.sites;
     // While the function is off, a task ends unseen.
     if function.state() >= CallSite::MIN_ON {
@@ -94,7 +94,7 @@ fn end_dropped(life: &mut Life) {
 
 /// One poll. It ends the poll when it goes out of scope, on every way out.
 struct OnePoll<'a> {
-    life: &'a mut Life,
+    life: &'a mut OwnedTask,
     /// The begin. While the function is off nothing writes it, because that would take time.
     begun: MaybeUninit<Begun>,
     /// 0: the function is off. Otherwise [`ON`], and the word with which the exit comes, if it comes.
@@ -108,7 +108,7 @@ const ON: u64 = 1 << 32;
 
 impl<'a> OnePoll<'a> {
     #[inline(always)]
-    fn new(life: &'a mut Life) -> OnePoll<'a> {
+    fn new(life: &'a mut OwnedTask) -> OnePoll<'a> {
         let [function, ..] = life.sites;
         let state = function.state();
         life.task.is_touched_now();
@@ -140,7 +140,7 @@ impl Drop for OnePoll<'_> {
 /// Begins a poll. Returns the word of [`OnePoll`].
 #[cold]
 #[inline(never)]
-fn begin(life: &mut Life, begun: &mut MaybeUninit<Begun>, word: u32) -> u64 {
+fn begin(life: &mut OwnedTask, begun: &mut MaybeUninit<Begun>, word: u32) -> u64 {
     let word = recorder::call_entry(word);
     let is_recorded = word >= CallSite::MIN_ON;
     let [.., busy] = life.sites;
@@ -150,7 +150,7 @@ fn begin(life: &mut Life, begun: &mut MaybeUninit<Begun>, word: u32) -> u64 {
 
 #[cold]
 #[inline(never)]
-fn end(life: &mut Life, begun: &Begun, word: u64, state: u8) {
+fn end(life: &mut OwnedTask, begun: &Begun, word: u64, state: u8) {
     let word = word as u32;
     let end = End {
         ids: life.ids(),

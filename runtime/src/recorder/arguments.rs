@@ -34,8 +34,8 @@ pub(super) fn write(slot: &Slot, note: &Note<'_>, now: fn() -> Stamp) {
         None => write_now(slot, note, before, &now),
         Some(calls) => match place_of(slot, calls, note) {
             // The entry of the call was the last record, or a later one was. So its CPU is known.
-            Place::Behind => write_now(slot, note, calls.cpu.load(Ordering::Relaxed), &now),
-            Place::Waits | Place::Nowhere => Some(slot.cursor.load(Ordering::Relaxed)),
+            NotePlace::Behind => write_now(slot, note, calls.cpu.load(Ordering::Relaxed), &now),
+            NotePlace::Waits | NotePlace::Nowhere => Some(slot.cursor.load(Ordering::Relaxed)),
         },
     };
     if after.is_none() {
@@ -69,7 +69,7 @@ fn write_now(slot: &Slot, note: &Note<'_>, before: u32, now: &dyn Fn() -> Stamp)
 }
 
 /// Where a note goes.
-enum Place {
+enum NotePlace {
     /// Behind the last record.
     Behind,
     /// It waits, and was put there.
@@ -78,22 +78,22 @@ enum Place {
     Nowhere,
 }
 
-fn place_of(slot: &Slot, calls: &OpenCalls, note: &Note<'_>) -> Place {
+fn place_of(slot: &Slot, calls: &OpenCalls, note: &Note<'_>) -> NotePlace {
     if calls.deeper.load(Ordering::Relaxed) > 0 {
-        return Place::Behind;
+        return NotePlace::Behind;
     }
     let (depth, published) = calls.open();
     let frame = calls.frames.get(depth).filter(|_| depth > 0);
     let is_of_it = |word: u32| Some(word >> 4) == note.first_number();
     let Some(frame) = frame.filter(|frame| is_of_it(frame.word.load(Ordering::Relaxed))) else {
-        return Place::Nowhere;
+        return NotePlace::Nowhere;
     };
     if published >= depth {
-        return Place::Behind;
+        return NotePlace::Behind;
     }
     if calls.keep_arguments(depth, frame, note.body()) {
-        return Place::Waits;
+        return NotePlace::Waits;
     }
     open_calls::publish_open(slot, calls);
-    Place::Behind
+    NotePlace::Behind
 }

@@ -294,7 +294,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
         old.mark.end.store(used, Ordering::Relaxed);
     }
     let next = current + 1;
-    let chunk::Place { start, mark: new } = chunk::place(slot, next);
+    let chunk::ChunkPlace { start, mark: new } = chunk::place(slot, next);
     new.number.store(0, Ordering::Relaxed);
     // Release: pairs with the Acquire fences of the readers, see the head of this file.
     fence(Ordering::Release);

@@ -156,7 +156,7 @@ const FN_1: u32 = 1 << 4;
 const FN_2: u32 = 2 << 4;
 
 #[test]
-fn the_first_record_opens_a_chunk_with_its_preamble() {
+fn the_first_record_opens_a_chunk() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 0x0A0B_0C0D_0E0F, 3);
     let (chunks, counts) = rig.read();
@@ -196,7 +196,7 @@ fn the_first_record_opens_a_chunk_with_its_preamble() {
 }
 
 #[test]
-fn records_on_one_cpu_are_eight_bytes_with_the_delta() {
+fn records_on_one_cpu_are_eight_bytes() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1000, 0);
     rig.write(FN_2, 1007, 0);
@@ -248,7 +248,7 @@ fn a_delta_over_32_bits_needs_a_wrap() {
 }
 
 #[test]
-fn a_cpu_change_after_a_long_silence_needs_no_wrap_as_well() {
+fn a_late_cpu_change_needs_no_wrap() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 0, 0);
     rig.write(FN_2, 0x5_0000_0000, 1);
@@ -257,7 +257,7 @@ fn a_cpu_change_after_a_long_silence_needs_no_wrap_as_well() {
 }
 
 #[test]
-fn a_stamp_before_the_last_record_gets_its_time_and_says_where() {
+fn an_earlier_stamp_gets_the_last_time() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1000, 0);
     rig.write(FN_2, 990, 0);
@@ -282,7 +282,7 @@ fn a_stamp_before_the_last_record_gets_its_time_and_says_where() {
 /// A signal handler comes between the test for the CPU and the mark that the slot is busy, and fills the
 /// chunk: what the interrupted record then sees and does must not lead past the chunk's end.
 #[test]
-fn a_chunk_that_a_handler_fills_is_full_for_the_record_it_interrupts() {
+fn a_handler_may_fill_the_chunk() {
     let rig = Rig::new(2, false);
     for at in 0..PER_CHUNK {
         rig.write(FN_1, 1000 + at, 0);
@@ -313,7 +313,7 @@ fn a_clock_that_was_reset_is_believed() {
 const PER_CHUNK: u64 = (CHUNK as u64 - PREAMBLE) / SINGLE;
 
 #[test]
-fn a_full_chunk_is_followed_by_a_new_one() {
+fn a_full_chunk_is_followed_by_another() {
     let rig = Rig::new(3, false);
     for at in 0..PER_CHUNK {
         rig.write(FN_1, 1000 + at, 0);
@@ -329,7 +329,7 @@ fn a_full_chunk_is_followed_by_a_new_one() {
 }
 
 #[test]
-fn a_pair_and_a_record_that_do_not_fit_go_to_the_next_chunk() {
+fn pairs_without_room_open_a_chunk() {
     for (short_by, chunks) in [(0, 2), (1, 2), (2, 2), (3, 1)] {
         let rig = Rig::new(2, false);
         for _ in 0..PER_CHUNK - short_by {
@@ -347,7 +347,7 @@ fn a_pair_and_a_record_that_do_not_fit_go_to_the_next_chunk() {
 }
 
 #[test]
-fn the_ring_keeps_the_newest_and_counts_the_rest() {
+fn the_ring_keeps_the_newest_records() {
     let rig = Rig::new(3, false);
     let total = 10 * PER_CHUNK + 5;
     for at in 0..total {
@@ -365,7 +365,7 @@ fn the_ring_keeps_the_newest_and_counts_the_rest() {
 
 /// As where somebody cuts the ring's file short, and it is made longer again before anybody touches it.
 #[test]
-fn chunks_of_zeros_and_those_before_them_count_as_overwritten() {
+fn chunks_of_zeros_count_as_overwritten() {
     let made = 7 * PER_CHUNK + 5;
     // The eighth chunk is the newest, and the fourth in its place: zeros from a byte on, and what is left then.
     for (from, to, kept) in [
@@ -396,7 +396,7 @@ fn chunks_of_zeros_and_those_before_them_count_as_overwritten() {
 }
 
 #[test]
-fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
+fn a_full_ring_keeps_the_oldest_records() {
     let rig = Rig::new(2, true);
     for at in 0..3 * PER_CHUNK {
         rig.write(FN_1, at, 0);
@@ -415,7 +415,7 @@ fn a_full_ring_keeps_the_oldest_and_counts_the_rest() {
 }
 
 #[test]
-fn nothing_slips_into_the_rest_of_a_full_ring() {
+fn a_full_ring_takes_nothing_more() {
     let rig = Rig::new(2, true);
     for at in 0..2 * PER_CHUNK - 1 {
         rig.write(FN_1, at, 0);

@@ -72,11 +72,11 @@ struct Stack {
     depth: AtomicU32,
     deeper: AtomicU32,
     unused: [AtomicU64; 2],
-    places: [Place; PLACES],
+    places: [OpenWatchedCall; PLACES],
 }
 
 #[repr(C)]
-struct Place {
+struct OpenWatchedCall {
     /// The record of the entry; 0 = no call.
     word: AtomicU32,
     unused: AtomicU32,
@@ -268,7 +268,7 @@ impl Stack {
         }
         let depth = self.depth.load(Ordering::Relaxed) as usize;
         let open = self.places.get(..depth.min(PLACES))?;
-        let is = |place: &Place| place.word.load(Ordering::Relaxed) == word;
+        let is = |place: &OpenWatchedCall| place.word.load(Ordering::Relaxed) == word;
         let at = open.iter().rposition(is)?;
         let place = open.get(at)?;
         let begin = place.ticks.load(Ordering::Relaxed);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn deeper_calls_are_not_followed_and_the_others_still_are() {
+    fn too_deep_calls_are_not_followed() {
         let (stack, slot) = (stack(), slot(1));
         for depth in 0..PLACES as u64 + 5 {
             stack.enter(&slot, 0x10, 100 + depth);
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_was_told_of_is_not_told_of_again() {
+    fn a_slow_call_is_told_once() {
         let (stack, slot) = (stack(), slot(1));
         stack.enter(&slot, 0x10, 5);
         stack.places[0].told.store(5, Ordering::Relaxed);

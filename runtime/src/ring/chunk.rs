@@ -33,14 +33,14 @@ pub(crate) fn wants_more(number: u64, chunks: u64) -> bool {
 /// owner. The new owner may use another number of chunks. A mark and bytes that were found with two different
 /// numbers do not belong together.
 #[derive(Clone, Copy)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ChunkPlace<'a> {
     /// The address of the chunk.
     pub(crate) start: u64,
     pub(crate) mark: &'a ChunkMark,
 }
 
 /// The place of the chunk `number`, counted from 1.
-pub(crate) fn place(slot: &Slot, number: u64) -> Place<'_> {
+pub(crate) fn place(slot: &Slot, number: u64) -> ChunkPlace<'_> {
     let chunks = slot.chunks.load(Ordering::Relaxed).max(1);
     let index = (number - 1) % chunks;
     let marks = (core::ptr::from_ref(slot).addr() + size_of::<Slot>()) as u64;
@@ -48,7 +48,7 @@ pub(crate) fn place(slot: &Slot, number: u64) -> Place<'_> {
     // At most that many chunks are in use. The mapping's pointer was exposed, and the mapping stays for the
     // life of the process.
     let mark = unsafe { &*at_address::<ChunkMark>(marks).add(index as usize) };
-    Place {
+    ChunkPlace {
         start: slot.base.load(Ordering::Relaxed) + index * CHUNK as u64,
         mark,
     }
@@ -57,7 +57,7 @@ pub(crate) fn place(slot: &Slot, number: u64) -> Place<'_> {
 /// Copies bytes of an opened chunk from the offset `from` on, which is a multiple of 8. It copies as many bytes
 /// as `target` has, at most to the end of the chunk. A writer may overwrite the bytes meanwhile, so the caller
 /// then checks the chunk's number.
-pub(crate) fn copy(place: Place<'_>, from: usize, target: &mut [u8]) {
+pub(crate) fn copy(place: ChunkPlace<'_>, from: usize, target: &mut [u8]) {
     let words = target.chunks_exact_mut(8);
     for (at, bytes) in (from / 8..CHUNK / 8).zip(words) {
         // SAFETY: the chunk lies in the ring's mapping, which is never unmapped. Writers use atomic stores.
@@ -69,7 +69,7 @@ pub(crate) fn copy(place: Place<'_>, from: usize, target: &mut [u8]) {
 
 /// Function records in the first `used` bytes of an opened chunk. The caller then checks the chunk's number, as
 /// for [`copy`].
-pub(crate) fn count_records(place: Place<'_>, used: usize) -> u64 {
+pub(crate) fn count_records(place: ChunkPlace<'_>, used: usize) -> u64 {
     let (mut at, mut count) = (0, 0);
     while at < used.min(CHUNK) / 8 {
         // SAFETY: as in `copy`.

@@ -7,7 +7,7 @@
 //!
 //! Async-signal-safe, except for functions that return text.
 
-use super::chunk::{self, Place};
+use super::chunk::{self, ChunkPlace};
 use super::layout::{CHUNK, Slot, state};
 use super::open_calls::Without;
 use super::record::PREAMBLE;
@@ -66,13 +66,13 @@ pub(crate) fn last_ticks(slot: &Slot) -> u64 {
 
 /// Bytes of a chunk that hold records. They end at the cursor if the cursor is in the chunk, otherwise at the
 /// chunk's end.
-pub(crate) fn used(slot: &Slot, place: Place<'_>) -> Option<usize> {
+pub(crate) fn used(slot: &Slot, place: ChunkPlace<'_>) -> Option<usize> {
     // Acquire: pairs with the Release in `commit`.
     used_at(slot.cursor.load(Ordering::Acquire), place)
 }
 
 /// The same at the moment when the cursor had that value.
-pub(crate) fn used_at(cursor: u64, place: Place<'_>) -> Option<usize> {
+pub(crate) fn used_at(cursor: u64, place: ChunkPlace<'_>) -> Option<usize> {
     let within = cursor.wrapping_sub(place.start);
     let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {
         within
@@ -94,7 +94,7 @@ pub(crate) fn made(slot: &Slot) -> Option<(u64, Without)> {
         let (without, cursor) = open_calls::counts(slot)?;
         let place = (head > 0).then(|| chunk::place(slot, head));
         let is_in =
-            |place: &Place<'_>| (1..=CHUNK as u64).contains(&cursor.wrapping_sub(place.start));
+            |place: &ChunkPlace<'_>| (1..=CHUNK as u64).contains(&cursor.wrapping_sub(place.start));
         // A cursor elsewhere may be of a later chunk. Relaxed: it was loaded with Acquire, after the number of its
         // chunk had been stored.
         if !place.as_ref().is_some_and(is_in) && slot.chunk.load(Ordering::Relaxed) != head {

@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_whose_head_is_lost_takes_nothing_more_and_harms_nobody() {
+    fn slots_of_a_lost_ring_take_nothing() {
         let (ring, slot, _) = cut("lost", 0);
         assert!(!ring.is_lost());
         assert!(ring.mend(core::ptr::from_ref(slot).addr()));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loss_is_told_once_however_many_replace_the_head() {
+    fn a_loss_is_told_once() {
         let (ring, _, _) = cut("slow", 0);
         // Somebody has begun to, and two others lose patience.
         ring.loss.store(LOSING, Ordering::Relaxed);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_process_waits_for_what_others_are_at() {
+    fn the_exit_waits_for_users_of_the_ring() {
         let (ring, _, _) = cut("telling", 0);
         // Nobody is at anything.
         ring.wait_for_replacing();
@@ -320,7 +320,7 @@ mod tests {
 
     /// Whatever of the words a thread in the midst of a record saw before.
     #[test]
-    fn records_that_were_begun_before_end_in_their_region() {
+    fn records_end_in_the_region_they_began_in() {
         for seen in 0..1_u32 << 6 {
             let (ring, slot, cursor) = cut("midst", 0);
             assert!(ring.mend(core::ptr::from_ref(slot).addr()));
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_cut_is_noticed_where_it_would_be_made_longer_again() {
+    fn a_cut_file_is_noticed_before_it_grows() {
         let (ring, slot, _) = cut("noticed", 1 << 16);
         assert!(!ring.extend(slot, 1));
         assert!(ring.is_lost() && !ring.is_file_headless());

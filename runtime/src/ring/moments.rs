@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_is_being_written_is_left_out() {
+    fn moments_being_written_are_left_out() {
         let moments = empty();
         for name in ["one", "two", "three"] {
             add(&moments, 1, name);

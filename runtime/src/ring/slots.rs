@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn spares_are_taken_in_turn_and_the_last_one_is_found() {
+    fn spares_are_taken_in_turn() {
         let ring = ring("turn", 8);
         assert!(ring.prepare_spares(usize::MAX));
         let all: Vec<*const Slot> = ring.slots().map(core::ptr::from_ref).collect();
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn room_that_comes_up_is_known_to_who_found_none() {
+    fn new_room_is_announced() {
         let ring = ring("room", 2);
         let slots = [ring.claim(), ring.claim()];
         assert!(!ring.is_worth_asking(0));

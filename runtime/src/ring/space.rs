@@ -462,7 +462,7 @@ pub(super) mod tests {
 
     #[test]
     #[cfg(not(miri))]
-    fn what_has_no_space_can_not_be_touched_and_nothing_is_in_cores() {
+    fn parts_without_space_are_out_of_reach() {
         let in_file = ring("accessible", 1000);
         let options = Options {
             buffer: 8 * CHUNK as u64,
@@ -511,7 +511,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_region_gets_one_chunk_and_more_where_they_are_asked_for() {
+    fn regions_get_further_chunks_on_demand() {
         let ring = ring("extend", 4);
         let slot = ring.claim().expect("a slot");
         assert_eq!(given(slot), 1);
@@ -540,7 +540,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn spares_leave_the_end_of_the_budget_to_who_asks() {
+    fn spares_leave_the_last_slots_alone() {
         let ring = ring("spares", 8);
         ring.prepare_spares(3);
         assert_eq!(ring.slots().count(), 3);
@@ -579,7 +579,7 @@ pub(super) mod tests {
 
     #[test]
     #[cfg(not(miri))]
-    fn a_kernel_that_touches_no_pages_opens_the_file_for_a_moment() {
+    fn old_kernels_open_the_file_for_a_moment() {
         let mut ring = ring("apart", 2);
         let slot = ring.claim().expect("a slot");
         let (file, path) = (ring.file.expect("a file"), ring.path().expect("a path"));

@@ -533,7 +533,7 @@ mod tests {
     const GIVEN: u32 = rows_in(FIRST);
 
     #[test]
-    fn functions_without_space_share_a_row_until_the_owner_ends() {
+    fn functions_without_space_share_a_row() {
         let options = Options {
             buffer: 8 * CHUNK as u64,
             memory: 12 * CHUNK as u64,

@@ -105,7 +105,7 @@ impl fmt::Display for Frequency {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Calibration {
     pub(crate) kind: Kind,
-    /// The rate that the platform states, see [`clock::Chosen::nominal_hz`].
+    /// The rate that the platform states, see [`clock::ChosenClock::nominal_hz`].
     pub(crate) nominal_hz: Option<u64>,
     pub(crate) start: Anchor,
 }
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_did_not_go_forward_is_said_to_be_unknown() {
+    fn a_standing_clock_is_unknown() {
         let start = Calibration {
             nominal_hz: Some(24_000_000),
             ..from(anchor(100, 100, 1))
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nominal_frequency_is_believed_only_within_the_error() {
+    fn a_nominal_frequency_needs_the_error() {
         let start = Calibration {
             nominal_hz: Some(24_000_000),
             ..from(anchor(0, 0, 500))
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn the_frequency_is_refined_ever_more_rarely_and_wakes_nobody_in_the_end() {
+    fn refinements_become_rare_and_end() {
         let mut refinement = Refinement::new(NS_PER_S);
         let mut now_ns = NS_PER_S;
         assert!(!refinement.is_due(now_ns));
@@ -397,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_baseline_is_extended_but_not_without_end() {
+    fn a_short_baseline_is_extended_within_limits() {
         let kind = clock::choose(Clock::Rdtscp).kind;
         let calibration = Calibration::begin(kind, None);
         let now = calibration.at_least(Duration::from_millis(1));

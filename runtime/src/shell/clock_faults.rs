@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn jumps_and_stops_are_told_and_what_is_ordinary_is_not() {
+    fn clock_jumps_and_stops_are_told() {
         let hour = 3600 * SECOND as i64;
         assert_eq!(found(0, 0), (0, 0));
         // 500 ppm of 10 s; a time daemon that slews.
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frequency_that_a_jump_made_is_not_believed() {
+    fn a_frequency_of_a_jump_is_refused() {
         let best_frequency = BestFrequency::default();
         assert_eq!(
             best_frequency.choose(frequency(2_990_000_000, 5000.0)).hz,
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn before_anything_is_known_what_is_measured_is_all_there_is() {
+    fn the_first_measurement_is_taken() {
         let best_frequency = BestFrequency::default();
         let nothing = frequency(1_000_000_000, f64::INFINITY);
         assert_eq!(best_frequency.choose(nothing), nothing);

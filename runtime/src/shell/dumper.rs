@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::calibrate::Refinement;
 use super::dead_rings::DeadRings;
-use super::last_thread::{self, Looks};
+use super::last_thread::{self, LookSchedule};
 use super::sites::table;
 use super::state::state;
 use super::{budget, commands, dump_signal, dumping, exit, failures, handover, skew, triggers};
@@ -82,7 +82,7 @@ impl Drop for Life {
 }
 
 /// Does the work of the dumper until the program's last thread is gone.
-fn run() -> Looks {
+fn run() -> LookSchedule {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
     prepare(&mut brought_in, &mut due_ns);
@@ -90,7 +90,7 @@ fn run() -> Looks {
         (!sys::process::is_fork_child()).then(|| clock::monotonic_raw_ns() + COMPARISON_NS);
     let mut dead_rings = None;
     let mut refinement = Refinement::new(clock::monotonic_raw_ns());
-    let mut looks = Looks::new(clock::monotonic_raw_ns());
+    let mut looks = LookSchedule::new(clock::monotonic_raw_ns());
     let mut budget = budget::of_process(clock::monotonic_raw_ns());
     let mut next_states = 0;
     loop {

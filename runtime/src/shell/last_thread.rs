@@ -116,7 +116,7 @@ fn wait_for_end(programs: Mask) {
 
 /// The dumper calls this when the program's last thread is gone and the last dump is made. It ends the process, or has the
 /// last thread do that when the dumper has ended.
-pub(crate) fn end_process(programs: Mask, looks: &Looks) {
+pub(crate) fn end_process(programs: Mask, looks: &LookSchedule) {
     let state = match looks.others_seen {
         false => MAY_END_WITH_STATUS,
         true => MAY_END,
@@ -155,17 +155,17 @@ fn end_as_last(has_status: bool) {
 
 /// The times at which the dumper looks for threads of the program, in ns of CLOCK_MONOTONIC_RAW.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Looks {
+pub(crate) struct LookSchedule {
     since_ns: u64,
     due_ns: u64,
     /// Whether a thread of the program was seen after the main thread had left.
     others_seen: bool,
 }
 
-impl Looks {
+impl LookSchedule {
     /// Begins at `now_ns`.
-    pub(crate) fn new(now_ns: u64) -> Looks {
-        Looks {
+    pub(crate) fn new(now_ns: u64) -> LookSchedule {
+        LookSchedule {
             since_ns: now_ns,
             due_ns: now_ns.saturating_add(MIN_NS),
             others_seen: false,
@@ -176,9 +176,9 @@ impl Looks {
     pub(crate) fn find_nobody(&mut self, now_ns: u64) -> bool {
         if ENDING.swap(false, Ordering::Relaxed) {
             let others_seen = self.others_seen;
-            *self = Looks {
+            *self = LookSchedule {
                 others_seen,
-                ..Looks::new(now_ns)
+                ..LookSchedule::new(now_ns)
             };
         }
         if now_ns < self.due_ns {
@@ -259,8 +259,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn looks_come_ever_later_and_again_soon_when_a_thread_ends() {
-        let mut looks = Looks::new(0);
+    fn looks_come_later_until_a_thread_ends() {
+        let mut looks = LookSchedule::new(0);
         let (mut now_ns, mut count) = (0, 0);
         while now_ns < 3_600_000_000_000 {
             let before_ns = now_ns;

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_container_sees_its_own_limit_at_the_top() {
+    fn a_container_sees_its_own_limit() {
         // The mount begins at the container's own folder, or its path is not seen at all.
         let mounts = NEW.replace(" / /sys", " /docker/x /sys");
         let files = [

@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn counters_near_the_wrap_and_no_rounds_do_not_overflow() {
+    fn wrapped_counters_do_not_overflow() {
         let bounds = Bounds::NONE.add(u64::MAX - 10, 20, 30);
         assert_eq!(bounds, Bounds { low: -10, high: 31 });
         let (_, uncertainty) = Bounds::NONE.estimate();
@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn the_worst_core_is_the_one_that_exceeds_its_uncertainty_most() {
+    fn the_worst_core_exceeds_its_uncertainty_most() {
         // At 2 GHz: CPU 4 is 3000 ± 2900 ns off, CPU 6 is 2000 ± 100 ns off.
         let offsets = [
             (
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exchange_ends_when_the_other_side_does_not_come() {
+    fn the_exchange_ends_without_the_other_side() {
         let kind = clock::choose(Clock::Rdtscp).kind;
         let table = Table::new();
         let passed = Instant::now();
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_core_that_cannot_be_pinned_to_is_left_out() {
+    fn cores_that_refuse_pinning_are_left_out() {
         let kind = clock::choose(Clock::Rdtscp).kind;
         let cores = core_affinity::get_core_ids().unwrap();
         let missing = CoreId { id: 1023 };
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exchange_on_this_machine_is_tight_and_leaves_the_caller_unpinned() {
+    fn a_real_exchange_is_tight_and_unpins() {
         let kind = clock::choose(Clock::Rdtscp).kind;
         let cores = core_affinity::get_core_ids().unwrap();
         let (Some(first), Some(second)) = (cores.first(), cores.get(1)) else {

@@ -11,7 +11,7 @@ use super::calibrate::{Anchor, Calibration, Frequency};
 use super::clock_faults::BestFrequency;
 use super::config::Settings;
 use super::skew::Skew;
-use crate::clock::Chosen;
+use crate::clock::ChosenClock;
 use crate::dump::output::{self, Output};
 use crate::recorder::ring;
 use crate::sys;
@@ -22,7 +22,7 @@ pub(crate) struct State {
     pub(crate) config: Settings,
     /// `config.output` for children of a fork.
     childrens_output: Output,
-    pub(crate) chosen: Chosen,
+    pub(crate) chosen: ChosenClock,
     calibration: Calibration,
     best_frequency: BestFrequency,
     /// The certain difference between the counters of the CPUs, ns. 0 until they are compared.
@@ -74,7 +74,7 @@ impl State {
     /// `calibration` began when the recorder came up.
     pub(super) fn new(
         config: Settings,
-        chosen: Chosen,
+        chosen: ChosenClock,
         calibration: Calibration,
         identity: Identity,
     ) -> State {

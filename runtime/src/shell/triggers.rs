@@ -26,7 +26,7 @@ use crate::sys::lock::{Guard, Lasting, Lock};
 use crate::sys::signal::undisturbed;
 use crate::{clock, crash, messages, sys};
 use calls::{calls, is_of, of_call, ticks};
-use kept::Kept;
+use kept::TraceFiles;
 
 pub(crate) use calls::problems;
 
@@ -46,7 +46,7 @@ static IS_PARENTS: AtomicBool = AtomicBool::new(false);
 struct Progress {
     /// One for each trigger.
     armed: Vec<Armed>,
-    kept: Kept,
+    kept: TraceFiles,
     /// Whether the last dump failed, and whether it was told that there is no trace.
     has_failed: bool,
     is_told: bool,
@@ -87,7 +87,7 @@ impl Progress {
     const fn new() -> Progress {
         Progress {
             armed: Vec::new(),
-            kept: Kept::new(),
+            kept: TraceFiles::new(),
             has_failed: false,
             is_told: false,
             memory_due_ns: 0,

@@ -346,20 +346,20 @@ impl Unit {
 }
 
 /// Sites that were made at run time, and those that were made before. It is never freed.
-struct Made {
+struct MadeUnit {
     unit: Unit,
-    before: *const Made,
+    before: *const MadeUnit,
 }
 
 /// The last ones of this copy. Null = there are none.
-static MADE: AtomicPtr<Made> = AtomicPtr::new(core::ptr::null_mut());
+static MADE: AtomicPtr<MadeUnit> = AtomicPtr::new(core::ptr::null_mut());
 
 /// A unit of sites that are made at run time, such as those of another crate's statics. It is in [`made`] at once, and
 /// whoever calls this attaches it.
 pub(crate) fn make(sites: &'static [CallSite]) -> &'static Unit {
     let mut before = MADE.load(Ordering::Relaxed);
     let unit = Unit::of(sites);
-    let made = Box::into_raw(Box::new(Made { unit, before }));
+    let made = Box::into_raw(Box::new(MadeUnit { unit, before }));
     loop {
         // SAFETY: no other code has the pointer yet.
         unsafe { (*made).before = before };
@@ -375,7 +375,7 @@ pub(crate) fn make(sites: &'static [CallSite]) -> &'static Unit {
 /// All units of [`make`] in this copy. Async-signal-safe.
 pub(crate) fn made() -> impl Iterator<Item = &'static Unit> {
     // SAFETY: the pointer is null or comes from `make`, which frees and changes nothing that is in the list.
-    let load = |made: *const Made| unsafe { made.as_ref() };
+    let load = |made: *const MadeUnit| unsafe { made.as_ref() };
     let last = load(MADE.load(Ordering::Acquire));
     core::iter::successors(last, move |made| load(made.before)).map(|made| &made.unit)
 }
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!(size_of::<CallSite>(), 64, "raise the protocol's number");
     }
     #[test]
-    fn units_that_are_made_are_found_and_switched_off() {
+    fn made_units_are_switched_off() {
         let site = || CallSite::new::<()>("", 1);
         let units = [1, 3].map(|count| {
             let sites: Vec<CallSite> = (0..count).map(|_| site()).collect();

@@ -184,7 +184,7 @@ macro_rules! suite {
             }
 
             #[test]
-            fn a_poisoned_lock_ends_a_wait_with_an_error() {
+            fn a_poisoned_lock_ends_a_wait() {
                 let ours = pair();
                 let _ = catch_unwind(AssertUnwindSafe(|| {
                     let _held = ours.0.lock();
@@ -285,7 +285,7 @@ fn names_are_for_every_kind() {
 
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 #[test]
-fn without_the_recorder_the_types_are_as_large_as_those_of_the_standard_library() {
+fn types_without_the_recorder_are_as_in_std() {
     use super::mpsc::{Receiver, SyncSender};
     use super::{Condvar, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
     use std::sync::{self, mpsc};
@@ -315,7 +315,7 @@ fn without_the_recorder_the_types_are_as_large_as_those_of_the_standard_library(
 
 #[cfg(all(feature = "record", target_os = "linux"))]
 #[test]
-fn a_lock_holds_32_bytes_more_than_that_of_the_standard_library() {
+fn a_lock_is_32_bytes_larger_than_stds() {
     let more = size_of::<super::Mutex<u64>>() - size_of::<std::sync::Mutex<u64>>();
     assert_eq!(more, 32);
 }

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_a_fork_left_behind_is_no_holder() {
+    fn a_lock_holder_lost_by_fork_is_none() {
         static LOCK: Lock<u64> = Lock::new(7);
         // Process 1 is not this one.
         LOCK.holder.store(1 << 32 | 1, Ordering::Relaxed);

@@ -13,15 +13,15 @@ use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use super::raw;
 
 /// The threads that have tables of the recorder.
-static THREADS: [Known; 64] = [const {
-    Known {
+static THREADS: [TableOwner; 64] = [const {
+    TableOwner {
         thread: AtomicU64::new(0),
         stands_in_for: AtomicU32::new(0),
     }
 }; 64];
 
 /// A thread that has such a table.
-struct Known {
+struct TableOwner {
     /// Thread << 32 | table. 0 = this place is free.
     thread: AtomicU64,
     /// The thread that waits for it, if it lives for one call.
@@ -47,7 +47,7 @@ impl DescriptorTable {
 
     /// The table of the calling thread. Async-signal-safe.
     pub(crate) fn mine() -> DescriptorTable {
-        let known = Known::of(raw::thread());
+        let known = TableOwner::of(raw::thread());
         DescriptorTable(known.map_or(0, |known| known.thread.load(Ordering::Relaxed) as u32))
     }
 
@@ -76,10 +76,10 @@ impl DescriptorTable {
     }
 }
 
-impl Known {
-    fn of(thread: u32) -> Option<&'static Known> {
+impl TableOwner {
+    fn of(thread: u32) -> Option<&'static TableOwner> {
         let is_its =
-            |known: &&Known| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
+            |known: &&TableOwner| known.thread.load(Ordering::Relaxed) >> 32 == u64::from(thread);
         THREADS.iter().find(is_its)
     }
 }
@@ -88,7 +88,7 @@ impl Known {
 /// that one. Async-signal-safe.
 pub(crate) fn original_thread() -> u32 {
     let me = raw::thread();
-    let original = Known::of(me).map(|known| known.stands_in_for.load(Ordering::Relaxed));
+    let original = TableOwner::of(me).map(|known| known.stands_in_for.load(Ordering::Relaxed));
     original.filter(|&original| original != 0).unwrap_or(me)
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn has_own_table() -> bool {
 
 /// The thread with that id has ended, or is about to. Async-signal-safe.
 pub(crate) fn forget_own_table(thread: u32) {
-    if let Some(known) = Known::of(thread) {
+    if let Some(known) = TableOwner::of(thread) {
         known.thread.store(0, Ordering::Relaxed);
     }
 }
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_of_the_program_is_not_held_open() {
+    fn pipes_of_the_program_are_not_held_open() {
         let mut ends = [0; 2];
         // SAFETY: the array has room for two numbers.
         assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_the_kernel_ends_is_an_error() {
+    fn a_killed_thread_is_an_error() {
         let ended = with_own_table(|| super::super::thread::exit(0));
         assert_eq!(ended, Err(libc::ECANCELED));
         assert_eq!(with_own_table(|| 7), Ok(7));

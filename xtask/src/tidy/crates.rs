@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_of_the_formats_has_features_for_the_rest() {
+    fn the_core_of_formats_needs_features() {
         let behind_a_feature =
             "[dependencies]\nserde_json = { version = \"1\", optional = true }\n";
         assert_eq!(found("fdr-formats", behind_a_feature), [""; 0]);

@@ -29,7 +29,7 @@ struct Listed {
 
 /// What was found of a program.
 #[derive(Default)]
-struct Found {
+struct RuleFindings {
     /// Functions that ran, were left out, and could have been marked.
     left_out: usize,
     /// Lines for those that are too long.
@@ -215,8 +215,8 @@ fn find<'a>(listed: &'a [Listed], key: &Key) -> Option<&'a Listed> {
     })
 }
 
-fn judge(costs: &Costs, listed: &BTreeMap<PathBuf, Vec<Listed>>) -> Found {
-    let mut found = Found::default();
+fn judge(costs: &Costs, listed: &BTreeMap<PathBuf, Vec<Listed>>) -> RuleFindings {
+    let mut found = RuleFindings::default();
     let mut by_function: BTreeMap<&str, (&Listed, Cost)> = BTreeMap::new();
     for ((file, name), cost) in costs {
         let Some(of_file) = listed.get(Path::new(file)) else {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_that_are_left_out_are_judged_by_their_average() {
+    fn left_out_functions_are_judged_by_average() {
         let lines = [
             "a/src/b.rs:4: a::B::short: left out: no loop, about 20 instructions",
             "a/src/b.rs:9: a::B::long: left out: no loop, about 30 instructions",

@@ -31,7 +31,7 @@ fn placeholders_expand() {
 }
 
 #[test]
-fn a_trailing_slash_or_an_existing_folder_gets_the_default_name() {
+fn folders_get_the_default_name() {
     assert_eq!(path("sub/"), "/start/sub/prog.42.3.fdr");
     assert_eq!(path("/"), "/prog.42.3.fdr");
     assert_eq!(path("/proc/self"), "/proc/self/prog.42.3.fdr");
@@ -44,7 +44,7 @@ fn a_trailing_slash_or_an_existing_folder_gets_the_default_name() {
 }
 
 #[test]
-fn a_percent_sign_in_the_start_folder_means_itself() {
+fn a_percent_sign_in_the_folder_stays() {
     let output = Output::parse(OsStr::new("a"), Path::new("/50%n/%"), "fdr").unwrap();
     assert_eq!(output.path(&NAMES), Path::new("/50%n/%/a"));
 }
@@ -117,7 +117,7 @@ fn a_program_name_is_one_visible_component() {
 }
 
 #[test]
-fn a_percent_sign_in_the_program_name_is_not_expanded() {
+fn a_percent_sign_in_the_program_stays() {
     let names = Names {
         program: "%n%p",
         ..NAMES
@@ -148,7 +148,7 @@ fn times_are_those_of_the_calendar() {
 }
 
 #[test]
-fn another_extension_takes_the_place_of_the_last_one() {
+fn a_new_extension_replaces_the_last() {
     for (pattern, expected) in [
         ("/t/%e.%p.%n.htdump", "/t/prog.7.3.fdr"),
         ("/t/x.y.ctf", "/t/x.y.fdr"),
@@ -170,7 +170,7 @@ fn another_extension_takes_the_place_of_the_last_one() {
 }
 
 #[test]
-fn folders_are_made_where_they_are_named_as_such() {
+fn named_folders_are_made() {
     let of = |pattern: &str| {
         let output = parse(pattern).unwrap();
         let missing = output.missing_folder().map(Path::to_owned);

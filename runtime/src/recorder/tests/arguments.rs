@@ -59,7 +59,7 @@ fn found(rig: &Rig) -> Vec<String> {
 }
 
 #[test]
-fn a_thread_without_open_calls_has_them_behind_the_entry() {
+fn watched_calls_need_no_open_calls() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 100, 3);
     argument(&rig, FN_1);
@@ -125,7 +125,7 @@ fn a_long_call_publishes_them_with_the_entries() {
 }
 
 #[test]
-fn a_call_that_is_published_while_it_is_copied_is_not_open_without_them() {
+fn copies_have_calls_that_are_being_published() {
     let rig = rig(100);
     let copy = || {
         let mut bytes = [0; open_calls::SIZE];
@@ -149,7 +149,7 @@ fn a_call_that_is_published_while_it_is_copied_is_not_open_without_them() {
 }
 
 #[test]
-fn a_call_of_the_same_tick_has_its_own() {
+fn calls_of_one_tick_have_their_own_arguments() {
     let rig = rig(100);
     rig.write(FN_1, 1000, 0);
     result(&rig, FN_1);
@@ -176,7 +176,7 @@ fn a_call_without_an_entry_has_none() {
 }
 
 #[test]
-fn more_than_there_is_a_place_for_publishes_all() {
+fn too_many_arguments_publish_all() {
     let rig = rig(u64::MAX);
     let each = 2 + 3;
     let most = (ARGUMENTS / each) as u64;
@@ -207,7 +207,7 @@ fn more_than_there_is_a_place_for_publishes_all() {
 }
 
 #[test]
-fn a_note_at_the_end_of_a_chunk_moves_with_its_entry() {
+fn a_moved_entry_keeps_its_note() {
     use crate::ring::layout::CHUNK;
     use crate::ring::record::{PREAMBLE, SINGLE};
     // The records before leave room for the entry alone.

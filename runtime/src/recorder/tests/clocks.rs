@@ -12,12 +12,12 @@ use super::{EXIT, FN_1, Rig};
 
 /// What a reader gets.
 #[derive(Default)]
-struct Seen {
+struct TimeLog {
     times: Vec<u64>,
     breaks: u64,
 }
 
-impl Sink for Seen {
+impl Sink for TimeLog {
     fn thread(&mut self, _: &Thread) {}
 
     fn calls(&mut self, calls: &[Call]) {
@@ -34,7 +34,7 @@ impl Sink for Seen {
     }
 }
 
-fn read(rig: &Rig) -> Seen {
+fn read(rig: &Rig) -> TimeLog {
     let (chunks, _) = rig.read();
     let chunks: Vec<&[u8]> = chunks.iter().map(Vec::as_slice).collect();
     let (mut file, info) = (Cursor::new(Vec::new()), TraceInfo::default());
@@ -42,7 +42,7 @@ fn read(rig: &Rig) -> Seen {
     writer.thread(&Thread::default(), &chunks).unwrap();
     writer.finish().unwrap();
     let source = XraySource::open(Box::new(file.into_inner())).unwrap();
-    let mut seen = Seen::default();
+    let mut seen = TimeLog::default();
     drive(&source, &mut seen, &|_| {}).unwrap();
     seen
 }
@@ -90,7 +90,7 @@ impl Model {
 }
 
 #[test]
-fn what_is_read_is_one_time_that_goes_on_whatever_the_clock_does() {
+fn time_goes_on_whatever_the_clock_does() {
     let mut resets = 0;
     for seed in 1..=if cfg!(miri) { 2 } else { 100 } {
         let rig = Rig::new(2, false);

@@ -6,7 +6,7 @@ use fdr_formats::{Call, Edge, Mark, Sink};
 
 /// What a reader finds, in words.
 #[derive(Default)]
-pub(super) struct Found {
+pub(super) struct ReaderLog {
     pub(super) events: Vec<String>,
     pub(super) stack: CallStack,
     pub(super) own: Vec<(u32, u64, u64)>,
@@ -14,7 +14,7 @@ pub(super) struct Found {
     pub(super) bodies: Vec<Vec<u8>>,
 }
 
-impl Sink for Found {
+impl Sink for ReaderLog {
     fn calls(&mut self, calls: &[Call]) {
         for call in calls {
             let sign = if call.edge == Edge::Entry { '+' } else { '-' };
@@ -45,8 +45,8 @@ impl Sink for Found {
 }
 
 /// What is in the chunks.
-pub(super) fn found_in(chunks: &[Vec<u8>]) -> Found {
-    let mut found = Found::default();
+pub(super) fn found_in(chunks: &[Vec<u8>]) -> ReaderLog {
+    let mut found = ReaderLog::default();
     let mut decoder = ChunkDecoder::new();
     for chunk in chunks {
         decoder.decode(chunk, &mut found);

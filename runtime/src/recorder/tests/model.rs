@@ -70,7 +70,7 @@ fn watch_records(slot: &Slot, chunks: u64) {
     slot.generation.watch();
     slot.tid.watch();
     for number in 1..=chunks {
-        let chunk::Place { start, mark } = chunk::place(slot, number);
+        let chunk::ChunkPlace { start, mark } = chunk::place(slot, number);
         for word in [&mark.number, &mark.first, &mark.end] {
             word.watch();
         }

@@ -30,7 +30,7 @@ fn counted(rig: &Rig) -> (u64, u64, u64) {
 }
 
 #[test]
-fn a_note_is_a_custom_event_behind_its_tick() {
+fn a_note_is_a_custom_event() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 100, 3);
     note(&rig, &[0x0009_0000_0007, 1], 0x1_0000_0105, 3);
@@ -48,7 +48,7 @@ fn a_note_is_a_custom_event_behind_its_tick() {
 }
 
 #[test]
-fn a_note_on_another_cpu_names_it_for_later_records() {
+fn a_note_on_another_cpu_names_it() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 100, 3);
     note(&rig, &EVENT, 110, 4);
@@ -59,7 +59,7 @@ fn a_note_on_another_cpu_names_it_for_later_records() {
 }
 
 #[test]
-fn a_note_of_a_thread_without_calls_is_read() {
+fn a_note_without_calls_is_read() {
     let rig = Rig::new(2, false);
     assert!(counts::is_empty(rig.slot()));
     note(&rig, &EVENT, 100, 3);
@@ -69,7 +69,7 @@ fn a_note_of_a_thread_without_calls_is_read() {
 }
 
 #[test]
-fn a_note_that_does_not_fit_opens_the_next_chunk() {
+fn a_note_without_room_opens_a_chunk() {
     // The most words of a body, and the bytes of a note with its tick.
     let body = [1; MAX_BYTES / 8];
     let whole = 16 + 24 + MAX_BYTES as u64;
@@ -103,7 +103,7 @@ fn a_note_that_does_not_fit_opens_the_next_chunk() {
 }
 
 #[test]
-fn a_note_that_is_too_large_is_dropped_and_the_thread_goes_on() {
+fn a_note_that_is_too_large_is_dropped() {
     let rig = Rig::new(2, false);
     note(&rig, &[1; MAX_BYTES / 8 + 1], 100, 3);
     assert_eq!(counted(&rig), (1, 0, 1));
@@ -112,7 +112,7 @@ fn a_note_that_is_too_large_is_dropped_and_the_thread_goes_on() {
 }
 
 #[test]
-fn a_note_without_room_is_dropped_and_ends_a_full_ring() {
+fn a_dropped_note_ends_a_full_ring() {
     let rig = Rig::new(2, true);
     let records = 2 * (CHUNK as u64 - PREAMBLE) / SINGLE - 4;
     (0..records).for_each(|nth| rig.write(FN_1, 100 + nth, 3));
@@ -135,7 +135,7 @@ fn a_note_that_interrupts_a_record_is_dropped() {
 }
 
 #[test]
-fn a_note_that_ends_with_zeros_is_no_damage() {
+fn a_note_may_end_with_zeros() {
     let rig = Rig::new(2, false);
     let zeros = [9 | 1 << 48, 0, 4 << 32 | 16 << 48, 16, 0, 0];
     note(&rig, &zeros, 100, 3);
@@ -145,7 +145,7 @@ fn a_note_that_ends_with_zeros_is_no_damage() {
 }
 
 #[test]
-fn a_note_has_the_time_of_a_handlers_later_record() {
+fn a_note_has_a_later_handlers_time() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 100, 3);
     // The stamp was taken before.
@@ -156,7 +156,7 @@ fn a_note_has_the_time_of_a_handlers_later_record() {
 }
 
 #[test]
-fn a_note_brings_the_entries_of_open_calls_and_their_short_calls() {
+fn a_note_brings_open_entries() {
     let rig = Rig::new(2, false);
     rig.write(FN_2, 1, 0);
     rig.set_threshold(100);

@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use super::super::open_calls::PREEMPTED;
 use super::super::threshold;
-use super::found::{Found, found_in};
+use super::found::{ReaderLog, found_in};
 use super::{FN_1, FN_2, PER_CHUNK, Rig};
 use crate::clock::{self, Kind};
 use crate::recorder::{CLOCK, EXIT};
@@ -13,7 +13,7 @@ use crate::ring::totals;
 
 const FN_3: u32 = 3 << 4;
 
-fn found(rig: &Rig) -> Found {
+fn found(rig: &Rig) -> ReaderLog {
     found_in(&rig.read().0)
 }
 
@@ -40,7 +40,7 @@ fn counts(rig: &Rig) -> (u64, u64, u64) {
 }
 
 #[test]
-fn short_calls_are_summed_up_in_the_call_around_them() {
+fn short_calls_are_summed_up_in_their_caller() {
     let rig = rig(100);
     for (word, ticks) in [
         (FN_1, 1000),
@@ -68,7 +68,7 @@ fn short_calls_are_summed_up_in_the_call_around_them() {
 }
 
 #[test]
-fn a_long_call_brings_the_entries_of_the_calls_around_it() {
+fn a_long_call_brings_entries_around_it() {
     let rig = rig(100);
     for (word, ticks) in [
         (FN_1, 1000),
@@ -130,7 +130,7 @@ fn open_calls_are_found_by_whoever_looks() {
 }
 
 #[test]
-fn a_call_that_was_left_by_a_jump_leaves_its_entry() {
+fn calls_left_by_a_jump_keep_entries() {
     let rig = rig(100);
     for (word, ticks) in [
         (FN_1, 1000),
@@ -223,7 +223,7 @@ fn rows(rig: &Rig) -> Vec<Row> {
 }
 
 #[test]
-fn each_call_is_counted_whether_it_leaves_records_or_not() {
+fn each_call_is_counted() {
     for threshold in [0, 100] {
         let rig = rig(threshold);
         for (word, ticks) in [
@@ -248,7 +248,7 @@ fn each_call_is_counted_whether_it_leaves_records_or_not() {
 }
 
 #[test]
-fn the_time_of_making_records_is_not_the_callers_own() {
+fn making_records_is_not_the_callers_time() {
     let own_of_caller = || {
         let rig = rig(10);
         let kind = Kind::from_raw(CLOCK.load(Relaxed));
@@ -277,7 +277,7 @@ fn the_time_of_making_records_is_not_the_callers_own() {
 }
 
 #[test]
-fn functions_without_a_row_of_their_own_share_one() {
+fn functions_without_a_row_share_one() {
     let rig = rig(0);
     for number in 1..=20 {
         let word = (number + 10) << 4;
@@ -298,7 +298,7 @@ fn functions_without_a_row_of_their_own_share_one() {
 }
 
 #[test]
-fn calls_that_are_too_deep_are_counted_without_their_times() {
+fn too_deep_calls_are_counted_untimed() {
     let rig = rig(0);
     for at in 0..FRAMES as u64 + 49 {
         rig.write(FN_1, 1000 + at, 0);
@@ -312,7 +312,7 @@ fn calls_that_are_too_deep_are_counted_without_their_times() {
 }
 
 #[test]
-fn counts_that_are_too_large_for_one_summary_are_in_several() {
+fn large_counts_take_several_summaries() {
     let rig = rig(u64::MAX);
     rig.write(FN_1, 1000, 0);
     let root = &rig.open_calls().frames[1];
@@ -331,7 +331,7 @@ fn counts_that_are_too_large_for_one_summary_are_in_several() {
 }
 
 #[test]
-fn summaries_fill_chunks_and_are_overwritten_as_records_are() {
+fn summaries_fill_and_overwrite_chunks() {
     let rig = Rig::new(3, false);
     rig.write(FN_1, 1, 0);
     rig.set_threshold(100);
@@ -364,7 +364,7 @@ fn summaries_fill_chunks_and_are_overwritten_as_records_are() {
 }
 
 #[test]
-fn without_a_threshold_every_call_leaves_its_records_also_one_that_was_open() {
+fn without_a_threshold_every_call_leaves_records() {
     let rig = rig(100);
     for (word, ticks) in [(FN_1, 10), (FN_2, 11), (FN_2 | EXIT, 12), (FN_2, 13)] {
         rig.write(word, ticks, 0);
@@ -397,7 +397,7 @@ fn without_a_threshold_every_call_leaves_its_records_also_one_that_was_open() {
 }
 
 #[test]
-fn the_threshold_rises_while_the_full_ring_holds_too_little_and_falls_afterwards() {
+fn the_threshold_follows_what_the_ring_holds() {
     let rig = Rig::new(4, false);
     rig.write(FN_1, 1000, 0);
     let (slot, calls) = (rig.slot(), rig.open_calls());

@@ -118,7 +118,7 @@ fn nothing_is_missed_where_the_reader_keeps_up() {
 }
 
 #[test]
-fn a_chunk_that_is_not_filled_waits_unless_it_is_asked_for() {
+fn an_unfilled_chunk_waits() {
     let rig = Rig::new(2, false);
     let mut follower = Follower::of(rig.slot());
     write(rig.slot(), 0);

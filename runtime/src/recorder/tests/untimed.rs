@@ -16,7 +16,7 @@ impl Rig {
 const NEVER: u64 = 1 << 60;
 
 #[test]
-fn they_have_no_ticks_and_take_none_from_others() {
+fn untimed_records_have_no_ticks() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1000, 3);
     rig.untimed(FN_2, NEVER, 0);
@@ -76,7 +76,7 @@ fn one_that_opens_a_chunk_has_a_time() {
 }
 
 #[test]
-fn one_that_fills_a_chunk_says_so_to_timed_ones() {
+fn an_untimed_record_may_fill_a_chunk() {
     let rig = Rig::new(2, false);
     for at in 0..PER_CHUNK - 1 {
         rig.write(FN_1, 1000 + at, 0);
@@ -91,7 +91,7 @@ fn one_that_fills_a_chunk_says_so_to_timed_ones() {
 }
 
 #[test]
-fn one_that_interrupts_another_record_is_dropped_and_counted() {
+fn an_interrupting_untimed_record_is_dropped() {
     let rig = Rig::new(2, false);
     rig.write(FN_1, 1000, 0);
     rig.slot().cpu.store(layout::BUSY, Relaxed);

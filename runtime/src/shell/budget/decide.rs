@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 
+use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level};
 
 use super::estimates::FunctionEstimate;
@@ -58,6 +59,18 @@ impl Function {
         (self.level, self.auto) = (level, auto);
         (self.calls_before, self.counted_before) = (self.calls, self.counted);
         (self.calls, self.counted) = (0, 0);
+    }
+
+    /// Takes over what is estimated since the last check. A filter or a trigger may have changed the level meanwhile.
+    pub(super) fn note_missed(&mut self, tick: Ticks, now_ns: u64) {
+        let level = self.level.unwrap_or_default();
+        let Some(estimate) = &mut self.estimate else {
+            return;
+        };
+        if estimate.level() != level {
+            estimate.change(level, tick, now_ns);
+        }
+        self.missed_now = estimate.missed_since_check(now_ns) as u64;
     }
 
     fn timed_now(&self) -> u64 {
@@ -317,14 +330,14 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_timed_again_when_they_are_called_less() {
+    fn functions_with_fewer_calls_are_timed_again() {
         let mut some = functions(&[(0, 1_000), (0, 2_000), (0, 40_000)]);
         some[0].until_ns = 10;
         assert_eq!(decided(&some, 9_500_000, 9), Some((vec![2], Level::Timed)));
     }
 
     #[test]
-    fn functions_are_looked_at_where_counting_is_not_enough() {
+    fn functions_are_looked_at_beyond_counting() {
         // Counting takes 2 of 10 ms. The first functions are timed, so they come first.
         let mut some = functions(&[
             (90_000, 0),
@@ -345,6 +358,28 @@ mod tests {
         some[2].cannot_be_looked_at = true;
         let change = decided(&some, 10_000_000, 1);
         assert_eq!(change, Some((vec![2, 4, 6], Level::LookedAt)));
+    }
+
+    #[test]
+    fn calls_behind_a_filter_are_not_estimated() {
+        let mut estimate = FunctionEstimate::new(0, 0);
+        estimate.change(Level::LookedAt, Ticks(0), 0);
+        estimate.set_rate(0.5);
+        let mut function = Function {
+            level: Some(Level::LookedAt),
+            estimate: Some(Box::new(estimate)),
+            ..Function::default()
+        };
+        function.note_missed(Ticks(1), 100);
+        assert_eq!(function.missed_now, 50);
+        function.begin_check(None, true);
+        function.note_missed(Ticks(2), 120);
+        function.note_missed(Ticks(3), 1_000);
+        assert_eq!(function.missed_now, 0);
+        assert_eq!(
+            function.estimated(1_000).map(|known| known.missed),
+            Some(60)
+        );
     }
 
     #[test]

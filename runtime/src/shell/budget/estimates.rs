@@ -46,6 +46,10 @@ impl FunctionEstimate {
         }
     }
 
+    pub(super) fn level(&self) -> Level {
+        self.level
+    }
+
     /// The function is on that level from now on.
     pub(super) fn change(&mut self, level: Level, tick: Ticks, now_ns: u64) {
         if self.level == Level::LookedAt {

@@ -207,10 +207,9 @@ impl Budget {
                 function.counted += counted;
             }
         }
+        let tick = Ticks(clock::read(self.kind).ticks);
         for function in &mut self.functions {
-            if let Some(estimate) = &mut function.estimate {
-                function.missed_now = estimate.missed_since_check(now_ns) as u64;
-            }
+            function.note_missed(tick, now_ns);
         }
     }
 

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn signals_that_cannot_serve_are_refused_by_name_and_number() {
+    fn unfit_signals_are_refused() {
         for (list, reason) in [
             (&UNHANDLED[..], "can't be handled"),
             (&CRASHES[..], "means a crash"),

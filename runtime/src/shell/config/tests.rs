@@ -55,7 +55,7 @@ fn nothing_set_is_the_documented_defaults_and_off() {
 }
 
 #[test]
-fn calls_are_left_out_by_default_only_where_the_trace_tells_of_them() {
+fn short_calls_stay_without_totals_in_the_trace() {
     assert!(read(&[]).unwrap().keeps());
     assert!(!read(&[("FDR_KEEP", "0")]).unwrap().keeps());
     let all = [("FDR_MODE", "full"), ("FDR_KEEP", "5s")];
@@ -107,7 +107,7 @@ fn every_variable_is_read() {
 }
 
 #[test]
-fn every_invalid_value_is_an_error_of_its_own_that_says_what_is_accepted() {
+fn each_invalid_value_has_its_own_error() {
     for (name, value, accepted) in [
         ("FDR", ",", "`on`"),
         ("FDR_BUFFER", "4X", "K, M or G"),
@@ -165,7 +165,7 @@ fn sizes_have_limits_that_fit_each_other() {
 }
 
 #[test]
-fn bytes_that_are_not_utf8_are_an_error_except_in_paths() {
+fn bad_utf8_is_an_error_except_in_paths() {
     let odd = || OsString::from_vec(b"\xff\n".to_vec());
     let errors = Settings::from(
         &|name| (name == "FDR").then(odd),
@@ -200,13 +200,13 @@ fn unknown_variables_are_named_with_the_nearest() {
 }
 
 #[test]
-fn every_documented_variable_is_in_the_list_in_order() {
+fn documented_variables_are_listed_in_order() {
     assert!(VARIABLES.is_sorted());
     assert!(unknown_variables(VARIABLES.iter().map(|known| known.0.into())).is_empty());
 }
 
 #[test]
-fn every_target_of_the_recorder_is_a_format_with_its_own_extension() {
+fn each_target_has_its_own_extension() {
     for target in registry::recorded() {
         let config = read(&[("FDR_FORMAT", &target.name.to_uppercase())]).unwrap();
         assert_eq!(config.format, Format(target));
@@ -216,7 +216,7 @@ fn every_target_of_the_recorder_is_a_format_with_its_own_extension() {
 }
 
 #[test]
-fn a_format_of_the_tool_gives_the_default_and_a_note() {
+fn a_format_of_the_tool_gives_a_note() {
     for name in ["ctf", " ET2 ", "tcstate"] {
         let config = read(&[("FDR_FORMAT", name)]).unwrap();
         assert_eq!(config.format.0.name, "xray");
@@ -234,7 +234,7 @@ fn a_format_of_the_tool_gives_the_default_and_a_note() {
 
 #[cfg(not(feature = "stream"))]
 #[test]
-fn what_needs_the_feature_stream_is_refused_in_one_line() {
+fn a_missing_stream_feature_is_refused() {
     let needs = "this program can't stream: build it with the feature `stream` of fdr";
     for (name, value) in [
         ("FDR_OUT", "tcp://h:1"),
@@ -378,7 +378,7 @@ fn the_environment_wins_variable_by_variable() {
 }
 
 #[test]
-fn a_value_in_the_code_is_refused_by_the_methods_name() {
+fn a_refused_value_names_its_method() {
     let ring = Config::new().buffer(4);
     let errors = both(&[], &ring).unwrap_err();
     assert_eq!(

@@ -69,7 +69,7 @@ fn segments_that_nobody_wrote_are_left_out() {
 }
 
 #[test]
-fn constants_that_repeat_a_parameter_are_left_out_and_values_are_not() {
+fn constants_that_repeat_parameters_are_left_out() {
     says("a::Matrix<_, ROWS, COLUMNS>::mul", "a::Matrix::mul");
     says("a::Matrix<_, 3, 4>::mul", "a::Matrix<_, 3, 4>::mul");
     says("a::T<N>::f", "a::T::f");
@@ -91,7 +91,7 @@ fn raw_identifiers_lose_their_mark() {
 }
 
 #[test]
-fn only_the_marker_at_the_end_is_taken_off() {
+fn only_the_last_marker_is_removed() {
     assert_eq!(person_name("a::f"), "a::f");
     assert_eq!(person_name("a::__FdrHere::f::__FdrHere"), "a::__FdrHere::f");
     assert_eq!(person_name(""), "");

@@ -27,17 +27,17 @@ const MAX_CLIENTS: usize = 32;
 /// The source of receivers.
 pub(super) struct Endpoint {
     target: &'static Target,
-    place: Place,
+    place: Destination,
     /// When to try next. `None` = never.
     next: Option<Instant>,
     wait: Duration,
     /// The writer of a peer that went away.
     detached: Option<DetachedWriter>,
-    told: Told,
+    told: PrintedWarnings,
 }
 
 /// The destination of the trace.
-enum Place {
+enum Destination {
     Address(Address),
     /// The final path, and the trace under its temporary name. `staged` is `None` for a trace that is readable
     /// from the start.
@@ -50,7 +50,7 @@ enum Place {
 
 /// The warnings that were printed already.
 #[derive(Default)]
-struct Told {
+struct PrintedWarnings {
     absent: bool,
     lost: bool,
     too_many: bool,
@@ -58,11 +58,11 @@ struct Told {
 
 impl Endpoint {
     pub(super) fn to_address(target: &'static Target, address: Address) -> Endpoint {
-        Endpoint::new(target, Place::Address(address))
+        Endpoint::new(target, Destination::Address(address))
     }
 
     pub(super) fn to_path(target: &'static Target, path: PathBuf, make_folders: bool) -> Endpoint {
-        let place = Place::Path {
+        let place = Destination::Path {
             path,
             make_folders,
             staged: None,
@@ -70,28 +70,28 @@ impl Endpoint {
         Endpoint::new(target, place)
     }
 
-    fn new(target: &'static Target, place: Place) -> Endpoint {
+    fn new(target: &'static Target, place: Destination) -> Endpoint {
         Endpoint {
             target,
             place,
             next: Some(Instant::now()),
             wait: FIRST_WAIT,
             detached: None,
-            told: Told::default(),
+            told: PrintedWarnings::default(),
         }
     }
 
     /// The destination of the trace, for people.
     fn name(&self) -> String {
         match &self.place {
-            Place::Address(address) => connection::name(address),
-            Place::Path { path, .. } => path.display().to_string(),
+            Destination::Address(address) => connection::name(address),
+            Destination::Path { path, .. } => path.display().to_string(),
         }
     }
 
     /// Whether the trace is a file.
     pub(super) fn is_path(&self) -> bool {
-        matches!(self.place, Place::Path { .. })
+        matches!(self.place, Destination::Path { .. })
     }
 
     /// Adds the receivers that are available now. `info` returns what the trace says of itself.
@@ -103,7 +103,7 @@ impl Endpoint {
         receivers: &mut Vec<Receiver>,
         info: impl Fn() -> TraceInfo,
     ) -> io::Result<()> {
-        if matches!(self.place, Place::Address(Address::Listen(_))) {
+        if matches!(self.place, Destination::Address(Address::Listen(_))) {
             while let Some(socket) = connection::accept() {
                 if receivers.len() < MAX_CLIENTS {
                     receivers.push(Receiver::peer(socket, self.target, &info(), None)?);
@@ -117,7 +117,7 @@ impl Endpoint {
             return Ok(());
         }
         match &mut self.place {
-            Place::Path {
+            Destination::Path {
                 path,
                 make_folders,
                 staged,
@@ -135,7 +135,7 @@ impl Endpoint {
                 }
                 Ok(())
             }
-            Place::Address(address) => match connection::connect(address) {
+            Destination::Address(address) => match connection::connect(address) {
                 Ok(socket) => self.connected(socket, receivers, &info()),
                 Err(error) => {
                     self.absent(&error);
@@ -182,10 +182,12 @@ impl Endpoint {
     /// Handles the loss of a receiver.
     pub(super) fn gone(&mut self, receiver: Receiver, error: &io::Error) {
         let what = match &self.place {
-            Place::Address(Address::Listen(_)) => "a client is gone",
-            Place::Address(Address::Stdout) => "nobody reads it any more; what follows is lost",
-            Place::Address(_) => "the connection is lost; trying again",
-            Place::Path { .. } => "what follows is lost",
+            Destination::Address(Address::Listen(_)) => "a client is gone",
+            Destination::Address(Address::Stdout) => {
+                "nobody reads it any more; what follows is lost"
+            }
+            Destination::Address(_) => "the connection is lost; trying again",
+            Destination::Path { .. } => "what follows is lost",
         };
         let name = self.name();
         if std::mem::replace(&mut self.told.lost, true) {
@@ -194,12 +196,12 @@ impl Endpoint {
             messages::warn(format_args!("{name}: {error}: {what}"));
         }
         match &self.place {
-            Place::Address(Address::Connect(_) | Address::Unix(_)) => {
+            Destination::Address(Address::Connect(_) | Address::Unix(_)) => {
                 self.detached = receiver.detach();
                 self.again();
             }
-            Place::Address(Address::Stdout) | Place::Path { .. } => self.next = None,
-            Place::Address(Address::Listen(_)) => {}
+            Destination::Address(Address::Stdout) | Destination::Path { .. } => self.next = None,
+            Destination::Address(Address::Listen(_)) => {}
         }
     }
 
@@ -209,8 +211,8 @@ impl Endpoint {
     /// The rename failed. The trace is then removed.
     pub(super) fn close(&mut self) -> io::Result<()> {
         match &mut self.place {
-            Place::Path { staged, .. } => staged.take().map_or(Ok(()), Staged::place),
-            Place::Address(_) => Ok(()),
+            Destination::Path { staged, .. } => staged.take().map_or(Ok(()), Staged::place),
+            Destination::Address(_) => Ok(()),
         }
     }
 }

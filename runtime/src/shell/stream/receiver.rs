@@ -31,7 +31,7 @@ pub(super) struct Batch {
 
 /// A receiver's position in the records of one thread.
 #[derive(Clone, Copy, Debug, Default)]
-struct Given {
+struct ReceiverPosition {
     /// Records of the thread before the position. They were given to the receiver, or it was told that they are
     /// lost.
     position: u64,
@@ -112,7 +112,7 @@ pub(super) struct Receiver {
     delivery: Delivery,
     /// How many functions the writer knows, from the start of the table.
     functions: usize,
-    threads: HashMap<usize, Given>,
+    threads: HashMap<usize, ReceiverPosition>,
     batch: Option<Rc<Batch>>,
     /// When the peer last took something.
     pub(super) progress: Instant,

@@ -18,11 +18,11 @@ struct Trace {
 }
 
 /// The oldest first.
-pub(super) struct Kept(Vec<Trace>);
+pub(super) struct TraceFiles(Vec<Trace>);
 
-impl Kept {
-    pub(super) const fn new() -> Kept {
-        Kept(Vec::new())
+impl TraceFiles {
+    pub(super) const fn new() -> TraceFiles {
+        TraceFiles(Vec::new())
     }
 
     /// Adds the newest trace, and removes the oldest ones that are too many. A path without a file is no trace.
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_oldest_files_go_first() {
-        let (folder, mut kept) = (folder(), Kept::new());
+        let (folder, mut kept) = (folder(), TraceFiles::new());
         fs::write(folder.join("of another"), "x").expect("written");
         for number in 0..5 {
             let path = folder.join(number.to_string());
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn bytes_are_bounded_and_the_newest_trace_stays() {
-        let (folder, mut kept) = (folder(), Kept::new());
+        let (folder, mut kept) = (folder(), TraceFiles::new());
         let most = OutMost {
             files: u64::MAX,
             bytes: 10,
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_replaced_stays() {
-        let (folder, mut kept) = (folder(), Kept::new());
+        let (folder, mut kept) = (folder(), TraceFiles::new());
         for number in 0..2 {
             let path = folder.join(number.to_string());
             fs::write(&path, "ours").expect("written");
