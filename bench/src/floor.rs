@@ -1,6 +1,5 @@
 //! The physical limit of an entry and an exit record: two clock reads and two 8-byte stores in inline assembly. The
-//! cursor is in a register. It must never check, branch or call more than that, because the figures of the bench and of
-//! the peers are divided by it. The peers' workspace has this very file.
+//! cursor is in a register. The peers' workspace has this very file.
 //!
 //! | bits | record |
 //! | --- | --- |

@@ -1,5 +1,5 @@
 //! A workload of the script engine boa: it evaluates the script that it is given, so many times, and prints its values.
-//! `cargo xtask bench whole` builds it beside the engine's sources. Must never look at a clock.
+//! `cargo xtask bench whole` builds it beside the engine's sources.
 
 use boa_engine::{Context, Source};
 

@@ -1,5 +1,5 @@
 //! A workload of the code generator of cranelift: functions with loops and branches are built and compiled for the
-//! host. `cargo xtask bench whole` builds it beside the generator's sources. Must never look at a clock.
+//! host. `cargo xtask bench whole` builds it beside the generator's sources.
 
 use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::condcodes::IntCC;

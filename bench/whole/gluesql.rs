@@ -1,5 +1,5 @@
 //! A workload of the SQL engine gluesql: inserts, updates, joins and groups in memory. `cargo xtask bench whole` builds
-//! it beside the engine's sources. Must never look at a clock.
+//! it beside the engine's sources.
 
 use gluesql_core::prelude::{Glue, Payload};
 use gluesql_memory_storage::MemoryStorage;

@@ -1,5 +1,5 @@
 //! A workload of the map hashbrown: inserts, look-ups, removals and walks, with a hasher that gives the same hashes in
-//! every run. `cargo xtask bench whole` builds it beside the library's sources. Must never look at a clock.
+//! every run. `cargo xtask bench whole` builds it beside the library's sources.
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -1,5 +1,5 @@
 //! A workload of heapless, containers without an allocator: queues, heaps, maps, strings and vectors are filled and
-//! emptied. `cargo xtask bench whole` builds it beside the library's sources. Must never look at a clock.
+//! emptied. `cargo xtask bench whole` builds it beside the library's sources.
 
 use std::fmt::Write;
 

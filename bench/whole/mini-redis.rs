@@ -1,5 +1,5 @@
 //! A workload of the server mini-redis: clients set and get keys over TCP, a fixed number of times, and the server is
-//! shut down. `cargo xtask bench whole` builds it beside the server's sources. Must never look at a clock.
+//! shut down. `cargo xtask bench whole` builds it beside the server's sources.
 
 use mini_redis::{client, server};
 use tokio::net::TcpListener;

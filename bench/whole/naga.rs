@@ -1,5 +1,5 @@
 //! A workload of the shader translator naga: a generated shader is parsed, validated and written as SPIR-V, a number of
-//! times. `cargo xtask bench whole` builds it beside the library's sources. Must never look at a clock.
+//! times. `cargo xtask bench whole` builds it beside the library's sources.
 
 use std::fmt::Write;
 

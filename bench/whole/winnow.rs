@@ -1,5 +1,5 @@
-//! A workload of the parser library winnow: it parses a generated JSON text a number of times. `cargo xtask bench whole`
-//! builds it beside the library's sources. Must never look at a clock.
+//! A workload of the parser library winnow: it parses a generated JSON text a number of times. `cargo xtask bench
+//! whole` builds it beside the library's sources.
 
 use std::fmt::Write;
 

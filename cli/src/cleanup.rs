@@ -1,9 +1,6 @@
 //! Names that must not outlive the command: files, folders and sockets that it makes under names of its own. Each is
 //! made, placed and removed under one lock. When a signal ends the command, the thread of signals takes that lock,
 //! removes all outputs, and keeps the lock. So the cleanup knows every name, and no name is made after the cleanup.
-//!
-//! Must never let the process end by a signal while a name exists. Must never hold the lock while a trace is read or
-//! written.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};

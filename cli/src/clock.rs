@@ -1,6 +1,5 @@
 //! What is wrong with a trace's clock, in words: what the recorder said of it, and where it jumped. Every command that
-//! shows times says it. Must never warn without a fault. A time of day that was set, and errors that the trace states,
-//! are told as such.
+//! shows times says it. A time of day that was set, and errors that the trace states, are told as such.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! Text in columns, for people. Rows are asked for twice: to measure them and to write them. A table of a hundred
-//! thousand rows is small as figures, and large as text. Must never keep a row, nor write one that a terminal would
-//! wrap, unless it is too narrow for the numbers.
+//! thousand rows is small as figures, and large as text.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
 //! The problems of a trace that are shown: the first ones in the order of the file, whichever thread met them. The
-//! others are counted. Must never keep more than are shown.
+//! others are counted.
 
 use std::collections::BinaryHeap;
 

@@ -1,5 +1,4 @@
-//! What `fdr-fleet` takes from the tool: the opening of any trace, and the figures of `fdr report`. Must never compute
-//! a figure that `fdr report` does not have, so that sums over many traces are those of the single reports.
+//! What `fdr-fleet` takes from the tool: the opening of any trace, and the figures of `fdr report`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

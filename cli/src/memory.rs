@@ -1,6 +1,6 @@
 //! The one bound of memory. All memory of the process is counted where it is allocated. A trace that needs more than
-//! `--max-memory` is refused. The message names what grew, and the option that allows more. Must never look at what the
-//! machine or a container has, nor end the process. A caller that is refused memory ends its own work.
+//! `--max-memory` is refused. The message names what grew, and the option that allows more. A caller that is refused
+//! memory ends its own work.
 //!
 //! What a C library allocates is told by [`BorrowedMemory`].
 

@@ -1,6 +1,6 @@
 //! The time of a thread's calls in which the thread did not run, or nothing is known: added up as the calls end. Nearly
 //! all calls lie within one stay of their thread in a state, and cost nothing here. Only calls that were open when the
-//! state changed are looked up. Must never match calls by itself.
+//! state changed are looked up.
 
 use std::sync::Arc;
 

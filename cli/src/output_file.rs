@@ -1,8 +1,5 @@
 //! Where a command's output goes. A file or folder is made under a temporary name, beside its own name. It gets its own
 //! name when it is complete.
-//!
-//! It must never replace a file without permission, never remove a folder that is no trace, and never leave the
-//! temporary one behind.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

@@ -1,5 +1,4 @@
 //! A pager between a long answer and a terminal: FDR_PAGER, PAGER, or `less -FRX`, which ends by itself where all fits.
-//! Must never be started without a terminal, nor keep an answer that it can't show.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,6 +1,5 @@
 //! The recorder's own files, the rings: how they are found and opened, which process each belongs to, and whether that
-//! process still runs. Must never identify a process by its number alone, because numbers are reused. Must never follow
-//! a link in a folder, because another user may have put it there.
+//! process still runs.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};

@@ -1,6 +1,5 @@
 //! Signals that end a command of this tool. One thread waits for them. It begins when there is something to clean up,
-//! and ends with the process. Must never handle a signal that was ignored when the tool began: the terminal's ^C
-//! does not end a job in the background.
+//! and ends with the process.
 
 use std::fs;
 use std::io::{self, Write};

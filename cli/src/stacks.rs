@@ -1,5 +1,5 @@
-//! Follows the calls of each thread on a call stack, for commands that look at each call: a pass takes the calls as they
-//! end. Must never keep an event: a trace may be larger than memory.
+//! Follows the calls of each thread on a call stack, for commands that look at each call: a pass takes the calls as
+//! they end.
 
 use fdr_formats::calls::{
     CallHandler, CallStack, EdgeStatus, EndedCall, Exit, OpenCall, Untimed, untimed,

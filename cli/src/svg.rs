@@ -1,5 +1,4 @@
-//! What the pictures of the tool have in common: text that a picture may hold, colours, the frame. Must never let a name
-//! of a trace become markup.
+//! What the pictures of the tool have in common: text that a picture may hold, colours, the frame.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -1,5 +1,5 @@
-//! Names of the program's own functions for addresses of its code, from the files that were loaded into it. A file is read
-//! when its first address is asked for. Must never name an address by a file that is another one now.
+//! Names of the program's own functions for addresses of its code, from the files that were loaded into it. A file is
+//! read when its first address is asked for.
 
 use std::collections::HashMap;
 use std::fs::File;

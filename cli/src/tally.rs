@@ -1,5 +1,5 @@
-//! Counts what is in a trace: the sink of `fdr info`, beside the writer in `fdr convert`, and what
-//! `fdr listen` says of what came. It must never keep an event.
+//! Counts what is in a trace: the sink of `fdr info`, beside the writer in `fdr convert`, and what `fdr listen` says of
+//! what came.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! What every command says of a trace in the same words: errors, damage, missing records, doubtful counts. Must
-//! never open or decode one.
+//! What every command says of a trace in the same words: errors, damage, missing records, doubtful counts.
 
 use std::borrow::Cow;
 use std::path::Path;

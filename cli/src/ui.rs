@@ -1,7 +1,6 @@
 //! How the tool talks to people: harmless text, durations and counts with units, progress, errors.
 //!
-//! Everything that a trace says (names, files, payloads) passes [`clean`] before it is printed for
-//! a person. This file must never let a control character of a trace reach a terminal.
+//! Everything that a trace says (names, files, payloads) passes [`clean`] before it is printed for a person.
 
 use std::borrow::Cow;
 use std::fs::File;

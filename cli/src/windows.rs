@@ -1,6 +1,5 @@
 //! The stretch of time of which a thread's records are all there. A thread whose ring was overwritten has lost its
-//! older records. So two threads may show different stretches. Must never take a thread that made no record for one
-//! that lost some.
+//! older records. So two threads may show different stretches.
 
 use fdr_formats::{Clock, Source, Thread, Ticks};
 

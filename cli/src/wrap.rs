@@ -1,4 +1,4 @@
-//! Text in lines that fit a terminal, for both tools. Must never cut a word.
+//! Text in lines that fit a terminal, for both tools.
 
 use std::io;
 

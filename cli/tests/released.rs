@@ -1,5 +1,5 @@
-//! Traces and rings that released versions wrote (tests/golden/released) are read, for ever. What they must
-//! tell follows from the programs that were recorded. It must never be computed by the code under test.
+//! Traces and rings that released versions wrote (tests/golden/released) are read, for ever. What they must tell
+//! follows from the programs that were recorded.
 
 use std::collections::BTreeSet;
 use std::fs;

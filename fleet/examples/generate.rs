@@ -1,6 +1,6 @@
 //! Makes a large XRay trace, to measure exports and queries: `generate FILE CALLS [THREADS [NTH]]`. Calls nest up to
-//! twenty deep. Most are short and few are long, and a few functions have most of the calls. NTH says which process of a
-//! fleet it is: ten hosts, and then the next of two days. Must never keep the calls.
+//! twenty deep. Most are short and few are long, and a few functions have most of the calls. NTH says which process of
+//! a fleet it is: ten hosts, and then the next of two days.
 
 use std::fs::OpenOptions;
 

@@ -1,6 +1,6 @@
-//! `fdr-fleet compact` and `expire`: few large files instead of many small ones, and an end for old spans. New files are
-//! written first, and then a day's next manifest makes them count. Files that do not count are removed later, because a
-//! query may still read them. Must never change a file.
+//! `fdr-fleet compact` and `expire`: few large files instead of many small ones, and an end for old spans. New files
+//! are written first, and then a day's next manifest makes them count. Files that do not count are removed later,
+//! because a query may still read them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};

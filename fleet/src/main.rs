@@ -1,7 +1,6 @@
 //! `fdr-fleet`: traces of many programs and hosts as Parquet files, and questions over all of them in SQL.
 //!
-//! This file parses the command line and turns the end of a command into an exit code. It must never do a command's
-//! work.
+//! This file parses the command line and turns the end of a command into an exit code.
 //!
 //! | file | what it holds |
 //! | --- | --- |

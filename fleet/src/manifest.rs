@@ -9,7 +9,7 @@
 //! | `v1/_manifest/date=D/00000007.json` | the day's files, and the commits that it covers; the highest number counts |
 //!
 //! A reader lists the commits first and the manifests after them, so it sees a commit at least once. It leaves out
-//! commits that a manifest covers. This file must never remove a file.
+//! commits that a manifest covers.
 
 use std::collections::{BTreeMap, HashSet};
 

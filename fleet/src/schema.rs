@@ -1,5 +1,5 @@
 //! The tables of version 1: their names, columns and Parquet settings. docs/fleet.md says what each column means. A
-//! column of a released version is never renamed, and never changes its unit. Must never know where files lie.
+//! column of a released version is never renamed, and never changes its unit.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! A folder or a bucket of files. A file appears whole or not at all, and a file that is made once is never replaced:
-//! of two that make it, one is told. Must never know what is in a file.
+//! of two that make it, one is told.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,5 +1,5 @@
 //! A proxy on loopback between the program under test and a server of HTTP. A test says what goes wrong with each
-//! request. Each connection carries one request. Must never know what a request is about.
+//! request. Each connection carries one request.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};

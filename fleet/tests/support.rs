@@ -1,5 +1,4 @@
-//! Traces that are made here, folders that go away, and the two programs. Must never read a table by other means than
-//! the program under test.
+//! Traces that are made here, folders that go away, and the two programs.
 
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};

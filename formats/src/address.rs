@@ -1,5 +1,4 @@
-//! Addresses of streams. The same text is used at both ends: `FDR_OUT` of a program, and the tool's `fdr
-//! listen`. Must never take the name of a file for an address, and never connect to anything.
+//! Addresses of streams. The same text is used at both ends: `FDR_OUT` of a program, and the tool's `fdr listen`.
 //!
 //! | address | the program | the tool |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! The words of `FDR_KEEP` and `--keep`. Must never guess a unit.
+//! The words of `FDR_KEEP` and `--keep`.
 
 use std::time::Duration;
 

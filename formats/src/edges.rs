@@ -2,12 +2,11 @@
 //! record is written when its call has ended. So a parent stands behind all of its children. Some programs
 //! write another order.
 //!
-//! The file is read in two passes. Each pass gives all items of a thread in the order of the file. A
-//! thread's items are cut into runs of [`RUN`]. The first pass ([`Planner`]) notes each item that begins
-//! before the end of an earlier run, with the run in which it begins. These calls were open between two
-//! runs. The second pass ([`EdgeSorter`]) sorts one run at a time, with the noted items, and keeps the open
-//! calls. Memory is one run per thread and the noted items, which are few per run if calls nest. It must
-//! never be all the events. This file must never read the trace: the formats do.
+//! The file is read in two passes. Each pass gives all items of a thread in the order of the file. A thread's items are
+//! cut into runs of [`RUN`]. The first pass ([`Planner`]) notes each item that begins before the end of an earlier run,
+//! with the run in which it begins. These calls were open between two runs. The second pass ([`EdgeSorter`]) sorts one
+//! run at a time, with the noted items, and keeps the open calls. Memory is one run per thread and the noted items,
+//! which are few per run if calls nest.
 //!
 //! Edges of the same time have this order. An item that stands earlier in the file comes first. Exits of
 //! inner calls come before exits of outer ones. Of two calls that begin together, the longer one is the

@@ -1,5 +1,5 @@
 //! Any bytes as a text that viewers print as it is, and back. Quotation marks, backslashes and control characters would
-//! break JSON, because viewers do not escape them. Pure. Must never lose a byte.
+//! break JSON, because viewers do not escape them. Pure.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! The facts that a trace states about itself, as one list. Formats that write facts with names use it. A
-//! format chooses the names and the order, and encodes the values. This file alone knows which facts exist,
-//! and which values are left out. It must never know a format's bytes.
+//! The facts that a trace states about itself, as one list. Formats that write facts with names use it. A format
+//! chooses the names and the order, and encodes the values. This file alone knows which facts exist, and which values
+//! are left out.
 
 use crate::identity::Part;
 use crate::model::{Counts, Ticks, TraceInfo};

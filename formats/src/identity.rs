@@ -1,5 +1,5 @@
-//! Whom a trace is of: host, boot, build, version of the program, and tags that the user chose. Each text is bounded, so
-//! that a ring file has a place for all of them. This file also has the rules for `FDR_TAGS` and `FDR_VERSION`. It must never accept a user's text that could break a line or a list.
+//! Whom a trace is of: host, boot, build, version of the program, and tags that the user chose. Each text is bounded,
+//! so that a ring file has a place for all of them. This file also has the rules for `FDR_TAGS` and `FDR_VERSION`.
 //!
 //! The texts stand one after the other, each with a NUL behind it, in the order of [`Part::ALL`]. A ring file and
 //! an XRay file have these bytes. Readers ignore texts behind the ones that they know.

@@ -1,5 +1,5 @@
-//! Classes of lengths of calls, in ticks: eight for each power of two, and the quantiles of calls that were
-//! counted by class. Pure. Must never allocate, because the recorder uses it.
+//! Classes of lengths of calls, in ticks: eight for each power of two, and the quantiles of calls that were counted by
+//! class. Pure.
 //!
 //! A class is at most an eighth of its lower edge wide, from 128 ticks on. Below, it is 16 ticks wide.
 

@@ -1,6 +1,5 @@
-//! Asks whether there is memory to go on. The library only asks: at each read of a file, and wherever it
-//! keeps more without a read. The user of the library counts for the whole process, and decides. This file
-//! must never count, nor ask on the path of every event.
+//! Asks whether there is memory to go on. The library only asks: at each read of a file, and wherever it keeps more
+//! without a read. The user of the library counts for the whole process, and decides.
 
 use std::io;
 use std::sync::OnceLock;

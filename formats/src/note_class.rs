@@ -1,5 +1,5 @@
 //! The class of a note: what notes of one kind, one name and the same types of fields have in common. Formats that
-//! describe their events first have a description for each class. Must never hold a value.
+//! describe their events first have a description for each class.
 //!
 //! A class is numbers: one for the note, and one for each field.
 //!

@@ -10,8 +10,7 @@
 //! | thread state | `object`, `holder`, `state`, `reason` |
 //! | any other body | `data` |
 //!
-//! A text that was cut has the bytes of the whole text in front, as `…_bytes`. Must never trust that a class and its
-//! values agree: [`join`] says so if they do not.
+//! A text that was cut has the bytes of the whole text in front, as `…_bytes`.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};

@@ -1,5 +1,4 @@
-//! Notes in words, for people, with the names that a trace has for their numbers. Must never trust a text of a note:
-//! whoever prints these words to a terminal escapes what could act on it.
+//! Notes in words, for people, with the names that a trace has for their numbers.
 
 use std::borrow::Cow;
 use std::fmt;

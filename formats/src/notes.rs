@@ -1,6 +1,5 @@
-//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, the arguments
-//! of a call, or a change of its thread's state. This file has their bytes. It must never decide when a note is made,
-//! or trust a length in it.
+//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, the
+//! arguments of a call, or a change of its thread's state. This file has their bytes.
 //!
 //! [`Mark::Note`](crate::Mark::Note) has a note's kind and its body. In an XRay file the body stands behind the head
 //! of a custom event of ours, with that kind (`xray::payload`). So `llvm-xray` skips it. A body is little-endian in

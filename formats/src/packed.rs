@@ -1,6 +1,6 @@
-//! Calls in 8 bytes each, for sinks that get a hundred million of them: a function, an edge, and the ticks
-//! since the previous call. They are XRay's own records, so a reader of such a file hands them over without
-//! a copy. Knows no file. Must never hold a synthetic call, or times that go back.
+//! Calls in 8 bytes each, for sinks that get a hundred million of them: a function, an edge, and the ticks since the
+//! previous call. They are XRay's own records, so a reader of such a file hands them over without a copy. Knows no
+//! file.
 //!
 //! A little-endian number:
 //!

@@ -1,6 +1,6 @@
 //! Sorts items that stand near their place in time, in two passes, a run at a time. The first pass cuts the items into
 //! runs. It notes each item that was open between two runs: such an item stands in a later run than the one in which it
-//! begins. The second pass adds the noted items to the run of their beginning. Must never hold more than the notes.
+//! begins. The second pass adds the noted items to the run of their beginning.
 
 /// The runs, and the items that are early.
 #[derive(Clone, Debug)]

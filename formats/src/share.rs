@@ -1,4 +1,4 @@
-//! The shares that `FDR_BUDGET` and the tool's `--budget` accept. Must never round.
+//! The shares that `FDR_BUDGET` and the tool's `--budget` accept.
 
 use crate::text::{self, owned};
 

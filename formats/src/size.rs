@@ -1,4 +1,4 @@
-//! The words of `FDR_BUFFER`, `FDR_MEMORY`, and of the sizes in `FDR_TRIGGER` and `FDR_OUT_MOST`. Must never round.
+//! The words of `FDR_BUFFER`, `FDR_MEMORY`, and of the sizes in `FDR_TRIGGER` and `FDR_OUT_MOST`.
 
 use crate::text::owned;
 

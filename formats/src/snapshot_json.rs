@@ -1,7 +1,6 @@
-//! Writes Trace Compass's own state snapshot, one JSON file. Trace Compass 4.0 and up begins with the state
-//! of `<trace folder>/.tc-states/<ssid>.snapshot.json`. With a CTF trace, this state has the calls whose
-//! entries the ring has overwritten. Must never leave out an attribute, because the quark of each is its
-//! place in the list.
+//! Writes Trace Compass's own state snapshot, one JSON file. Trace Compass 4.0 and up begins with the state of `<trace
+//! folder>/.tc-states/<ssid>.snapshot.json`. With a CTF trace, this state has the calls whose entries the ring has
+//! overwritten.
 //!
 //! ```text
 //! {"snapshot_format_version":1,"ssid":"…","snapshot_version":3,"timestamp":0,"attributes":[

@@ -1,6 +1,5 @@
-//! Keeps the bytes of many strands apart until the file is written: in memory up to a budget, then in one
-//! unlinked file in the folder for temporary files. Bytes can be changed after they were written, and are
-//! read from the front. Must never keep more than the budget in memory.
+//! Keeps the bytes of many strands apart until the file is written: in memory up to a budget, then in one unlinked file
+//! in the folder for temporary files. Bytes can be changed after they were written, and are read from the front.
 
 use std::fs::File;
 use std::io;

@@ -1,5 +1,4 @@
-//! Makes text that others chose (names of functions, threads, programs, files) fit for a terminal and for
-//! lines. Must never leave a character that a terminal obeys, that ends a line, or that hides the text.
+//! Makes text that others chose (names of functions, threads, programs, files) fit for a terminal and for lines.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,5 @@
-//! Numbers of threads for formats that have 32 bits for them. The neutral model has 64 bits, because a
-//! thread may stand for a pair of numbers, or come from another system. Must never give two threads one
-//! number, because a reader would take their calls for one thread's.
+//! Numbers of threads for formats that have 32 bits for them. The neutral model has 64 bits, because a thread may stand
+//! for a pair of numbers, or come from another system.
 
 use crate::model::ThreadId;
 use crate::number_map::NumberMap;

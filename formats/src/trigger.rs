@@ -1,6 +1,5 @@
 //! Triggers: what makes a recorder dump by itself. This file has the words of `FDR_TRIGGER` and `FDR_OUT_MOST`, and
-//! `reason` has the reason of a trace that a trigger made. It must never guess a unit, nor accept a text that could
-//! break a line.
+//! `reason` has the reason of a trace that a trigger made.
 
 mod reason;
 

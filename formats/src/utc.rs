@@ -1,4 +1,4 @@
-//! Dates and times of day, UTC. This file must never allocate, because a crash handler uses it.
+//! Dates and times of day, UTC.
 
 use std::fmt;
 

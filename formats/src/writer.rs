@@ -1,5 +1,5 @@
-//! The writing side. A [`Writer`] is a sink that makes a trace. A [`Target`] is a name by which a user asks
-//! for a writer (`fdr convert --to`, `FDR_FORMAT`). This file must never know a format's layout.
+//! The writing side. A [`Writer`] is a sink that makes a trace. A [`Target`] is a name by which a user asks for a
+//! writer (`fdr convert --to`, `FDR_FORMAT`).
 
 use std::fs::File;
 use std::io::{self, Write};

@@ -1,7 +1,6 @@
-//! The packets of CTF stream files, as other readers walk them: Trace Compass ends a stream, without
-//! a word, at a packet that holds no event, unless the packet is the stream's first. Packets and
-//! events are taken apart here by hand. This file must never ask the library's reader what is in a
-//! stream.
+//! The packets of CTF stream files, as other readers walk them: Trace Compass ends a stream, without a word, at a
+//! packet that holds no event, unless the packet is the stream's first. Packets and events are taken apart here by
+//! hand.
 
 use crate::common::ctf::{self, Folder, Packet, packets, taken_apart, tell, write, writer};
 use crate::common::{Event, Random, enter, exit, push, thread};

@@ -1,5 +1,5 @@
-//! An allocator that knows how much memory a thread holds, and how much it ever held at a time: what a
-//! reader takes on trust from a hostile file shows here before the system notices. Must never allocate.
+//! An allocator that knows how much memory a thread holds, and how much it ever held at a time: what a reader takes on
+//! trust from a hostile file shows here before the system notices.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

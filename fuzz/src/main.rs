@@ -1,5 +1,5 @@
 //! The fuzzing program: libFuzzer gives inputs, [`check`] says what must hold. The format is named by the variable
-//! `FUZZ_FORMAT`; without it, the formats are listed; with `FUZZ_SEEDS=FOLDER` alone, the seeds are written. Must never hold more than the limit: an input that makes it do so is a finding.
+//! `FUZZ_FORMAT`; without it, the formats are listed; with `FUZZ_SEEDS=FOLDER` alone, the seeds are written.
 #![no_main]
 
 mod alloc;

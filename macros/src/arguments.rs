@@ -1,6 +1,5 @@
-//! Arguments and results of calls: what the options `args`, `ret` and `err` say, and the code that records it. It must
-//! never record what nobody asked for, and `args` alone records no text. The code names nothing but `fdr::private`, its
-//! own variables, and what a person wrote.
+//! Arguments and results of calls: what the options `args`, `ret` and `err` say, and the code that records it. The code
+//! names nothing but `fdr::private`, its own variables, and what a person wrote.
 
 use proc_macro2::{Ident, Punct, Spacing, Span, TokenStream};
 use quote::quote_spanned;

@@ -1,5 +1,5 @@
-//! A function body, split where a statement can be put in front of it without a trace: behind inner
-//! attributes and leading items. It must never change or reorder a token.
+//! A function body, split where a statement can be put in front of it without a trace: behind inner attributes and
+//! leading items.
 
 use fdr_marks::items::{begins_inner_attribute, braces, is_in, is_word, length};
 use proc_macro2::{Delimiter, Group, Ident, Spacing, TokenStream, TokenTree};

@@ -1,5 +1,5 @@
-//! The options in `#[traced(…)]`. It must never look at the function. The text between the parentheses is judged alone,
-//! and each mistake is reported at its place.
+//! The options in `#[traced(…)]`. The text between the parentheses is judged alone, and each mistake is reported at its
+//! place.
 
 use fdr_marks::worth::Rules;
 use proc_macro2::{Ident, Span};

@@ -1,6 +1,5 @@
 //! From an item to a [`Function`]: its name, whether it is `async`, where the body begins. Signature and body are kept
-//! token for token. So newer syntax passes, and spans stay those of the source. It must never change or reorder a
-//! token.
+//! token for token. So newer syntax passes, and spans stay those of the source.
 
 use fdr_marks::items::{Attribute, Item, Kind, split};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};

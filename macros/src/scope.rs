@@ -1,6 +1,5 @@
-//! A whole scope: an `impl`, a trait or a module whose functions are traced, as far as they are worth it. A
-//! function or scope inside that has an attribute of its own is left to that attribute. It must never change
-//! a token outside the functions that it traces.
+//! A whole scope: an `impl`, a trait or a module whose functions are traced, as far as they are worth it. A function or
+//! scope inside that has an attribute of its own is left to that attribute.
 
 use fdr_marks::items::{Attribute, Item, Kind, is_word, split};
 use fdr_marks::worth::{Reason, Rules, left_out};

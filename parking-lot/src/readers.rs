@@ -1,5 +1,4 @@
 //! The locks that a thread reads, because a raw lock has no guard that would remember whether its reader is counted.
-//! This file must never count a reader that it could not remove again.
 
 use core::cell::Cell;
 

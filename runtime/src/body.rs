@@ -1,5 +1,4 @@
-//! The body of a traced function in an expansion, on each system: its type, and a frame of its own. This file must never
-//! record.
+//! The body of a traced function in an expansion, on each system: its type, and a frame of its own.
 
 use core::marker::PhantomData;
 

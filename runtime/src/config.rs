@@ -1,6 +1,5 @@
 //! The settings that a program chooses in its code instead of by the environment. It keeps them as the text of the
-//! variables, so both are parsed in the same way. It must never check a value or know a default, because the recorder's
-//! configuration does.
+//! variables, so both are parsed in the same way.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Makes the bytes of a note (`fdr_formats::notes`) from the values of an event or the arguments of a call, on the
-//! stack of the caller. It must never allocate or lock. A value's own `Display` or `Debug` is code of the program that
-//! runs here, and a panic of it ends here. All functions are async-signal-safe if that code is.
+//! stack of the caller. A value's own `Display` or `Debug` is code of the program that runs here, and a panic of it
+//! ends here. All functions are async-signal-safe if that code is.
 
 use core::cell::Cell;
 use core::fmt::{self, Write};

@@ -1,6 +1,5 @@
 //! The twin of `private` on systems without a recorder. What an expansion names is there, with the same types, so
-//! whatever compiles here compiles on Linux. Nothing of it is left in an optimized program. This file must never do
-//! anything.
+//! whatever compiles here compiles on Linux. Nothing of it is left in an optimized program.
 
 use core::marker::PhantomData;
 

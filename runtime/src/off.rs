@@ -1,6 +1,6 @@
 //! The API, with the recorder compiled out, or on a system that it is not for. It has the same functions as `on`, so a
-//! program builds with and without the feature `record`, and everywhere. It must never do anything. Only a function that
-//! must return a trace may fail.
+//! program builds with and without the feature `record`, and everywhere. Only a function that must return a trace may
+//! fail.
 
 use std::io::Write;
 use std::marker::PhantomData;

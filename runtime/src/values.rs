@@ -1,5 +1,5 @@
 //! What a field, an argument or the value of a counter may be. The same on each system, so that what compiles on one
-//! compiles on another. This file must never print a value.
+//! compiles on another.
 
 use core::fmt;
 use core::num::NonZero;

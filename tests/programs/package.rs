@@ -1,5 +1,4 @@
-//! Builds the packages beside this file as a user of `fdr` would: outside the workspace, each with
-//! features of its own. It must never write into the source tree, nor go to the network.
+//! Builds the packages beside this file as a user of `fdr` would: outside the workspace, each with features of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! CTF folders, read by babeltrace2 and its Python library. They read a real program's trace without a complaint. They
 //! find the calls that the program counted, nested, and the losses that the recorder counted. The folders of the golden
-//! files are read by both. Must never compare our reader with our writer alone.
+//! files are read by both.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,5 +1,5 @@
 //! The tool from end to end. `fdr record` runs real programs. What the other commands say of the traces is compared
-//! with the programs' own counts, and with llvm-xray. Must never compare our reader with our writer alone.
+//! with the programs' own counts, and with llvm-xray.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;

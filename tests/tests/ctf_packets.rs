@@ -1,5 +1,5 @@
-//! The stream files of CTF folders that `fdr convert` writes of a real program. Packets are read here by hand. Trace Compass silently ends a stream at a packet without events, unless
-//! that packet is the first. Must never ask the library's reader.
+//! The stream files of CTF folders that `fdr convert` writes of a real program. Packets are read here by hand. Trace
+//! Compass silently ends a stream at a packet without events, unless that packet is the first.
 
 use std::fs;
 use std::path::Path;

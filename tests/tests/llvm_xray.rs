@@ -1,5 +1,5 @@
 //! A real program's trace, read by every installed version of `llvm-xray`, without `-k`. It counts the calls that our
-//! tool counts, and that the program counted. Must never compare our reader with our writer alone.
+//! tool counts, and that the program counted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

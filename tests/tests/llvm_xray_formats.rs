@@ -1,6 +1,5 @@
-//! What `fdr-formats` writes, read by unmodified `llvm-xray`, without `-k`; and what it reads, told
-//! by `llvm-xray` too. Every version of the tool that is installed is asked; a missing one is
-//! skipped aloud, and a failure in CI. Must never compare our reader with our writer alone.
+//! What `fdr-formats` writes, read by unmodified `llvm-xray`, without `-k`; and what it reads, told by `llvm-xray` too.
+//! Every version of the tool that is installed is asked; a missing one is skipped aloud, and a failure in CI.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;

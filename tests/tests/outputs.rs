@@ -1,5 +1,4 @@
-//! Where traces and rings go: into folders, beside files, to devices. Must never leave anything in a folder
-//! that is not the program's own.
+//! Where traces and rings go: into folders, beside files, to devices.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,5 +1,5 @@
-//! `FDR_SCHED`: when threads ran, were preempted and waited, against what the system says of them. Where this machine tells
-//! no switches, the tests hold what is said of that instead. Must never assert how long something took.
+//! `FDR_SCHED`: when threads ran, were preempted and waited, against what the system says of them. Where this machine
+//! tells no switches, the tests hold what is said of that instead.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What a package of the tool holds: the programs, completions for bash, zsh and fish, and man pages, below
-//! the target folder. Must never write anywhere else.
+//! What a package of the tool holds: the programs, completions for bash, zsh and fish, and man pages, below the target
+//! folder.
 
 use std::fs;
 

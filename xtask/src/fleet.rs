@@ -1,5 +1,5 @@
-//! `cargo xtask fleet`: the build and the tests of `fdr-fleet`. It is a workspace of its own, with a large engine, so its
-//! time is told apart. Must never build that engine for any other command.
+//! `cargo xtask fleet`: the build and the tests of `fdr-fleet`. It is a workspace of its own, with a large engine, so
+//! its time is told apart.
 
 use std::process::Command;
 use std::time::Instant;

@@ -1,6 +1,6 @@
 //! `cargo xtask torture`: kills, crashes, signals, forks and full disks, repeated many times, on programs that count
 //! for themselves. The work is done by `tests/src/bin/torture`; here it is built, given its share of the time, and its
-//! results become a table. Must never show a case that did not run as a good one.
+//! results become a table.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};

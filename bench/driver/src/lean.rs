@@ -1,7 +1,6 @@
 //! `cargo xtask bench lean`: the cost of a library for a program of one function. It measures a cold build, the size of
 //! the stripped program, and the crates that are built. The guard asks for the recorder's size and symbols, and for the
-//! CPU time of its build beside that of `tracing`. Every build has a target folder of its own. Must never count the time
-//! in which sources are fetched.
+//! CPU time of its build beside that of `tracing`. Every build has a target folder of its own.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! `cargo xtask bench` and `cargo xtask guard`: starts the measured programs, and makes tables of their figures. Every
-//! configuration is a process of its own. Must never measure in its own process.
+//! configuration is a process of its own.
 #![forbid(unsafe_code)]
 
 mod calls;

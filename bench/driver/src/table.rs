@@ -1,5 +1,4 @@
-//! Tables, for a terminal and as Markdown, and the marks between which documents have them. Pure but for
-//! [`bless`]. Must never touch what people wrote around the marks.
+//! Tables, for a terminal and as Markdown, and the marks between which documents have them. Pure but for [`bless`].
 
 use std::fs;
 use std::path::Path;

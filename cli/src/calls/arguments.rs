@@ -1,5 +1,4 @@
-//! The arguments and results of a slow call, and of the calls on its path. Must never give those of one call to another:
-//! a path of several calls has none.
+//! The arguments and results of a slow call, and of the calls on its path.
 
 use fdr_formats::notes::{Field, Note, NoteKind};
 use fdr_formats::{FunctionId, TraceInfo};

@@ -1,5 +1,5 @@
-//! Why a call was slow: its excess over what is usual is divided among the calls inside, and followed inwards for as long
-//! as one of them has most of it. Must never name a cause that has less than half of the excess.
+//! Why a call was slow: its excess over what is usual is divided among the calls inside, and followed inwards for as
+//! long as one of them has most of it.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! The answer of `fdr slow` as a document, for the page of `fdr view`. Must never say anything else than the command does.
+//! The answer of `fdr slow` as a document, for the page of `fdr view`.
 
 use std::path::Path;
 

@@ -1,6 +1,5 @@
 //! Delays that the system causes in any call now and then, and that are therefore no finding: a thread is preempted,
-//! gets a CPU late after a wait, or is interrupted. Must never be asked about a trace without states, nor about calls
-//! that the user chose.
+//! gets a CPU late after a wait, or is interrupted.
 
 use fdr_formats::model::State;
 use fdr_formats::states::States;

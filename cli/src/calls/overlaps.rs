@@ -1,5 +1,4 @@
-//! What other threads did during slow calls, and during usual ones. Must never keep an event: it adds up how long each
-//! function was open on each thread during each of a few stretches of time.
+//! What other threads did during slow calls, and during usual ones.
 
 use fdr_formats::calls::EndedCall;
 use fdr_formats::model::NoteKind;

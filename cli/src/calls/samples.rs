@@ -1,5 +1,5 @@
 //! Where in the program a slow call's thread was while it ran, by samples. They tell what the calls of traced functions
-//! don't. Must never take a sample of another thread.
+//! don't.
 
 use fdr_formats::model::{self, Schedule};
 use foldhash::{HashMap, HashMapExt};

@@ -1,5 +1,4 @@
-//! The slowest calls of each function: the first pass of `fdr slow`. Must never keep more than the calls that are asked
-//! for, of each function.
+//! The slowest calls of each function: the first pass of `fdr slow`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

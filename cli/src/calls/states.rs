@@ -1,6 +1,4 @@
-//! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile. Must never name a state
-//! alone that has less than half of the excess. Must never name a thread that had the CPU for less than half of the
-//! time.
+//! What a slow call's thread did: ran, was preempted, waited; and who had its CPU meanwhile.
 
 use fdr_formats::model::{self, Schedule, State};
 use fdr_formats::states::{States, StretchStates};

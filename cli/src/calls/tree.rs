@@ -1,5 +1,4 @@
 //! What the slow calls of one function consisted of, and what its usual calls consist of: trees of the calls inside.
-//! Must never let one call with many different calls inside take unbounded memory.
 
 use std::collections::BinaryHeap;
 use std::hash::{DefaultHasher, Hash, Hasher};

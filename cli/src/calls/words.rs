@@ -1,4 +1,4 @@
-//! What was found of a slow call, in words. Must never say more than was found.
+//! What was found of a slow call, in words.
 
 use fdr_formats::model::State;
 use fdr_formats::{FunctionId, ThreadId, Ticks, TraceInfo, note_words};

@@ -1,5 +1,4 @@
 //! `cargo fdr run`, `test`, `bench`, `build` and their like: cargo's own command on a marked copy of the workspace.
-//! It must never change the person's sources.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;

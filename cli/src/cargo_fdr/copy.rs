@@ -1,5 +1,5 @@
 //! A copy of a workspace whose functions are marked, below the target folder. Only what changed is written again, so
-//! that cargo builds no more than it has to. It must never write outside the copy's folder.
+//! that cargo builds no more than it has to.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes};

@@ -1,5 +1,5 @@
 //! Facts about an item, taken from its tokens: the name that it gives to what is inside, and the file of a module. Also
-//! whether it is a test, and whether an attribute decides about it. It must never look at a function's body.
+//! whether it is a test, and whether an attribute decides about it.
 
 use fdr_marks::items::{Attribute, Item, Kind};
 use fdr_marks::worth::Rules;

@@ -1,5 +1,4 @@
-//! `cargo fdr generate`, hidden: completions for shells and man pages of `cargo fdr`, for `cargo xtask dist`. Must
-//! never take a word that is not behind `cargo fdr` from cargo's own completions.
+//! `cargo fdr generate`, hidden: completions for shells and man pages of `cargo fdr`, for `cargo xtask dist`.
 
 use std::path::PathBuf;
 

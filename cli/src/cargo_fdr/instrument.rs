@@ -1,5 +1,4 @@
-//! `cargo fdr instrument`: marks functions in a person's own sources, and takes the marks out again. It must never
-//! change a byte that it did not write.
+//! `cargo fdr instrument`: marks functions in a person's own sources, and takes the marks out again.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

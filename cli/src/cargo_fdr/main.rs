@@ -1,6 +1,5 @@
 //! `cargo fdr`: puts the attribute on the functions of a whole package or workspace, in its sources or in a copy that
-//! it builds. This file parses the command line and turns the end into an exit code. It must never do a command's
-//! work.
+//! it builds. This file parses the command line and turns the end into an exit code.
 #![forbid(unsafe_code)]
 
 mod build;

@@ -1,5 +1,5 @@
-//! The dependency in a package's manifest: one marked line, put in and taken out as text, so that every other
-//! byte stays. It must never touch a line without the mark.
+//! The dependency in a package's manifest: one marked line, put in and taken out as text, so that every other byte
+//! stays.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};

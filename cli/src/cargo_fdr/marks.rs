@@ -1,6 +1,5 @@
-//! The attribute in a source file's text: where it is put, and how it is taken out again. Both work by the
-//! places of tokens, and whatever is between two places stays byte for byte. It must never touch an attribute
-//! that a person wrote: ours says `auto`.
+//! The attribute in a source file's text: where it is put, and how it is taken out again. Both work by the places of
+//! tokens, and whatever is between two places stays byte for byte.
 
 use std::fmt;
 use std::ops::Range;

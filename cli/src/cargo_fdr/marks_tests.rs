@@ -1,5 +1,5 @@
-//! Marks in sources that are hard to read: in each the attribute stands exactly where it should, and is taken
-//! out without a trace. It must never compile what it marks.
+//! Marks in sources that are hard to read: in each the attribute stands exactly where it should, and is taken out
+//! without a trace.
 
 use super::*;
 

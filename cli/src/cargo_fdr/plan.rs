@@ -1,5 +1,4 @@
 //! The result of marking a workspace: the new text of each file and manifest, and the decision for each function.
-//! It must never write, so that a plan can be shown, checked, applied in place, or applied to a copy.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,5 +1,4 @@
-//! What cargo knows: packages, their targets, and which of them can hold the attribute. It must never guess
-//! what cargo says.
+//! What cargo knows: packages, their targets, and which of them can hold the attribute.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! Many files changed as one: each new text is written beside its file, and only when all are written do they
-//! take their places. It must never leave a file that is half old and half new.
+//! Many files changed as one: each new text is written beside its file, and only when all are written do they take
+//! their places.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! `fdr export` and `fdr query`: commands of the program `fdr-fleet`, which is installed by itself because it has an engine
-//! for SQL in it. It is looked for as cargo looks for its subcommands. Must never know its options.
+//! `fdr export` and `fdr query`: commands of the program `fdr-fleet`, which is installed by itself because it has an
+//! engine for SQL in it. It is looked for as cargo looks for its subcommands.
 
 use std::env;
 use std::ffi::OsString;

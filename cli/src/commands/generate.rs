@@ -1,5 +1,5 @@
 //! `fdr generate`, a hidden command for `cargo xtask dist`: it makes completions for shells and man pages from the
-//! command line's own description. Must never be needed to use the tool.
+//! command line's own description.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `fdr pack`: traces, compressed. Must never leave half a file, nor take a ring from a process that runs.
+//! `fdr pack`: traces, compressed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};

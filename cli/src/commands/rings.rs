@@ -1,5 +1,5 @@
-//! `fdr rings`: the ring files in folders, and what has become of their processes. Must never believe the file's own
-//! process number. A process is running if it has the file mapped.
+//! `fdr rings`: the ring files in folders, and what has become of their processes. A process is running if it has the
+//! file mapped.
 
 use std::env;
 use std::fs;

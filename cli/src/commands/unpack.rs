@@ -1,5 +1,4 @@
-//! `fdr unpack`: gives back what `fdr pack`, `zstd`, `gzip` or `xz` compressed. Must never write damaged bytes without
-//! saying so.
+//! `fdr unpack`: gives back what `fdr pack`, `zstd`, `gzip` or `xz` compressed.
 
 use std::fs::{self, File};
 use std::io::{self, IsTerminal};

@@ -1,5 +1,4 @@
-//! The program `fdr`. All of it is in the library, so that `fdr-fleet` reads traces with the same code. Must never do
-//! more than run it.
+//! The program `fdr`. All of it is in the library, so that `fdr-fleet` reads traces with the same code.
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;

@@ -1,6 +1,5 @@
 //! A trace is written in another format: the source pushes its events into the writer, thread after thread. Only a few
-//! batches of them are kept here, because reading, encoding and writing happen at the same time. Must never leave half a
-//! trace, nor be silent about what the new format can't hold.
+//! batches of them are kept here, because reading, encoding and writing happen at the same time.
 
 use std::io::{self, Seek, Write};
 use std::path::Path;

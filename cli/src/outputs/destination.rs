@@ -1,5 +1,4 @@
-//! Where a trace goes that is no file: standard output, or a program that listens at an address. Must never send
-//! anything to another user's socket.
+//! Where a trace goes that is no file: standard output, or a program that listens at an address.
 
 use std::io::{self, IsTerminal, Write};
 use std::net::TcpStream;

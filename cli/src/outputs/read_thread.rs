@@ -1,5 +1,5 @@
 //! Reads a trace in one thread and hands its events over in another thread. Their order and their portions stay the
-//! same, so the writer's file is the same. Must never hold more than a few portions.
+//! same, so the writer's file is the same.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 

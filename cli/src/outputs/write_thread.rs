@@ -1,5 +1,4 @@
-//! A file that is written in a thread of its own, while the next bytes are being made. Must never hold more
-//! than a few buffers, nor say that bytes are written that are not.
+//! A file that is written in a thread of its own, while the next bytes are being made.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,5 +1,5 @@
 //! Calls of a thread whose states are known: they are cut where the state changes, so that all calls that the stack
-//! takes at once are made in one state. Must never look at a call by itself.
+//! takes at once are made in one state.
 
 use fdr_formats::packed::Packed;
 use fdr_formats::{Call, Ticks};

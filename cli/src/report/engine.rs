@@ -1,6 +1,6 @@
 //! The engine of `fdr report`: a sink that turns the calls of a trace into figures per function.
 //!
-//! Every worker has an engine of its own for the lanes that it decodes; [`gather`] merges them. It must never keep an event, so that a trace may be larger than memory.
+//! Every worker has an engine of its own for the lanes that it decodes; [`gather`] merges them.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};

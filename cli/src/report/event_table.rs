@@ -1,4 +1,4 @@
-//! The events and counters of a report as tables for people. Must never compute a figure.
+//! The events and counters of a report as tables for people.
 
 use std::io::Write;
 

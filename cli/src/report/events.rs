@@ -1,5 +1,5 @@
 //! What a trace says of its events and counters: counted by the engine, and as rows for the outputs. Spans are calls,
-//! so their fields are no events here. Must never keep a note.
+//! so their fields are no events here.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BTreeMap, HashSet};

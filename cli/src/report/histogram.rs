@@ -3,8 +3,7 @@
 //! Every power of two is divided into 64 equal cells. Durations below 128 ticks are exact; above, a cell is at most
 //! 1/64 of its lower edge wide. Its middle stands for all of its durations, so a quantile is off by at most 1/128 = 0.8
 //! %. Minimum, maximum, count and sum are exact. The first few durations are kept as a list of cells, because a program
-//! may have a hundred thousand functions with few calls each. This file must never hash, and after those few it
-//! allocates only when a power of two is met for the first time.
+//! may have a hundred thousand functions with few calls each.
 
 const CELL_BITS: u32 = 6;
 const CELLS: usize = 1 << CELL_BITS;

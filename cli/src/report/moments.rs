@@ -1,5 +1,4 @@
-//! The moments that `fdr ctl PID mark` named, for people and for JSON. Must never show a name that could act on a
-//! terminal.
+//! The moments that `fdr ctl PID mark` named, for people and for JSON.
 
 use fdr_formats::{Ticks, TraceInfo, moments};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! What a reader of a report's figures must know, below its table. This file must never compute a figure.
+//! What a reader of a report's figures must know, below its table.
 
 use fdr_formats::model::Missing;
 

@@ -1,6 +1,5 @@
-//! The calls that a thread was in when its trace was written: those that a writer ended, last of all. Keeps
-//! the innermost one and how many there are, so that memory does not grow with a stack. Must never take
-//! calls that a writer ended in the middle, because a later record shows that they were left.
+//! The calls that a thread was in when its trace was written: those that a writer ended, last of all. Keeps the
+//! innermost one and how many there are, so that memory does not grow with a stack.
 
 use fdr_formats::model::EarlyCall;
 use fdr_formats::{Call, Edge, FunctionId, Thread, Ticks};

@@ -1,6 +1,6 @@
 //! A whole report: the rows of functions, of threads and of open calls, and what is counted beside them.
 //!
-//! Outputs take their figures from here. Must never round twice: every time is converted from ticks once, in this file.
+//! Outputs take their figures from here.
 
 use std::io;
 

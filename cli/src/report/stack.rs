@@ -1,5 +1,5 @@
 //! One thread's calls, for the figures of a report: what the call stack of [`fdr_formats::calls`] tells of each call,
-//! summed up by function. Must never match calls by itself.
+//! summed up by function.
 //!
 //! The time of a clipped call that lies inside the trace counts for total and self, and never for minimum, mean,
 //! percentiles and maximum. A call of an untimed function lasts as long as the timed calls inside it. The rest of its

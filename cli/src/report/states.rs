@@ -1,5 +1,5 @@
 //! How long functions and threads ran, were preempted and waited, in ns. What is not known is told beside it, and is
-//! part of no figure. This file must never guess.
+//! part of no figure.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,8 +1,7 @@
 //! What is counted per function, and the table that finds it by function id.
 //!
-//! Ids come from the file and are not trusted: small ids index a vector, others go through a map,
-//! and after a million functions all further ones share one entry. This file must never allocate
-//! by the value of an id alone.
+//! Ids come from the file and are not trusted: small ids index a vector, others go through a map, and after a million
+//! functions all further ones share one entry.
 
 use std::collections::HashMap;
 

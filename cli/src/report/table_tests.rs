@@ -1,4 +1,4 @@
-//! Tables of all widths. Must never need a terminal.
+//! Tables of all widths.
 
 use super::*;
 

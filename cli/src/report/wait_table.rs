@@ -1,5 +1,5 @@
 //! The waits of a report for people: a table of locks, conditions and channels, and a line of the threads that still
-//! wait. Must never compute a figure.
+//! wait.
 
 use std::io::Write;
 

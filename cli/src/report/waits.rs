@@ -1,5 +1,4 @@
-//! What threads waited for: locks, conditions and channels, counted by the engine, and as rows for the outputs. Must
-//! never keep a note, but for the last one of each thread, which says whether the thread still waits.
+//! What threads waited for: locks, conditions and channels, counted by the engine, and as rows for the outputs.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};

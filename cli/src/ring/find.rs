@@ -1,6 +1,5 @@
 //! The rings of a process that runs, opened for reading, or for writing commands into them. They are found among the
 //! process's mappings. So nobody needs to know its folder or its environment, and the files may have lost their names.
-//! Must never disturb the process: nothing is sent to it, and it is not stopped.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};

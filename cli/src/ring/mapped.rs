@@ -1,6 +1,5 @@
 //! Which files the processes of this machine have mapped. All processes are looked at once. A ring's process is the one
-//! that has the ring in its memory, because its number may be another one in a container. Must never take a process for
-//! gone that could not be looked into.
+//! that has the ring in its memory, because its number may be another one in a container.
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, Metadata, TryLockError};

@@ -1,5 +1,5 @@
-//! Which calls a command lists: the options `--over` and `--state`. A call is taken or left as it is; the calls around it
-//! and inside of it are judged by themselves. Must never guess a state of which nothing is known.
+//! Which calls a command lists: the options `--over` and `--state`. A call is taken or left as it is; the calls around
+//! it and inside of it are judged by themselves.
 
 use std::sync::Arc;
 use std::time::Duration;

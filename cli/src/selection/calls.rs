@@ -1,7 +1,6 @@
 //! The calls of a window, and those inside of chosen functions, picked out of a lane. Open calls are followed from the
 //! lane's beginning. A call that reaches over an edge of the window is clipped: it gets a synthetic entry where the
-//! window begins, or a synthetic exit where it ends. Must never change or reorder a record that was measured, nor match
-//! calls by itself: the rule of [`fdr_formats::calls`] does.
+//! window begins, or a synthetic exit where it ends.
 
 use std::collections::HashMap;
 

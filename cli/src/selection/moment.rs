@@ -1,5 +1,4 @@
-//! Moments as people write them, found in a trace. Must never guess: what is not in the trace is an
-//! error that says from when to when it is.
+//! Moments as people write them, found in a trace.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The selected part of a trace as a source. A window, or the inside of functions, needs the open calls. Must never say what the recorder
-//! counted of records that are not selected.
+//! The selected part of a trace as a source. A window, or the inside of functions, needs the open calls.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

@@ -1,5 +1,5 @@
-//! `--task`: what happens inside of a few tasks. The polls of a task have their numbers only at their ends, so the trace is
-//! read once before. Must never take the poll of a task that is not meant.
+//! `--task`: what happens inside of a few tasks. The polls of a task have their numbers only at their ends, so the
+//! trace is read once before.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};

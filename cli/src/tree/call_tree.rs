@@ -1,5 +1,5 @@
-//! Call paths as a tree: for each path what its innermost function did by itself. Bounded: paths beyond
-//! a quarter of a million share one entry. Must never take time that grows with a path's length or a caller's fan-out.
+//! Call paths as a tree: for each path what its innermost function did by itself. Bounded: paths beyond a quarter of a
+//! million share one entry.
 
 use fdr_formats::{FunctionId, ThreadId};
 use foldhash::{HashMap, HashMapExt};

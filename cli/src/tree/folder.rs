@@ -1,5 +1,5 @@
 //! The sink of `fdr flame`: gives each thread's calls to its line, and all lines one tree. Every worker has a folder of
-//! its own. It must never keep an event.
+//! its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;

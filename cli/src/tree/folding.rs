@@ -1,4 +1,4 @@
-//! The paths of the calls of one trace: its calls are followed, and all paths are one tree. Must never keep an event.
+//! The paths of the calls of one trace: its calls are followed, and all paths are one tree.
 
 use std::collections::HashMap;
 use std::io::{self, Write};

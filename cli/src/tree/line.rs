@@ -1,5 +1,5 @@
-//! One thread's calls as paths of a tree: the call stack of the formats, each open call with its node. The own
-//! times of all paths that end in a function are its self time in `fdr report`. Must never match calls by itself.
+//! One thread's calls as paths of a tree: the call stack of the formats, each open call with its node. The own times of
+//! all paths that end in a function are its self time in `fdr report`.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! Paths of calls by name, with a value of each of two sides, in which several traces may be put together. Must never
-//! decode a trace.
+//! Paths of calls by name, with a value of each of two sides, in which several traces may be put together.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,5 +1,4 @@
-//! A flame graph as a picture: the paths of one side, or what changed from one side to the other. Must never draw what is
-//! too narrow to be seen: a trace may have a quarter of a million paths.
+//! A flame graph as a picture: the paths of one side, or what changed from one side to the other.
 
 use std::io::Write;
 

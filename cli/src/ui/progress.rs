@@ -1,5 +1,4 @@
-//! What is shown on a terminal while a command works: a bar, or how much has come. Must never be written where stderr
-//! is no terminal.
+//! What is shown on a terminal while a command works: a bar, or how much has come.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, Once, PoisonError};

@@ -1,4 +1,4 @@
-//! Durations, counts, dates, names and lines as people see them. Must never need a terminal.
+//! Durations, counts, dates, names and lines as people see them.
 
 use super::*;
 

@@ -1,5 +1,4 @@
-//! Rows on their way into a table: a list for each column, in the order of the table's columns. Must never know what a
-//! table is about.
+//! Rows on their way into a table: a list for each column, in the order of the table's columns.
 
 use std::sync::Arc;
 

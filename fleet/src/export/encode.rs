@@ -1,5 +1,5 @@
 //! From batches of calls and events to files: one encoder for each core, each with files of its own. Ticks become
-//! nanoseconds here. Must never decode a trace.
+//! nanoseconds here.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Receiver;

@@ -1,6 +1,5 @@
 //! The calls and events of a trace as rows. A call's row is made at its entry and completed at its exit, so rows are in
-//! the order of entries. Calls that outlive their batch of rows come behind. Must never match calls by itself, and never
-//! hold more than a batch and the open calls.
+//! the order of entries. Calls that outlive their batch of rows come behind.
 //!
 //! The number of an entry is the number of records that its thread had made before it, which is the same in each dump of
 //! a process. If the entry is not in the trace, the number is below zero: less the number of its exit, or a

@@ -1,5 +1,4 @@
-//! The small tables of a trace: its functions, threads, process, host and losses, and the figures of `fdr report`. Must
-//! never compute a figure of a call.
+//! The small tables of a trace: its functions, threads, process, host and losses, and the figures of `fdr report`.
 
 use std::collections::BTreeMap;
 

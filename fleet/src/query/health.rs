@@ -1,5 +1,5 @@
 //! Looks at the files that count before a query reads them, so that one that is damaged, cut short or of another schema
-//! version is named and left out, and the others are queried. Must never change a file.
+//! version is named and left out, and the others are queried.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,4 @@
-//! The rows of an answer as a table, CSV, JSON or Parquet, to standard output or to a file that appears whole. Must never
-//! change a value.
+//! The rows of an answer as a table, CSV, JSON or Parquet, to standard output or to a file that appears whole.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

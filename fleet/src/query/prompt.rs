@@ -1,5 +1,4 @@
-//! The interactive prompt: statements that end with `;`, and a history that is kept. Must never end for a wrong
-//! statement.
+//! The interactive prompt: statements that end with `;`, and a history that is kept.
 
 use std::path::PathBuf;
 

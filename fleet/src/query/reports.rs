@@ -1,6 +1,5 @@
-//! The queries that come with the program: the files of `fleet/sql/`, which Spark runs too. A parameter stands in a file
-//! as `:name`. A line `-- :name = value | what it is` at the head of the file gives its default. Must never put a text
-//! into a query that could be more than a value.
+//! The queries that come with the program: the files of `fleet/sql/`, which Spark runs too. A parameter stands in a
+//! file as `:name`. A line `-- :name = value | what it is` at the head of the file gives its default.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,4 @@
-//! The files that count, as a store of their own for the engine: what it lists is what the manifests say. Must never
-//! write, and never list the store itself.
+//! The files that count, as a store of their own for the engine: what it lists is what the manifests say.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! What a call stack gives: open calls, ended calls, and what is known of their edges. Must never decide
-//! what an exit ends.
+//! What a call stack gives: open calls, ended calls, and what is known of their edges.
 
 use super::rule::Exit;
 use crate::model::{Call, FunctionId, Ticks};

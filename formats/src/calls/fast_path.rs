@@ -1,7 +1,6 @@
-//! The fast path of a call stack, for many calls at once. Nearly all of them nest. No processor can foresee
-//! whether an entry or an exit comes next. So both get the same instructions, and no branch; values that do
-//! not apply are zeros. All other calls go to the stack's own methods. Must never decide what an exit ends,
-//! except that it ends the innermost call.
+//! The fast path of a call stack, for many calls at once. Nearly all of them nest. No processor can foresee whether an
+//! entry or an exit comes next. So both get the same instructions, and no branch; values that do not apply are zeros.
+//! All other calls go to the stack's own methods.
 
 use super::{CallHandler, CallStack, OpenCall, state};
 use crate::model::{Call, Edge, FunctionId, Ticks};

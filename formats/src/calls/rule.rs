@@ -1,5 +1,5 @@
-//! Decides which open call an exit ends: the one rule for everything that follows calls. It only decides;
-//! the owner of the open calls acts. Must never allocate, because the recorder's crash path uses it.
+//! Decides which open call an exit ends: the one rule for everything that follows calls. It only decides; the owner of
+//! the open calls acts.
 //!
 //! `longjmp` in a loop may leave any number of calls open, and the exit of the function around it must find
 //! its call. A hostile file must not make the rule search a deep stack in vain again and again. So a failed

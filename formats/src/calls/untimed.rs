@@ -1,5 +1,4 @@
-//! Finds functions without times of their own, without a search. Must never take memory in proportion to a
-//! large id.
+//! Finds functions without times of their own, without a search.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
-//! The facts that one of our folders states about itself: trace, functions, threads. Takes them from the
-//! values of an event. Must never trust that a field is there, because a metadata text may declare
-//! anything.
+//! The facts that one of our folders states about itself: trace, functions, threads. Takes them from the values of an
+//! event.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

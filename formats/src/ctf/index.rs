@@ -1,7 +1,6 @@
-//! The index pass: the metadata, the files, their threads, and what a trace states about itself. In our own
-//! folders it reads heads of packets and the facts. Other programs' traces have neither names nor threads
-//! in one place, so it reads all their events. Keeps files, threads and functions. It must never keep
-//! events.
+//! The index pass: the metadata, the files, their threads, and what a trace states about itself. In our own folders it
+//! reads heads of packets and the facts. Other programs' traces have neither names nor threads in one place, so it
+//! reads all their events. Keeps files, threads and functions.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::{self, File};

@@ -1,6 +1,5 @@
-//! The listing: one line for each unit on the disk. First the metadata and its packets; then, of each
-//! stream file, the packets' heads, events and paddings. Offsets are those in the file that the line names.
-//! Must never hide a byte: skipped bytes have lines too.
+//! The listing: one line for each unit on the disk. First the metadata and its packets; then, of each stream file, the
+//! packets' heads, events and paddings. Offsets are those in the file that the line names.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,4 @@
-//! Notes from events of our own classes, by the descriptions among the facts. Must never trust that the metadata and
-//! the descriptions agree: what does not is no note.
+//! Notes from events of our own classes, by the descriptions among the facts.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,9 +1,8 @@
-//! Writes the packets of one stream file: where a packet begins and ends, its head, and the bytes that are
-//! not in the file yet. Must never let a time go back within the file. Must never make a packet much longer
-//! than its bound, unless one event is longer.
+//! Writes the packets of one stream file: where a packet begins and ends, its head, and the bytes that are not in the
+//! file yet.
 //!
-//! Times are ns of the source's own clock, with their distance from 1970. Must never give a time that
-//! readers refuse. They count both the ns since 1970 and the clock's own ns in a signed 64-bit number.
+//! Times are ns of the source's own clock, with their distance from 1970. They count both the ns since 1970 and the
+//! clock's own ns in a signed 64-bit number.
 
 use super::record::{self, HEAD_SIZE, Head};
 use crate::model::{Clock, Nanos, Ticks};

@@ -1,7 +1,6 @@
-//! The `Source` of CTF folders, and the decoder of a lane's files to neutral events. Files that share
-//! threads are merged by time. It holds the metadata and the index; a stream file is open only while its
-//! lane is decoded. A lane keeps one batch of calls, a window per file, and the CPU of each thread. It must
-//! never stop at damage while a packet follows.
+//! The `Source` of CTF folders, and the decoder of a lane's files to neutral events. Files that share threads are
+//! merged by time. It holds the metadata and the index; a stream file is open only while its lane is decoded. A lane
+//! keeps one batch of calls, a window per file, and the CPU of each thread.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

@@ -1,6 +1,5 @@
-//! Layout of what this project writes: the head of a packet, and each event. Little-endian, aligned to
-//! 8 bits. Pure. This file must never decide when a packet begins or ends. `metadata` must describe
-//! exactly this layout, because readers go by the metadata. Our own reader does so too.
+//! Layout of what this project writes: the head of a packet, and each event. Little-endian, aligned to 8 bits. Pure.
+//! `metadata` must describe exactly this layout, because readers go by the metadata. Our own reader does so too.
 //!
 //! A packet. Source: CTF 1.8.3, sections 5 and 8, and this project's choice of fields.
 //!

@@ -1,6 +1,5 @@
-//! The classes of a trace's streams and events, ready for reading: the fields of time, thread and function.
-//! It knows LTTng's and this project's names, and the underscores that babeltrace2 puts in front of them.
-//! Must never read a stream file.
+//! The classes of a trace's streams and events, ready for reading: the fields of time, thread and function. It knows
+//! LTTng's and this project's names, and the underscores that babeltrace2 puts in front of them.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
 //! The states of threads: a stream file of their own, whose events are in the order of their times. Layout, pure, and
-//! the events of a schedule. Must never be part of a trace that knows no states.
+//! the events of a schedule.
 //!
 //! | class | name | fields |
 //! | --- | --- | --- |

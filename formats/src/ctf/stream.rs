@@ -1,6 +1,5 @@
-//! Reads a stream file step by step: packets, their events, and damage. After damage, reading resumes at
-//! the next valid packet. Keeps a window of the file and one event's values. Must never believe a size that
-//! leads nowhere, nor look at a byte more than a few times.
+//! Reads a stream file step by step: packets, their events, and damage. After damage, reading resumes at the next valid
+//! packet. Keeps a window of the file and one event's values.
 
 use std::io;
 

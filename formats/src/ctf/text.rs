@@ -1,5 +1,4 @@
-//! The bytes of the metadata file: plain text, or text in packets. Must never hold more than [`MAX`] bytes
-//! of it.
+//! The bytes of the metadata file: plain text, or text in packets.
 //!
 //! A metadata packet, in the byte order of its magic number. Source: CTF 1.8.3, section 7.1.
 //!

@@ -1,6 +1,5 @@
-//! Puts one thread's events into packets. Times become monotonic, changes of CPU and losses become packet
-//! boundaries, and arguments are collected. The open calls are known, because a call names its caller. Must
-//! never grow with the events.
+//! Puts one thread's events into packets. Times become monotonic, changes of CPU and losses become packet boundaries,
+//! and arguments are collected. The open calls are known, because a call names its caller.
 
 use super::packets::{Packets, Times};
 use super::record::{COMM_SIZE, ENTRY, EXIT, NO_CPU, THREADS, Template, flags, plain};

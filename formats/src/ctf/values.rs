@@ -1,5 +1,5 @@
 //! Reads values from bytes by their type. Keeps the values of numbers and the places of texts, and writes all values in
-//! words on request. Must never read outside of its bytes. An error says whether the bytes are wrong or at their end.
+//! words on request. An error says whether the bytes are wrong or at their end.
 
 use std::fmt::Write as _;
 

@@ -1,8 +1,6 @@
-//! Writes events of any format as a CTF 1.8 folder: metadata, one stream file per thread, one stream file
-//! of facts (functions, threads, the trace), and two files for Trace Compass. At most one file is open at a
-//! time. Memory is one run of packets a thread, its open calls (4 bytes each), and all functions. Must
-//! never write outside of its folder, nor what makes a reader give up: a time that goes back, or a packet
-//! that is longer than its head says.
+//! Writes events of any format as a CTF 1.8 folder: metadata, one stream file per thread, one stream file of facts
+//! (functions, threads, the trace), and two files for Trace Compass. At most one file is open at a time. Memory is one
+//! run of packets a thread, its open calls (4 bytes each), and all functions.
 //!
 //! The names of the files for Trace Compass begin with a dot, so CTF readers ignore them:
 //! - `.fdr-functions.txt` has a line `address T name` per function, as `nm` prints it. Trace Compass's

@@ -1,5 +1,4 @@
-//! Encodes items as entries, as `facts` defines them. This file knows the functions and the version. It
-//! must never know the file that an entry goes to.
+//! Encodes items as entries, as `facts` defines them. This file knows the functions and the version.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,5 +1,5 @@
-//! The meaning of this project's own entries, as the table in [`super`] defines it: the metadata of calls,
-//! and the entries of target `fdr`. Encodes and decodes them. Must never know a file.
+//! The meaning of this project's own entries, as the table in [`super`] defines it: the metadata of calls, and the
+//! entries of target `fdr`. Encodes and decodes them.
 
 use super::record::{Entry, Level, Metadata, Value};
 use crate::facts::{self, Fact, Names};

@@ -1,5 +1,5 @@
-//! The listing: one line for each unit of the file, in the order of the file. It must never hide a byte.
-//! Damaged bytes and bytes after the last entry have lines too.
+//! The listing: one line for each unit of the file, in the order of the file. Damaged bytes and bytes after the last
+//! entry have lines too.
 
 use std::fmt::Write as _;
 

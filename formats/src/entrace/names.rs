@@ -1,5 +1,5 @@
-//! Functions by the metadata of their calls, and the texts that people see of an entry. Each function is
-//! kept once, whatever the number of its calls. Must never keep a call.
+//! Functions by the metadata of their calls, and the texts that people see of an entry. Each function is kept once,
+//! whatever the number of its calls.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;

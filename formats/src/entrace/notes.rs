@@ -1,5 +1,5 @@
-//! Notes as entries, and back. ENTRACE's entries are spans and events with named values, so a note is an event: an entry
-//! with a message and without a duration. Must never let a field pass for the thread or the time of an entry.
+//! Notes as entries, and back. ENTRACE's entries are spans and events with named values, so a note is an event: an
+//! entry with a message and without a duration.
 //!
 //! The name of the entry is the event's; so are module, file, line and level. Its attributes are `start_ns`, `tid`,
 //! `fdr.note`, and the values of `note_values` by their names: a truth is a Bool, an address a U64. `fdr.note` is the word

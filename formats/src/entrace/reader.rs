@@ -1,5 +1,5 @@
-//! The `Source` of ENTRACE files. It connects the index with the decoders and the listing. It must never
-//! keep the file: it holds the index only. The threads of a file are mixed, so the file is one lane.
+//! The `Source` of ENTRACE files. It connects the index with the decoders and the listing. The threads of a file are
+//! mixed, so the file is one lane.
 //!
 //! Entries of other people's programs have no times. For them this file walks through the tree, depth
 //! first, children in ascending order. Each step is a tick. All entries are calls of one thread, and they

@@ -1,5 +1,4 @@
-//! Layout of a file's head and of an entry, versions 1 and 2, decoded and encoded. Pure. Must never know of
-//! files, of the meaning of attributes, or of other entries.
+//! Layout of a file's head and of an entry, versions 1 and 2, decoded and encoded. Pure.
 //!
 //! The head:
 //!

@@ -1,5 +1,5 @@
-//! Goes through the entries of a file, from the first to the last, in constant memory. This file finds
-//! where each entry lies and which bytes are damaged. It must never interpret an entry.
+//! Goes through the entries of a file, from the first to the last, in constant memory. This file finds where each entry
+//! lies and which bytes are damaged.
 //!
 //! After a damaged entry, an `IETPrefix` continues by the entry's length, and an ET by its table of
 //! offsets. An IET cannot continue. The length in front of an entry may contradict the entry's own size.

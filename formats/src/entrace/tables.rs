@@ -1,6 +1,4 @@
-//! The tables in front of an ET's entries: the place and the children of each entry. Tables are read number
-//! by number. They must never be held in memory, nor be believed: the entries count, and the tables are
-//! checked against them.
+//! The tables in front of an ET's entries: the place and the children of each entry. Tables are read number by number.
 //!
 //! Real readers check none of it. A sum over all (parent, child) pairs shows whether the pool is right, in
 //! any order and without memory. Only a wrong pool is searched with some memory.

@@ -1,6 +1,6 @@
-//! A thread's calls and marks become items, and the ends of items. [`ThreadEncoder`] is a state machine: it
-//! decides, and a [`Store`] keeps the items. It must never invent a record. An exit without an entry
-//! stays alone. An entry without an exit has no duration, or lasts until the moment of the dump.
+//! A thread's calls and marks become items, and the ends of items. [`ThreadEncoder`] is a state machine: it decides,
+//! and a [`Store`] keeps the items. An exit without an entry stays alone. An entry without an exit has no duration, or
+//! lasts until the moment of the dump.
 
 use std::collections::HashMap;
 use std::io;

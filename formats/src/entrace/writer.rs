@@ -1,8 +1,8 @@
-//! Writes events of any format into an ENTRACE file. Entries are in order of time over all threads. A
-//! source gives thread after thread, and a duration is known at the exit. So items are kept until the end:
-//! 64 MiB in memory, the rest in a temporary file. Then the items of all threads are merged by time. An
-//! ET's tables stand in front of the entries and need the size and parent of each, so the writer goes
-//! through all entries twice. It also needs 8 bytes of memory an entry. Must never keep more in memory.
+//! Writes events of any format into an ENTRACE file. Entries are in order of time over all threads. A source gives
+//! thread after thread, and a duration is known at the exit. So items are kept until the end: 64 MiB in memory, the
+//! rest in a temporary file. Then the items of all threads are merged by time. An ET's tables stand in front of the
+//! entries and need the size and parent of each, so the writer goes through all entries twice. It also needs 8 bytes of
+//! memory an entry.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

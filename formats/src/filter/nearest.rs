@@ -1,5 +1,5 @@
-//! Finds the names that a person may have meant. Messages use it for a filter without a match, and for an
-//! unknown variable or format. Must never take long on long names, so both sides are cut.
+//! Finds the names that a person may have meant. Messages use it for a filter without a match, and for an unknown
+//! variable or format.
 
 /// The most characters of a name and of a pattern that are compared.
 const MAX: usize = 200;

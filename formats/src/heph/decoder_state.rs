@@ -1,6 +1,5 @@
-//! Turns the packets of a file into items of threads. Both passes run this state machine, so the second
-//! pass sees each call as the first pass planned it. It must never look at anything but the units that it
-//! is given, in the order of the file.
+//! Turns the packets of a file into items of threads. Both passes run this state machine, so the second pass sees each
+//! call as the first pass planned it.
 
 use super::facts::{self, FunctionFacts, Meaning, OwnEvent, ThreadFacts};
 use super::names::{Gap, Names, Streams};

@@ -1,4 +1,4 @@
-//! The details of a call or a mark: its attributes, read from the file when its turn comes. Must never keep the file.
+//! The details of a call or a mark: its attributes, read from the file when its turn comes.
 
 use std::fmt::Write as _;
 

@@ -1,6 +1,5 @@
-//! What a trace that is being written has stated so far: functions, threads, counters, and the clock's
-//! scale. Makes the packets for what comes next, at the end of a buffer. Must never write to a file or a
-//! stream.
+//! What a trace that is being written has stated so far: functions, threads, counters, and the clock's scale. Makes the
+//! packets for what comes next, at the end of a buffer.
 
 use std::borrow::Cow;
 use std::sync::Arc;

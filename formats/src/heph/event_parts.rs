@@ -1,9 +1,8 @@
 //! An event that is being written, with the `fdr:more` events in which it goes on.
 //!
-//! An event that does not fit `MAX_EVENT` bytes goes on in events `fdr:more`, directly behind it. These
-//! are on the stream of facts, and each has a microsecond of its own. Heph's own converter may not end if
-//! events of a substream share a microsecond; `rows` has the rest. Must never cut a character between two packets,
-//! because that converter wants each text to be UTF-8.
+//! An event that does not fit `MAX_EVENT` bytes goes on in events `fdr:more`, directly behind it. These are on the
+//! stream of facts, and each has a microsecond of its own. Heph's own converter may not end if events of a substream
+//! share a microsecond; `rows` has the rest.
 
 use super::facts::{self, FACTS};
 use super::record::{EventPacket, EventPosition, number_size, text_size};

@@ -1,5 +1,5 @@
-//! The index pass: what a file states about itself, and the plan that puts its calls in order. It keeps
-//! names, threads and the calls that `edges` notes. It must never keep the events.
+//! The index pass: what a file states about itself, and the plan that puts its calls in order. It keeps names, threads
+//! and the calls that `edges` notes.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The listing: one line for each packet, and one for all bytes between two packets. The listing is for
-//! people, so it shows everything that a packet has. It must never hide a byte.
+//! The listing: one line for each packet, and one for all bytes between two packets. The listing is for people, so it
+//! shows everything that a packet has.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,4 @@
-//! The numbers that the reader gives to functions and threads. Must never change the id of a function
-//! later, because calls have it by then. Must never give two threads one id.
+//! The numbers that the reader gives to functions and threads.
 //!
 //! A function is found by its description and its number in the file. The neutral model has each function
 //! id once.

@@ -1,5 +1,4 @@
-//! Notes as events with attributes, and back; `facts` has their layout. Must never make a packet longer than Heph's own
-//! converter takes, and never keep more of a note than a note may have.
+//! Notes as events with attributes, and back; `facts` has their layout.
 
 use super::event_parts::Parts;
 use super::facts::{self, NOTE};

@@ -1,6 +1,5 @@
-//! The `Source` of Heph files, and the second pass: calls and marks of all threads go into a sink, in order
-//! of time per thread. Must never keep the file: it holds the index only. A call's other attributes are
-//! read again from the file when its entry is due.
+//! The `Source` of Heph files, and the second pass: calls and marks of all threads go into a sink, in order of time per
+//! thread. A call's other attributes are read again from the file when its entry is due.
 
 use std::ops::ControlFlow;
 

@@ -1,7 +1,5 @@
-//! Layout of Heph's packets, version 0.1.0, decoded and encoded. All integers are big-endian. Source: the
-//! trace format document of the Heph project (`doc/Trace Format.md`). Must never look beyond the bytes that
-//! it is given, nor believe a length that leads beyond them. Must never write a length that does not fit
-//! its field. Callers give texts that fit a packet of [`MAX_EVENT`] bytes.
+//! Layout of Heph's packets, version 0.1.0, decoded and encoded. All integers are big-endian. Source: the trace format
+//! document of the Heph project (`doc/Trace Format.md`). Callers give texts that fit a packet of [`MAX_EVENT`] bytes.
 //!
 //! | metadata packet, offset | bytes | field |
 //! | --- | --- | --- |

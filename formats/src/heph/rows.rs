@@ -1,7 +1,6 @@
-//! The rows of a thread: Heph's own converter works in microseconds, and does not end if events of a substream
-//! begin in the same one. So the first event of a microsecond is on the substream of its thread, and each
-//! further one is on another substream, a row. `fdr:thread` states which substreams are rows of a thread. Must
-//! never give two events one row and one microsecond, nor keep more of the events than their number.
+//! The rows of a thread: Heph's own converter works in microseconds, and does not end if events of a substream begin in
+//! the same one. So the first event of a microsecond is on the substream of its thread, and each further one is on
+//! another substream, a row. `fdr:thread` states which substreams are rows of a thread.
 
 /// A bit of a substream: it is a row. The 31 bits below are the number of the thread among those that have
 /// rows, and the lower 32 bits are the row.

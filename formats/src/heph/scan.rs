@@ -1,6 +1,5 @@
-//! Goes through a file packet by packet. This file alone decides which bytes are a packet and which are
-//! damage, so index, decoder and listing agree. Each byte of the file is in exactly one unit. Must never
-//! hold more than a window and one packet, nor read bytes again more often than [`AGAIN`] on average.
+//! Goes through a file packet by packet. This file alone decides which bytes are a packet and which are damage, so
+//! index, decoder and listing agree. Each byte of the file is in exactly one unit.
 //!
 //! Bytes are a packet if another packet, or the end of the file, follows them. They are also a packet if
 //! their attributes fill it exactly; then the next packet is the damaged one. All other bytes are damage,

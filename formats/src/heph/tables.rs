@@ -1,5 +1,4 @@
-//! Functions and threads of a trace that is written: the name, number, stream and substream of each in the
-//! file. Must never give two threads one place, nor two functions one name without a number.
+//! Functions and threads of a trace that is written: the name, number, stream and substream of each in the file.
 
 use std::borrow::Cow;
 

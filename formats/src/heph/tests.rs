@@ -1,5 +1,5 @@
-//! One packet of each kind and one attribute of each type, typed by hand from the document's tables,
-//! decoded and encoded. Must never share layout code with the code under test.
+//! One packet of each kind and one attribute of each type, typed by hand from the document's tables, decoded and
+//! encoded.
 
 use super::event_parts::{FactPlaces, Parts};
 use super::names::{self, Gap, Names, Streams};

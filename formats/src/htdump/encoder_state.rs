@@ -1,8 +1,8 @@
 //! The encoder of a stream: calls with their klasses and labels, and the records that a late reader needs.
 //! It keeps its first error and drops all later records.
 //!
-//! The records that describe the trace, a thread or a function, and the marks, are encoded here too. Their
-//! functions are pure. They must never decide when a record is written.
+//! The records that describe the trace, a thread or a function, and the marks, are encoded here too. Their functions
+//! are pure.
 
 use std::io::{self, Write};
 

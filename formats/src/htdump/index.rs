@@ -1,8 +1,8 @@
-//! The first pass over a file, record by record. A record is read by the klasses announced before it.
-//! Damaged bytes are skipped. Must never read a record whose size is only a guess.
+//! The first pass over a file, record by record. A record is read by the klasses announced before it. Damaged bytes are
+//! skipped.
 //!
-//! The pass collects functions, threads, the trace's description, problems, and the calls that are open
-//! between two runs of records. Memory is these. It must never keep the events.
+//! The pass collects functions, threads, the trace's description, problems, and the calls that are open between two
+//! runs of records. Memory is these.
 
 use std::collections::{HashMap, HashSet};
 

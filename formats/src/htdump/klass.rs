@@ -1,7 +1,6 @@
-//! The klasses that this project writes. HawkTracer's own are as its library describes them. Ours hold what
-//! HawkTracer has no klass for. The stream announces ours like any other klass, so every parser can skip
-//! them. Must never give a field the name `label` or `name`, because viewers would take the record for a
-//! call. Must hold only kinds and sizes that all real parsers know.
+//! The klasses that this project writes. HawkTracer's own are as its library describes them. Ours hold what HawkTracer
+//! has no klass for. The stream announces ours like any other klass, so every parser can skip them. Must hold only
+//! kinds and sizes that all real parsers know.
 //!
 //! | klass | its records, beside the header (whose time is that of the mark where it is one) |
 //! | --- | --- |

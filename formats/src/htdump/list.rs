@@ -1,5 +1,5 @@
-//! The listing: one line for each record, in the order of the file. The listing is for people, so it names
-//! fields and functions. It must never hide a byte.
+//! The listing: one line for each record, in the order of the file. The listing is for people, so it names fields and
+//! functions.
 
 use std::fmt::Write as _;
 

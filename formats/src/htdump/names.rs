@@ -1,6 +1,6 @@
-//! Functions of a stream. A call names its function by an identifier or by a label. A mapping record ties
-//! an identifier to a label, before the first call or after it. [`Names`] numbers the functions in the
-//! index pass. [`Replay`] finds the same numbers in a later pass. Must never lose a name that was given.
+//! Functions of a stream. A call names its function by an identifier or by a label. A mapping record ties an identifier
+//! to a label, before the first call or after it. [`Names`] numbers the functions in the index pass. [`Replay`] finds
+//! the same numbers in a later pass.
 
 use std::collections::{HashMap, HashSet};
 

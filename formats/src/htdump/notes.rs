@@ -1,6 +1,6 @@
-//! Notes as records of klasses of their own: one klass for each class of notes. The klass has the name of the event, and
-//! a typed field for each value, so any viewer of HawkTracer's shows both. A counter is a klass with the field `value`.
-//! Must never give a klass a name of HawkTracer's or ours, nor a field a name that viewers know calls by.
+//! Notes as records of klasses of their own: one klass for each class of notes. The klass has the name of the event,
+//! and a typed field for each value, so any viewer of HawkTracer's shows both. A counter is a klass with the field
+//! `value`.
 //!
 //! | field | type | what it holds |
 //! | --- | --- | --- |

@@ -1,6 +1,5 @@
-//! The `Source` of HTDUMP files, and the second pass: records to events. The threads of a file are mixed,
-//! so the file is one lane. A sink gets each thread in runs. Must never keep the file: it holds the index
-//! only.
+//! The `Source` of HTDUMP files, and the second pass: records to events. The threads of a file are mixed, so the file
+//! is one lane. A sink gets each thread in runs.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, a builder that puts fields behind a
-//! header, and the escaping of texts. Pure. Must never know what a stream stated before.
+//! Layout of HTDUMP's records: the header, HawkTracer's own klasses, a builder that puts fields behind a header, and
+//! the escaping of texts. Pure.
 //!
 //! Records are packed: they have no padding and no size. The byte order is that of the latest endianness
 //! record. Source: HawkTracer 0.11's writer, and what its own parser and its Rust parser take. The format's

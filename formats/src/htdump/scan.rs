@@ -1,6 +1,5 @@
-//! Gives records one by one: where each ends, and its fields. [`Tables`] holds the layouts, byte orders and
-//! damage that the index pass found, so a later pass can begin at any record. Must never hold more than one
-//! record.
+//! Gives records one by one: where each ends, and its fields. [`Tables`] holds the layouts, byte orders and damage that
+//! the index pass found, so a later pass can begin at any record.
 
 use std::collections::HashMap;
 use std::io;

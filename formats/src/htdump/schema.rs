@@ -1,9 +1,7 @@
-//! The klasses that a stream has announced, the layout of their records, and the meaning of each. A klass
-//! may be described before its base, and described again. A [`Layout`] is made at the first record of the
-//! klass. Must never follow a chain of klasses without counting.
+//! The klasses that a stream has announced, the layout of their records, and the meaning of each. A klass may be
+//! described before its base, and described again. A [`Layout`] is made at the first record of the klass.
 //!
-//! The meaning follows from name, bases and fields: HawkTracer's klasses, klasses derived from its calls,
-//! and ours. Must never take another program's klass for ours; ours have names of their own.
+//! The meaning follows from name, bases and fields: HawkTracer's klasses, klasses derived from its calls, and ours.
 
 use std::collections::HashMap;
 use std::sync::Arc;

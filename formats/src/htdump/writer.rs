@@ -1,6 +1,5 @@
-//! Writes events of any format as an HTDUMP stream. A call is written when it ends, so before its parent,
-//! as HawkTracer does. A mark is written when it comes. Memory is the functions, the threads and the open
-//! calls. Must never write bytes at which a real parser stops: see `klass`.
+//! Writes events of any format as an HTDUMP stream. A call is written when it ends, so before its parent, as HawkTracer
+//! does. A mark is written when it comes. Memory is the functions, the threads and the open calls.
 
 use std::io::Write;
 use std::sync::Arc;

@@ -1,5 +1,4 @@
-//! The arguments of open calls, as a ring file holds them until their calls have records. Pure. Must never allocate,
-//! because a crashed process runs it, or trust a length.
+//! The arguments of open calls, as a ring file holds them until their calls have records. Pure.
 //!
 //! The words lie behind the frames of the open calls. A word before them says how many are used (bits 0 to 15) and
 //! where the last note begins (bits 16 to 31). Its other bits count its changes. The notes follow one another:

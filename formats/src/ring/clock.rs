@@ -1,4 +1,4 @@
-//! The clock of a ring, as the file's head and its slots state it. Must never ask the machine's own clock.
+//! The clock of a ring, as the file's head and its slots state it.
 
 use super::layout::{self, SLOT_SIZE};
 use super::reader::Ring;

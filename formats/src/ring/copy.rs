@@ -1,8 +1,7 @@
-//! Copies one thread's records out of a ring file, whether its process lives or not. This is the reader's
-//! half of the recorder's protocol. Chunks are copied from the newest to the oldest. The first chunk that
-//! was overwritten meanwhile ends the copy. So the copy is the unbroken run of records up to the moment at
-//! which it began. A killed process is one that stopped at some point of the protocol. Must never wait for
-//! a writer, stop it, or take one thread's records for another's.
+//! Copies one thread's records out of a ring file, whether its process lives or not. This is the reader's half of the
+//! recorder's protocol. Chunks are copied from the newest to the oldest. The first chunk that was overwritten meanwhile
+//! ends the copy. So the copy is the unbroken run of records up to the moment at which it began. A killed process is
+//! one that stopped at some point of the protocol.
 //!
 //! The reader uses `pread`, which is no atomic load. So bytes that are copied beside a writer may be a
 //! mixture. The reader relies on the order of its calls (an Acquire fence stands between them) and on three

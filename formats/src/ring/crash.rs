@@ -1,5 +1,5 @@
-//! A crash in words: the reason that a trace gives. Must never state more than the kernel did. Only some
-//! signals have an address, and only if the kernel raised them.
+//! A crash in words: the reason that a trace gives. Only some signals have an address, and only if the kernel raised
+//! them.
 
 use std::{fmt, io};
 

@@ -1,5 +1,5 @@
-//! The last moment of a trace that is made of a ring: until when the process is known to have lived. Open calls
-//! last until then. Must never look for the process itself: the caller states what it knows.
+//! The last moment of a trace that is made of a ring: until when the process is known to have lived. Open calls last
+//! until then.
 
 use super::Ring;
 use super::copy::{Copy, SlotContent};

@@ -1,6 +1,5 @@
-//! One slot of a ring file, read part by part: the slot, its chunks' marks, and the places of its chunks.
-//! Each reading is one `pread`, and later parts are read later. Must never take a place from a slot if the
-//! file's head states that place.
+//! One slot of a ring file, read part by part: the slot, its chunks' marks, and the places of its chunks. Each reading
+//! is one `pread`, and later parts are read later.
 
 use std::io;
 use std::sync::atomic::{Ordering, fence};

@@ -1,5 +1,5 @@
 //! What the threads of a running process have done until now: their totals and their open calls, without their records.
-//! Two readings give what happened between them. Must never stop the process, nor count a thread twice.
+//! Two readings give what happened between them.
 
 use std::io;
 

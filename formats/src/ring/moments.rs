@@ -1,5 +1,4 @@
-//! The named moments in a ring file ([`crate::moments`]): their bytes, and the way to them. It must never believe a
-//! number or a length of the file.
+//! The named moments in a ring file ([`crate::moments`]): their bytes, and the way to them.
 //!
 //! Source: this project. Little-endian. The control block says where the moments are ([`super::control`]). There are
 //! [`MAX`] places. The moment with number n is in the place (n - 1) mod [`MAX`].

@@ -1,5 +1,5 @@
-//! The open calls of a thread whose short calls leave no records, as records that a chunk could hold. Whoever
-//! copies a ring appends them to the newest chunk. Pure. Must never allocate, because a crashed process runs it.
+//! The open calls of a thread whose short calls leave no records, as records that a chunk could hold. Whoever copies a
+//! ring appends them to the newest chunk. Pure.
 //!
 //! Calls whose entry is in a chunk give nothing but their short calls. The records of the others are a
 //! `NewCPUId` or `TSCWrap` with the tick of the entry, and the entry.

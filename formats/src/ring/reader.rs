@@ -1,4 +1,4 @@
-//! A whole ring file, and its way into a trace: [`Ring`]. Must never believe what can be checked.
+//! A whole ring file, and its way into a trace: [`Ring`].
 
 use std::fs::File;
 use std::io::{self, Read, Seek, Write};

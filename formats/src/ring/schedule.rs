@@ -1,5 +1,4 @@
-//! The bytes of what a ring file holds of its threads' states ([`Schedule`]). It must never believe a
-//! number or a length of the file.
+//! The bytes of what a ring file holds of its threads' states ([`Schedule`]).
 //!
 //! Source: this project. Little-endian. The header says where the part is and how large it is. Entries go round: the
 //! entry with number n is at place (n - 1) mod the number of places.

@@ -1,4 +1,4 @@
-//! What is known of a few threads. Must never need a file.
+//! What is known of a few threads.
 
 use super::*;
 use crate::model::{Cause, Sample};

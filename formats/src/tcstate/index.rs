@@ -1,6 +1,5 @@
-//! The first pass over a folder: its tables, and each interval once. It finds threads, functions, damage,
-//! and the plan that puts the intervals in order of time. Memory is the keys, the functions and the plan.
-//! It must never hold the intervals.
+//! The first pass over a folder: its tables, and each interval once. It finds threads, functions, damage, and the plan
+//! that puts the intervals in order of time. Memory is the keys, the functions and the plan.
 
 use std::collections::HashMap;
 use std::fs::File;

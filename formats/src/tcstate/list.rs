@@ -1,6 +1,5 @@
-//! The listing: one line for each table, and for each unit of history.bin, in the order of the file. The
-//! listing is for people, so it names attributes. It must never hide a byte: bytes that are no interval
-//! have lines too.
+//! The listing: one line for each table, and for each unit of history.bin, in the order of the file. The listing is for
+//! people, so it names attributes.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,6 +1,5 @@
-//! meta.json: facts about the trace, and the parts of the trace that have no place in the history. This
-//! file is this project's own addition to the proposal's files. It must never be needed: a folder without
-//! it is read too.
+//! meta.json: facts about the trace, and the parts of the trace that have no place in the history. This file is this
+//! project's own addition to the proposal's files.
 //!
 //! ```text
 //! format, version {major, minor}   "tcstate", 1.0

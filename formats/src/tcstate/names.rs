@@ -1,5 +1,4 @@
-//! The strings of history.bin: their places, and the function that each stands for. Must never keep a
-//! string that is no function's name, nor more than [`MAX`] bytes of one.
+//! The strings of history.bin: their places, and the function that each stands for.
 
 use std::collections::{HashMap, HashSet};
 

@@ -3,7 +3,7 @@
 //! The first pass ([`Planner`]) cuts the intervals into runs. It notes each interval that was open between two runs:
 //! such an interval stands in a later run than the one in which it begins. The second pass ([`Orderer`]) sorts one run
 //! at a time, with the noted intervals. Memory is one run and the notes. A run has at most one note for each key, and
-//! is several times as long as there are keys. Must never hold all of the events.
+//! is several times as long as there are keys.
 //!
 //! Events of one time have this order: the thread comes to a CPU, leaves frames (the innermost first), and
 //! enters frames (the outermost first).

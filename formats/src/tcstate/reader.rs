@@ -1,5 +1,5 @@
-//! The `Source` of state histories: the second pass over the intervals, and the listing. The threads of a
-//! folder are mixed, so the folder is one lane. Must never keep a file: it holds the index only.
+//! The `Source` of state histories: the second pass over the intervals, and the listing. The threads of a folder are
+//! mixed, so the folder is one lane.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;

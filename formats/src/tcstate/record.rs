@@ -1,5 +1,4 @@
-//! Layout of history.bin: its header, one interval, one string. Pure. Must never know of a tree, a
-//! trace or a file.
+//! Layout of history.bin: its header, one interval, one string. Pure.
 //!
 //! Header, 64 bytes. All numbers are little-endian, times in ns, ends inclusive.
 //!

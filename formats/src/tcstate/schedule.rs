@@ -1,5 +1,5 @@
 //! The states of threads as attributes, with the names and numbers of Trace Compass's kernel analysis. A trace that
-//! knows no context switch has none of these attributes. This file must never state more than [`States`] knows.
+//! knows no context switch has none of these attributes.
 //!
 //! | attribute | its value |
 //! | --- | --- |

@@ -1,6 +1,5 @@
-//! The state of a trace at a time. A state history is looked up. The state of any other trace is made from
-//! its events. Both give the same attributes, in a different order. Memory is the call stacks. It must
-//! never grow with the events.
+//! The state of a trace at a time. A state history is looked up. The state of any other trace is made from its events.
+//! Both give the same attributes, in a different order. Memory is the call stacks.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 

@@ -1,6 +1,5 @@
-//! The state system: attributes in a tree, each with a timeline of values. It gets changes in order of time
-//! and gives the intervals that they end, as Trace Compass's own does. It must never keep a finished
-//! interval longer than the nanosecond that ended it, and must never write a file.
+//! The state system: attributes in a tree, each with a timeline of values. It gets changes in order of time and gives
+//! the intervals that they end, as Trace Compass's own does.
 //!
 //! Its rules:
 //! - Keys are dense, in the order of creation. The root is 0. A new attribute is null since the start of

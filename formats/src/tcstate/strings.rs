@@ -1,4 +1,4 @@
-//! The strings of a history: the names of functions. Must never hold a name twice.
+//! The strings of a history: the names of functions.
 
 use std::collections::HashMap;
 

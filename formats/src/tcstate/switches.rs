@@ -1,5 +1,5 @@
 //! The states of threads, read: two timelines of each thread become context switches, of which [`crate::states`] makes
-//! the same states again. Must never believe a status, a CPU or a number of a thread.
+//! the same states again.
 //!
 //! A history does not have the list of switches that was written, but its states. Three rules of [`crate::states`] would
 //! change them, and this file undoes each:

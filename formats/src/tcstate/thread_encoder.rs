@@ -1,6 +1,5 @@
-//! The calls of one thread as a state system takes them: pushes and pops of a call stack. They always
-//! match, and their times in ns never go back. This file decides, and counts what a state cannot tell. It
-//! must never write.
+//! The calls of one thread as a state system takes them: pushes and pops of a call stack. They always match, and their
+//! times in ns never go back. This file decides, and counts what a state cannot tell.
 //!
 //! - Frames that were open before the thread's first record have synthetic entries at its beginning. They
 //!   are pushed 1 ns before that record, so that they are visible even if that record is their exit.

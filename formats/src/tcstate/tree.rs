@@ -1,5 +1,5 @@
-//! Reads types.json, tree.json and state.json: the keys of a history. Must never believe a key. Keys that
-//! the history has no room for are left out and reported. A damaged file is read as if it were not there.
+//! Reads types.json, tree.json and state.json: the keys of a history. Keys that the history has no room for are left
+//! out and reported. A damaged file is read as if it were not there.
 
 use std::collections::{BTreeMap, HashMap};
 

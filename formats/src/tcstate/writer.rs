@@ -1,6 +1,6 @@
-//! Writes events of any format as a state history. A state system needs order of time over all threads. So
-//! events are spooled (64 MiB in memory, then a temporary file), and everything is written at the end.
-//! Memory is the call stacks and the functions. It must never grow with the events, nor hold a whole file.
+//! Writes events of any format as a state history. A state system needs order of time over all threads. So events are
+//! spooled (64 MiB in memory, then a temporary file), and everything is written at the end. Memory is the call stacks
+//! and the functions.
 //!
 //! types.json, tree.json and state.json have the shapes of the proposal:
 //!

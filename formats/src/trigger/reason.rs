@@ -1,5 +1,4 @@
-//! The reason of a trace that a trigger made: how the recorder writes it, and how tools read it. It must never take
-//! damaged words for a call.
+//! The reason of a trace that a trigger made: how the recorder writes it, and how tools read it.
 
 use std::fmt;
 

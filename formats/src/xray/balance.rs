@@ -1,6 +1,5 @@
-//! Makes the calls of a block nest: each exit gets an entry, and each entry an exit. llvm-xray's `account`,
-//! `stack` and `graph` refuse any other block. This file decides; the writers write. It must never change
-//! or leave out a measured record.
+//! Makes the calls of a block nest: each exit gets an entry, and each entry an exit. llvm-xray's `account`, `stack` and
+//! `graph` refuse any other block. This file decides; the writers write.
 //!
 //! The rule of [`crate::calls`] decides what an exit ends:
 //! - Calls that are open inside get synthetic exits in front of it, at the time of the previous record.

@@ -1,7 +1,6 @@
-//! Decodes ring chunks, or parts of them, to events. With it the recorder reads its own rings while they
-//! are written. A chunk is a little-endian block without the additions of files: `NewBuffer`, `WallTime`,
-//! `NewCPUId`, then function records, `NewCPUId`, `TSCWrap`, `CallArgument`. The decoder keeps time and CPU
-//! between two parts. It must never guess a time, stop at an unknown record, or read a file.
+//! Decodes ring chunks, or parts of them, to events. With it the recorder reads its own rings while they are written. A
+//! chunk is a little-endian block without the additions of files: `NewBuffer`, `WallTime`, `NewCPUId`, then function
+//! records, `NewCPUId`, `TSCWrap`, `CallArgument`. The decoder keeps time and CPU between two parts.
 //!
 //! [`push_thread`] pushes a thread's chunks into any sink. The sink gets the events that a reader would
 //! give of [`DumpWriter`](super::DumpWriter)'s file of the same chunks. So a dump can be written in any

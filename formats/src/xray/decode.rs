@@ -1,6 +1,5 @@
-//! Turns the records of one thread into events: the state machine, and the inner loop for a hundred million
-//! records. Keeps one batch of calls and one window of the file. Must never stop at a damaged record while
-//! intact records follow.
+//! Turns the records of one thread into events: the state machine, and the inner loop for a hundred million records.
+//! Keeps one batch of calls and one window of the file.
 
 use super::index::{Block, DAMAGED_OWN, Index, MAX_PAYLOAD};
 use super::payload::{self, Payload};

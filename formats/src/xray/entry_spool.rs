@@ -1,6 +1,6 @@
-//! The writer's spool. It holds back the entry that came last, because a note with the call's arguments may follow. Then
-//! XRay's own tools get the numbers among them: the entry says that it has arguments, and argument records stand behind
-//! it. Must never hold an entry back when other bytes come.
+//! The writer's spool. It holds back the entry that came last, because a note with the call's arguments may follow.
+//! Then XRay's own tools get the numbers among them: the entry says that it has arguments, and argument records stand
+//! behind it.
 
 use std::io;
 

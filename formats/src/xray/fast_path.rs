@@ -1,6 +1,6 @@
-//! The fast path for ring chunks in which each exit is that of the innermost call: nearly all. No processor
-//! can foresee whether an entry or an exit comes next, so both get the same instructions and no branch. All
-//! other records go to `balance`. Must never decide what an exit ends in any other case.
+//! The fast path for ring chunks in which each exit is that of the innermost call: nearly all. No processor can foresee
+//! whether an entry or an exit comes next, so both get the same instructions and no branch. All other records go to
+//! `balance`.
 
 use super::balance::{Memory, Stack};
 use super::record::FUNCTION_SIZE;

@@ -1,7 +1,6 @@
-//! The frame of a file that is written: header, blocks with their heads, and the ends that each version
-//! needs. Version 3 has exact extents. Version 1 has `EndOfBuffer` and fill up to one fixed size.
-//! Little-endian. Knows nothing of a block's content. Must never leave a byte behind the last block,
-//! because llvm-xray refuses such a file.
+//! The frame of a file that is written: header, blocks with their heads, and the ends that each version needs. Version
+//! 3 has exact extents. Version 1 has `EndOfBuffer` and fill up to one fixed size. Little-endian. Knows nothing of a
+//! block's content.
 //!
 //! A version 1 buffer size is known only when all blocks are known. So blocks are written without fill. At
 //! the end they are moved apart, the last one first, through a buffer of 1 MiB.

@@ -1,7 +1,6 @@
-//! The index pass: the place and thread of each block, and what the file states about itself. It reads only
-//! heads where extents give the ends of blocks. It searches a damaged or cut file, and a version 1 file
-//! whose buffers are not at the promised distance. Must never hold more than heads and names, nor believe a
-//! length that leaves the file.
+//! The index pass: the place and thread of each block, and what the file states about itself. It reads only heads where
+//! extents give the ends of blocks. It searches a damaged or cut file, and a version 1 file whose buffers are not at
+//! the promised distance.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;

@@ -1,5 +1,4 @@
-//! The listing: one line for each record, in the order of the file. The listing is for people, so it names
-//! functions. It must never hide a byte: bytes that are no record have lines too.
+//! The listing: one line for each record, in the order of the file. The listing is for people, so it names functions.
 
 use std::fmt::{self, Write as _};
 

@@ -1,6 +1,5 @@
-//! The custom events that this project adds to XRay files, so that a file describes itself: names of
-//! functions and threads, counts, clock, program, and the records that were not measured. Pure. This file
-//! must never decide where an event goes or what a reader does with it.
+//! The custom events that this project adds to XRay files, so that a file describes itself: names of functions and
+//! threads, counts, clock, program, and the records that were not measured. Pure.
 //!
 //! Each payload has a multiple of 8 bytes, filled with zeros, in the byte order of its file. Readers ignore
 //! unknown versions and kinds. They also ignore bytes behind the fields that they know. Source: this

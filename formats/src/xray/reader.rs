@@ -1,5 +1,4 @@
-//! The `Source` of XRay FDR files: it connects the index with the decoder and the listing. It must never keep the
-//! file: it holds the index only.
+//! The `Source` of XRay FDR files: it connects the index with the decoder and the listing.
 
 use std::ops::ControlFlow;
 

@@ -1,5 +1,5 @@
-//! Record layer of XRay FDR: the layout of each record, decoded and encoded. Pure functions over bytes. They
-//! must never keep state, read files, allocate, or panic on any input. Reserved bytes are written as zero.
+//! Record layer of XRay FDR: the layout of each record, decoded and encoded. Pure functions over bytes. Reserved bytes
+//! are written as zero.
 //!
 //! Source: LLVM's document "XRay Flight Data Recorder Trace Format" (version 1), and what `llvm-xray` 14
 //! and 19 read (versions 2 to 5). Numbers are in the byte order of the platform that wrote the file.

@@ -1,7 +1,5 @@
-//! The running time of one thread's records. Absolute ticks and deltas become a time on which durations can
-//! be based. It handles clocks that begin anew (the machine was suspended or moved), clocks that jump, and
-//! impossible ticks. Must never give a time far behind the previous one, or later than the latest that the
-//! trace states.
+//! The running time of one thread's records. Absolute ticks and deltas become a time on which durations can be based.
+//! It handles clocks that begin anew (the machine was suspended or moved), clocks that jump, and impossible ticks.
 //!
 //! - An absolute tick that is up to [`MAX_STEP_BACK`] behind stays as it is. CPUs disagree by that
 //!   much, and people want to see it.

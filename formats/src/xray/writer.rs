@@ -1,7 +1,6 @@
-//! Writes events of any format as XRay FDR, version 1 or 3, so that unmodified llvm-xray reads it. There is
-//! one block per thread, all blocks begin at the same tick, and calls nest. Synthetic records of the source
-//! stay where they nest, and are replaced elsewhere. Threads may come in pieces. Their records are spooled
-//! and written at the end. Must never keep more in memory than 64 MiB, and 4 bytes for each open call.
+//! Writes events of any format as XRay FDR, version 1 or 3, so that unmodified llvm-xray reads it. There is one block
+//! per thread, all blocks begin at the same tick, and calls nest. Synthetic records of the source stay where they nest,
+//! and are replaced elsewhere. Threads may come in pieces. Their records are spooled and written at the end.
 
 use std::io::{self, Read, Seek, Write};
 

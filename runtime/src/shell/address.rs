@@ -1,4 +1,4 @@
-//! The addresses that traces are sent to, as far as settings know them. This file must never open one.
+//! The addresses that traces are sent to, as far as settings know them.
 
 use std::ffi::OsStr;
 use std::path::Path;

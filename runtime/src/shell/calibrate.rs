@@ -1,6 +1,5 @@
-//! The rate of the clock of the records, and the relation of its ticks to the time of day. An anchor is one
-//! moment read from all clocks. Two anchors give the frequency, and a longer time between them gives a smaller
-//! error. This file must never claim a smaller error than the anchors support.
+//! The rate of the clock of the records, and the relation of its ticks to the time of day. An anchor is one moment read
+//! from all clocks. Two anchors give the frequency, and a longer time between them gives a smaller error.
 
 use std::fmt;
 use std::thread;

@@ -1,6 +1,5 @@
 //! Carries out the commands of `fdr ctl`. They come through the control block of the ring file
-//! (`fdr_formats::ring::control` has the protocol), and the dumper reads them. This file must never trust the bytes of
-//! the block, because another process writes them.
+//! (`fdr_formats::ring::control` has the protocol), and the dumper reads them.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::fmt::Display;

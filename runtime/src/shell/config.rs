@@ -1,5 +1,4 @@
-//! The settings of a run, from its environment and its code. This file has the rules and defaults of both. It
-//! must never read the environment itself, print, or accept a value that it does not understand. If a setting
+//! The settings of a run, from its environment and its code. This file has the rules and defaults of both. If a setting
 //! is mistyped, a line says so, and nothing is recorded.
 
 mod signal;

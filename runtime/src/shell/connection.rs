@@ -1,5 +1,4 @@
-//! Connections of streams: opening one, and sending a whole dump over it. It waits for a peer for a limited
-//! time. It must never wait in a thread of the program, except for a dump that the program asked for.
+//! Connections of streams: opening one, and sending a whole dump over it. It waits for a peer for a limited time.
 
 use core::time::Duration;
 use std::io::{self, Write};

@@ -1,5 +1,4 @@
-//! The rings that earlier runs of this program left because they were killed, and the bound on them (`FDR_OUT_MOST`). This
-//! file must never remove a ring whose process may live, nor one of another user or of another program.
+//! The rings that earlier runs of this program left because they were killed, and the bound on them (`FDR_OUT_MOST`).
 //!
 //! A process holds a lock on its ring as long as it lives. The ring has its magic only when it is locked.
 

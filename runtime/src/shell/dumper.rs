@@ -1,8 +1,8 @@
 //! The dumper, a thread of the recorder. All files of the recorder are open in its descriptor table, which is not the
-//! program's. So it makes the ring file and all dumps, also those that other threads ask for (`handover`). It carries out
-//! the commands of `fdr ctl`. It makes the dumps of triggers. It holds recording to its budget. It keeps slots prepared
-//! for new threads, and space for threads that record much. It measures the clock's rate from time to time, and compares
-//! the CPUs' clocks once. It must never stop a thread of the program.
+//! program's. So it makes the ring file and all dumps, also those that other threads ask for (`handover`). It carries
+//! out the commands of `fdr ctl`. It makes the dumps of triggers. It holds recording to its budget. It keeps slots
+//! prepared for new threads, and space for threads that record much. It measures the clock's rate from time to time,
+//! and compares the CPUs' clocks once.
 
 use core::sync::atomic::Ordering;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Whom the recording is of. It is gathered once, when the recorder starts, because a crash or a kill leaves no
-//! time for it. This file must never fail: what can't be had is left empty.
+//! Whom the recording is of. It is gathered once, when the recorder starts, because a crash or a kill leaves no time
+//! for it.
 
 use fdr_formats::identity::{Identity, Part};
 

@@ -1,5 +1,5 @@
-//! Brings the recorder up: everything that happens once per process. It must never end the program. If
-//! recording stays off, it must leave nothing behind.
+//! Brings the recorder up: everything that happens once per process. If recording stays off, it must leave nothing
+//! behind.
 
 use core::sync::atomic::Ordering;
 use std::ffi::{CStr, CString, OsString};

@@ -1,6 +1,5 @@
-//! Readable names of functions. They come from the compiler's path of a type that the expansion declares inside
-//! the function. This file must never panic or run long, whatever the path is. A part that it does not
-//! understand stays as it is.
+//! Readable names of functions. They come from the compiler's path of a type that the expansion declares inside the
+//! function. A part that it does not understand stays as it is.
 
 mod token;
 

@@ -1,5 +1,5 @@
-//! The twin of `stream`, `address` and `connection` in a build without the feature `stream`: there are no addresses, so nothing
-//! can be sent to one. It must never take an address for the name of a file.
+//! The twin of `stream`, `address` and `connection` in a build without the feature `stream`: there are no addresses, so
+//! nothing can be sent to one.
 
 use core::ffi::CStr;
 use std::convert::Infallible;

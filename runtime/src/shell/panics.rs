@@ -1,5 +1,5 @@
-//! An event for each panic, and a dump with its thread, place and message as the reason. It must never change what the
-//! program's own hook does, but for panics that would not be without the recorder. The reason must have a limited length.
+//! An event for each panic, and a dump with its thread, place and message as the reason. The reason must have a limited
+//! length.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::panic::PanicHookInfo;

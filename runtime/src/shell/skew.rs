@@ -1,6 +1,5 @@
-//! Compares the counters of all CPUs. Two threads of the recorder send each other their readings, one on the
-//! first CPU and one on each other CPU in turn. This file must never run code on, pin or stop a thread of the
-//! program.
+//! Compares the counters of all CPUs. Two threads of the recorder send each other their readings, one on the first CPU
+//! and one on each other CPU in turn.
 //!
 //! The kernel's clock can't be the reference, because on most machines it is computed from the same counter of
 //! the same CPU. So the comparison works as between two hosts of a network. The far reading lies between two

@@ -1,5 +1,4 @@
-//! The start of a program that has `FDR` in its environment: before `main`, without a call of the program. It must never
-//! end the program.
+//! The start of a program that has `FDR` in its environment: before `main`, without a call of the program.
 
 use fdr_formats::filter::Filter;
 

@@ -1,5 +1,5 @@
 //! The state of the recorder that does not change once it is up: settings, clock, program. Every function here may be
-//! called while it comes up. This file must never bring it up.
+//! called while it comes up.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,5 +1,5 @@
 //! Units and their sites: how they come into the table and into the ring's table. Sites that are made at run time are
-//! like those of a library that is loaded later. This file must never take the table's lock twice.
+//! like those of a library that is loaded later.
 
 use std::sync::OnceLock;
 

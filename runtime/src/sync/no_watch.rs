@@ -1,5 +1,4 @@
-//! The same as `watch`, with the recorder compiled out: values without bytes, and functions without code. It must never
-//! do anything.
+//! The same as `watch`, with the recorder compiled out: values without bytes, and functions without code.
 
 use core::marker::PhantomData;
 use std::time::Instant;

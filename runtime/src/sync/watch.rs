@@ -1,7 +1,5 @@
 //! What a lock, a condition or a channel knows for the recorder: its name, who holds it, and the wait that is under
-//! way. While recording is off, all of this is one load and one branch, and one store where a lock is given back. This
-//! file must never keep a thread waiting, except for the first 10 µs, in which the thread looks whether the lock is
-//! free again.
+//! way. While recording is off, all of this is one load and one branch, and one store where a lock is given back.
 
 use core::ops::Deref;
 use core::panic::Location;

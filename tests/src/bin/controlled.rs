@@ -1,6 +1,6 @@
 //! A program that `fdr ctl` controls. It does what the lines of its input say, and says `done` after each. Its threads
-//! call without end if it was started with `load`, also functions that nobody marked by themselves if it was started with
-//! `load auto`. Must never ask the recorder.
+//! call without end if it was started with `load`, also functions that nobody marked by themselves if it was started
+//! with `load auto`.
 //!
 //! | line | what it does |
 //! | --- | --- |

@@ -1,6 +1,5 @@
 //! A program whose ring file is cut short, by itself or by the test: `cut_ring WAY [LENGTH]`. It prints its result,
-//! which is the same without the recorder, and ends with status 7. Must never recover from its own SIGBUS, unless WAY
-//! says so.
+//! which is the same without the recorder, and ends with status 7.
 
 use std::fs::{self, OpenOptions};
 use std::hint::black_box;

@@ -1,5 +1,5 @@
 //! Makes the faults that sanitizers look for, to show that these are on: a race between two threads, and a read behind
-//! the end of a vector. Must never be taken for an example.
+//! the end of a vector.
 
 use std::cell::UnsafeCell;
 use std::env;

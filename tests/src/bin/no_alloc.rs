@@ -1,6 +1,5 @@
 //! Does one thing of the recorder's, while one thread is watched. The allocator ends the program as soon as that thread
-//! allocates or frees memory. It stands for Rust's, and for C's under every name that the C library calls itself. Must
-//! never allocate in its own watched parts.
+//! allocates or frees memory. It stands for Rust's, and for C's under every name that the C library calls itself.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;

@@ -1,6 +1,6 @@
 //! Runs a command, and writes its exit code and the most memory that it had at a time to a file. `peak FILE COMMAND
 //! [ARGUMENT…]` writes `CODE KIB`. A program of its own, because a child begins with the peak of the process that
-//! starts it. Must never hold anything itself.
+//! starts it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, ExitStatus};

@@ -1,6 +1,5 @@
 //! Does what its arguments say, one step after the other. It prints the same with and without the recorder, and after
-//! every trouble of the recorder's. Some steps take away what a recorder needs. Must never print anything that depends
-//! on the recorder.
+//! every trouble of the recorder's. Some steps take away what a recorder needs.
 
 use std::fs::{self, File};
 use std::io::{self, Write};

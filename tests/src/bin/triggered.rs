@@ -1,5 +1,5 @@
 //! A program whose calls can be slow. It does what the lines of its input say, and says `done` after each. Tests record
-//! it with `FDR_TRIGGER`. Must never ask the recorder.
+//! it with `FDR_TRIGGER`.
 //!
 //! | line | what it does |
 //! | --- | --- |

@@ -1,6 +1,5 @@
 //! Children that a program forks, and a page that it shares with them. In the page each child says how many records it
-//! has made since the fork. The program prints these numbers at its end. Tests compare them with the recorder's. Must
-//! never have a child print: its output would mix with its parent's.
+//! has made since the fork. The program prints these numbers at its end. Tests compare them with the recorder's.
 
 use std::process;
 use std::sync::atomic::{AtomicU64, Ordering};

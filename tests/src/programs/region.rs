@@ -1,6 +1,5 @@
-//! The calling thread's own region of its process's ring, made unfit for records or for readers. What else
-//! is in the ring stays as it is, and so do the recorder's own threads, which have no business in it. Must
-//! never be used but to crash.
+//! The calling thread's own region of its process's ring, made unfit for records or for readers. What else is in the
+//! ring stays as it is, and so do the recorder's own threads, which have no business in it.
 
 use std::fs::{self, File};
 use std::io;

@@ -1,5 +1,5 @@
 //! A thread's endless calls: scripts in a row, each from a seed of its own. So any part of the calls can be computed
-//! without the calls before it. Must never depend on anything but seed and length.
+//! without the calls before it.
 
 use super::random::Random;
 use super::script::{FUNCTIONS, Script};

@@ -1,6 +1,5 @@
 //! A program that crashes, run to its end, which must come soon after the crash. The program says in a file when that
-//! is. So the time that a busy machine takes to start it is not counted. Must never go by a clock that somebody can
-//! set.
+//! is. So the time that a busy machine takes to start it is not counted.
 
 use std::env;
 use std::fs;

@@ -1,5 +1,5 @@
-//! Programs under test: started with a clean environment in a folder of their own, watched with a
-//! deadline, killed when their test fails. Must never leave a process behind.
+//! Programs under test: started with a clean environment in a folder of their own, watched with a deadline, killed when
+//! their test fails.
 
 use std::env;
 use std::ffi::OsStr;

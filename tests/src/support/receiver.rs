@@ -1,5 +1,4 @@
-//! The other ends of streams: they take what comes and keep it in a file. Must never read faster or
-//! slower than its test says.
+//! The other ends of streams: they take what comes and keep it in a file.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,5 +1,5 @@
 //! A second reader of the ring file. It shares only the documented layout with the recorder, so it shows that the
-//! description is enough to read a dead process's file. It must never use the recorder's own structures.
+//! description is enough to read a dead process's file.
 //!
 //! Native byte order. All fields are 8 bytes where nothing else is said.
 //!

@@ -1,5 +1,5 @@
 //! Counts of a trace of any format: calls of each function, and edges and losses of each thread. The order of the
-//! threads makes no difference. Must never accept a trace with a diagnostic.
+//! threads makes no difference.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,4 @@
-//! A trace as the reading library gives it, in a shape that tests can compare. Must never accept a
-//! trace with a diagnostic.
+//! A trace as the reading library gives it, in a shape that tests can compare.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
 //! A thread that is to wait for another one, in programs that are recorded: the other one goes on only when the kernel
-//! says that the thread sleeps. Must never sleep itself.
+//! says that the thread sleeps.
 
 use std::fs;
 use std::sync::Arc;

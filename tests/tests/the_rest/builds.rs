@@ -1,7 +1,7 @@
 //! The ways in which programs and libraries are built: link-time optimization, panics that abort, levels of
-//! optimization, stripped files, split debug information, libraries for C, static programs, two versions of the recorder,
-//! a library with the attribute behind a feature. Each program counts its calls; the trace of its end must say the same.
-//! It must never take a build's success for a proof that it records.
+//! optimization, stripped files, split debug information, libraries for C, static programs, two versions of the
+//! recorder, a library with the attribute behind a feature. Each program counts its calls; the trace of its end must
+//! say the same.
 
 use std::collections::BTreeMap;
 use std::fs;

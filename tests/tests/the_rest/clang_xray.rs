@@ -1,5 +1,5 @@
 //! Our reader on traces of LLVM's own runtime. clang instruments a C++ program, the runtime writes its trace, and our
-//! tool counts what the program counted. Must never read a trace that we wrote.
+//! tool counts what the program counted.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

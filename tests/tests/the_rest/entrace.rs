@@ -1,6 +1,5 @@
 //! ENTRACE's own crate, in both versions of the format. We read what it writes through `tracing`, with the right
-//! counts. Its readers get each entry that we write, from files and over TCP. Must never compare our reader with our
-//! writer alone.
+//! counts. Its readers get each entry that we write, from files and over TCP.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

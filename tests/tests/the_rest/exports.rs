@@ -1,6 +1,5 @@
-//! Exports of a real program's trace, read by the programs that they are made for: Go's pprof, speedscope, Graphviz and a
-//! collector of OpenTelemetry find the calls and the self times of the report. Must never read an export with our own
-//! code.
+//! Exports of a real program's trace, read by the programs that they are made for: Go's pprof, speedscope, Graphviz and
+//! a collector of OpenTelemetry find the calls and the self times of the report.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,6 +1,5 @@
-//! HTDUMP before HawkTracer's own programs: its Rust parser and converter and its C++ converter read what
-//! we write, its library writes what we read. They exit without an error on most failures, so everything
-//! is counted and compared. Must never compare our reader with our writer alone.
+//! HTDUMP before HawkTracer's own programs: its Rust parser and converter and its C++ converter read what we write, its
+//! library writes what we read. They exit without an error on most failures, so everything is counted and compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

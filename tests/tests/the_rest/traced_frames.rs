@@ -1,5 +1,5 @@
-//! How much stack the attribute takes where nothing is optimized: the same recursive functions are
-//! measured with the attribute and without. It must never depend on how fast anything is.
+//! How much stack the attribute takes where nothing is optimized: the same recursive functions are measured with the
+//! attribute and without.
 
 use crate::package::{Package, said};
 

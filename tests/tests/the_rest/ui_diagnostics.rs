@@ -1,6 +1,5 @@
-//! The same source is compiled with the attribute and without, and the compiler's and clippy's
-//! messages are compared: message, code, places, labels, notes and suggestions. It must never know
-//! what a message says, so that it holds for every version of the compiler.
+//! The same source is compiled with the attribute and without, and the compiler's and clippy's messages are compared:
+//! message, code, places, labels, notes and suggestions.
 
 use crate::package::{Package, said};
 use serde_json::Value;

@@ -1,5 +1,5 @@
-//! `cargo fdr instrument` on other people's packages: those that this project depends on. Every byte is restored, and
-//! a second run finds nothing to do. It must never write into the folder where cargo keeps them.
+//! `cargo fdr instrument` on other people's packages: those that this project depends on. Every byte is restored, and a
+//! second run finds nothing to do.
 
 use std::collections::BTreeMap;
 use std::fs;

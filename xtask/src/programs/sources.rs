@@ -1,5 +1,4 @@
-//! Other people's sources: as their packages hold them, and beside these the same as `cargo fdr instrument` marks
-//! them. It must never write outside its folder, least of all into cargo's own.
+//! Other people's sources: as their packages hold them, and beside these the same as `cargo fdr instrument` marks them.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,6 +1,5 @@
 //! The rules about links between Markdown pages. A relative link leads to a file of the tree. An anchor leads to a
-//! heading of its page. Every page of docs/ is linked from another page, and is in the book. It must never look at the
-//! network.
+//! heading of its page. Every page of docs/ is linked from another page, and is in the book.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,6 +1,5 @@
 //! What callgrind counted, function by function: calls, and instructions without those of functions that it calls. A
-//! function that the compiler put into its caller is no function here. It must never take a file of another form for
-//! one without functions.
+//! function that the compiler put into its caller is no function here.
 //!
 //! Source: Valgrind's manual, "Callgrind Format Specification". The files are written without compression, because
 //! the names are then where they are used.

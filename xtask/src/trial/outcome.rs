@@ -1,5 +1,4 @@
-//! What a run of tests, and a run of clippy, said, in a form that two runs can be compared by. It must
-//! never take for a result what depends on times, on order, or on where a column is.
+//! What a run of tests, and a run of clippy, said, in a form that two runs can be compared by.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
 //! `cargo xtask trial --rule`: callgrind counts what each function of a program runs by itself, and the functions that
-//! whole-scope marking leaves out must be short. The program is optimized and does not record. Functions that the compiler
-//! puts into their callers have no cost of their own and are not judged. A marked function has records of its own, so
-//! the compiler is kept from putting it into a caller that is left out. It must never judge a function that it cannot
-//! find in the sources.
+//! whole-scope marking leaves out must be short. The program is optimized and does not record. Functions that the
+//! compiler puts into their callers have no cost of their own and are not judged. A marked function has records of its
+//! own, so the compiler is kept from putting it into a caller that is left out.
 
 use std::collections::BTreeMap;
 use std::fs;

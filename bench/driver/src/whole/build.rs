@@ -1,6 +1,5 @@
-//! Building a program of other people's, unmarked and marked: what the compiler takes for it, and how large the stripped
-//! program is. Where builds are measured, each has a target folder of its own. Must never count the time in which
-//! sources are fetched.
+//! Building a program of other people's, unmarked and marked: what the compiler takes for it, and how large the
+//! stripped program is. Where builds are measured, each has a target folder of its own.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

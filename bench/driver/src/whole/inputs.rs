@@ -1,5 +1,5 @@
 //! What the workloads read: a tree of texts, a picture, a script. The same bytes each time, so that runs can be
-//! compared. Must never be committed: it is made below the target folder.
+//! compared.
 
 use std::fmt::Write;
 use std::fs;

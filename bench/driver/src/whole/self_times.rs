@@ -1,6 +1,5 @@
 //! `--self-times`: the self times of a program's functions with short calls, beside those of a run in which each call
-//! leaves its records. No call is only counted in either. Pure: it starts nothing. Must never compare a function that one
-//! of the two hardly called.
+//! leaves its records. No call is only counted in either. Pure: it starts nothing.
 
 use std::collections::BTreeMap;
 

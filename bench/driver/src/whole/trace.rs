@@ -1,5 +1,5 @@
 //! What the tool says of a workload's trace, and what has to hold of it: exact accounting, and the same calls in two
-//! runs that do the same. Pure: it starts nothing. Must never take a field that is missing for zero.
+//! runs that do the same. Pure: it starts nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
 //! The workloads: which program, started how, on what. Some programs are libraries; a small program of ours uses them.
-//! Its source is in `bench/whole`, and it is not marked. Must never start anything.
+//! Its source is in `bench/whole`, and it is not marked.
 
 use std::path::Path;
 

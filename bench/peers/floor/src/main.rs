@@ -1,6 +1,6 @@
-//! The physical limit: two clock reads and two 8-byte stores, with the cursor in a register; the project's own
-//! bench has the same. It must never check, branch or call more than that. The work is written out once more,
-//! because the cursor goes through every function as an argument and back as a result.
+//! The physical limit: two clock reads and two 8-byte stores, with the cursor in a register; the project's own bench
+//! has the same. The work is written out once more, because the cursor goes through every function as an argument and
+//! back as a result.
 
 #[cfg(not(target_arch = "x86_64"))]
 compile_error!("the floor is written for x86-64");

@@ -1,6 +1,5 @@
 //! The control block of a running process's ring: one command in, one answer out. `fdr_formats::ring::control` has the
-//! protocol. Must never touch the file's bytes in the mapping, because the file may become shorter. Must never leave a
-//! command behind that the process would carry out later.
+//! protocol.
 
 use std::fs::{self, File};
 use std::io;

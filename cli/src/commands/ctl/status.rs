@@ -1,5 +1,4 @@
-//! What a process says of its recording, in words and as JSON. Must never rely on a word of the answer: the recorder
-//! may be of another version.
+//! What a process says of its recording, in words and as JSON.
 
 use std::collections::BTreeMap;
 use std::io::Write;

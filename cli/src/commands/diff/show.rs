@@ -1,4 +1,4 @@
-//! A comparison as a table, and as Markdown. Must never compute a figure.
+//! A comparison as a table, and as Markdown.
 
 use std::io::Write;
 use std::num::NonZeroUsize;

@@ -1,5 +1,4 @@
-//! A trace of a process that runs: its ring is read while it goes on. Must never stop the process, signal it, or wait
-//! for it.
+//! A trace of a process that runs: its ring is read while it goes on.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,5 +1,4 @@
-//! The rings of processes that have ended. Must never take a ring from a process that runs,
-//! nor remove a ring unless all of it is in the trace.
+//! The rings of processes that have ended.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,5 +1,4 @@
-//! A ring becomes a trace in its place: for `fdr dump`. Must never leave half a
-//! trace, nor be silent about what is not in it.
+//! A ring becomes a trace in its place: for `fdr dump`.
 
 use std::fs::{self, File};
 use std::path::Path;

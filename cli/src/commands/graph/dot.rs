@@ -1,4 +1,4 @@
-//! A graph in the language of Graphviz. Must never let a name end its text.
+//! A graph in the language of Graphviz.
 
 use std::io::Write;
 

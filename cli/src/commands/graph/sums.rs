@@ -1,5 +1,4 @@
-//! From paths of calls to functions and who calls whom. Must never count the time of a recursion twice: of a function, and
-//! of a pair of functions, the outermost call of a path counts.
+//! From paths of calls to functions and who calls whom.
 
 use std::collections::HashMap;
 

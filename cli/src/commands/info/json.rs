@@ -1,5 +1,4 @@
-//! `fdr info --json`: what a trace says of itself, for scripts. The shape is in docs/json.md. Must never
-//! compute a figure that the text does not have.
+//! `fdr info --json`: what a trace says of itself, for scripts. The shape is in docs/json.md.
 
 use std::io::Write;
 use std::path::Path;

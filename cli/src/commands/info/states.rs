@@ -1,4 +1,4 @@
-//! What a trace knows of its threads' states, in counts. Must never say how long a thread was in one.
+//! What a trace knows of its threads' states, in counts.
 
 use std::collections::BTreeSet;
 

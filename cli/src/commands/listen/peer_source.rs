@@ -1,5 +1,4 @@
-//! Where streams come from: a socket that programs connect to, one that a program listens at, or standard input. Must
-//! never wait for anything that [`Stop`] can't end.
+//! Where streams come from: a socket that programs connect to, one that a program listens at, or standard input.
 
 use std::io::{self, IsTerminal};
 use std::net::{TcpListener, TcpStream, ToSocketAddrs};

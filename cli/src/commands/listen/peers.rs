@@ -1,5 +1,4 @@
-//! The other ends of streams, and the sockets that programs connect to. Must never remove a file that is not the socket
-//! made here.
+//! The other ends of streams, and the sockets that programs connect to.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};

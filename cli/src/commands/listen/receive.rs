@@ -1,5 +1,4 @@
-//! What a peer sends, into a file, as it comes. Must never keep more than one buffer of it in memory,
-//! and never lose what came because of how it ended.
+//! What a peer sends, into a file, as it comes.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};

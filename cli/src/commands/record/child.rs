@@ -1,7 +1,6 @@
 //! Runs a command, passes signals on to it, and ends as it ended.
 //!
-//! It must never signal a process other than the command. So the command stays a zombie, and keeps its number, until no
-//! signal is passed on any more.
+//! So the command stays a zombie, and keeps its number, until no signal is passed on any more.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;

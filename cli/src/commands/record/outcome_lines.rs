@@ -1,5 +1,4 @@
-//! The lines of `fdr record` when the command has ended: what to do next, or why there is no trace. Must never name a
-//! cause that other facts contradict, nor repeat a line of the recorder.
+//! The lines of `fdr record` when the command has ended: what to do next, or why there is no trace.
 
 use std::path::PathBuf;
 

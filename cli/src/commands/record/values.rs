@@ -1,6 +1,6 @@
 //! The values that a recorder would refuse are refused before anything runs. The rules of filters and addresses are the
 //! recorder's own, in `fdr_formats`. Those of sizes, signals and names of files are written a second time here, because
-//! this tool does not contain the recorder. A change belongs in both places. Must never refuse what the recorder takes.
+//! this tool does not contain the recorder. A change belongs in both places.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,5 +1,4 @@
-//! The lines of a replay: the calls of each thread as they nest, all threads in the order of time. Must never leave a call
-//! out: calls that are one line are counted in it.
+//! The lines of a replay: the calls of each thread as they nest, all threads in the order of time.
 
 use std::cmp::Reverse;
 

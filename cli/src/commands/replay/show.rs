@@ -1,4 +1,4 @@
-//! A replay for people: one column for all threads, or one for each. Must never be wider than the terminal.
+//! A replay for people: one column for all threads, or one for each.
 
 use std::collections::HashMap;
 use std::io::Write;

@@ -1,5 +1,4 @@
-//! A source that wraps the source of a trace, and gives only the names that the rule allows. Must never hand out the
-//! wrapped source.
+//! A source that wraps the source of a trace, and gives only the names that the rule allows.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};

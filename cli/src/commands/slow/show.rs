@@ -1,4 +1,4 @@
-//! The slowest calls as text for people. Must never let a name break a line.
+//! The slowest calls as text for people.
 
 use std::io::Write;
 

@@ -1,5 +1,4 @@
-//! The state of every thread at a moment, if the trace knows its context switches. Must never say since when a thread
-//! was in a state, if the thread may have been in that state before.
+//! The state of every thread at a moment, if the trace knows its context switches.
 
 use std::collections::HashSet;
 

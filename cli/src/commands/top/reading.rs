@@ -1,5 +1,4 @@
-//! A look at a running process: what its rings hold, and how long the system let each thread run. Must never stop the
-//! process, signal it, or wait for it.
+//! A look at a running process: what its rings hold, and how long the system let each thread run.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

@@ -1,6 +1,5 @@
 //! How long functions were on a CPU and off it between two readings of a process, by the records of the threads and the
-//! context switches in the ring. Only what was recorded since the last reading is copied. Must never guess: the figures
-//! end at the last known switch.
+//! context switches in the ring. Only what was recorded since the last reading is copied.
 
 use std::collections::{BTreeMap, HashMap};
 

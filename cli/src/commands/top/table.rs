@@ -1,5 +1,4 @@
-//! The columns of functions and of threads, as text: the same cells for the screen and for a table that is printed. Must
-//! never let a name act on a terminal.
+//! The columns of functions and of threads, as text: the same cells for the screen and for a table that is printed.
 
 use std::borrow::Cow;
 

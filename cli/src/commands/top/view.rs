@@ -1,4 +1,4 @@
-//! What the screen shows, and what keys change of that. Must never look at a process or a terminal.
+//! What the screen shows, and what keys change of that.
 
 use std::time::Duration;
 

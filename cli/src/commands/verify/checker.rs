@@ -1,7 +1,4 @@
 //! The rules of `fdr verify` as a sink: times, balance and counts, thread by thread.
-//!
-//! It must never keep more than the open calls of each thread and as many findings as are shown,
-//! whatever a file claims.
 
 use std::collections::BTreeMap;
 

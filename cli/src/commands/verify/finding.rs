@@ -1,5 +1,4 @@
-//! What `fdr verify` finds, where, and in words. Must never hold more than numbers and names' ids, so
-//! that findings can be sorted and limited before anything is looked up.
+//! What `fdr verify` finds, where, and in words.
 
 use std::collections::BinaryHeap;
 

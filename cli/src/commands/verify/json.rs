@@ -1,5 +1,4 @@
-//! `fdr verify --json`: the verdict, for scripts. The shape is in docs/json.md. Must never say less than the
-//! text does.
+//! `fdr verify --json`: the verdict, for scripts. The shape is in docs/json.md.
 
 use std::io::Write;
 

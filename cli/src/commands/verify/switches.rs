@@ -1,5 +1,4 @@
-//! Whether the switches of each thread make sense: one that runs stops before it runs again. Must never report an error
-//! where the trace says that switches were lost, because any switch may be missing there.
+//! Whether the switches of each thread make sense: one that runs stops before it runs again.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! What the page asks of the server, and the answers. Pictures are arrays of numbers, because there are many of them; all
-//! else is JSON. Must never take a number of the page for one of ours without a bound.
+//! What the page asks of the server, and the answers. Pictures are arrays of numbers, because there are many of them;
+//! all else is JSON.
 
 use std::path::Path;
 use std::sync::Arc;

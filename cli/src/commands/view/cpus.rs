@@ -1,6 +1,5 @@
 //! On which CPU a thread was, as its records say it. Memory is bounded: if there are too many stays on a CPU, adjacent
-//! stays are joined, and the joined stay has the number of changes. Must never show a CPU before the record that names
-//! it.
+//! stays are joined, and the joined stay has the number of changes.
 
 /// Stays that a page keeps of all threads together, and those that it keeps of a thread in any case.
 const MAX_STAYS: usize = 1_000_000;

@@ -1,5 +1,4 @@
-//! The counters of a trace for the page: each as a whole, and its curve in a stretch of time. Must never show a value at a
-//! time at which it was not set yet.
+//! The counters of a trace for the page: each as a whole, and its curve in a stretch of time.
 
 use std::collections::BTreeMap;
 

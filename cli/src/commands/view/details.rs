@@ -1,5 +1,4 @@
-//! What is known of one call: its own time, its arguments and its CPU, from its stretch of its thread. Must never give
-//! another figure than those that `fdr report` adds up.
+//! What is known of one call: its own time, its arguments and its CPU, from its stretch of its thread.
 
 use fdr_formats::calls::{CallStack, EndedCall, OpenCall};
 use fdr_formats::notes::{Note, NoteKind};

@@ -1,5 +1,5 @@
-//! The page as one file that needs no server: the data stand in it, compressed. Short calls are joined until the file is
-//! small enough, and the page says so. Must never write a file that is larger than that.
+//! The page as one file that needs no server: the data stand in it, compressed. Short calls are joined until the file
+//! is small enough, and the page says so.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Puts the events of lanes into the index: a sink with a call stack for each thread. Must never match calls by itself.
+//! Puts the events of lanes into the index: a sink with a call stack for each thread.
 
 use std::collections::HashMap;
 

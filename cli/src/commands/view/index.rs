@@ -1,6 +1,6 @@
 //! What the page knows of a trace: the calls of each thread at several resolutions, gaps, events, and places from which
-//! calls can be followed again. It is made in one pass over the trace, while pictures of what is known already are drawn.
-//! Must never match calls by itself, nor hold a lock while the trace is read.
+//! calls can be followed again. It is made in one pass over the trace, while pictures of what is known already are
+//! drawn.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,5 +1,4 @@
-//! What the page shows: traces, or snapshots of a process that runs, which are replaced by newer ones. Must never stop
-//! the process, nor leave a file.
+//! What the page shows: traces, or snapshots of a process that runs, which are replaced by newer ones.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};

@@ -1,6 +1,5 @@
 //! The committed page, as `cli/page/` built it: one text with script and style inside. Its security policy names the
-//! checksums of both. If the page is served, it asks for its data. In a file to send, the data stand inside. Must never
-//! put text of a trace into the page unless it is encoded.
+//! checksums of both. If the page is served, it asks for its data. In a file to send, the data stand inside.
 
 /// What `npm run build` made.
 const PAGE: &str = include_str!("../../../page/dist/page.html");

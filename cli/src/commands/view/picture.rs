@@ -1,5 +1,5 @@
 //! What of a thread is seen in a stretch of time at a number of pixels: calls, joined where they are shorter than a
-//! pixel; states; gaps and events. Must never leave a call out without counting it.
+//! pixel; states; gaps and events.
 
 use std::sync::Arc;
 

@@ -1,6 +1,5 @@
 //! The calls of one thread at several resolutions, so that a picture of any stretch of time is made of few of them. The
-//! lowest level has every call. Each level above joins calls that are shorter than its bound into runs. Must never grow
-//! beyond its number of items: then the lowest level is given up, and short calls have to be read from the trace.
+//! lowest level has every call. Each level above joins calls that are shorter than its bound into runs.
 
 /// A call, or a run of short calls of one depth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

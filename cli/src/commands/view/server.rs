@@ -1,6 +1,5 @@
 //! Serves the page on this machine alone. Whoever asks needs the token of the address, which only the person who began
-//! the command has; and a browser has to ask under our own name, so that no other page can. Must never write a file,
-//! nor answer with a file's content by its path.
+//! the command has; and a browser has to ask under our own name, so that no other page can.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};

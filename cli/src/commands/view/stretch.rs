@@ -1,6 +1,6 @@
 //! A stretch of time of a trace as a source: each thread is followed from the last place before the stretch, where its
-//! open calls are known, and no further than the stretch. The calls before and behind are counted, and no more, which is
-//! quick. A selection around it cuts it exactly. Must never give other calls of the stretch than the trace itself.
+//! open calls are known, and no further than the stretch. The calls before and behind are counted, and no more, which
+//! is quick. A selection around it cuts it exactly.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

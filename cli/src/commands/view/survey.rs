@@ -1,5 +1,5 @@
-//! All calls of some functions: how many there are, how long they took, and where one of them is among them. Made in one
-//! pass over the trace. Must never keep the calls.
+//! All calls of some functions: how many there are, how long they took, and where one of them is among them. Made in
+//! one pass over the trace.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashSet};

@@ -1,6 +1,5 @@
-//! Tasks: each from its first poll to its end, with the calls that are its polls. A task has a note inside of each poll,
-//! so the call that ends next on that thread is the poll. Tasks are packed into as few lanes as they need. Must never
-//! show a poll of which no note says whose it is.
+//! Tasks: each from its first poll to its end, with the calls that are its polls. A task has a note inside of each
+//! poll, so the call that ends next on that thread is the poll. Tasks are packed into as few lanes as they need.
 
 use std::collections::{BTreeSet, HashMap};
 

@@ -1,5 +1,5 @@
 //! Pictures as arrays of numbers, for the page to read: there are many of them. `pictures` and `curves` of the page's
-//! `wire.ts` read them. Must never write a number in another order than the tables here say.
+//! `wire.ts` read them.
 
 use fdr_formats::model::State;
 

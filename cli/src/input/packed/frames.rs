@@ -1,5 +1,5 @@
-//! Where the frames of a zstd file (RFC 8878) begin and end, by their headers and those of their blocks alone. Must
-//! never trust a length. A header's length only says where to read next.
+//! Where the frames of a zstd file (RFC 8878) begin and end, by their headers and those of their blocks alone. A
+//! header's length only says where to read next.
 //!
 //! | bytes | frame |
 //! | --- | --- |

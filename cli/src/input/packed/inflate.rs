@@ -1,5 +1,4 @@
-//! One frame of zstd's, unpacked piece by piece: each piece goes wherever the caller puts it. Must never
-//! give more than it was allowed, nor take a damaged frame for a whole one.
+//! One frame of zstd's, unpacked piece by piece: each piece goes wherever the caller puts it.
 //!
 //! Memory: the window that a frame asks for, at most [`MAX_WINDOW`], and two buffers. Of frames with large
 //! windows one is unpacked at a time, however many threads there are.

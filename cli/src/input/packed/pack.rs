@@ -1,6 +1,5 @@
 //! Compresses into a zstd file of many frames, several at a time, so that several can be unpacked at a time, too. Each
-//! frame has its size and a checksum. Must never hold more than a frame for each
-//! worker.
+//! frame has its size and a checksum.
 
 use std::io::{self, Read, Write};
 use std::sync::{Condvar, Mutex, PoisonError};

@@ -1,6 +1,5 @@
-//! What gzip (RFC 1952) and xz compress: members, or streams, one after the other, each decoded from its
-//! beginning by one thread. Must never write more than it was allowed, nor give back what a damaged member
-//! made.
+//! What gzip (RFC 1952) and xz compress: members, or streams, one after the other, each decoded from its beginning by
+//! one thread.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,5 +1,4 @@
-//! Unpacks a zstd file into another, frame by frame, several frames at a time. Must never write more than
-//! it was allowed, nor give back bytes that follow damage.
+//! Unpacks a zstd file into another, frame by frame, several frames at a time.
 
 use std::fs::File;
 use std::io;

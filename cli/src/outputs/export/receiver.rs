@@ -1,5 +1,4 @@
-//! What an export is given: calls that begin and end, and what happened between. Must never know a format, nor match
-//! calls.
+//! What an export is given: calls that begin and end, and what happened between.
 
 use std::io;
 

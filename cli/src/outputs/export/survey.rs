@@ -1,5 +1,5 @@
 //! The first pass over a trace: when it begins and ends, and for each thread the calls that were entered before its
-//! first record. So an export can write these calls where they begin. Must never keep a call that has both edges.
+//! first record. So an export can write these calls where they begin.
 
 use std::collections::HashMap;
 use std::io;

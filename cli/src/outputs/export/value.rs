@@ -1,5 +1,4 @@
-//! Values with names, as exports write them: arguments of calls, fields of events. Must never trust a text to be
-//! UTF-8, nor a name to be there once.
+//! Values with names, as exports write them: arguments of calls, fields of events.
 
 use fdr_formats::notes::{Field, FieldValue};
 use fdr_formats::{TraceInfo, note_words};

@@ -1,8 +1,6 @@
 //! The one walk over a trace that gives exports complete calls: what began where, what ended with which arguments, and
 //! what happened between. The call stack of the formats matches the calls. Calls that were entered before the first
 //! record come where they begin, because [`Survey`] has found them. Of one thread, no time that is given goes back.
-//!
-//! Must never keep a call that has ended.
 
 use std::collections::HashMap;
 use std::io;

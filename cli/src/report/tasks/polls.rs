@@ -1,4 +1,4 @@
-//! Which calls are polls of tasks, and the polls of a few tasks. Must never keep a poll of another task.
+//! Which calls are polls of tasks, and the polls of a few tasks.
 //!
 //! A note stands at the end of a poll, so its call ends next. Two notes stand elsewhere: that of a task whose last poll
 //! left no records, and that of a dropped one. They stand in some call of another function, or in a poll that has a note

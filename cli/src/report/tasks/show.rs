@@ -1,4 +1,4 @@
-//! The tasks of a trace as a table for people, and as JSON. Must never compute a figure.
+//! The tasks of a trace as a table for people, and as JSON.
 
 use std::io::Write;
 

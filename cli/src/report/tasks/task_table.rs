@@ -1,5 +1,5 @@
 //! The tasks of a trace, each as its last note has it. A task may have notes on several threads, and may have lost the
-//! older ones. Its last note has all of its numbers. Must never keep more than one note of a task.
+//! older ones. Its last note has all of its numbers.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,5 +1,4 @@
-//! Turns metadata text into words, numbers, quoted texts and signs, one at a time, each with its line. Must
-//! never look beyond its text, nor keep tokens, because a text may be long.
+//! Turns metadata text into words, numbers, quoted texts and signs, one at a time, each with its line.
 
 /// A piece of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]

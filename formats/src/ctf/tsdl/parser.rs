@@ -1,6 +1,5 @@
 //! Types of a metadata text: `integer { … }`, `struct { … }`, names given by `typealias` and `typedef`, and fields of
-//! these types. Must never go deeper than [`DEPTH`], nor believe a senseless number. Deeper nesting and such numbers
-//! are errors that name the line.
+//! these types. Deeper nesting and such numbers are errors that name the line.
 
 use std::collections::HashMap;
 use std::sync::Arc;

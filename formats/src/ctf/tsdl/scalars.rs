@@ -1,5 +1,4 @@
-//! Numbers: `integer { … }` and `floating_point { … }`, of their attributes. Must never accept a size or an
-//! alignment that the reader cannot handle.
+//! Numbers: `integer { … }` and `floating_point { … }`, of their attributes.
 
 use super::lexer::Bad;
 use super::types::{Float, Integer, Type, Value};

@@ -1,5 +1,4 @@
-//! Thread states as payloads: switches, samples and accounts. Little-endian where they are written. This file must
-//! never allocate from a count that is not covered by bytes.
+//! Thread states as payloads: switches, samples and accounts. Little-endian where they are written.
 
 #[cfg(feature = "read")]
 use crate::bytes::Fields;

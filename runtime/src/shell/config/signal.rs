@@ -1,5 +1,4 @@
-//! The signal that dumps, by name or number. This file must never accept a signal that can't be handled or that
-//! means a crash. Crashes have handlers of their own.
+//! The signal that dumps, by name or number. Crashes have handlers of their own.
 
 use fdr_formats::text;
 use libc::{SIGRTMAX, SIGRTMIN, c_int};

@@ -1,5 +1,5 @@
 //! The values of variables: words, formats, sizes of rings, and the way a size and a bad value are shown. An error is
-//! one line with the accepted values. It must never hold a control character of the value.
+//! one line with the accepted values.
 
 use std::ffi::OsStr;
 

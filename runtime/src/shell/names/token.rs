@@ -1,5 +1,4 @@
-//! The tokens of a type as the compiler prints it. This file must never split a text inside a character, and
-//! never look at a byte twice.
+//! The tokens of a type as the compiler prints it.
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

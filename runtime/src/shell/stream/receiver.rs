@@ -1,6 +1,5 @@
-//! One receiver: its writer, the destination of its bytes, and its position in each thread's records. A
-//! receiver gets whole batches. It gets the next batch when it has taken the last one. This file must never
-//! wait for a peer.
+//! One receiver: its writer, the destination of its bytes, and its position in each thread's records. A receiver gets
+//! whole batches. It gets the next batch when it has taken the last one.
 
 use std::cell::Cell;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
 //! Triggers that wait for calls: their thresholds in ticks, the reasons and named moments of their dumps, and calls
-//! that do not return. This file must never judge a call by anything but ticks.
+//! that do not return.
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
-//! The files of this process's triggered dumps, and the bound on them (`FDR_OUT_MOST`). This file must never remove
-//! anything but these files, nor one that has been replaced since.
+//! The files of this process's triggered dumps, and the bound on them (`FDR_OUT_MOST`).
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;

@@ -1,6 +1,6 @@
 //! Takes one of the ways into the recorder, on a thread whose stack is filled with a pattern and ends at a guard.
 //! Prints how many bytes of the stack were used. `stacks WAY` has a large stack; `stacks WAY BYTES` has that many bytes
-//! and what an empty thread takes. Must never do more than the way itself on that thread.
+//! and what an empty thread takes.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;

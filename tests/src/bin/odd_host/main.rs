@@ -1,6 +1,5 @@
 //! Does one of many things that few programs do: `odd_host WAY`. What it prints and how it ends is the same each time,
-//! unless somebody in the process changes what it depends on. `odd_host list` prints all ways. Must never ask whether
-//! it is recorded.
+//! unless somebody in the process changes what it depends on. `odd_host list` prints all ways.
 
 mod ends;
 mod files;

@@ -1,4 +1,4 @@
-//! Which call is slow, and why: drawn from the seed. Must never depend on a clock.
+//! Which call is slow, and why: drawn from the seed.
 
 use fdr_tests::support::random::Random;
 

@@ -1,9 +1,8 @@
-//! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the
-//! last one opened), `work` (on this thread), `many` (300,000 times), `threads` (four new ones, each does it), `dump`, `handed`,
-//! `enable`, `recorded`, `spans`, `stepped`, `wait` (each through the plug-in), `race` (all that are open are enabled at
-//! once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the
-//! current folder is left without a byte). Must never name the recorder: one of the hosts is
-//! a program without it.
+//! What both hosts of the plug-in do, word by word of their arguments: `open:PATH` and `close` (the last one opened),
+//! `work` (on this thread), `many` (300,000 times), `threads` (four new ones, each does it), `dump`, `handed`,
+//! `enable`, `recorded`, `spans`, `stepped`, `wait` (each through the plug-in), `race` (all that are open are enabled
+//! at once, each by a thread of its own, which then does `work` a hundred times), `cut` (the ring in the current folder
+//! is left without a byte).
 
 use std::ffi::{CStr, CString, c_void};
 use std::sync::Barrier;

@@ -1,5 +1,5 @@
-//! A program that is started, watched and ended. Its output goes to files in its folder, so that nobody
-//! needs to read it meanwhile. Must never wait without a deadline, or leave a process behind.
+//! A program that is started, watched and ended. Its output goes to files in its folder, so that nobody needs to read
+//! it meanwhile.
 
 use std::env;
 use std::fs::{self, File};

@@ -1,7 +1,6 @@
 //! Crashes of every kind. A tenth is in the allocator while it holds its lock. A tenth is a fault at the recorder's own
 //! store. More are signals at random moments in the recorder. The process dies of the right signal and in time, and
-//! leaves a trace that is right up to the crash. Must never count a crash as one in the recorder whose slot did not say
-//! so when the process was dead.
+//! leaves a trace that is right up to the crash.
 
 use std::path::PathBuf;
 use std::sync::Mutex;

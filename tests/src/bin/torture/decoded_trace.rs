@@ -1,5 +1,5 @@
 //! Checks a trace or a ring as `fdr verify` does. The reader must have no complaint, times must never go back, calls
-//! must nest, and counts must agree with the records. Must never panic on what it finds: what is wrong is the result.
+//! must nest, and counts must agree with the records.
 
 use std::collections::BTreeMap;
 use std::path::Path;

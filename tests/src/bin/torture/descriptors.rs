@@ -1,7 +1,6 @@
 //! Rounds of a program that closes, copies over and opens anew every descriptor, while the recorder dumps, streams,
 //! grows its rings, and is forked, on several file systems, and started with some of 0, 1 and 2 closed. Its files have
-//! its own bytes and no other. What it prints is where it belongs. Each trace is whole. Must never take what the program
-//! says of its own files for granted: they are read here once more.
+//! its own bytes and no other. What it prints is where it belongs. Each trace is whole.
 
 mod file_system;
 

@@ -1,5 +1,4 @@
-//! What notes say, compared with what the program surely said. A note whose parts are not of one event is torn. Must
-//! never take a note for right that the program could not have made.
+//! What notes say, compared with what the program surely said. A note whose parts are not of one event is torn.
 
 use std::collections::BTreeMap;
 

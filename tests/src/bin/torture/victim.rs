@@ -1,5 +1,4 @@
-//! The program that cases do something to, and the page in which it counts for itself. Must never tell the
-//! program what its recorder is to be compared with.
+//! The program that cases do something to, and the page in which it counts for itself.
 
 use std::sync::Mutex;
 

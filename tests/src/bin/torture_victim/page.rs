@@ -1,5 +1,4 @@
-//! The truth: a shared page in which each thread keeps how many records it has surely made. Must never
-//! be written but by plain stores, so that it is as far as the program whenever that dies.
+//! The truth: a shared page in which each thread keeps how many records it has surely made.
 
 use std::fs::OpenOptions;
 use std::os::fd::AsRawFd;

@@ -1,5 +1,5 @@
 //! The durations of the calls of one function: cells of the report's histogram, or classes of the recorder's totals, in
-//! ns. Must never lose a call: what a bucket does not count, another one does.
+//! ns.
 
 use fdr_formats::lengths;
 use fdr_formats::model::FunctionTotals;

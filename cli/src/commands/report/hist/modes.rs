@@ -1,5 +1,4 @@
-//! The modes of a distribution: groups of calls with about the same duration, with few calls between the groups. Must
-//! never take the ragged edge of one group for two.
+//! The modes of a distribution: groups of calls with about the same duration, with few calls between the groups.
 //!
 //! This file looks at the logarithms of the durations, because a mode of longer durations is wider in proportion. It
 //! smooths their density. Two peaks of the density are two modes under two conditions: the lowest place between them is

@@ -1,5 +1,5 @@
 //! A distribution as a picture: bars over the logarithm of durations, each as wide as the others, in a colour for each
-//! mode. Must never compute a figure that the terminal does not show.
+//! mode.
 
 use std::io::Write;
 

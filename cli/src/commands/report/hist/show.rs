@@ -1,4 +1,4 @@
-//! A distribution in the terminal. Must never be wider than it.
+//! A distribution in the terminal.
 
 use std::io::Write;
 

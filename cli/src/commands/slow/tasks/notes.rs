@@ -1,5 +1,4 @@
-//! What slow tasks say: the arguments of their functions, and the events in their polls. Must never give those of one
-//! task to another.
+//! What slow tasks say: the arguments of their functions, and the events in their polls.
 
 use fdr_formats::notes::{Form, Note, NoteKind, form_of};
 use fdr_formats::{FunctionId, ThreadId, Ticks};

@@ -1,4 +1,4 @@
-//! The slowest tasks as text for people, and as JSON: see docs/json.md. Must never let a name break a line.
+//! The slowest tasks as text for people, and as JSON: see docs/json.md.
 
 use std::io::Write;
 
