@@ -187,101 +187,151 @@ fn measure(
     options: &Options,
     findings: &mut Vec<String>,
 ) -> Result<WorkloadFigures> {
-    let place = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
-    let input = workload.input.make(place.path())?;
-    let said = |mode: usize| place.path().join(format!("said-{mode}"));
-    let never = RunCost {
-        cpu: f64::INFINITY,
-        wall: f64::INFINITY,
-    };
-    let mut took = [never; MODES.len()];
-    let [mut every, mut kept, mut small] = [None, None, None];
-    let mut least = NONE.to_owned();
-    let mut found = Vec::new();
+    let mut runs = Runs::new(workload, built)?;
     for _ in 0..options.rounds {
-        for (at, mode) in MODES.into_iter().enumerate() {
-            let traces = tempfile::Builder::new().tempdir_in(&place)?;
-            let program = match mode {
-                Mode::Original => &built.programs[0],
-                Mode::Off | Mode::On(_) | Mode::With(_) => &built.programs[1],
-            };
-            let once = once(workload, program, &input, mode, &traces, &said(at))?;
-            took[at].cpu = took[at].cpu.min(once.cpu);
-            took[at].wall = took[at].wall.min(once.wall);
-            if mode == SMALL_BUDGET {
-                small = Some(whole_report(&only_trace(&traces)?)?);
-            }
-            if let Mode::On(keep) = mode {
-                let trace = only_trace(&traces)?;
-                let tool = |words: &str| ask_tool(words, &trace);
-                if let Err(error) = tool("verify") {
-                    found.push(error.to_string());
-                }
-                let report = whole_report(&trace)?;
-                found.extend(report.findings());
-                if keep == "0" {
-                    every = Some(report);
-                    continue;
-                }
-                least = threshold(&tool("info")?).unwrap_or(NONE).to_owned();
-                if let Some(before) = kept.replace(report)
-                    && workload.repeats
-                {
-                    let now = kept.as_ref();
-                    found.extend(
-                        now.map(|now| before.different_calls(now))
-                            .unwrap_or_default(),
-                    );
-                }
-            }
-        }
+        runs.round()?;
     }
-    let (every, kept) = every.zip(kept).ok_or("no round")?;
-    let counted = match workload.repeats {
-        true => {
-            let traces = tempfile::Builder::new().tempdir_in(&place)?;
-            let (program, output) = (&built.programs[1], said(MODES.len()));
-            once(workload, program, &input, COUNTS_ALL, &traces, &output)?;
-            Some(whole_report(&only_trace(&traces)?)?)
-        }
-        false => None,
+    let [every, kept, small] = runs.reports.each_mut().map(Option::take);
+    let (Some(every), Some(kept), Some(small)) = (every, kept, small) else {
+        return Err("no round".into());
     };
+    let mut counted = None;
     if workload.repeats {
-        found.extend(every.same_calls(&kept));
-        let first = fs::read(said(0))?;
-        for at in 1..MODES.len() {
-            if fs::read(said(at))? != first {
-                found.push("it prints something else where it is marked or records".to_owned());
-            }
-        }
+        runs.findings.extend(every.same_calls(&kept));
+        runs.compare_output()?;
+        let traces = runs.once(COUNTS_ALL, MODES.len())?.1;
+        counted = Some(whole_report(&only_trace(&traces)?)?);
     }
-    findings.extend(
-        found
-            .iter()
-            .map(|what| format!("{}: {what}", workload.name)),
-    );
-    let instructions_of = |at: usize| -> Result<f64> {
-        let words: Vec<String> = workload.words(&input).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let (events, _) = callgrind(&built.programs[at], &words, &[], &[])?;
-        Ok(events
-            .get("Ir")
-            .copied()
-            .ok_or("callgrind counted no instructions")?)
-    };
     let instructions = match options.instructions {
-        true => Some(instructions_of(1)? / instructions_of(0)?),
+        true => Some(runs.instructions(1)? / runs.instructions(0)?),
         false => None,
     };
+    let named = |what: &String| format!("{}: {what}", workload.name);
+    findings.extend(runs.findings.iter().map(named));
     Ok(WorkloadFigures {
-        took,
+        took: runs.took,
         instructions,
         every,
         kept,
-        small: small.ok_or("no round")?,
+        small,
         counted,
-        threshold: least,
+        threshold: runs.threshold,
     })
+}
+
+/// The runs of a workload.
+struct Runs<'a> {
+    workload: &'a Workload,
+    built: &'a Built,
+    folder: TempDir,
+    input: PathBuf,
+    /// The least of each mode.
+    took: [RunCost; MODES.len()],
+    /// The last ones: of each call, of calls that are kept, and with the small budget.
+    reports: [Option<Report>; 3],
+    threshold: String,
+    findings: Vec<String>,
+}
+
+impl Runs<'_> {
+    fn new<'a>(workload: &'a Workload, built: &'a Built) -> Result<Runs<'a>> {
+        let folder = tempfile::Builder::new().tempdir_in(work_folder("bench/whole")?)?;
+        let never = RunCost {
+            cpu: f64::INFINITY,
+            wall: f64::INFINITY,
+        };
+        Ok(Runs {
+            workload,
+            built,
+            input: workload.input.make(folder.path())?,
+            folder,
+            took: [never; MODES.len()],
+            reports: [None, None, None],
+            threshold: NONE.to_owned(),
+            findings: Vec::new(),
+        })
+    }
+
+    /// Where the output of a mode goes.
+    fn output(&self, mode: usize) -> PathBuf {
+        self.folder.path().join(format!("said-{mode}"))
+    }
+
+    /// One run, and its traces. `at`: the number of its output.
+    fn once(&self, mode: Mode, at: usize) -> Result<(RunCost, TempDir)> {
+        let traces = tempfile::Builder::new().tempdir_in(&self.folder)?;
+        let program = match mode {
+            Mode::Original => &self.built.programs[0],
+            Mode::Off | Mode::On(_) | Mode::With(_) => &self.built.programs[1],
+        };
+        let output = self.output(at);
+        let took = once(self.workload, program, &self.input, mode, &traces, &output)?;
+        Ok((took, traces))
+    }
+
+    /// One run of each mode.
+    fn round(&mut self) -> Result<()> {
+        for (at, mode) in MODES.into_iter().enumerate() {
+            let (took, traces) = self.once(mode, at)?;
+            self.took[at].cpu = self.took[at].cpu.min(took.cpu);
+            self.took[at].wall = self.took[at].wall.min(took.wall);
+            match mode {
+                Mode::Original | Mode::Off => {}
+                Mode::On("0") => self.reports[0] = Some(self.report(&traces)?),
+                Mode::On(_) => self.keep(&traces)?,
+                Mode::With(_) => self.reports[2] = Some(self.report(&traces)?),
+            }
+        }
+        Ok(())
+    }
+
+    /// The report of a trace that is as it must be.
+    fn report(&mut self, traces: &TempDir) -> Result<Report> {
+        let trace = only_trace(traces)?;
+        if let Err(error) = ask_tool("verify", &trace) {
+            self.findings.push(error.to_string());
+        }
+        let report = whole_report(&trace)?;
+        self.findings.extend(report.findings());
+        Ok(report)
+    }
+
+    /// Takes the report of a run whose short calls left no records.
+    fn keep(&mut self, traces: &TempDir) -> Result<()> {
+        let report = self.report(traces)?;
+        let info = ask_tool("info", &only_trace(traces)?)?;
+        threshold(&info)
+            .unwrap_or(NONE)
+            .clone_into(&mut self.threshold);
+        if let Some(before) = &self.reports[1]
+            && self.workload.repeats
+        {
+            self.findings.extend(before.different_calls(&report));
+        }
+        self.reports[1] = Some(report);
+        Ok(())
+    }
+
+    /// All runs print the same.
+    fn compare_output(&mut self) -> Result<()> {
+        let first = fs::read(self.output(0))?;
+        for at in 1..MODES.len() {
+            if fs::read(self.output(at))? != first {
+                let what = "it prints something else where it is marked or records";
+                self.findings.push(what.to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Instructions of a program without recording.
+    fn instructions(&self, program: usize) -> Result<f64> {
+        let words: Vec<String> = self.workload.words(&self.input).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let (events, _) = callgrind(&self.built.programs[program], &words, &[], &[])?;
+        let counted = events.get("Ir").copied();
+        Ok(counted.ok_or("callgrind counted no instructions")?)
+    }
 }
 
 /// Self times of both kinds of runs, and of the first kind once more, in turn.
