@@ -120,7 +120,8 @@ fn top_agrees_with_a_simultaneous_trace() {
 fn samples_lose_no_call_until_the_end() {
     for (arguments, calls) in [(&[][..], 2_000), (&["load"], 500), (&["load", "auto"], 500)] {
         let folder = Folder::new("top-exact");
-        let mut program = controlled(&folder, "", arguments);
+        // Each call is counted, and none is estimated.
+        let mut program = controlled(&folder, "FDR_BUDGET=0", arguments);
         let options = ["--json", "--every", "20ms"];
         let mut looking = top(&folder, program.id(), &options).start();
         // It has looked once at least.

@@ -80,6 +80,12 @@ impl Function {
         matches!(self.site.what(), What::Calls | What::Event)
     }
 
+    /// Whether it is recorded. Its site is off where somebody cut the ring, and while it is only looked at.
+    fn is_on(&self) -> bool {
+        let level = self.in_slice.unwrap_or(self.level);
+        self.site.state() != 0 || self.on && level == Level::LookedAt
+    }
+
     /// Whether the budget may change how its calls are recorded.
     fn has_levels(&self) -> bool {
         self.site.what() == What::Calls && !self.watched
@@ -276,7 +282,7 @@ impl Table {
     pub(crate) fn watchable(&self, names: &Filter) -> (usize, usize) {
         let named = self.functions.iter();
         let named = named.filter(|f| f.has_durations() && names.matches(&f.name));
-        let on = |function: &&Function| function.on;
+        let on = |function: &&Function| function.is_on();
         (named.clone().count(), named.filter(on).count())
     }
 
@@ -410,8 +416,11 @@ impl Table {
             let index = (*id as usize).wrapping_sub(1);
             let function = self.functions.get_mut(index);
             if let Some(function) = function.filter(|function| function.has_levels()) {
+                let is_on = function.is_on();
                 change(function);
-                function.switch(self.bits);
+                if is_on {
+                    function.switch(self.bits);
+                }
             }
         }
     }
@@ -421,7 +430,7 @@ impl Table {
     pub(crate) fn levels(&self) -> impl Iterator<Item = (Option<Level>, bool)> {
         let functions = self.functions.iter();
         functions.map(|function| {
-            let on = function.on && function.has_levels();
+            let on = function.is_on() && function.has_levels();
             (on.then_some(function.level), function.site.is_auto())
         })
     }

@@ -94,7 +94,7 @@ impl Budget {
 
     /// Makes a check, begins a slice or ends one, if its time has come. Returns how long the dumper may sleep.
     pub(crate) fn look(&mut self, now_ns: u64) -> Option<Duration> {
-        let ring = recorder::ring()?;
+        let ring = recorder::ring().filter(|ring| !ring.is_lost())?;
         if self.slices.is_due(now_ns) {
             self.slices.turn(ring, &mut self.functions);
         }
