@@ -166,6 +166,9 @@ pub(super) fn extend_totals(totals: &Totals) -> bool {
     let ring = process_ring::ring().filter(|ring| ring.has_totals(totals));
     // As in `extend`.
     let given = sys::signal::undisturbed(|| ring.is_some_and(|ring| ring.give_rows(totals)));
+    if !given && ring.is_some_and(Ring::is_lost) {
+        unit::switch_off();
+    }
     sys::set_errno(errno);
     given
 }
