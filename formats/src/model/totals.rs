@@ -131,7 +131,7 @@ pub fn figures(
         // A share of few samples has the error of few samples. What did not fit was wrong.
         let of_samples = given / (around(totals).max(1) as f64).sqrt();
         let unfit = more.own.0 as f64 * (1.0 - fits);
-        let error = scale(more.own_error).hypot(of_samples).hypot(unfit);
+        let error = root_of_squares(&[scale(more.own_error), of_samples, unfit]);
         let own = (totals.own.0 as f64 + scale(more.own) - given).max(0.0);
         let figures = Figures {
             calls: totals.calls.saturating_add(totals.untimed).saturating_add(
@@ -148,6 +148,11 @@ pub fn figures(
         (*id, figures)
     });
     all.collect()
+}
+
+/// The error of a sum whose parts have these errors.
+fn root_of_squares(errors: &[f64]) -> f64 {
+    errors.iter().map(|error| error * error).sum::<f64>().sqrt()
 }
 
 /// What recording took in the end, in millionths of the program's CPU time.
@@ -207,7 +212,7 @@ impl FunctionTotals {
         let scale = |ticks: Ticks| ticks.0 as f64 * calls as f64 / stands_for.max(1) as f64;
         // As far as the number of calls is not known, their times are not.
         let of_calls = estimate.missed_error as f64 / calls.max(1) as f64;
-        let own_error = scale(own_error).hypot(scale(own) * of_calls);
+        let own_error = root_of_squares(&[scale(own_error), scale(own) * of_calls]);
         Figures {
             calls,
             calls_error: estimate.missed_error,

@@ -13,7 +13,7 @@ use fdr_tests::support::wait::until;
 /// A call, and what it fails with.
 const FAILURES: [(&str, &[&str]); 18] = [
     ("openat", &["EMFILE", "EACCES", "EINTR"]),
-    ("pwritev", &["ENOSPC", "EINTR"]),
+    ("pwritev", &["ENOSPC", "EIO", "EINTR"]),
     ("write", &["ENOSPC", "EINTR"]),
     ("pwrite64", &["EIO", "EINTR"]),
     ("rename", &["EROFS"]),

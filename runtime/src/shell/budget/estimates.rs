@@ -137,8 +137,11 @@ impl FunctionEstimate {
             since: self.since,
             missed: (self.missed + untold) as u64,
             // No slice has confirmed the newest calls.
-            missed_error: (self.missed_variance.sqrt().hypot(self.missed_unsure))
-                .hypot(untold / 2.0) as u64,
+            missed_error: root_of_squares([
+                self.missed_variance.sqrt(),
+                self.missed_unsure,
+                untold / 2.0,
+            ]),
             total: Ticks(self.total as u64),
             own: Ticks(self.own as u64),
             own_error: Ticks(self.own_variance.sqrt() as u64),
@@ -146,6 +149,11 @@ impl FunctionEstimate {
             around: 0,
         }
     }
+}
+
+/// The root of the sum of the squares: the error of a sum whose parts have these errors.
+fn root_of_squares(errors: [f64; 3]) -> u64 {
+    errors.map(|error| error * error).iter().sum::<f64>().sqrt() as u64
 }
 
 #[cfg(all(test, not(loom), not(miri)))]

@@ -47,8 +47,18 @@ impl Random {
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
         let share = ((self.0 >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-        (mean as f64 * -share.ln()) as u64
+        (mean as f64 * minus_ln(share)) as u64
     }
+}
+
+/// The negative logarithm of a number from 0 to 1, to 0.01. The C library's would make each traced program load `libm`.
+fn minus_ln(share: f64) -> f64 {
+    let bits = share.to_bits();
+    let exponent = (bits >> 52) as f64 - 1023.0;
+    let mantissa = f64::from_bits(bits & ((1 << 52) - 1) | 1023 << 52);
+    // A parabola through the logarithms of 1, the root of 2, and 2.
+    let log2 = exponent + (mantissa - 1.0) * (1.344_82 - 0.344_82 * (mantissa - 1.0));
+    (-log2 * core::f64::consts::LN_2).max(0.0)
 }
 
 /// A slice that is under way.
@@ -313,4 +323,30 @@ fn threads(ring: &Ring) -> Vec<(&'static OpenCalls, u64)> {
     let all = ring.owned_slots().filter_map(open_calls::of);
     all.map(|calls| (calls, open_calls::progress(calls)))
         .collect()
+}
+
+#[cfg(all(test, not(loom), not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_have_their_mean_and_no_memory() {
+        for share in [1e-9, 0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 1.0_f64] {
+            let differs = (minus_ln(share) + share.ln()).abs();
+            assert!(differs < 0.01, "{share}: {differs}");
+        }
+        let mut random = Random::new(7);
+        let pauses: Vec<u64> = (0..100_000).map(|_| random.pause(1_000)).collect();
+        let mean = pauses.iter().sum::<u64>() / 100_000;
+        assert!(mean.abs_diff(1_000) < 20, "{mean}");
+        // One in e lasts longer than the mean, and as many of those last longer by as much.
+        let longer = |than: u64| pauses.iter().filter(|&&pause| pause > than).count();
+        for (than, wanted) in [(1_000, 36_788_usize), (2_000, 13_534)] {
+            assert!(
+                longer(than).abs_diff(wanted) < 1_000,
+                "{than}: {}",
+                longer(than)
+            );
+        }
+    }
 }
