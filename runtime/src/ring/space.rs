@@ -4,12 +4,11 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! Space comes in two ways. The thread that made the file has it open, in a descriptor table of its own, and writes zeros,
-//! but never where a thread may record. All other threads have the kernel touch the pages of the mapping: that fails
-//! softly, and needs no descriptor, which the program could have closed. A kernel before Linux 5.14 can't do so. There a
-//! thread opens the file for a moment, in a descriptor table of its own.
+//! The kernel touches the pages of the mapping: that fails softly, makes no file longer that somebody has cut, and needs no
+//! descriptor, which the program could have closed. A kernel before Linux 5.14 can't do so. There a thread allocates by a
+//! descriptor, which it opens for a moment in a table of its own, unless it made the file and has it open.
 //!
-//! After either, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
+//! After that, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
 //! the pages back, seconds later. The file of a short process is gone by then, and its removal costs nothing. A file that
 //! has its places on the disk costs milliseconds for each of them, where freed space is discarded at once. Slots of a
 //! process of many threads get their places at once (`fallocate`), because their chunks need not be in memory.
@@ -114,13 +113,7 @@ impl Ring {
     /// Gives a part of the file space and makes it accessible. No thread may write to the part meanwhile.
     /// Async-signal-safe.
     fn allocate(&self, offset: usize, length: usize) -> Result<(), i32> {
-        match self.file.filter(Descriptor::is_mine) {
-            None => self.touch(offset, length, Descriptor::allocate),
-            Some(file) => {
-                self.noted(file.fill(offset as u64, length as u64, self.whole))?;
-                self.make_accessible(offset, length)
-            }
-        }
+        self.touch(offset, length, Descriptor::allocate)
     }
 
     /// As [`allocate`](Ring::allocate), but threads may write to the part meanwhile.

@@ -207,10 +207,10 @@ fn down(
         let is_timed = function.level == Some(Level::Timed);
         (is_timed && calls > 0 && may(id, function)).then_some(calls)
     });
-    while sum_ns > goal_ns
-        && timed_ns > limit_ns / 4
-        && let Some((calls, id)) = timed.pop()
-    {
+    while sum_ns > goal_ns && timed_ns > limit_ns / 4 {
+        let Some((calls, id)) = timed.pop() else {
+            break;
+        };
         sum_ns = sum_ns.saturating_sub(calls * saves_ns);
         timed_ns = timed_ns.saturating_sub(calls * costs.timed_ns);
         chosen.push(id);
@@ -225,9 +225,10 @@ fn down(
         (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
             .then_some(calls)
     });
-    while sum_ns > goal_ns
-        && let Some((calls, id)) = counted.pop()
-    {
+    while sum_ns > goal_ns {
+        let Some((calls, id)) = counted.pop() else {
+            break;
+        };
         if is_often_long(id) {
             continue;
         }

@@ -112,10 +112,8 @@ impl Budget {
     /// Brings the ring's estimates up to this moment, because somebody may be about to read them.
     pub(crate) fn settle(&mut self) {
         let now_ns = clock::monotonic_raw_ns();
-        if let Some(ring) = recorder::ring()
-            && !self.functions.is_empty()
-            && now_ns >= self.stored_ns + STALE_NS
-        {
+        let is_stale = !self.functions.is_empty() && now_ns >= self.stored_ns + STALE_NS;
+        if let Some(ring) = recorder::ring().filter(|ring| is_stale && !ring.is_lost()) {
             self.store(ring, now_ns);
         }
     }
