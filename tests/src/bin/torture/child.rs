@@ -177,7 +177,13 @@ impl Drop for Child {
 /// The end of what it said on standard error.
 pub(crate) fn said(folder: &Path) -> String {
     let text = fs::read(folder.join("stderr")).unwrap_or_default();
-    let tail = &text[text.len().saturating_sub(2000)..];
+    let begin = text.len().saturating_sub(2000);
+    // The first message of a panic tells more than the last lines of its backtrace.
+    let begin = text
+        .windows(8)
+        .position(|word| word == b"panicked")
+        .map_or(begin, |at| at.min(begin));
+    let tail = &text[begin..text.len().min(begin + 2000)];
     String::from_utf8_lossy(tail).into_owned()
 }
 
