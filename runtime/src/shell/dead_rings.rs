@@ -2,7 +2,6 @@
 //!
 //! A process holds a lock on its ring as long as it lives. The ring has its magic only when it is locked.
 
-use std::cmp::Reverse;
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -46,13 +45,18 @@ impl DeadRings {
     pub(super) fn find(state: &State) -> Option<DeadRings> {
         let own = Path::new(OsStr::from_bytes(ring().and_then(Ring::path)?.to_bytes()));
         let folder = own.parent()?;
-        let mut rings: Vec<DeadRing> = fs::read_dir(folder)
-            .ok()?
-            .flatten()
-            .filter(|entry| is_of_program(&entry.file_name(), &state.program))
-            .filter_map(|entry| Some(DeadRing::at(&entry.path())?.0))
-            .collect();
-        rings.sort_by_key(|ring| Reverse(ring.written));
+        let mut rings: Vec<DeadRing> = Vec::new();
+        for entry in fs::read_dir(folder).ok()?.flatten() {
+            if !is_of_program(&entry.file_name(), &state.program) {
+                continue;
+            }
+            let Some((ring, _)) = DeadRing::at(&entry.path()) else {
+                continue;
+            };
+            // There are few, and a sort is 6 kB of code.
+            let at = rings.partition_point(|known| known.written > ring.written);
+            rings.insert(at, ring);
+        }
         let most = state.config.out_most.unwrap_or(DEFAULT_MOST);
         let (all, bytes) = (
             rings.len(),

@@ -202,7 +202,7 @@ fn down(
     let mut timed_ns = spent.timed;
     let mut chosen = Vec::new();
     let saves_ns = costs.timed_ns.saturating_sub(COUNTED_NS);
-    let mut timed = most_calls(functions, |id, function| {
+    let mut timed = most_calls(functions, &|id, function| {
         let calls = function.timed_now();
         let is_timed = function.level == Some(Level::Timed);
         (is_timed && calls > 0 && may(id, function)).then_some(calls)
@@ -219,7 +219,7 @@ fn down(
         return Some((chosen, Level::Counted));
     }
     // Counting is not enough.
-    let mut counted = most_calls(functions, |id, function| {
+    let mut counted = most_calls(functions, &|id, function| {
         let calls = function.counted_now();
         let is_counted = function.level == Some(Level::Counted);
         (is_counted && calls > 0 && !function.cannot_be_looked_at && may(id, function))
@@ -247,7 +247,7 @@ fn up(
     now_ns: u64,
 ) -> Option<(Vec<u32>, Level)> {
     let from = |level, calls: fn(&Function) -> u64| {
-        most_calls(functions, move |_, function| {
+        most_calls(functions, &move |_, function| {
             let is_due = function.level == Some(level) && now_ns >= function.until_ns;
             is_due.then(|| !calls(function))
         })
@@ -275,13 +275,18 @@ fn up(
 }
 
 /// Functions by the number that `of` gives, the largest first.
+#[inline(never)]
 fn most_calls(
     functions: &[Function],
-    of: impl Fn(u32, &Function) -> Option<u64>,
+    of: &dyn Fn(u32, &Function) -> Option<u64>,
 ) -> BinaryHeap<(u64, u32)> {
-    let all = (1..).zip(functions);
-    all.filter_map(|(id, function)| Some((of(id, function)?, id)))
-        .collect()
+    let mut heap = BinaryHeap::new();
+    for (id, function) in (1..).zip(functions) {
+        if let Some(number) = of(id, function) {
+            heap.push((number, id));
+        }
+    }
+    heap
 }
 
 #[cfg(all(test, not(loom), not(miri)))]

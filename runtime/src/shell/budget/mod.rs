@@ -119,6 +119,7 @@ impl Budget {
     }
 
     /// Compares the time that recording took with the budget. Returns the pause.
+    #[inline(never)]
     fn account(&mut self, ring: &Ring, now_ns: u64) -> u64 {
         let elapsed_ns = now_ns.saturating_sub(self.looked_ns);
         let (cpu_ns, own_cpu_ns) = (clock::process_cpu_ns(), clock::thread_cpu_ns());
@@ -180,16 +181,13 @@ impl Budget {
 
     /// The program idles: counting takes next to nothing, and is exact.
     fn count_again(&mut self, now_ns: u64) {
-        let looked_at = |function: &Function| function.level == Some(Level::LookedAt);
-        let ids: Vec<u32> = (1..)
-            .zip(&self.functions)
-            .filter_map(|(id, function)| looked_at(function).then_some(id))
-            .collect();
+        let ids = slices::below(&self.functions, Level::Counted);
         if let Some(ring) = recorder::ring().filter(|_| !ids.is_empty()) {
             self.set_level(ring, &ids, Level::Counted, now_ns);
         }
     }
 
+    #[inline(never)]
     fn read(&mut self, ring: &Ring, now_ns: u64) {
         {
             let table = table();

@@ -182,6 +182,7 @@ impl Slices {
         }
     }
 
+    #[inline(never)]
     fn begin(&mut self, ring: &Ring, functions: &mut [Function]) {
         let now_ns = clock::monotonic_raw_ns();
         let is_of_times = now_ns >= self.next_time_ns;
@@ -248,28 +249,28 @@ impl Slices {
     }
 
     /// Returns by how many millionths the slice slowed the program down, if it was one of counting.
+    #[inline(never)]
     fn end(&mut self, ring: &Ring, functions: &mut [Function], slice: &Slice) -> Option<u64> {
         self.find_callers(functions, slice);
         let ended_ns = clock::monotonic_raw_ns();
         table().set_slice(&slice.ids, None);
         let now = rows::sums(ring, &slice.ids, self.long_ticks);
-        let shown: Vec<Sums> = now
-            .iter()
-            .zip(&slice.before)
-            .map(|(now, before)| now.since(*before))
-            .collect();
         let lasted_ns = ended_ns.saturating_sub(slice.began_ns).max(1) as f64;
-        let counted: u64 = shown.iter().map(|sums| sums.counted).sum();
+        let mut counted = 0;
+        for (now, before) in now.iter().zip(&slice.before) {
+            counted += now.since(*before).counted;
+        }
         let running = self.running.max(100) as f64 / 100.0;
         let [slowed_ns, unsure_ns] = SLOWS_NS.map(|ns| counted as f64 * ns / running);
         // Without the slice the program would have needed less time for the same calls.
         let slice_ns = (lasted_ns - slowed_ns).max(lasted_ns / 4.0);
-        for ((&id, shown), now) in slice.ids.iter().zip(&shown).zip(&now) {
+        for ((&id, before), now) in slice.ids.iter().zip(&slice.before).zip(&now) {
             let Some(estimate) = estimate_of(functions, id) else {
                 continue;
             };
+            let shown = now.since(*before);
             match slice.level {
-                Level::Timed => estimate.note_times(*shown, now.counted, self.beside),
+                Level::Timed => estimate.note_times(shown, now.counted, self.beside),
                 Level::Counted | Level::LookedAt => {
                     estimate.note_calls(shown.counted, slice_ns, unsure_ns);
                 }
@@ -307,10 +308,15 @@ impl Slices {
 }
 
 /// The functions that are on a lower level than that.
-fn below(functions: &[Function], level: Level) -> Vec<u32> {
-    let is = |function: &Function| function.level.is_some_and(|its| its as u8 > level as u8);
-    let ids = (1..).zip(functions).filter(|(_, function)| is(function));
-    ids.map(|(id, _)| id).collect()
+#[inline(never)]
+pub(super) fn below(functions: &[Function], level: Level) -> Vec<u32> {
+    let mut ids = Vec::new();
+    for (id, function) in (1..).zip(functions) {
+        if function.level.is_some_and(|its| its as u8 > level as u8) {
+            ids.push(id);
+        }
+    }
+    ids
 }
 
 fn estimate_of(functions: &mut [Function], id: u32) -> Option<&mut super::FunctionEstimate> {
@@ -320,9 +326,11 @@ fn estimate_of(functions: &mut [Function], id: u32) -> Option<&mut super::Functi
 
 /// The open calls of all threads, and how they are counted now.
 fn threads(ring: &Ring) -> Vec<(&'static OpenCalls, u64)> {
-    let all = ring.owned_slots().filter_map(open_calls::of);
-    all.map(|calls| (calls, open_calls::progress(calls)))
-        .collect()
+    let mut all = Vec::new();
+    for calls in ring.owned_slots().filter_map(open_calls::of) {
+        all.push((calls, open_calls::progress(calls)));
+    }
+    all
 }
 
 #[cfg(all(test, not(loom), not(miri)))]
