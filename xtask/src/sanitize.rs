@@ -246,7 +246,7 @@ const NOT_INTERPRETED: [&str; 18] = [
     "arguments::a_moved_entry_keeps_its_note",
     "notes::a_note_without_room_opens_a_chunk",
     "notes::a_dropped_note_ends_a_full_ring",
-    "open_calls::calls_that_are_too_deep",
+    "open_calls::too_deep_calls_are_counted_untimed",
     "open_calls::summaries_fill_and_overwrite_chunks",
     "open_calls::the_threshold_follows_what_the_ring_holds",
     "untimed::a_full_ring_takes_none_and_counts_all",

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{FunctionId, Ticks};
+#[cfg(feature = "read")]
+use crate::bytes::Fields;
 use crate::lengths;
 
 /// The calls of one function that have ended.
@@ -76,6 +78,24 @@ pub struct Estimate {
     /// How often the function was found as the innermost caller whose calls are timed, around calls without a time. They
     /// are a part of its self time. Of `FunctionId(0)`: there was no caller.
     pub around: u64,
+}
+
+#[cfg(feature = "read")]
+impl Estimate {
+    /// Decodes the fields that rings and traces have in the same order, from `since` to `sampled`.
+    pub(crate) fn decode(level: u64, fields: &mut Fields<'_>) -> Option<Estimate> {
+        Some(Estimate {
+            level: Level::from_number(level),
+            since: Ticks(fields.u64()?),
+            missed: fields.u64()?,
+            missed_error: fields.u64()?,
+            total: Ticks(fields.u64()?),
+            own: Ticks(fields.u64()?),
+            own_error: Ticks(fields.u64()?),
+            sampled: fields.u64()?,
+            around: 0,
+        })
+    }
 }
 
 /// All calls of a function, those without a time and those that left nothing included.

@@ -7,7 +7,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::layout::{Header, LENGTHS, ROW_SIZE, Row, TOTALS_SIZE, Totals};
 use crate::bytes::{ByteOrder, Fields, ReadAt};
-use crate::model::{Estimate, FunctionId, FunctionTotals, Level, RecordingCost, Ticks};
+use crate::model::{Estimate, FunctionId, FunctionTotals, RecordingCost, Ticks};
 
 /// How often a row is read until its lengths add up to its calls.
 const PATIENCE: u32 = 64;
@@ -104,17 +104,10 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
 
 /// What the dumper estimates of the function. `None`: nothing.
 fn estimate(mut fields: Fields<'_>, around: u64) -> Option<Box<Estimate>> {
-    let mut next = || fields.u64();
+    let level = fields.u64()?;
     let estimate = Estimate {
-        level: Level::from_number(next()?),
-        since: Ticks(next()?),
-        missed: next()?,
-        missed_error: next()?,
-        total: Ticks(next()?),
-        own: Ticks(next()?),
-        own_error: Ticks(next()?),
-        sampled: next()?,
         around,
+        ..Estimate::decode(level, &mut fields)?
     };
     (estimate != Estimate::default()).then(|| Box::new(estimate))
 }

@@ -17,19 +17,19 @@ const FAILURES: [(&str, &[&str]); 19] = [
     ("madvise", &["EFAULT", "EINVAL", "ENOMEM"]),
     ("write", &["ENOSPC", "EINTR"]),
     ("pwrite64", &["EIO", "EINTR"]),
-    ("rename", &["EROFS"]),
-    ("renameat2", &["EROFS"]),
+    ("rename", &["EROFS", "EIO"]),
+    ("renameat2", &["EROFS", "EIO"]),
     ("unlink", &["EPERM"]),
     ("unlinkat", &["EPERM"]),
     ("mkdir", &["EACCES"]),
     ("mkdirat", &["EACCES"]),
-    ("mmap", &["ENOMEM"]),
+    ("mmap", &["ENOMEM", "EAGAIN"]),
     ("clone", &["EAGAIN", "EPERM"]),
-    ("clone3", &["EAGAIN"]),
+    ("clone3", &["EAGAIN", "EPERM"]),
     ("close_range", &["ENOSYS", "EPERM"]),
-    ("flock", &["ENOLCK", "EINTR"]),
+    ("flock", &["ENOLCK", "EIO", "EINTR"]),
     ("fcntl", &["EMFILE"]),
-    ("fchmod", &["EPERM"]),
+    ("fchmod", &["EPERM", "EIO"]),
     ("lseek", &["EIO"]),
 ];
 
@@ -158,8 +158,7 @@ fn any_call_may_fail() {
             }
         }
         // Calls of a thread that stands in for another one often have the number of a call of the program.
-        // A short process makes some twenty in all.
-        assert!(tried >= 15, "{how} {steps}: {tried} calls, of {calls:?}");
+        assert!(tried >= 20, "{how} {steps}: {tried} calls, of {calls:?}");
     }
 }
 

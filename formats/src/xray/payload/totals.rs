@@ -5,7 +5,7 @@ use super::Payload;
 #[cfg(feature = "read")]
 use crate::bytes::Fields;
 #[cfg(feature = "read")]
-use crate::model::{EarlyCall, Estimate, FunctionId, FunctionTotals, Level, RecordingCost, Ticks};
+use crate::model::{EarlyCall, Estimate, FunctionId, FunctionTotals, RecordingCost, Ticks};
 
 /// A length that is none: behind the lengths of a function whose calls were inside of each other. Readers that do not
 /// know it count no call for it.
@@ -54,17 +54,10 @@ pub(super) fn estimates(mut fields: Fields<'_>) -> Option<Payload> {
     let mut rows = Vec::new();
     for _ in 0..count {
         let (function, level) = (FunctionId(fields.u32()?), fields.u32()?);
-        let mut next = || fields.u64();
+        let estimate = Estimate::decode(level.into(), &mut fields)?;
         let estimate = Estimate {
-            level: Level::from_number(level.into()),
-            since: Ticks(next()?),
-            missed: next()?,
-            missed_error: next()?,
-            total: Ticks(next()?),
-            own: Ticks(next()?),
-            own_error: Ticks(next()?),
-            sampled: next()?,
-            around: next()?,
+            around: fields.u64()?,
+            ..estimate
         };
         rows.push((function, estimate));
     }

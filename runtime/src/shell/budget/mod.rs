@@ -131,7 +131,7 @@ impl Budget {
         self.slices.note_use(used_ns, elapsed_ns);
         self.elapsed_ns = elapsed_ns;
         if used_ns < elapsed_ns / 20 {
-            self.count_again(now_ns);
+            self.count_again(ring, now_ns);
             self.slices.rest();
             self.store(ring, now_ns);
             return IDLE_NS;
@@ -180,9 +180,9 @@ impl Budget {
     }
 
     /// The program idles: counting takes next to nothing, and is exact.
-    fn count_again(&mut self, now_ns: u64) {
+    fn count_again(&mut self, ring: &Ring, now_ns: u64) {
         let ids = slices::below(&self.functions, Level::Counted);
-        if let Some(ring) = recorder::ring().filter(|_| !ids.is_empty()) {
+        if !ids.is_empty() {
             self.set_level(ring, &ids, Level::Counted, now_ns);
         }
     }
