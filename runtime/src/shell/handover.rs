@@ -67,11 +67,16 @@ pub(crate) fn hand_over<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
     if has_own_table() {
         return Ok(body());
     }
-    let mut body = Some(body);
-    let mut result = None;
-    let mut call = || result = body.take().map(|body| body());
+    // Only this much is compiled for each `body`.
+    let (mut body, mut result) = (Some(body), None);
+    hand_over_call(&mut || result = body.take().map(|body| body()))?;
+    result.ok_or_else(|| why(NotDone::Gone))
+}
+
+#[inline(never)]
+fn hand_over_call(call: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
     let handed = HANDOVER.in_turn(|| match is_running() {
-        true => HANDOVER.ask(&mut call, wake_dumper, is_alive).map_err(why),
+        true => HANDOVER.ask(call, wake_dumper, is_alive).map_err(why),
         // The thread that stands in has the program's state of floating-point numbers.
         false => with_own_table(|| {
             let call = || without_float_traps(call);
@@ -83,8 +88,7 @@ pub(crate) fn hand_over<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
         }),
     });
     messages::print_left();
-    handed.unwrap_or_else(|inside| Err(why(inside)))?;
-    result.ok_or_else(|| why(NotDone::Gone))
+    handed.unwrap_or_else(|inside| Err(why(inside)))
 }
 
 fn why(not_done: NotDone) -> Failure {

@@ -1,9 +1,7 @@
 //! How large rings may be where memory or addresses are limited: for a container, or for a process. The program must not
 //! be killed, and must not run out of addresses, because of rings. All of them stay below a quarter of the smallest limit.
 
-use std::ffi::{CStr, CString, OsStr};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, CString};
 
 use crate::api::Failure;
 use crate::messages;
@@ -82,9 +80,8 @@ fn whole_chunks(bytes: u64) -> u64 {
 
 /// Whether files in the folder of that file are in memory.
 fn is_in_memory(file: &[u8]) -> bool {
-    let file = Path::new(OsStr::from_bytes(file));
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let folder = CString::new(folder.as_os_str().as_bytes());
+    let end = file.iter().rposition(|&byte| byte == b'/').unwrap_or(0);
+    let folder = CString::new(file.get(..=end).unwrap_or_default());
     folder.is_ok_and(|folder| sys::memory::has_files_in_memory(&folder))
 }
 
@@ -92,52 +89,54 @@ fn is_in_memory(file: &[u8]) -> bool {
 fn of_containers() -> Option<u64> {
     let groups = kernel_text("/proc/self/cgroup")?;
     let mounts = kernel_text("/proc/self/mountinfo")?;
-    smallest(&groups, &mounts, &|path| kernel_text(path.to_str()?))
+    smallest(&groups, &mounts, &kernel_text)
 }
 
 /// The same, of the texts of these files. `read` reads further ones. Source: cgroups(7), proc(5).
-fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
+fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least = None::<u64>;
     for mount in mounts.lines() {
-        let Some((mount, kind)) = mount.split_once(" - ") else {
-            continue;
-        };
-        let mut kind = kind.split(' ');
-        let (kind, options) = (kind.next().unwrap_or_default(), kind.nth(1));
-        let has_memory = options.is_some_and(|options| options.split(',').any(|o| o == "memory"));
-        let file = match kind {
-            "cgroup2" => "memory.max",
-            "cgroup" if has_memory => "memory.limit_in_bytes",
-            _ => continue,
-        };
         let mut fields = mount.split(' ').skip(3);
         let (Some(root), Some(top)) = (fields.next(), fields.next()) else {
             continue;
         };
+        // Behind the last optional field: the kind, the source, the options.
+        let mut fields = fields.skip_while(|&field| field != "-").skip(1);
+        let (kind, options) = (fields.next().unwrap_or_default(), fields.nth(1));
+        let (file, controller) = match kind {
+            "cgroup2" => ("/memory.max", ""),
+            "cgroup" if has(options.unwrap_or_default(), "memory") => {
+                ("/memory.limit_in_bytes", "memory")
+            }
+            _ => continue,
+        };
         let own = groups.lines().find_map(|line| {
             let mut parts = line.splitn(3, ':').skip(1);
             let (controllers, path) = (parts.next()?, parts.next()?);
-            let is_it = match kind {
-                "cgroup2" => controllers.is_empty(),
-                _ => controllers.split(',').any(|name| name == "memory"),
-            };
-            is_it.then_some(path)
+            has(controllers, controller).then_some(path)
         });
         // In a container the path may be of a tree that the container does not see. Its top is the container's then.
-        let own = own.and_then(|own| own.strip_prefix(root.trim_end_matches('/')));
-        let top = PathBuf::from(top);
-        let mut folder = top.join(own.unwrap_or_default().trim_start_matches('/'));
+        let root = root.trim_end_matches('/');
+        let own = own.and_then(|own| own.strip_prefix(root));
+        let own = own.filter(|own| own.is_empty() || own.starts_with('/'));
+        let mut own = own.unwrap_or_default().trim_end_matches('/');
         loop {
-            let limit = read(&folder.join(file)).and_then(|text| text.trim().parse().ok());
+            let limit = read(&[top, own, file].concat()).and_then(|text| text.trim().parse().ok());
             if let Some(limit) = limit.filter(|&limit| limit < NO_LIMIT) {
                 least = Some(least.map_or(limit, |least| least.min(limit)));
             }
-            if folder == top || !folder.pop() {
+            let Some(parent) = own.rfind('/').and_then(|at| own.get(..at)) else {
                 break;
-            }
+            };
+            own = parent;
         }
     }
     least
+}
+
+/// Whether a list with commas has that word.
+fn has(list: &str, word: &str) -> bool {
+    list.split(',').any(|one| one == word)
 }
 
 #[cfg(test)]
@@ -150,7 +149,7 @@ mod tests {
 
     fn found(groups: &str, mounts: &str, files: &[(&str, &str)]) -> Option<u64> {
         smallest(groups, mounts, &|path| {
-            let file = files.iter().find(|(name, _)| Path::new(name) == path);
+            let file = files.iter().find(|(name, _)| *name == path);
             file.map(|(_, text)| (*text).to_owned())
         })
     }

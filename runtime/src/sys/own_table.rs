@@ -63,16 +63,14 @@ impl DescriptorTable {
 
     fn note(self, stands_in_for: u32) -> bool {
         let me = u64::from(raw::thread()) << 32 | u64::from(self.0);
-        THREADS.iter().any(|known| {
-            let free = known
-                .thread
-                .compare_exchange(0, me, Ordering::Relaxed, Ordering::Relaxed)
-                .is_ok();
-            if free {
-                known.stands_in_for.store(stands_in_for, Ordering::Relaxed);
-            }
-            free
-        })
+        let free = THREADS.iter().find(|known| {
+            let (done, failed) = (Ordering::Relaxed, Ordering::Relaxed);
+            known.thread.compare_exchange(0, me, done, failed).is_ok()
+        });
+        if let Some(known) = free {
+            known.stands_in_for.store(stands_in_for, Ordering::Relaxed);
+        }
+        free.is_some()
     }
 }
 
@@ -114,7 +112,9 @@ pub(crate) fn in_child() {
 /// Notes whether the process runs in valgrind. Not async-signal-safe.
 pub(crate) fn look_for_valgrind() {
     let preloaded = super::process::variable(c"LD_PRELOAD").unwrap_or_default();
-    let is_there = preloaded.to_string_lossy().contains("vgpreload");
+    let name = b"vgpreload";
+    let mut parts = preloaded.as_encoded_bytes().windows(name.len());
+    let is_there = parts.any(|part| part == name);
     IN_VALGRIND.store(is_there, Ordering::Relaxed);
 }
 
@@ -172,25 +172,33 @@ pub(crate) fn with_own_table_and<T>(
     keeps_stdout: bool,
     body: impl FnOnce() -> T,
 ) -> Result<T, i32> {
+    // Only this much is compiled for each `body`.
+    let (mut body, mut result) = (Some(body), None);
+    run_with_own_table(keeps_stdout, &mut || {
+        result = body.take().map(|body| body());
+    })?;
+    result.ok_or(libc::ECANCELED)
+}
+
+#[inline(never)]
+fn run_with_own_table(keeps_stdout: bool, body: &mut dyn FnMut()) -> Result<(), i32> {
     if has_own_table() {
-        return Ok(body());
+        body();
+        return Ok(());
     }
-    let (mut body, mut outcome) = (Some(body), Err(libc::ECANCELED));
     let original = raw::thread();
     let in_valgrind = IN_VALGRIND.load(Ordering::Relaxed);
+    let mut outcome = Err(libc::ECANCELED);
     let mut run = || {
         // A fault from here on is known as that of the thread that waits.
-        let noted = DescriptorTable::note_new(original)
+        outcome = DescriptorTable::note_new(original)
             .then_some(())
             .ok_or(libc::EAGAIN);
-        let taken = noted.and_then(|()| match in_valgrind {
-            true => Ok(()),
-            false => take_own_table(keeps_stdout),
-        });
-        match (taken, body.take()) {
-            (Ok(()), Some(body)) => outcome = Ok(body()),
-            (Err(error), _) => outcome = Err(error),
-            (Ok(()), None) => {}
+        if outcome.is_ok() && !in_valgrind {
+            outcome = take_own_table(keeps_stdout);
+        }
+        if outcome.is_ok() {
+            body();
         }
     };
     if in_valgrind {
@@ -202,7 +210,6 @@ pub(crate) fn with_own_table_and<T>(
     outcome
 }
 
-#[inline(never)]
 fn run_in_thread(mut call: &mut dyn FnMut()) -> Result<(), i32> {
     extern "C" fn begin(call: *mut libc::c_void) {
         // SAFETY: `run_in_thread` passes its own variable, and waits for this thread.
