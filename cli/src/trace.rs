@@ -14,6 +14,8 @@ pub(crate) fn occasion(info: &TraceInfo) -> Cow<'_, str> {
     let said = reason(info);
     let words = match &*said {
         "exit" => "at exit",
+        "SIGINT" => "at its end by SIGINT (Ctrl-C)",
+        "SIGTERM" => "at its end by SIGTERM",
         "signal" => "by signal",
         "panic" => "on panic",
         "call" => "by call",
@@ -48,8 +50,9 @@ pub(crate) fn reason(info: &TraceInfo) -> Cow<'_, str> {
 }
 
 /// Why a trace was written, as far as the recorder's own words say it.
-const REASONS: [&str; 8] = [
-    "exit", "signal", "panic", "crash", "call", "control", "killed", "snapshot",
+const REASONS: [&str; 10] = [
+    "exit", "SIGINT", "SIGTERM", "signal", "panic", "crash", "call", "control", "killed",
+    "snapshot",
 ];
 
 /// Why the trace was written, in one word. It has no text of the program, such as a panic's message. Empty: no such

@@ -21,9 +21,9 @@ pub const LIMIT: Duration = Duration::from_secs(10);
 pub const MIN_PERIOD: Duration = Duration::from_millis(100);
 
 /// The words that a trigger is made of.
-pub const GRAMMAR: &str = "accepted are off, or a list of my_app::function>50ms (globs too), panic, exit, signal, \
-                           rss>2G and every 10m; behind each but exit, +2s is a post-roll, and /1m allows one dump in \
-                           a minute";
+pub const GRAMMAR: &str = "accepted are off, or a list of my_app::function>50ms (globs too), panic, exit, int, term, \
+                           signal, rss>2G and every 10m; behind each but exit, int and term, +2s is a post-roll, and \
+                           /1m allows one dump in a minute";
 
 /// One trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,10 +49,22 @@ pub enum Event {
     Every(Duration),
     /// A panic.
     Panic,
-    /// The end of the process.
+    /// The end of the process by itself.
     Exit,
+    /// Its end by SIGINT, which Ctrl-C sends.
+    Interrupt,
+    /// Its end by SIGTERM.
+    Terminate,
     /// The dump signal.
     Signal,
+}
+
+impl Event {
+    /// Whether it is an end of the process.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        matches!(self, Event::Exit | Event::Interrupt | Event::Terminate)
+    }
 }
 
 /// Parses the text of `FDR_TRIGGER`: triggers with commas between. `off` stands for none.
@@ -126,11 +138,12 @@ fn one(part: &str) -> Result<Trigger, String> {
     }
     let event = event(name, value)?;
     let default_limit = match event {
-        Event::Exit if post_roll.or(limit).is_some() => {
-            return Err(owned("nothing comes behind the exit"));
+        ref end if end.is_end() && post_roll.or(limit).is_some() => {
+            return Err(owned("nothing comes behind the end"));
         }
         Event::Every(_) if limit.is_some() => return Err(owned("its period is its limit")),
-        Event::Exit | Event::Signal | Event::Every(_) => Duration::ZERO,
+        Event::Signal | Event::Every(_) => Duration::ZERO,
+        ref end if end.is_end() => Duration::ZERO,
         _ => LIMIT,
     };
     let mut text = String::new();
@@ -161,6 +174,8 @@ fn event(name: Option<&str>, value: &str) -> Result<Event, String> {
     match value {
         "panic" => return Ok(Event::Panic),
         "exit" => return Ok(Event::Exit),
+        "int" => return Ok(Event::Interrupt),
+        "term" => return Ok(Event::Terminate),
         "signal" => return Ok(Event::Signal),
         _ => {}
     }
@@ -259,6 +274,8 @@ mod tests {
             ("panic", Event::Panic, s(0), LIMIT),
             ("panic +1s", Event::Panic, s(1), LIMIT),
             ("exit", Event::Exit, s(0), s(0)),
+            ("int", Event::Interrupt, s(0), s(0)),
+            ("term", Event::Terminate, s(0), s(0)),
             ("signal", Event::Signal, s(0), s(0)),
             ("signal +3s /1m", Event::Signal, s(3), s(60)),
         ] {
@@ -298,8 +315,9 @@ mod tests {
             ("every", "not a trigger"),
             ("every 1ms", "too often"),
             ("every 10m /1s", "its period"),
-            ("exit +1s", "behind the exit"),
-            ("exit /1s", "behind the exit"),
+            ("exit +1s", "behind the end"),
+            ("exit /1s", "behind the end"),
+            ("term +1s", "behind the end"),
             ("PANIC", "not a trigger"),
             ("a\u{1b}[2J>5ms", "can't be shown"),
         ] {

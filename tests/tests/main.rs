@@ -25,6 +25,7 @@ mod dead_rings;
 mod descriptors;
 mod dumps;
 mod dumps_signal;
+mod end_signals;
 mod events;
 mod faults;
 mod filters;

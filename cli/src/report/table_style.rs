@@ -22,6 +22,7 @@ pub(super) fn when(info: &TraceInfo, ends_early: bool) -> &'static str {
     match info.reason.as_str() {
         _ if ends_early => "at the end of the window",
         "exit" => "at exit",
+        "SIGINT" | "SIGTERM" => "when a signal ended it",
         "killed" => "when it was killed",
         reason if reason.starts_with("crash: ") => "when it crashed",
         reason if reason.starts_with("panic") => "at the panic",

@@ -156,7 +156,7 @@ fn put_ours() {
     let previous = previous().map_or(&[][..], |all| &all[..]);
     for (signal, known) in SIGNALS.iter().zip(previous) {
         let Some(known) = known else { continue };
-        let mut ours = Action::crash(on_signal);
+        let mut ours = Action::handler(on_signal);
         if is_called_in_place(signal.number, known) {
             ours = ours.on_stack_of(known);
         }
@@ -218,15 +218,19 @@ struct Arrival {
     crash: Crash,
 }
 
+/// Whether the recorder's memory is this process's. The child of a vfork has the memory of its parent and must change
+/// nothing in it. A child in which no fork hook ran may even have its parent's pid. Async-signal-safe.
+pub(crate) fn is_at_home() -> bool {
+    PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child()
+}
+
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel passed `info`.
     if signal == libc::SIGBUS && unsafe { loss::mend(info) } {
         return;
     }
     let me = original_thread();
-    // The child of a vfork has the memory of its parent and must change nothing in it. A child in which no fork
-    // hook ran may even have its parent's pid.
-    let at_home = PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child();
+    let at_home = is_at_home();
     let is_new = SURVIVED.load(Ordering::Relaxed) & raw::bit(signal) == 0;
     let handles = at_home && is_new && are_crashes_handled();
     if let (true, Some(prepared), Some(ring)) = (handles, prepared(), recorder::ring()) {

@@ -47,6 +47,7 @@ use crate::ring::fork_ring::MAX_PATH;
 use crate::sys::stack::{self, Stack};
 use crate::sys::{memory, own_table, process, raw};
 use file::TraceFile;
+pub(crate) use handler::is_at_home;
 pub(crate) use loss::{tell as tell_loss, tell_at_exit as tell_loss_at_exit};
 use text::Text;
 
@@ -274,9 +275,9 @@ pub(crate) fn wait_for_crash() {
     handler::wait_for_crash();
 }
 
-/// Writes a trace now, on the calling thread, in the way of a crash. Says on stderr where the trace is. False
-/// if no trace was written: nothing is recorded, another thread writes a trace, or writing failed. Takes up to
-/// a second. Async-signal-safe. Keeps errno and needs little stack.
+/// Writes a trace now, on the calling thread, in the way of a crash. Says on stderr where the trace is. True if
+/// nothing of the ring is needed any more. False, too, if nothing is recorded, or another thread writes a trace.
+/// Takes up to a second. Async-signal-safe. Keeps errno and needs little stack.
 pub(crate) fn write_now(reason: &'static str) -> bool {
     let ring = recorder::ring().filter(|ring| ring.is_of_this_process());
     let (Some(prepared), Some(ring)) = (prepared(), ring) else {
@@ -305,6 +306,7 @@ struct OtherStackCall<'a> {
     work: &'a mut TraceMemory,
     ring: &'a Ring,
     reason: &'static str,
+    /// Whether nothing of the ring is needed any more.
     done: bool,
 }
 
@@ -316,7 +318,10 @@ extern "C" fn on_other_stack(asked: *mut ()) {
     work.reason.push(asked.reason.as_bytes());
     let result = raw::undisturbed(|| trace::write(prepared, work, ring, 0));
     trace::say(prepared, work, ring, &result);
-    asked.done = result.is_ok();
+    asked.done = match result {
+        Ok(content) => content.is_whole(),
+        Err(none) => matches!(none, trace::NoTrace::Nothing),
+    };
 }
 
 /// The thread that writes a trace. 0 = none.

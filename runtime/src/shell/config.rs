@@ -52,7 +52,7 @@ const DEFAULT_STREAM: &Target = &fdr_formats::htdump::FORMAT.targets[0];
 const DEFAULT_KEEP: Duration = Duration::from_secs(10);
 
 /// The default of `FDR_TRIGGER`.
-const DEFAULT_TRIGGER: &str = "exit";
+const DEFAULT_TRIGGER: &str = "exit, int, term";
 
 const SWITCH: [(&str, bool); 4] = [("1", true), ("0", false), ("on", true), ("off", false)];
 

@@ -99,6 +99,7 @@ fn run() -> LookSchedule {
             budget.settle();
         }
         handover::carry_out();
+        exit::look_for_end();
         if dump_signal::take_asked() && !triggers::take_signal() {
             let _ = dumping::dump_and_say("signal");
         }

@@ -1,8 +1,8 @@
-//! The end of the process: its last dump. Then the ring file goes, unless it holds the only copy of the records.
+//! The end of the process, by itself or by a signal: its last dump. Then the ring file goes, unless it holds the only copy of the records.
 
 use super::dumping::{self, CHANGING};
 use super::state::{self, state};
-use super::{dump_signal, failures, sites, stream, triggers};
+use super::{dump_signal, end_signals, failures, sites, stream, triggers};
 use crate::api::Error;
 use crate::recorder::{self, ring};
 use crate::ring::Ring;
@@ -11,6 +11,20 @@ use crate::{crash, messages, sys};
 pub(crate) extern "C" fn at_exit() {
     sys::process::notice_child();
     crash::wait_for_crash();
+    end_signals::wait_for_end();
+    at_end(None);
+}
+
+/// If a signal is about to end the process, does what the exit would do. The dumper calls this.
+pub(crate) fn look_for_end() {
+    if let Some(signal) = end_signals::take_asked() {
+        at_end(Some(signal));
+        end_signals::end(signal);
+    }
+}
+
+/// `signal`: the one that ends the process.
+fn at_end(signal: Option<i32>) {
     // A child of a fork that never recorded has no ring of its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
         return;
@@ -30,7 +44,7 @@ pub(crate) extern "C" fn at_exit() {
     }
     let ended = match sites::is_mine() {
         true => Err(CHANGING.into()),
-        false => dumping::by_dumper(|| end(ring)),
+        false => dumping::by_dumper(|| end(ring, signal)),
     };
     if let Err(why) = ended {
         failures::say_failed(&why);
@@ -38,13 +52,13 @@ pub(crate) extern "C" fn at_exit() {
 }
 
 /// The last dump of the process.
-fn end(ring: &Ring) {
+fn end(ring: &Ring, signal: Option<i32>) {
     say_replaced();
     failures::say_out_of_space(ring);
     let result = if stream::is_begun() {
         stream::finish()
     } else {
-        triggers::at_exit()
+        triggers::at_end(signal)
     };
     dumping::end();
     crash::tell_loss_at_exit(ring);

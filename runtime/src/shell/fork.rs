@@ -9,7 +9,9 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{dump_signal, dumping, handover, last_thread, sites, state, stream, triggers};
+use super::{
+    dump_signal, dumping, end_signals, handover, last_thread, sites, state, stream, triggers,
+};
 use crate::dump::schedule;
 use crate::recorder::process_ring;
 use crate::sys::lock::me;
@@ -132,6 +134,7 @@ fn forget() {
     handover::in_child(forker);
     messages::in_child(forker);
     dump_signal::in_child();
+    end_signals::in_child();
     triggers::in_child(forker);
     last_thread::forget();
     stream::forget();

@@ -230,6 +230,20 @@ fn is_recorders(name: &str) -> bool {
         .any(|of| name == of.to_bytes())
 }
 
+/// Calls `body` with the id of each thread that is not a recorder's.
+pub(super) fn each_of_the_program(body: impl Fn(u32)) {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
+    for id in tasks.flatten().map(|task| task.file_name()) {
+        let Some(number) = id.to_str().and_then(|id| id.parse().ok()) else {
+            continue;
+        };
+        let name = sys::file::kernel_text(&format!("/proc/self/task/{number}/comm"));
+        if name.is_some_and(|name| !is_recorders(&name)) {
+            body(number);
+        }
+    }
+}
+
 /// Whether every thread except the main one is a recorder's. A thread that is made meanwhile comes later in the
 /// list, so it is seen.
 fn only_recorders_are_left() -> bool {

@@ -10,7 +10,7 @@
 //! | coming up | `fork`, `dumper`, `install` |
 //! | the dumper's work | `statistics`, `budget`, `commands` (of `fdr ctl`), `dead_rings`, `exit` |
 //! | other copies, panics | `answers`, `panics`, `guest` |
-//! | dumps | `dumping`, `dump_signal`, `triggers` |
+//! | dumps | `dumping`, `dump_signal`, `end_signals`, `triggers` |
 //! | streams | `connection`, `stream`, `last_thread` |
 //! | traces | `handover` (work for the dumper), `failures`, `trace_info`, `trace_paths` |
 //! | sites | `names`, `sites` (the table), `units`, `waits` |
@@ -33,6 +33,7 @@ mod dead_rings;
 mod dump_signal;
 mod dumper;
 mod dumping;
+mod end_signals;
 mod exit;
 mod failures;
 mod fork;

@@ -17,6 +17,7 @@ use fdr_formats::trigger::{self, Event, Reason, Trigger, What};
 
 use super::dump_signal;
 use super::dumping::{self, Occasion};
+use super::end_signals;
 use super::handover::hand_over;
 use super::sites::{self, table};
 use super::state::{State, state};
@@ -164,6 +165,9 @@ pub(crate) fn set(state: &State, list: &'static [Trigger]) {
     table().watch(named);
     watch::forget();
     TRIGGERS.set(list);
+    if state.address().is_some() || !state.output().is_null() {
+        end_signals::begin(list);
+    }
     progress.armed.clear();
     (progress.calls_due_ns, progress.memory_due_ns) = (0, 0);
 }
@@ -296,7 +300,7 @@ pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
 /// there is nothing to wait for.
 pub(crate) fn look() -> Option<Duration> {
     let triggers = triggers();
-    let waits = |of: &Trigger| of.event != Event::Exit;
+    let waits = |of: &Trigger| !of.event.is_end();
     if !triggers.iter().any(waits) {
         return None;
     }
@@ -338,9 +342,9 @@ pub(crate) fn look() -> Option<Duration> {
     (next_ns < u64::MAX).then(|| Duration::from_nanos(sleep_ns))
 }
 
-/// Makes the dumps that are due, and the one of the exit. The error says that the ring file has records that no trace
-/// has.
-pub(crate) fn at_exit() -> Result<(), Error> {
+/// Makes the dumps that are due, and the one of the exit, or of the signal that ends the process. The error says that the
+/// ring file has records that no trace has.
+pub(crate) fn at_end(signal: Option<i32>) -> Result<(), Error> {
     let Some(mut progress) = progress() else {
         let why = "this thread is in the middle of a dump";
         return Err(Error::failed(why, "call it where no dump is under way"));
@@ -356,8 +360,12 @@ pub(crate) fn at_exit() -> Result<(), Error> {
                     is_asked = false;
                 }
                 Event::Call(..) => armed.take_request(number, trigger, now_ns),
-                Event::Exit => {
+                Event::Exit if signal.is_none() => {
                     armed.due = Some(Due::because(owned("exit")));
+                    is_asked = false;
+                }
+                ref event if signal.is_some() && end_signals::signal_of(event) == signal => {
+                    armed.due = signal.map(|signal| Due::because(owned(end_signals::name(signal))));
                     is_asked = false;
                 }
                 _ => {}

@@ -23,9 +23,9 @@ impl Action {
         Action(now)
     }
 
-    /// The action of a handler of crashes. It runs on the alternate stack. No other handler interrupts it, but
+    /// The action of a handler of the recorder's. It runs on the alternate stack. No other handler interrupts it, but
     /// faults of its own do.
-    pub(crate) fn crash(handler: Handler) -> Action {
+    pub(crate) fn handler(handler: Handler) -> Action {
         let mut action = Action::default();
         action.0.sa_sigaction = handler as usize;
         action.0.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;

@@ -87,6 +87,84 @@ pub(crate) fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
     }
 }
 
+/// Whether the code that a signal interrupted can go on without seeing that there was one. It can't behind a system call
+/// that the signal cut short, nor behind the call by which the process sent the signal itself. On other systems than
+/// x86-64 and aarch64 it never can. The arguments are those of the handler. Async-signal-safe.
+pub(crate) fn may_go_on(info: *mut libc::siginfo_t, context: *mut libc::c_void) -> bool {
+    // SAFETY: the kernel passed both to a handler. A signal that was sent has the sender.
+    let (answer, is_own) = unsafe {
+        let is_sent = (*info).si_code <= 0;
+        let is_own = is_sent && (*info).si_pid() == super::process::pid() as i32;
+        (answer_before(context.cast()), is_own)
+    };
+    match answer {
+        Behind::Code => true,
+        Behind::Call(0) => !is_own,
+        Behind::Call(answer) => answer != -i64::from(libc::EINTR),
+        Behind::Unknown => false,
+    }
+}
+
+/// What stands before the interrupted instruction.
+#[allow(dead_code, reason = "each architecture knows some")]
+enum Behind {
+    Code,
+    /// A system call, and what it returned.
+    Call(i64),
+    Unknown,
+}
+
+/// # Safety
+/// The kernel passed the context to a handler.
+#[cfg(target_arch = "x86_64")]
+unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
+    const SYSCALL: [u8; 2] = [0x0F, 0x05];
+    // SAFETY: the kernel filled it in.
+    let registers = unsafe { &(*context).uc_mcontext.gregs };
+    let at = |register: i32| {
+        registers
+            .get(register as usize)
+            .copied()
+            .unwrap_or_default()
+    };
+    let (next, answer) = (at(libc::REG_RIP) as usize, at(libc::REG_RAX));
+    if !(-4095..=0).contains(&answer) {
+        return Behind::Code;
+    }
+    // SAFETY: the thread may execute what stands there, or it came from there.
+    match unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(next - 2).read() } {
+        SYSCALL => Behind::Call(answer),
+        _ => Behind::Code,
+    }
+}
+
+/// # Safety
+/// The kernel passed the context to a handler.
+#[cfg(target_arch = "aarch64")]
+unsafe fn answer_before(context: *const libc::ucontext_t) -> Behind {
+    const SVC: u32 = 0xD400_0001;
+    // SAFETY: the kernel filled it in.
+    let (next, answer) = unsafe {
+        let machine = &(*context).uc_mcontext;
+        (machine.pc as usize, machine.regs[0] as i64)
+    };
+    if !(-4095..=0).contains(&answer) {
+        return Behind::Code;
+    }
+    // SAFETY: the thread came from there, and instructions have four bytes.
+    match unsafe { core::ptr::with_exposed_provenance::<u32>(next - 4).read() } {
+        SVC => Behind::Call(answer),
+        _ => Behind::Code,
+    }
+}
+
+/// # Safety
+/// None is needed.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+unsafe fn answer_before(_: *const libc::ucontext_t) -> Behind {
+    Behind::Unknown
+}
+
 /// Runs `body` with `signal` held back on the calling thread. If `body` raised the signal, takes it away. It is
 /// for writes, whose error says enough (SIGPIPE, SIGXFSZ). Async-signal-safe.
 pub(crate) fn held_back<T>(signal: i32, body: impl FnOnce() -> T) -> T {

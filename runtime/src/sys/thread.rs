@@ -141,6 +141,17 @@ pub(crate) fn exists(tid: u32) -> bool {
     result == 0 || super::errno() != libc::ESRCH
 }
 
+/// Has a thread run only where no other one wants to run, for ever. That needs no right. Async-signal-safe. May change
+/// errno.
+pub(crate) fn demote(tid: u32) {
+    let priority = 0_i32;
+    // SAFETY: a `sched_param` begins with the priority. musl's function does nothing. If it fails, nothing changes.
+    unsafe {
+        let place = &raw const priority;
+        libc::syscall(libc::SYS_sched_setscheduler, tid, libc::SCHED_IDLE, place);
+    }
+}
+
 /// The calling thread's name as the kernel keeps it, padded with NULs. Async-signal-safe.
 pub(crate) fn name() -> [u8; NAME_BYTES] {
     let mut name = [0; NAME_BYTES];

@@ -43,7 +43,7 @@ impl Setting {
                 .set("FDR_MODE=stream FDR_FORMAT=htdump FDR_OUT=traces/stream.fdr")
                 .set("FDR_SIGNAL=none"),
             Triggers => {
-                let triggers = "every 100ms, signal, panic, exit, odd_host::work>1us";
+                let triggers = "every 100ms, signal, panic, exit, int, term, odd_host::work>1us";
                 program.env("FDR_TRIGGER", triggers)
             }
         }
@@ -87,6 +87,12 @@ const DIFFERENT: &[Row] = &[
         &ALL,
         MaySay(NO_TRACE),
         "the folder of traces is outside of the new root",
+    ),
+    (
+        "terminate-of-children",
+        &ALL,
+        Says("SIGTERM: the last "),
+        "a child of a fork has no dumper, and writes as a crash does",
     ),
     ("limit-of-file-sizes", &ALL, MaySay("File too large"), FILES),
     (
@@ -342,6 +348,7 @@ macro_rules! files {
 }
 
 files! {
+    odd_end_signals_are_as_without_the_recorder "end-signals"
     odd_ends_are_as_without_the_recorder "ends"
     odd_files_are_as_without_the_recorder "files"
     odd_kin_is_as_without_the_recorder "kin"

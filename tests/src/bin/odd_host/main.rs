@@ -1,6 +1,7 @@
 //! Does one of many things that few programs do: `odd_host WAY`. What it prints and how it ends is the same each time,
 //! unless somebody in the process changes what it depends on. `odd_host list` prints all ways.
 
+mod end_signals;
 mod ends;
 mod files;
 mod kin;
@@ -19,7 +20,8 @@ use fdr::traced;
 pub(crate) type NamedAction = (&'static str, fn());
 
 /// By the file that they are in.
-const WAYS: [(&str, &[NamedAction]); 8] = [
+const WAYS: [(&str, &[NamedAction]); 9] = [
+    ("end-signals", end_signals::WAYS),
     ("ends", ends::WAYS),
     ("files", files::WAYS),
     ("kin", kin::WAYS),

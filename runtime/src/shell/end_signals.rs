@@ -1,0 +1,161 @@
+//! The end by Ctrl-C (SIGINT) or SIGTERM, where the program has no handler of its own. The handler has the dumper make the
+//! last trace. Then the dumper ends the process by the same signal. A second signal ends it at once.
+//!
+//! The thread that got the signal goes on meanwhile, as if the signal came later, because it may hold a lock that the
+//! dumper needs: the allocator's. It waits in the handler if it would see that there was a signal: a call that the signal
+//! cut short, or the call that sent it.
+//!
+//! A process that is the first one of its container (PID 1) gets no handler: the kernel keeps such signals from it, so it
+//! goes on without the recorder, too.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use fdr_formats::trigger::{Event, Trigger};
+
+use super::handover;
+use super::last_thread;
+use super::sites;
+use crate::crash;
+use crate::recorder;
+use crate::ring::Ring;
+use crate::sys::action::Action;
+use crate::sys::{self, raw};
+
+/// How long a thread waits for the end, ns. The dumper needs longer only where a disk or a peer hangs.
+const PATIENCE_NS: u64 = 20_000_000_000;
+
+/// The time between two looks whether the dumper still exists, ns.
+const LOOK_NS: u32 = 5_000_000;
+
+/// The signals that make a trace, as bits.
+static WANTED: AtomicU32 = AtomicU32::new(0);
+
+/// The signal that ends the process. 0 = none has come.
+static ENDS: AtomicI32 = AtomicI32::new(0);
+
+/// The same, until the dumper takes it.
+static ASKED: AtomicI32 = AtomicI32::new(0);
+
+const SIGNALS: [i32; 2] = [libc::SIGINT, libc::SIGTERM];
+
+/// The signal's name, which is the reason of its trace.
+pub(super) fn name(signal: i32) -> &'static str {
+    match signal {
+        libc::SIGINT => "SIGINT",
+        _ => "SIGTERM",
+    }
+}
+
+/// Has the signals make traces that these triggers name. Signals with another action than the kernel's keep it.
+pub(super) fn begin(triggers: &[Trigger]) {
+    let signals = triggers
+        .iter()
+        .filter_map(|trigger| signal_of(&trigger.event));
+    let wanted = signals.fold(0, |bits, signal| bits | bit(signal));
+    WANTED.store(wanted, Ordering::Relaxed);
+    if raw::process() == 1 {
+        return;
+    }
+    for signal in SIGNALS {
+        if wanted & bit(signal) != 0 && Action::of(signal).is_default() {
+            Action::handler(on_signal).set(signal);
+        }
+    }
+}
+
+/// The signal that a trigger waits for.
+pub(super) fn signal_of(event: &Event) -> Option<i32> {
+    match event {
+        Event::Interrupt => Some(libc::SIGINT),
+        Event::Terminate => Some(libc::SIGTERM),
+        _ => None,
+    }
+}
+
+fn bit(signal: i32) -> u32 {
+    1 << signal
+}
+
+/// Async-signal-safe. Keeps errno.
+extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    let errno = sys::errno();
+    // A handler that the program installed later calls the one that it found. The program decides what happens.
+    if Action::of(signal).is(on_signal) {
+        let goes_on = sys::signal::may_go_on(info, context);
+        end_by(signal, goes_on);
+    }
+    sys::set_errno(errno);
+}
+
+/// `goes_on`: the thread goes on until the last trace is made.
+fn end_by(signal: i32, goes_on: bool) {
+    let ours = SIGNALS
+        .into_iter()
+        .filter(|&of| Action::of(of).is(on_signal));
+    let bits = ours.fold(0, |bits, of| {
+        Action::default().set(of);
+        bits | raw::bit(of)
+    });
+    // From here on the next signal ends the process.
+    raw::mask(libc::SIG_UNBLOCK, bits);
+    let is_wanted = WANTED.load(Ordering::Relaxed) & bit(signal) != 0;
+    if is_wanted && crash::is_at_home() {
+        let first = ENDS.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
+        if first.is_ok() && handover::is_alive() {
+            // Release: pairs with the Acquire in `take_asked`.
+            ASKED.store(signal, Ordering::Release);
+            sys::thread::wake_dumper();
+            // What changes the table has to come to its end, because the dumper waits for it.
+            if goes_on || sites::is_mine() {
+                return;
+            }
+            wait_for_end();
+        } else if first.is_ok() {
+            by_this_thread(name(signal));
+        }
+    }
+    raw::raise(signal);
+}
+
+/// Writes the trace without the dumper: in the child of a fork, or where the dumper can't go on.
+fn by_this_thread(reason: &'static str) {
+    let is_whole = crash::write_now(reason);
+    let ring = recorder::ring().filter(|ring| is_whole && ring.is_of_this_process());
+    if let Some(path) = ring.and_then(Ring::path) {
+        raw::unlink(path);
+    }
+}
+
+/// The signal that asks for the last trace, once. From then on the program's threads run only where the dumper does not
+/// want to, because their time is over. The dumper calls this.
+pub(super) fn take_asked() -> Option<i32> {
+    let signal = ASKED.swap(0, Ordering::Acquire);
+    if signal == 0 {
+        return None;
+    }
+    last_thread::each_of_the_program(sys::thread::demote);
+    Some(signal)
+}
+
+/// The last trace is made: ends the process by the signal. The dumper calls this.
+pub(super) fn end(signal: i32) {
+    Action::default().set(signal);
+    raw::mask(libc::SIG_UNBLOCK, raw::bit(signal));
+    raw::raise(signal);
+}
+
+/// If such a signal ends the process, waits for that, for a limited time. The process must not end by an `exit`
+/// meanwhile. Async-signal-safe.
+pub(super) fn wait_for_end() {
+    let end_ns = raw::monotonic_ns().saturating_add(PATIENCE_NS);
+    while ENDS.load(Ordering::Relaxed) != 0 && handover::is_alive() && raw::monotonic_ns() < end_ns
+    {
+        raw::sleep_ns(LOOK_NS);
+    }
+}
+
+/// Called in the child of a fork. Async-signal-safe.
+pub(super) fn in_child() {
+    ENDS.store(0, Ordering::Relaxed);
+    ASKED.store(0, Ordering::Relaxed);
+}
