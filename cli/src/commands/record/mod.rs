@@ -38,9 +38,9 @@ the variable stays as it is, also `FDR=off`. If FDR is not set, everything is
 recorded. The command must be built with the crate `fdr`. Other programs just
 run.
 
-A command that crashes writes a trace. A command that a signal ends (Ctrl-C,
-TERM, KILL) writes no trace at its end, but leaves its ring file. fdr names the
-ring, and fdr dump makes a trace of it.
+A command that crashes writes a trace, and so does one that Ctrl-C or TERM
+ends. A command that is killed writes none, but leaves its ring file. fdr names
+the ring, and fdr dump makes a trace of it.
 
 fdr ends with the command's exit code. If a signal ended the command, fdr ends
 by the same signal, which a shell shows as 128 + n. 126: the command can't be
@@ -93,7 +93,7 @@ pub(crate) struct Options {
     #[arg(long)]
     sched: bool,
     /// What makes the command write a trace by itself: my_app::handle>50ms, rss>2G, every 10m, panic, exit,
-    /// signal; with commas between. The default is exit (FDR_TRIGGER)
+    /// int, term, signal; with commas between. The default is exit, int, term (FDR_TRIGGER)
     #[arg(long, value_name = "TRIGGERS")]
     trigger: Option<OsString>,
     /// How many traces of triggers the command leaves, and how many bytes, such as 10,1G

@@ -19,8 +19,7 @@ pub(super) struct Outcome {
     pub(super) streamed: bool,
 }
 
-const ENDED: &str = "a command that is killed, or ended by a signal (Ctrl-C, TERM), writes no trace at \
-                     its end, and leaves its ring";
+const ENDED: &str = "a command that is killed writes no trace at its end, and leaves its ring";
 
 /// The lines to be said.
 pub(super) fn lines(outcome: &Outcome) -> Vec<String> {

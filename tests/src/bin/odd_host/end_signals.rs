@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use crate::{NamedAction, crowd, say, work};
+use crate::{NamedAction, crowd, said, say, work};
 
 pub(crate) const WAYS: &[NamedAction] = &[
     ("interrupted", || ends_by(libc::SIGINT)),
@@ -27,6 +27,7 @@ pub(crate) const WAYS: &[NamedAction] = &[
     ("terminate-of-children", children),
     ("terminate-of-a-vfork", vforked),
     ("terminate-of-programs", programs),
+    ("terminate-of-the-first-process", first_process),
 ];
 
 fn kill(process: i32, signal: i32) {
@@ -156,22 +157,46 @@ fn ignores() {
     say(crowd(1000));
 }
 
-/// What a shell runs in the background ignores SIGINT from its start.
-fn executed_ignores() {
-    if std::env::var_os("AGAIN").is_some() {
+/// Whether this is the program that [`run_again`] runs. Then it gets the signal.
+fn is_again() -> bool {
+    let is_again = std::env::var_os("AGAIN").is_some();
+    if is_again {
         work(10);
         kill(me(), libc::SIGTERM);
         say(crowd(1000));
-        return;
     }
-    work(10);
-    // SAFETY: the recorder of the next program finds it ignored.
-    unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+    is_again
+}
+
+/// Runs this way in a process of its own.
+fn run_again() {
     let again = std::env::current_exe().expect("this program");
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let mut again = Command::new(again);
-    let status = again.args(arguments).env("AGAIN", "1").status();
-    say(format_args!("{:?}", status.expect("it runs").code()));
+    match again.args(arguments).env("AGAIN", "1").status() {
+        Ok(status) => say(format_args!("{:?}", status.code())),
+        Err(error) => say(error),
+    }
+}
+
+/// What a shell runs in the background ignores SIGINT from its start.
+fn executed_ignores() {
+    if !is_again() {
+        work(10);
+        // SAFETY: the recorder of the next program finds it ignored.
+        unsafe { libc::signal(libc::SIGTERM, libc::SIG_IGN) };
+        run_again();
+    }
+}
+
+/// The first process of a container gets such signals only if it handles them.
+fn first_process() {
+    if !is_again() {
+        work(10);
+        // SAFETY: a plain system call.
+        said("unshare", unsafe { libc::unshare(libc::CLONE_NEWPID) });
+        run_again();
+    }
 }
 
 fn wait(child: i32) {
