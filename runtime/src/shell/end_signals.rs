@@ -133,7 +133,10 @@ pub(super) fn take_asked() -> Option<i32> {
     if signal == 0 {
         return None;
     }
-    last_thread::each_of_the_program(sys::thread::demote);
+    last_thread::each_of_the_program(&mut |thread| {
+        sys::thread::demote(thread);
+        true
+    });
     Some(signal)
 }
 

@@ -230,42 +230,26 @@ fn is_recorders(name: &str) -> bool {
         .any(|of| name == of.to_bytes())
 }
 
-/// Calls `body` with the id of each thread that is not a recorder's.
-pub(super) fn each_of_the_program(body: impl Fn(u32)) {
-    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten();
-    for id in tasks.flatten().map(|task| task.file_name()) {
-        let Some(number) = id.to_str().and_then(|id| id.parse().ok()) else {
-            continue;
-        };
-        let name = sys::file::kernel_text(&format!("/proc/self/task/{number}/comm"));
-        if name.is_some_and(|name| !is_recorders(&name)) {
-            body(number);
-        }
-    }
-}
-
-/// Whether every thread except the main one is a recorder's. A thread that is made meanwhile comes later in the
-/// list, so it is seen.
-fn only_recorders_are_left() -> bool {
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else {
+/// Calls `body` with the id of each thread that is not known as a recorder's, until it returns false. Whether it never did.
+/// A thread that is made meanwhile comes later in the list, so it is seen. A thread that has just ended may be seen.
+pub(super) fn each_of_the_program(body: &mut dyn FnMut(u32) -> bool) -> bool {
+    let Ok(mut tasks) = fs::read_dir("/proc/self/task") else {
         return false;
     };
-    let main = sys::process::pid().to_string();
-    for task in tasks {
-        let Ok(task) = task else {
+    tasks.all(|task| {
+        let id = task.map(|task| task.file_name()).unwrap_or_default();
+        let Some(number) = id.to_str().and_then(|id| id.parse().ok()) else {
             return false;
         };
-        let id = task.file_name();
-        let Some(id) = id.to_str().filter(|id| *id != main) else {
-            continue;
-        };
-        match sys::file::kernel_text(&format!("/proc/self/task/{id}/comm")) {
-            Some(name) if is_recorders(&name) => {}
-            // It is a thread of the program, or a thread that has just ended. The next look decides.
-            _ => return false,
-        }
-    }
-    true
+        let name = sys::file::kernel_text(&format!("/proc/self/task/{number}/comm"));
+        name.is_some_and(|name| is_recorders(&name)) || body(number)
+    })
+}
+
+/// Whether every thread except the main one is a recorder's.
+fn only_recorders_are_left() -> bool {
+    let main = sys::process::pid();
+    each_of_the_program(&mut |thread| thread == main)
 }
 
 #[cfg(test)]
