@@ -11,7 +11,7 @@ use fdr_formats::notes::task_state;
 use crate::recorder::{self, task};
 use crate::site::task::{Begun, End, Task};
 
-/// Of the sites of something that has calls: those of its tasks stand behind its own.
+/// The number of sites that a function with calls needs: its own, and behind it three for its tasks.
 pub const SITES_OF_TASKS: usize = 4;
 
 /// An entry, for its exit.
@@ -124,7 +124,7 @@ impl PolledTask {
         let Some(ids) = ids(sites).filter(|_| self.task.is_open()) else {
             return;
         };
-        // Tasks end with a poll. This one is none, and takes no time.
+        // A task ends with a poll. This poll is made up: it takes no time and is not counted.
         let mut begun = task::begin(&mut self.task, false, 0);
         begun.ticks = u64::MAX;
         self.task.polls = self.task.polls.saturating_sub(1);
@@ -143,7 +143,7 @@ impl core::fmt::Debug for PolledTask {
     }
 }
 
-/// The ids of a function and of what is counted of its tasks.
+/// The ids of a function and of the counts of its tasks.
 fn ids(sites: &[CallSite]) -> Option<[u32; SITES_OF_TASKS]> {
     let sites = sites.first_chunk::<SITES_OF_TASKS>()?;
     Some(sites.each_ref().map(CallSite::id))

@@ -83,8 +83,8 @@ impl EventNote {
         }
     }
 
-    /// Adds a field. Fields behind the most ones are left out.
-    /// Async-signal-safe, as far as that code is.
+    /// Adds a field. Fields beyond the maximum are left out. Async-signal-safe, as far as the program's code that
+    /// prints the value is.
     pub fn put(&mut self, name: &'static CallSite, value: Value<'_>) {
         if self.body.fields > 0 {
             self.body.put(name.id(), 0, value);
@@ -230,7 +230,7 @@ impl Body {
     }
 }
 
-/// What stands where the text of a value ends because its print panicked.
+/// Stands at the end of a value's text that was cut because printing it panicked.
 const PANICKED: &str = "<panicked>";
 
 thread_local! {
@@ -238,8 +238,8 @@ thread_local! {
     static PRINTS_AT: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether a panic of this moment ends in [`printed`]. A `longjmp` out of code that prints leaves the address of a frame
-/// that is gone. Async-signal-safe.
+/// Whether [`printed`] catches a panic at this moment. After a `longjmp` out of printing code, the address of a dead
+/// frame remains. Async-signal-safe.
 pub(crate) fn is_printing() -> bool {
     let here = 0_u8;
     core::ptr::from_ref(&here).addr() < PRINTS_AT.get()

@@ -2,9 +2,9 @@
 //! readers find words by their addresses. Loom keeps each word that a model has named by [`watch`]. Any other word
 //! is core's. This file must never be part of a build that is not a model's.
 //!
-//! Each use of a watched word has a place in the source, its [`Site`]. A model can be run once more with one site
-//! made weaker ([`Weakening`]). If the model still finds no error, it does not need that ordering. Then it is no
-//! proof that the ordering is right.
+//! Each use of a watched word has a place in the source, its [`Site`]. A second run of a model can make one site
+//! weaker ([`Weakening`]). If that run finds no error either, the model does not need the ordering of that site,
+//! and so does not prove that the ordering is right.
 //!
 //! One model runs on one thread of the system, because loom's threads are coroutines. So all data of this file
 //! belongs to that thread.
@@ -37,10 +37,10 @@ pub(crate) struct Site {
     pub(crate) ordered: bool,
 }
 
-/// What one run of a model takes away from the source.
+/// What one run of a model weakens in the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Weakening {
-    /// Relaxed instead of what stands there; no fence at all.
+    /// Relaxed instead of the ordering in the source; no fence at all.
     Relaxed(Site),
     /// No store at all.
     Omitted(Site),
@@ -49,9 +49,9 @@ pub(crate) enum Weakening {
 /// A word that loom keeps.
 struct Watched<T> {
     word: T,
-    /// Stored to before each use of the word, and never loaded. Of a word's uses loom remembers the last
-    /// one alone to find what else could have come first: a load by one thread hides that of another from
-    /// the store that follows. Stores hide nothing, and one that nobody loads orders nothing.
+    /// Stored to before each use of the word, and never loaded. To find alternative orders, loom remembers only
+    /// the last use of each word: a load by one thread hides another thread's load from the store that follows.
+    /// Stores hide nothing, and a store that no thread loads orders nothing.
     turn: loom::sync::atomic::AtomicU32,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn sites() -> BTreeSet<Site> {
     SITES.take()
 }
 
-/// The ordering at the caller's place; `None` where nothing is to be done there.
+/// The ordering for the caller's site. `None` if this run leaves the operation out.
 #[track_caller]
 fn at_site(action: Action, ordering: Ordering) -> Option<Ordering> {
     let place = Location::caller();

@@ -12,8 +12,8 @@ use crate::primitive::{Ordering, compiler_fence};
 use crate::ring::counts::last_ticks;
 use crate::ring::layout::{BUSY, OpenCalls, Slot};
 
-/// Writes a note of the innermost open call, or lets it wait. A call without an entry has none: nothing is written.
-/// `now` reads the clock.
+/// Writes a note of the innermost open call, or keeps it until the call is published. Writes nothing if that call has
+/// no entry. `now` reads the clock.
 #[cold]
 #[inline(never)]
 pub(super) fn write(slot: &Slot, note: &Note<'_>, now: fn() -> Stamp) {

@@ -162,9 +162,10 @@ pub(super) fn publish_with<'a>(
     }
 }
 
-/// Makes a summary: so many calls left no records since the last record, and took so many ticks. The caller passes
-/// numbers that fit one record. The slot is busy. `publishing` gets the new cursor before the record is published.
-/// Returns whether the record is the first of a chunk, which names the CPU. `None` if there is no room for it.
+/// Makes a summary: the number of calls that left no records since the last record, and the ticks that they took. The
+/// caller passes numbers that fit one record. The slot is busy. `publishing` gets the new cursor before the record is
+/// published. Returns whether the record is the first of a chunk, which names the CPU. `None` if there is no room for
+/// it.
 pub(super) fn summarise(
     slot: &Slot,
     (calls, ticks): (u64, u64),
@@ -230,7 +231,7 @@ pub(super) fn make_note(
     Some(unsafe { commit(slot, cursor, note.words(stamp.ticks)) })
 }
 
-/// Whether no record can be made any more. A child of a fork has let its parent's ring go. The slot that it may
+/// Whether no more records can be made. A child of a fork has given up its parent's ring, and the slot that it may
 /// still use has no chunks.
 pub(super) fn has_stopped(slot: &Slot) -> bool {
     slot.full.load(Ordering::Relaxed) == STOPPED || slot.chunks.load(Ordering::Relaxed) == 0
@@ -267,9 +268,9 @@ fn left(cursor: u64) -> u64 {
 /// Closes the current chunk and opens the next one. If all chunks are in use, it overwrites the oldest one.
 /// Returns the cursor behind the preamble. `None` if the mode keeps the oldest records and there is no room.
 ///
-/// Every opened chunk has space. Chunks get their space in order. If the next chunk gets none, the thread
-/// begins again at its first chunk and goes round in fewer chunks. A reader need not know this number before it
-/// sees a later chunk. Until then every number of chunks puts each chunk in the same place.
+/// Every opened chunk has space. Chunks get their space in order. If the next chunk gets none, the thread starts again
+/// at its first chunk and uses only the chunks so far. A reader needs to know this smaller number only when it sees a
+/// later chunk. Until then the place of each chunk is the same for both numbers.
 fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let current = slot.chunk.load(Ordering::Relaxed);
     let mut chunks = slot.chunks.load(Ordering::Relaxed);
@@ -287,7 +288,7 @@ fn open_chunk(slot: &Slot, cursor: u64, stamp: Stamp) -> Option<u64> {
     let mut first = 0;
     if current > 0 {
         let old = chunk::place(slot, current);
-        // A child that no hook told us of may have written into the same slot.
+        // A child without a fork hook may have written into the same slot.
         let used = cursor.saturating_sub(old.start).min(CHUNK as u64);
         let records = used.saturating_sub(slot.metadata.load(Ordering::Relaxed)) / SINGLE;
         first = old.mark.first.load(Ordering::Relaxed) + records;

@@ -1,11 +1,12 @@
-//! A slot that a record left busy: a handler interrupted the record and left by a jump (`siglongjmp`), so nobody ends
-//! the record. The thread's next edge frees the slot.
+//! A slot that stays busy because a handler interrupted a record and then left by a jump (`siglongjmp`), so the record
+//! never ends. The thread's next edge frees the slot.
 //!
 //! A record that is still being made lies below a handler on the same stack. So the slot is freed only if the thread is
-//! on its own stack, and no handler runs there. Otherwise the record could go on, and would overwrite later ones.
+//! on its own stack, and no handler runs there. Otherwise the interrupted record could continue, and would overwrite
+//! later ones.
 //!
-//! The cut record may have stopped at any instruction. What a reader needs is right at each of them, as after a kill.
-//! What the writer alone needs is made right here.
+//! The interrupted record may have stopped at any instruction. At each of them, the words that a reader needs are
+//! right, as after a kill. This file repairs the words that only the writer needs.
 
 use core::cell::Cell;
 
@@ -16,7 +17,7 @@ use crate::ring::record::{PREAMBLE, SINGLE};
 use crate::ring::{chunk, open_calls};
 use crate::sys;
 
-/// A handler that makes many records looks for its own frame at each one of so many records at the least.
+/// A handler that makes many records looks for its own frame at least once in SELDOM records.
 const SELDOM: u64 = 1024;
 
 thread_local! {
@@ -48,7 +49,7 @@ fn look(slot: &Slot, frame: usize) {
             // The slot that the thread was about to get stays unused.
             tls::replace(&CLAIMING, &UNCLAIMED);
         } else {
-            // A handler that interrupts now finds a slot that is still busy, or one that is right.
+            // A handler that interrupts from here on finds either a busy slot or a repaired one.
             sys::signal::undisturbed(|| {
                 if slot.cpu.load(Ordering::Relaxed) == BUSY {
                     repair(slot);
@@ -59,7 +60,7 @@ fn look(slot: &Slot, frame: usize) {
     sys::set_errno(errno);
 }
 
-/// Whether to look at this record. A handler that goes on has the slot busy for all of its records.
+/// Whether to look for a handler's frame at this record. While a handler runs, the slot is busy for all of its records.
 fn is_due(slot: &Slot) -> bool {
     let (cursor, dropped) = (
         slot.cursor.load(Ordering::Relaxed),
@@ -79,7 +80,7 @@ fn is_due(slot: &Slot) -> bool {
 pub(super) fn repair(slot: &Slot) {
     let chunks = slot.chunks.load(Ordering::Relaxed);
     let number = slot.chunk.load(Ordering::Relaxed);
-    // With one chunk, the new chunk is in the old one's place.
+    // With a single chunk, the new chunk has the place of the old one.
     if chunks < 2 {
         return;
     }

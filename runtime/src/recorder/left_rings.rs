@@ -68,7 +68,7 @@ pub(super) fn enter(template: Template, random: u64, path: &mut [u8; MAX_PATH]) 
     }
 }
 
-/// Removes a ring, unless its process lives. False: it lives.
+/// Removes a ring, unless its process lives. Returns false if it lives.
 fn remove(template: Template, pid: u32, random: u64, path: &mut [u8; MAX_PATH]) -> bool {
     let length = write_path_of(template, pid, random, path);
     let path = length.and_then(|length| CStr::from_bytes_with_nul(path.get(..=length)?).ok());

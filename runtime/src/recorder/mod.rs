@@ -120,7 +120,7 @@ static HOST: AtomicPtr<Host> = AtomicPtr::new(core::ptr::null_mut());
 pub(crate) struct Bits {
     pub(crate) timed: u32,
     pub(crate) untimed: u32,
-    /// Those of a timed site whose calls are only counted, beside [`COUNTED`].
+    /// The bits of a timed site whose calls are only counted, beside [`COUNTED`].
     pub(crate) counted: u32,
     /// An additional bit of a guest's sites.
     pub(crate) guests: u32,
@@ -249,7 +249,7 @@ mod plain {
         let _ = call_entry(word);
     }
 
-    /// The same without a time of its own.
+    /// As [`call`], without a time of its own.
     #[inline(always)]
     pub(crate) fn call_untimed(word: u32) {
         let _ = call_untimed_entry(word);

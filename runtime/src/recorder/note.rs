@@ -1,9 +1,9 @@
-//! A note: what a program says beside its calls, as the words of a custom event. This file must never look into a body:
-//! whoever makes a note puts its fields there (`fdr_formats::notes`).
+//! A note: what a program reports beside its calls, as the words of a custom event. This file must never look into a
+//! body: the caller has put the fields there (`fdr_formats::notes`, which also lists the kinds of notes).
 //!
-//! A note is no record of a call. No count has it, as no count has a summary of short calls. So `recorded = readable +
-//! overwritten + dropped + summarised` counts edges of calls. A note that can't be written counts as one dropped
-//! record, because then something that was asked for is missing.
+//! A note is no record of a call, and no count includes it. The same is true of a summary of short calls. So `recorded
+//! = readable + overwritten + dropped + summarised` counts edges of calls. A note that can't be written counts as one
+//! dropped record, because then the trace lacks something that the program asked for.
 
 use fdr_formats::notes::MAX_BYTES;
 

@@ -12,7 +12,7 @@ use crate::clock::Stamp;
 #[inline(never)]
 pub(crate) fn note(kind: NoteKind, body: &[u64]) {
     match host() {
-        // SAFETY: the slice has so many words.
+        // SAFETY: pointer and length are those of the slice.
         Some(host) => unsafe { (host.note)(kind as u32, body.as_ptr(), body.len()) },
         None => write(kind as u8, body),
     }
@@ -21,7 +21,7 @@ pub(crate) fn note(kind: NoteKind, body: &[u64]) {
 /// [`note`] for a guest, called in its host.
 ///
 /// # Safety
-/// `body` has so many words.
+/// `body` points to `words` words.
 pub(crate) unsafe extern "C" fn note_of_guest(kind: u32, body: *const u64, words: usize) {
     // SAFETY: the caller promises it.
     write(kind as u8, unsafe {

@@ -131,8 +131,9 @@ fn exit(slot: &Slot, calls: &OpenCalls, word: u32, stamp: Stamp) {
     }
 }
 
-/// The recorder has made the records of a call since `stamp`, and those of its callers. While there is a threshold, most
-/// calls make none, so this time would be a large part of the caller's self time. It is left out.
+/// Takes the time that the recorder has needed since `stamp`, for the records of a call and of its callers, out of the
+/// caller's self time. While there is a threshold, most calls leave no records, so this time would be a large part of
+/// the self time.
 fn leave_out(calls: &OpenCalls, around: &Frame, stamp: Stamp) {
     if calls.threshold.load(Ordering::Relaxed) == 0 {
         return;
@@ -143,8 +144,8 @@ fn leave_out(calls: &OpenCalls, around: &Frame, stamp: Stamp) {
     }
 }
 
-/// Publishes the entries of all open calls, and the short calls inside the innermost one, because a note follows. The
-/// slot is busy. Returns the CPU of the last record, which will be that of `stamp`.
+/// Publishes the entries of all open calls, and a summary of the short calls inside the innermost one, because a note
+/// follows. The slot is busy. Returns the CPU of the last record, which is the CPU of `stamp` after that.
 pub(super) fn before_note(slot: &Slot, calls: &OpenCalls, stamp: Stamp) -> u32 {
     publish_open(slot, calls);
     summarise(slot, calls, depth(calls), stamp);
@@ -164,7 +165,7 @@ pub(super) fn count(slot: &'static Slot, word: u32, cpu: u32) {
         return count_in(claim::slot_of_unnoticed_child(cpu), word);
     }
     let Some(calls) = of(slot) else {
-        // A thread without totals has neither the entry nor the exit.
+        // Without totals, both the entry and the exit are dropped.
         match tls::is_real(slot) {
             true => slot.dropped.fetch_add(2, Ordering::Relaxed),
             false => return count_in(claim::busy(cpu), word),
@@ -201,9 +202,9 @@ fn row_of(calls: &OpenCalls, word: u32, ticks: u64) -> Option<&Row> {
     Some(totals::row_of(totals, word >> 4, ticks, more))
 }
 
-/// Notes that the function of the frame `at` calls itself. The totals of such a function have times twice, and only the
-/// outermost calls would be right. To know them at each exit costs too much. So this looks when the first call ends, which
-/// is the innermost one of a recursion, and then ever more rarely.
+/// Notes that the function of the frame `at` is recursive. The totals of a recursive function count the same time
+/// twice; only its outermost calls should count. To look at each exit costs too much. So this function looks when the
+/// first call ends, which is the innermost call of a recursion, and then ever more rarely.
 fn look_for_nesting(row: &Row, calls: &OpenCalls, at: usize) {
     let (_, counted, _) = totals::calls(row);
     if counted & counted.wrapping_sub(1) != 0 || row.nests.load(Ordering::Relaxed) != 0 {

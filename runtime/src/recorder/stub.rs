@@ -109,7 +109,7 @@ pub(crate) fn prepare(kind: Kind, slot: Option<isize>, keeps: bool) -> Bits {
         Ordering::Relaxed,
     );
     let is_nearest = SLOT_ACCESS.is_nearest();
-    // No common record takes the nearest way if the common ones take another.
+    // If the common records take another way than the nearest, then none takes the nearest.
     let watched = match SLOT_ACCESS.is_fixed() && !is_nearest {
         true => 0,
         false => COUNTED,

@@ -1,10 +1,10 @@
 //! Tasks: the life of a traced future, from its first recorded poll to its end. Its numbers lie in the future, so a
 //! task may move between threads. All functions are async-signal-safe.
 //!
-//! A note at the end of a poll has the numbers so far. The note stands inside of the poll's call. With `FDR_KEEP` it is
-//! written only if the call leaves records anyway. The end of a task is counted in the totals of the thread, as the end
-//! of a call is. It has a note, too, if the task took at least the threshold of the thread, has left a note before, or is
-//! in no totals.
+//! At the end of each poll the recorder may write a note with the numbers so far. The note lies inside the poll's call.
+//! With `FDR_KEEP` it is written only if the call leaves records anyway. The end of a task is counted in the totals of
+//! the thread, as the end of a call is. The end leaves a note, too, if the task took at least the threshold of the
+//! thread, has left a note before, or is in no totals.
 
 use fdr_formats::notes::{NoteKind, task_state};
 
@@ -16,7 +16,7 @@ use crate::ring::layout::{BUSY, OpenCalls, Row, Slot};
 use crate::ring::{open_calls, totals};
 use crate::site::task::{Begun, End, Task};
 
-/// How many ids a thread takes at once. The first one of a block is none.
+/// How many ids a thread takes at once. The first number of a block is never used as an id.
 const BLOCK: u64 = 1024;
 
 /// The number of the last block of ids that a thread took.
@@ -43,7 +43,7 @@ pub(crate) fn end(task: &mut Task, begun: Begun, end: End) {
     }
 }
 
-/// Ends a task whose future is dropped before its end. If nobody has polled it, the task begins and ends here.
+/// Ends a task whose future is dropped before its end. A task that was never polled begins and ends here.
 #[cold]
 #[inline(never)]
 pub(crate) fn end_dropped(task: &mut Task, ids: &[u32; 4]) {
@@ -170,7 +170,7 @@ fn finish(task: &mut Task, ids: [u32; 4], state: u8, stamp: Stamp, leaves_record
 }
 
 impl OpenCalls {
-    /// Whether something that took so long leaves records.
+    /// Whether a call of this length leaves records.
     fn is_long(&self, ticks: u64) -> bool {
         ticks >= self.threshold.load(Ordering::Relaxed)
     }
@@ -185,14 +185,14 @@ fn count<const N: usize>(slot: &Slot, ids: [u32; N], count: impl FnOnce([&Row; N
         return false;
     };
     let before = slot.cpu.load(Ordering::Relaxed);
-    // An id of 0 is of nothing that is counted.
+    // The id 0 belongs to no function, so nothing counts it.
     if ids.contains(&0) || before == BUSY || claim::is_unnoticed_child() {
         return false;
     }
     slot.cpu.store(BUSY, Ordering::Relaxed);
     compiler_fence(Ordering::SeqCst);
     let rows = ids.map(|id| totals::row_of(totals, id, u64::MAX, || claim::extend_totals(totals)));
-    // The row of all functions without one can't tell tasks from calls.
+    // The row that all functions without a row share can't tell tasks from calls.
     let is_own = |(row, id): (&&Row, &u32)| totals::calls(row).0 == *id;
     let has_rows = rows.iter().zip(&ids).all(is_own);
     if has_rows {

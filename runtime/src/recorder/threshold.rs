@@ -19,20 +19,21 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
-/// One part in so many of the time that a ring should hold may be missing, and the threshold does not rise. Otherwise a
-/// few steps for little more time would leave out far longer calls.
+/// The threshold does not rise if the ring lacks at most 1/SLACK of the time that it should hold. Otherwise a few
+/// steps, each for a little more time, would leave out far longer calls.
 const SLACK: u64 = 8;
 
-/// The threshold falls only if the last chunk took so many times its share of the time. Otherwise more and more records
-/// would overwrite what the ring holds, until it holds too little.
+/// The threshold falls only if the last chunk took more than SLOW times its share of the time. Otherwise ever more
+/// records would overwrite what the ring holds, until it holds too little.
 const SLOW: u64 = 4;
 
-/// A threshold is at most one part in so many of the time that a ring should hold. At one depth, no more than so many
-/// longer calls fit into that time, and their records take 16 KiB. So if the ring still holds too little time, it is full
-/// of notes. A higher threshold would then lose long calls, and gain no time.
+/// A threshold is at most 1/SHARE_OF_KEEP of the time that a ring should hold. At one depth, at most SHARE_OF_KEEP
+/// calls that are longer fit into that time, and their records take 16 KiB. So if the ring still holds too little time,
+/// it is full of notes. A higher threshold would then lose long calls, and gain no time.
 const SHARE_OF_KEEP: u64 = 1024;
 
-/// The largest threshold of all. Each shorter call has a class of lengths, because `stub` has no code for longer ones.
+/// The upper bound of every threshold. The length of each shorter call has a class, because `stub` has no code for
+/// longer ones.
 const MAX_THRESHOLD: u64 = 1 << 37;
 
 const _: () = assert!(MAX_THRESHOLD < fdr_formats::lengths::MAX);
@@ -40,9 +41,10 @@ const _: () = assert!(MAX_THRESHOLD < fdr_formats::lengths::MAX);
 /// Offset of the tick in a chunk: in its NewCPUId.
 const CHUNK_TICK: u64 = 35;
 
-/// What a short call adds to the self time of its caller with rdtscp, beyond what a recorded call adds with `FDR_KEEP=0`:
-/// tenths of a ns. It is about 35 instructions, which the next clock read waits for. Between two calls that do nothing it
-/// is 24 tenths, and beside other work 11 (AMD Zen 5). rdtsc does not wait, and the difference is anything from 0 to 50.
+/// Tenths of a ns: what a short call adds to the self time of its caller with rdtscp, beyond what a recorded call adds
+/// with `FDR_KEEP=0`. These are about 35 instructions, for which the next clock read waits. The value is 24 between two
+/// calls that do nothing, and 11 beside other work (AMD Zen 5). rdtsc does not wait: there the value is anything from 0
+/// to 50.
 const BESIDE_TENTHS: u64 = 18;
 
 /// Sets the time that a ring should hold, with a clock of so many Hz. `None` = each call leaves its records. A thread

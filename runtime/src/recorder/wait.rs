@@ -1,12 +1,12 @@
-//! Waits: which thread a thread waits for, and the function that the other thread was in when the wait began. `sync`
-//! calls this for its locks, conditions and channels. All functions but [`name`] are async-signal-safe. This file must
-//! never guess: a holder or a function that is not certain is not known.
+//! Waits: the thread that holds what another thread waits for, and the function that the holder was in when the wait
+//! began. `sync` calls this for its locks, conditions and channels. All functions but [`name`] are async-signal-safe.
+//! This file must never guess: if a holder or a function is not certain, it is reported as unknown.
 //!
-//! A thread leaves itself in a word of the lock that it holds: its id, and the place of its slot. A thread that waits
-//! finds the slot by that place, and reads the innermost open call there. The protocol is that of
-//! [`ring::open_calls`](crate::ring::open_calls): if the word of counts and the cursor are the same before and after,
-//! no frame changed meanwhile. The word of the lock is read again between the two. So the holder was in that call while
-//! it held the lock.
+//! A thread that takes a lock writes its id and the place of its slot into a word of the lock. A waiting thread finds
+//! the holder's slot by that place, and reads the innermost open call there. The protocol is that of
+//! [`ring::open_calls`](crate::ring::open_calls): if the word of counts and the cursor are the same before and after
+//! the read, no frame changed meanwhile. The word of the lock is read again between the two. So the holder was in that
+//! call while it held the lock.
 
 use fdr_formats::notes::NoteKind;
 
@@ -19,7 +19,7 @@ use crate::site::unit::Text;
 use crate::site::wait::{Holders, READERS, Wait};
 use crate::sys;
 
-/// How often a holder is looked at while it goes on.
+/// How often a waiting thread tries to read the holder's call while the holder keeps changing it.
 const TRIES: u32 = 8;
 
 /// The calling thread, as a lock has it: its id << 32, and the place of its slot. The place is 0 if the thread has no
@@ -32,36 +32,36 @@ pub(crate) fn me() -> u64 {
     }
 }
 
-/// That thread ([`me`]) has the object of this word alone.
+/// Stores that the thread ([`me`]) holds the object exclusively. `owner` is the object's word.
 #[inline]
 pub(crate) fn hold(owner: &AtomicU64, thread: u64) {
-    // Release: who sees the thread here sees the calls that it is in now, and none of those before.
+    // Release: a thread that reads the holder here also sees the holder's present calls, and no earlier ones.
     owner.store(thread, Ordering::Release);
 }
 
-/// No thread has it alone.
+/// Stores that no thread holds the object exclusively.
 #[inline(always)]
 pub(crate) fn release(owner: &AtomicU64) {
-    // Relaxed: a thread that waits may see an older owner for some time. If it sees a later call of that owner, it sees
-    // this, too.
+    // Relaxed: a waiting thread may read an older owner for some time. But a thread that sees a later call of that
+    // owner sees this store, too.
     owner.store(0, Ordering::Relaxed);
 }
 
-/// A thread is one of those that share the object of this word: [`READERS`].
+/// Adds a reader of a shared object to the object's word: [`READERS`].
 #[inline]
 pub(crate) fn share(readers: &AtomicU64, reader: u64) {
     // Release: as in `hold`.
     readers.fetch_add(reader, Ordering::Release);
 }
 
-/// It is none of them any more.
+/// Takes a reader out of the object's word.
 #[inline]
 pub(crate) fn leave(readers: &AtomicU64, reader: u64) {
-    // Relaxed: a word that this changes still has what `share` released.
+    // Relaxed: the word keeps what `share` released.
     readers.fetch_sub(reader, Ordering::Relaxed);
 }
 
-/// Begins a wait: its tick, its holder, and what that is in.
+/// Begins a wait: stores its tick, the holder, and the function that the holder is in.
 pub(crate) fn begin(wait: &mut Wait, holders: &Holders<'_>) {
     match host() {
         Some(host) => (host.wait_begin)(wait, holders),
@@ -122,7 +122,8 @@ pub(crate) extern "C" fn tell_of_guest(wait: &Wait, state: u32) {
 /// The function that gives an id to a name. Null until the shell is up.
 static NAMES: AtomicPtr<()> = AtomicPtr::new(core::ptr::null_mut());
 
-/// Gives an id to the name of an object: the name, or what it is of and where it was made.
+/// Gives an id to the name of an object. Without a given name, the name is the object's type and the place where it was
+/// made.
 pub(crate) type Namer =
     fn(name: &'static str, of: &'static str, file: &'static str, line: u32) -> u32;
 
@@ -199,7 +200,7 @@ pub(super) fn seen(ring: Option<&'static Ring>, holders: &Holders<'_>) -> (u32, 
             return (tid, function);
         }
     }
-    // The holder goes on too fast.
+    // The holder changes its calls too fast: the function is unknown.
     ((holder(holders) >> 32) as u32, 0)
 }
 

@@ -1,21 +1,21 @@
 //! Watched functions: those that a trigger of `FDR_TRIGGER` names with a duration. Each edge of their calls comes here
 //! (`recorder::Bits::watched`), and no edge of any other function does. All functions but those of the
-//! dumper are async-signal-safe. A thread must never wait here, nor make a system call but the one that wakes the
-//! dumper.
+//! All functions but those of the dumper are async-signal-safe. A thread must never wait here. Its only system call
+//! here is the one that wakes the dumper.
 //!
-//! Each slot has a stack of its open watched calls, in memory beside the ring. So calls are known also where the ring
-//! has no open calls, as with `FDR_KEEP=0`. An exit takes its call off the stack, and compares the ticks with the
-//! threshold. If the call took longer, the thread leaves a [request](request::Request) for the dumper, and goes on. One
-//! request of each trigger is enough: as long as the dumper has not released it, further slow calls cost a load.
+//! Each slot has a stack of its open watched calls, in memory beside the ring. So these calls are known even if the
+//! ring has no open calls, as with `FDR_KEEP=0`. An exit takes its call off the stack, and compares the ticks with the
+//! threshold. If the call took longer, the thread leaves a [request](request::Request) for the dumper, and continues.
+//! One request for each trigger is enough: until the dumper has taken it, each further slow call costs only a load.
 //!
 //! A call may never return. So the dumper looks at the stacks, too ([`look_at_open`]).
 //!
-//! The protocol with signal handlers of the same thread: a call gets its place before anything is written there, so a
-//! handler uses the places above. It leaves the depth as it was.
+//! The protocol with signal handlers of the same thread: a call reserves its place before it writes there, so a handler
+//! uses the places above. The handler leaves the depth as it found it.
 //!
-//! The protocol with the dumper, which reads a stack beside its thread: the word of a place is stored last, with
-//! Release, and is 0 while the place is not in use. The dumper marks a call that it told of by the tick of the call, so
-//! a mark that comes too late means nothing for the next call there.
+//! The protocol with the dumper, which reads a stack while its thread records: the word of a place is stored last, with
+//! Release, and is 0 while the place is free. The dumper marks a call that it has reported by the tick of the call. So
+//! a mark that comes too late does not hit the next call in that place.
 
 mod request;
 
@@ -34,10 +34,10 @@ use crate::sys;
 use request::REQUESTS;
 pub(crate) use request::{SlowCall, forget, release, request};
 
-/// The threshold of a function or trigger that waits for nothing.
+/// The threshold of a function or trigger that never fires.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// How many open watched calls of a thread are followed. Deeper calls tell nothing.
+/// The number of open watched calls that a thread's stack holds. Deeper calls are not watched.
 const PLACES: usize = 31;
 
 /// What is known of a function.
@@ -81,7 +81,7 @@ struct OpenWatchedCall {
     word: AtomicU32,
     unused: AtomicU32,
     ticks: AtomicU64,
-    /// The tick of the call that the dumper told of.
+    /// The tick of the call that the dumper has reported.
     told: AtomicU64,
     also_unused: AtomicU64,
 }
@@ -116,7 +116,7 @@ fn functions() -> &'static [Watched] {
     unsafe { list.as_ref() }.copied().unwrap_or(&[])
 }
 
-/// How many functions the list has room for, with id 0, which is none.
+/// How many functions the list has room for. Id 0 is included, although no function has it.
 pub(crate) fn room() -> usize {
     functions().len()
 }
@@ -258,7 +258,7 @@ impl Stack {
     }
 
     /// Takes the innermost call of that function off the stack. Calls above it were left by a `longjmp`. Returns when
-    /// the call began. `None` if it is not followed, or the dumper has told of it.
+    /// the call began. `None` if the call is not on the stack, or the dumper has already reported it.
     fn leave(&self, slot: &Slot, word: u32) -> Option<u64> {
         self.belong_to(slot);
         let deeper = self.deeper.load(Ordering::Relaxed);

@@ -51,7 +51,7 @@ impl Request {
         }
     }
 
-    /// Leaves the call for the dumper and wakes it, unless an earlier call stands there.
+    /// Leaves the call for the dumper and wakes it, unless an earlier call still waits for the dumper.
     pub(super) fn leave(&self, call: &SlowCall) -> bool {
         // The load alone keeps further slow calls from writing into a line that other threads read.
         let is_free = self.state.load(Ordering::Relaxed) == FREE;
