@@ -17,7 +17,7 @@ pub const SITES_OF_TASKS: usize = 4;
 /// An entry, for its exit.
 #[derive(Clone, Copy, Debug)]
 pub struct Entered {
-    /// The word of the exit. 0: it has none.
+    /// The word of the exit. 0: the call has no exit.
     word: u32,
 }
 

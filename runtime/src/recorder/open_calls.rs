@@ -145,7 +145,7 @@ fn leave_out(calls: &OpenCalls, around: &Frame, stamp: Stamp) {
 }
 
 /// Publishes the entries of all open calls, and a summary of the short calls inside the innermost one, because a note
-/// follows. The slot is busy. Returns the CPU of the last record, which is the CPU of `stamp` after that.
+/// follows. The slot is busy. Returns the CPU of the last record, and stores the CPU of `stamp` in its place.
 pub(super) fn before_note(slot: &Slot, calls: &OpenCalls, stamp: Stamp) -> u32 {
     publish_open(slot, calls);
     summarise(slot, calls, depth(calls), stamp);

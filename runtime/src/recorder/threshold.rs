@@ -19,7 +19,7 @@ const NO_MORE: u64 = u64::MAX;
 /// The first threshold above 0, in ticks. Calls of small functions are shorter.
 const FIRST_THRESHOLD: u64 = 128;
 
-/// The threshold does not rise if the ring lacks at most 1/SLACK of the time that it should hold. Otherwise a few
+/// The threshold does not rise if the last chunk holds its share of the time, or up to 1/SLACK less. Otherwise a few
 /// steps, each for a little more time, would leave out far longer calls.
 const SLACK: u64 = 8;
 

@@ -31,7 +31,7 @@ const LOSING: u32 = 1;
 const LOST: u32 = 2;
 /// The head is lost, and a thread is about to say so.
 const TELLING: u32 = 3;
-/// The head is lost, and that was said.
+/// The head is lost, and a line has reported it.
 const TOLD: u32 = 4;
 
 /// How many threads may be making their slots while the head is replaced.
@@ -60,7 +60,7 @@ impl Ring {
         telling.is_ok()
     }
 
-    /// Notes that the loss was said. Async-signal-safe.
+    /// Stores that the loss was reported. Async-signal-safe.
     pub(crate) fn loss_is_told(&self) {
         // Release: pairs with the Acquire in `wait_while`.
         self.loss.store(TOLD, Ordering::Release);
@@ -126,8 +126,8 @@ impl Ring {
         replaced
     }
 
-    /// Ends the replacement of the head. Several threads may come here if one took longer than the others
-    /// waited. A state in which the loss was said stays.
+    /// Ends the replacement of the head. Several threads may come here if one took longer than the others waited.
+    /// If the loss was already reported, that state stays.
     fn settle(&self, replaced: bool) {
         let state = if replaced { LOST } else { WHOLE };
         let _ = self
@@ -144,7 +144,7 @@ impl Ring {
         last.is_none_or(|slot| slot.base.load(Ordering::Relaxed) != 0)
     }
 
-    /// Whether the file is shorter than its own head. Then nobody can find anything in it.
+    /// Whether the file is shorter than its own head. No tool can read such a file.
     pub(crate) fn is_file_headless(&self) -> bool {
         let length = self.file_length();
         length.is_some_and(|length| length < self.layout.slots as u64)
@@ -184,10 +184,10 @@ impl Ring {
         self.write_header(header);
         let begun = self.begun.load(Ordering::Relaxed);
         header.made.store(begun, Ordering::Relaxed);
-        // A full table, so nothing is appended any more.
+        // The table is full, so that no more functions are appended.
         let full = self.layout.functions_room() as u64;
         header.functions_length.store(full, Ordering::Relaxed);
-        // Threads that looked before the loss began may be making their slots now.
+        // Threads that checked the state before the loss began may be making their slots now.
         let slots = begun as usize + BEGINNING;
         for index in 0..slots.min(self.layout.capacity) {
             // SAFETY: as above. The slot's place is inside the head and aligned.
@@ -263,7 +263,7 @@ mod tests {
     #[test]
     fn a_loss_is_told_once() {
         let (ring, _, _) = cut("slow", 0);
-        // Somebody has begun to, and two others lose patience.
+        // One thread has begun to replace the head, and two others no longer wait for it.
         ring.loss.store(LOSING, Ordering::Relaxed);
         assert!(ring.replace_head());
         ring.settle(true);
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn the_exit_waits_for_users_of_the_ring() {
         let (ring, _, _) = cut("telling", 0);
-        // Nobody is at anything.
+        // No thread replaces the head or reports the loss.
         ring.wait_for_replacing();
         ring.wait_for_telling();
         assert!(!ring.is_lost());

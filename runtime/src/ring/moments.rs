@@ -31,11 +31,13 @@ pub(crate) fn add(moments: &Moments, ticks: u64, name: &str) -> u64 {
         return 0;
     };
     to.number.store(0, Ordering::Relaxed);
-    // Release: pairs with the Acquire fence in `read`. Who reads a new word finds the number changed.
+    // Release: pairs with the Acquire fence in `read`. A reader that sees a new word also sees that the number has
+    // changed.
     fence(Ordering::Release);
     to.ticks.store(ticks, Ordering::Relaxed);
     store(&to.name, name.as_bytes());
-    // Release: pairs with the Acquire load in `read`. Who reads the number reads what belongs to it.
+    // Release: pairs with the Acquire load in `read`. A reader that sees the number also sees the tick and the name
+    // of that moment.
     to.number.store(number, Ordering::Release);
     number
 }

@@ -89,8 +89,8 @@ impl OpenCalls {
 }
 
 impl OpenCalls {
-    /// Ends what a cut record began: an announced state is true if its record is published, which the cursor says. For
-    /// the owner.
+    /// Completes an interrupted record: the announced state of the frames becomes true if the cursor says that the
+    /// record was published. Only the owner calls this.
     pub(crate) fn settle(&self, cursor: u64) {
         let publishing = self.publishing.load(Ordering::Relaxed);
         if publishing == 0 {
@@ -190,8 +190,8 @@ pub(crate) fn copy(slot: &Slot, calls: &OpenCalls, to: &mut [u8; SIZE]) -> Optio
     None
 }
 
-/// The function of the innermost open call: 0 if none is open, or that call has no frame. `None` if the thread changes
-/// its calls meanwhile, or `still` says that this is of no use. Async-signal-safe.
+/// The function of the innermost open call. 0: no call is open, or that call has no frame. `None`: the thread changes
+/// its calls during the read, or `still` returned false. Async-signal-safe.
 pub(crate) fn innermost(slot: &Slot, calls: &OpenCalls, still: impl Fn() -> bool) -> Option<u32> {
     // Acquire, both: as in `copy`.
     let open = calls.open.load(Ordering::Acquire);

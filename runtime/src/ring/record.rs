@@ -60,7 +60,7 @@ pub(crate) fn wall_time(nanos: u64) -> Pair {
     [0x09 | seconds << 8, seconds >> 56 | micros << 8]
 }
 
-/// So many calls left no records since the last record, and took so many ticks.
+/// A summary: `calls` calls left no records since the last record, and took `short_ticks` ticks.
 pub(crate) fn summary(calls: u64, short_ticks: u64, ticks: u64) -> [u64; 4] {
     event(ticks, payload::SHORT_CALLS, calls | short_ticks << 24)
 }
@@ -75,7 +75,7 @@ fn event(ticks: u64, kind: u8, body: u64) -> [u64; 4] {
     [a, b, head, body]
 }
 
-/// A custom event before the body of its payload, which has so many bytes.
+/// A custom event up to the body of its payload. The body has `body` bytes.
 pub(crate) fn event_head(ticks: u64, kind: u8, body: u64) -> [u64; 3] {
     let size = EVENT_HEAD - PAIR + body;
     let [a, b] = [0x0b | size << 8 | ticks << 40, ticks >> 24];

@@ -33,12 +33,14 @@ impl SwitchLog {
             return;
         };
         own.store(0, Ordering::Relaxed);
-        // Release: pairs with the Acquire fence in `read`. Who reads a new word finds the number changed.
+        // Release: pairs with the Acquire fence in `read`. A reader that sees a new word also sees that the number has
+        // changed.
         fence(Ordering::Release);
         for (to, word) in words.iter().zip(entry) {
             to.store(word, Ordering::Relaxed);
         }
-        // Release: pairs with the Acquire loads in `read` and `all`. Who reads the numbers reads what belongs to them.
+        // Release: pairs with the Acquire loads in `read` and `all`. A reader that sees the numbers also sees the
+        // entry's words.
         own.store(number, Ordering::Release);
         self.newest.store(number, Ordering::Release);
     }
@@ -109,8 +111,8 @@ impl Ring {
         self.schedule()
     }
 
-    /// Keeps the files that are loaded into the program, at most [`MODULES_BYTES`]. They are kept once, before anything
-    /// reads them. Without a place or space there are none.
+    /// Stores the list of files that are loaded into the program, at most [`MODULES_BYTES`]. They are stored once,
+    /// before anything reads them. Without a place or space the list is left out.
     pub(crate) fn give_modules(&self, bytes: &[u8]) {
         let at = self.layout.modules;
         if at == 0 || bytes.len() > MODULES_BYTES || !self.give_space(at, MODULES_BYTES) {

@@ -254,8 +254,8 @@ impl Ring {
         let now = clock::monotonic_raw_ns();
         let next = self.next_reaping.load(Ordering::Relaxed);
         if now >= next && !self.has_room() {
-            // No handler may interrupt this. A handler that left by a jump would leave this thread the one that
-            // reaps for ever.
+            // No handler may interrupt this. If a handler left by a jump, this thread would count as the reaper
+            // for ever.
             sys::signal::undisturbed(|| self.reap_since(now, next));
         }
     }
@@ -332,7 +332,8 @@ impl Ring {
         ready < these && self.made() as usize + 2 < self.layout.capacity
     }
 
-    /// Gives space to as many slots more as have some, or waits for a thread that does. False if there is none.
+    /// Doubles the number of slots with space, or waits for a thread that does so. Returns false if there is no
+    /// space.
     #[cold]
     fn extend_slots(&self) -> bool {
         // No handler may interrupt this. A handler that needed a slot, too, would wait for ever.
@@ -353,7 +354,7 @@ impl Ring {
             let end = |slots: u32| self.layout.end_of_slots(slots as usize);
             let length = end(next) - end(has);
             let given = length == 0 || self.give_space(end(has), length);
-            // Release: pairs with the Acquire in `make`. Who sees the number may touch the slots.
+            // Release: pairs with the Acquire in `make`. A thread that sees the number may touch the slots.
             let has = if given { next } else { has };
             self.with_space.store(has, Ordering::Release);
             given

@@ -4,14 +4,16 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! The kernel touches the pages of the mapping: that fails softly, makes no file longer that somebody has cut, and needs no
-//! descriptor, which the program could have closed. A kernel before Linux 5.14 can't do so. There a thread allocates by a
-//! descriptor, which it opens for a moment in a table of its own, unless it made the file and has it open.
+//! The kernel touches the pages of the mapping (`madvise`). A failure is an error and no signal, a file that was cut
+//! gets no longer, and no descriptor is needed, which the program could have closed. A kernel before Linux 5.14 can't
+//! do so. There a thread allocates by a descriptor. It opens the descriptor for a moment in a table of its own, unless
+//! it made the file and still has it open.
 //!
-//! After that, many file systems have promised the space, and have not chosen it on the disk: they do so when they write
-//! the pages back, seconds later. The file of a short process is gone by then, and its removal costs nothing. A file that
-//! has its places on the disk costs milliseconds for each of them, where freed space is discarded at once. Slots of a
-//! process of many threads get their places at once (`fallocate`), because their chunks need not be in memory.
+//! After that, many file systems have reserved the space, but have not chosen its place on the disk. They choose it
+//! when they write the pages back, seconds later. The file of a short process no longer exists then, and its removal
+//! costs nothing. Where freed space is discarded at once, a file with places on the disk costs milliseconds for each of
+//! them. Slots of a process with many threads get their places at once (`fallocate`), because their chunks need not be
+//! in memory.
 //!
 //! The owner and the dumper may give space to the same chunk at the same time, which does no harm. Only the
 //! owner reports that there is none, or takes memory in its place.
@@ -38,8 +40,8 @@ pub(super) const MAX_SPARES: usize = 1;
 /// are touched.
 const WARM: u32 = 4;
 
-/// The first chunks of so many slots have their space in memory first: those that are prepared for a program of few
-/// threads, and theirs.
+/// The first chunks of this many slots have their space in memory first: the slots that are prepared for a program of
+/// few threads, and those that its threads own.
 const IN_MEMORY_FIRST: usize = MAX_SPARES + 8;
 
 /// How many bytes of a first chunk are brought into memory when the slot is made. Many threads need no more.
@@ -144,7 +146,7 @@ impl Ring {
         if (offset + length) as u64 > self.whole {
             return Err(libc::EFBIG);
         }
-        // What stands before the part in its chunk is in use, or it is given with the part.
+        // The bytes before the part in its chunk are in use, or get space together with the part.
         let from = offset / CHUNK * CHUNK;
         let at = self.base.wrapping_add(from);
         // Without space the part stays accessible, because another thread may give it space at this moment.
@@ -184,7 +186,7 @@ impl Ring {
         }
     }
 
-    /// Notes what the result of an allocation says of the file.
+    /// Records whether the result of an allocation shows that the file was cut.
     fn noted(&self, given: Result<(), i32>) -> Result<(), i32> {
         if given == Err(libc::ESTALE) {
             self.lose();
@@ -325,7 +327,7 @@ impl Ring {
         given
     }
 
-    /// Stores that so many chunks of the slot's region have space. Release: pairs with the Acquire where
+    /// Stores that the first `chunks` chunks of the slot's region have space. Release: pairs with the Acquire where
     /// `given` is loaded, because a thread on any CPU touches the space after that load.
     fn gave(&self, slot: &Slot, chunks: u64) {
         let chunks = chunks as u32;
@@ -358,7 +360,7 @@ impl Ring {
         self.shortage.load(Ordering::Relaxed) != 0
     }
 
-    /// The part without space and the reason, if that was not said yet.
+    /// The part without space and the reason, if no line has reported it yet.
     pub(crate) fn shortage_to_say(&self) -> Option<Shortage> {
         let known = self.shortage.load(Ordering::Relaxed);
         if known == 0 || known & SAID != 0 {

@@ -67,11 +67,11 @@ pub(crate) fn rows(totals: &Totals) -> impl Iterator<Item = &Row> {
     (1..=used).map(|number| unsafe { row(totals, number) })
 }
 
-/// The first call of a function that gets one of the last rows takes at least so many ticks. Functions share their row if
-/// there are too many, and the time of the program should not be in that row.
+/// The last rows are for functions whose first call takes at least this many ticks. If there are too many functions,
+/// the others share one row, and most of the program's time should not be in that row.
 const LONG: u64 = 1 << 16;
 
-/// One row in so many is for functions whose first call is long.
+/// 1/RESERVED_SHARE of the rows is for functions whose first call is long.
 const RESERVED_SHARE: usize = 4;
 
 /// Whether any call is counted. Async-signal-safe.
@@ -114,7 +114,7 @@ pub(crate) fn known_row_of(totals: &Totals, function: u32) -> &Row {
     unsafe { row(totals, number) }
 }
 
-/// The row of a function. `None`: it has none of its own.
+/// The row of a function. `None`: the function has no row of its own.
 pub(crate) fn own_row_of(totals: &Totals, function: u32) -> Option<&Row> {
     let row = known_row_of(totals, function);
     (row.function.load(Ordering::Relaxed) == function).then_some(row)
@@ -143,7 +143,7 @@ fn new_row(totals: &Totals, function: u32, ticks: u64, more: impl FnOnce() -> bo
     rows + 1
 }
 
-/// Whether a function may take the row behind so many rows, if the first call takes so many ticks.
+/// Whether a function may take the row behind `rows` rows, if its first call takes `ticks` ticks.
 fn may_take(totals: &Totals, rows: u32, ticks: u64) -> bool {
     let reserved = totals.reserved.load(Ordering::Relaxed);
     ticks >= LONG || reserved == 0 || u64::from(rows) < reserved
@@ -209,7 +209,7 @@ fn sums(row: &Row) -> impl Iterator<Item = &AtomicU64> {
     few.into_iter().chain(&row.lengths)
 }
 
-/// Of a function of which nothing is estimated.
+/// The estimate of a function for which the dumper estimates nothing.
 pub(crate) const NO_ESTIMATE: Estimate = Estimate {
     level: Level::Timed,
     since: Ticks(0),
@@ -222,7 +222,7 @@ pub(crate) const NO_ESTIMATE: Estimate = Estimate {
     around: 0,
 };
 
-/// What the dumper estimates of the row's function. It may be changing it.
+/// The dumper's estimate for the row's function. The dumper may be changing it during the call.
 pub(crate) fn estimate(row: &Row) -> Estimate {
     let of = &row.estimate;
     let now = |word: &AtomicU64| word.load(Ordering::Relaxed);
@@ -239,7 +239,7 @@ pub(crate) fn estimate(row: &Row) -> Estimate {
     }
 }
 
-/// What recording takes, of the totals of ended threads.
+/// The cost of recording, from the totals of ended threads.
 pub(crate) fn cost(totals: &Totals) -> Option<RecordingCost> {
     let budget = totals.budget.load(Ordering::Relaxed);
     let share = totals.cost.load(Ordering::Relaxed);
@@ -275,7 +275,7 @@ impl Copy {
         estimate: NO_ESTIMATE,
     };
 
-    /// Whether it says nothing.
+    /// Whether the row has neither calls nor an estimate.
     pub(crate) fn is_empty(&self) -> bool {
         self.calls == 0 && self.untimed == 0 && !self.has_estimate()
     }
@@ -359,8 +359,8 @@ impl Ring {
         more.is_some()
     }
 
-    /// The step behind so many rows: how many rows there are with it, and the offset and the length of its space in the
-    /// totals. `None`: totals have no more room.
+    /// The step of space behind `given` rows: the number of rows with it, and the offset and the length of its space in
+    /// the totals. `None`: totals have no more room.
     fn step_behind(&self, given: u32) -> Option<(u32, usize, usize)> {
         let (from, length) = next_step(given);
         let end = from + length;
@@ -388,8 +388,8 @@ impl Ring {
         })
     }
 
-    /// Stores what is estimated of a function, in the totals of ended threads. Only the dumper does so. False: there is no
-    /// row for it.
+    /// Stores the estimate of a function, in the totals of ended threads. Only the dumper calls this. Returns false if
+    /// the function has no row.
     pub(crate) fn store_estimate(&self, function: u32, new: &Estimate) -> bool {
         let Some(ended) = self.totals_of_ended() else {
             return false;
@@ -463,7 +463,7 @@ impl Ring {
         totals.rows.store(OTHERS, Ordering::Relaxed);
     }
 
-    /// The row of a function among those of ended threads, which several threads may ask for at once.
+    /// The row of a function among those of ended threads. Several threads may call this for the same function at once.
     fn row_of_ended<'a>(&self, ended: &'a Totals, function: u32, longest: u64) -> &'a Row {
         let place = ended.index.get(function as usize).filter(|_| function > 0);
         let number = place.map_or(OTHERS, |place| {
@@ -479,7 +479,7 @@ impl Ring {
             // SAFETY: the row has space, and no other thread has its number.
             let new = unsafe { row(ended, number) };
             new.function.store(function, Ordering::Relaxed);
-            // Release: pairs with the Acquire above. Whoever loses the race leaves a row without a function.
+            // Release: pairs with the Acquire above. The thread that loses the race leaves a row without a function.
             match place.compare_exchange(0, number, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => number,
                 Err(known) => {

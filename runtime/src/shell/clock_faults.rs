@@ -1,5 +1,5 @@
 //! Faults of clocks while a program runs: counters that jump, stop or begin anew, and a time of day that is
-//! set. They are found by comparison with CLOCK_MONOTONIC_RAW, which nobody sets. The corrections of time
+//! set. They are found by comparison with CLOCK_MONOTONIC_RAW, which cannot be set. The corrections of time
 //! daemons must never count as faults. A measurement that is too short must not find a fault either.
 
 use core::sync::atomic::{AtomicU64, Ordering};

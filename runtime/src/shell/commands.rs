@@ -113,7 +113,7 @@ fn trigger(state: &'static State, text: &str) -> Result<String, String> {
             "a stream hands over all records, and no trigger dumps",
         ));
     }
-    // The former ones may be in use, so triggers are never freed.
+    // The former triggers may be in use, so triggers are never freed.
     triggers::set(state, list.leak());
     let mut answer = format!("triggers: {}", triggers::in_words());
     for problem in triggers::problems() {

@@ -67,7 +67,7 @@ pub(crate) struct Settings {
     pub(crate) address: Option<Address>,
     /// `FDR_FORMAT`.
     pub(crate) format: Format,
-    /// Why the format is another one than the one that was asked for.
+    /// The reason if the recorder writes another format than the configured one.
     pub(crate) format_note: Option<String>,
     /// `FDR_SIGNAL`: the number of the signal that dumps.
     pub(crate) signal: Option<i32>,
@@ -175,9 +175,9 @@ impl Settings {
 }
 
 impl Settings {
-    /// What holds if nothing is set besides the format and the mode.
+    /// The defaults for this format and this mode.
     fn defaults(start: &Path, format: Format, mode: Mode) -> Settings {
-        // A file of another format would lack the short calls, although nobody set `FDR_KEEP`.
+        // A file of another format would lack the short calls, although the user did not ask for that by `FDR_KEEP`.
         let keeps = mode == Mode::Ring && format == default_format(false);
         Settings {
             filter: None,
@@ -297,7 +297,7 @@ pub(crate) fn unknown_variables(names: impl Iterator<Item = OsString>) -> Vec<St
     warnings
 }
 
-/// The method of `Config` that stands for a variable.
+/// The method of `Config` that sets a variable.
 #[inline(never)]
 fn method_of(name: &str) -> Option<&'static str> {
     let found = VARIABLES.iter().find(|known| known.0 == name)?;
@@ -326,7 +326,7 @@ impl Value {
         text::trimmed(self.text.to_str().unwrap_or_default())
     }
 
-    /// Who said it, and what.
+    /// The source of the value and its text, such as `FDR_MODE=full`.
     fn origin(&self, name: &str) -> String {
         let shown = escaped(&self.text);
         match method_of(name).filter(|_| self.by_code) {
@@ -420,7 +420,7 @@ impl Reader<'_> {
         format.unwrap_or_else(|| default_format(is_sent))
     }
 
-    /// What is said where only `fdr convert` writes the format that was asked for.
+    /// The warning if only `fdr convert` writes the format that the user asked for.
     fn converted(&self) -> Option<String> {
         let value = self.raw("FDR_FORMAT")?;
         let name = text::trimmed(value.text.to_str()?).to_ascii_lowercase();

@@ -36,7 +36,7 @@ struct DeadRing {
     path: PathBuf,
     inode: u64,
     written: SystemTime,
-    /// What it takes of the disk.
+    /// Bytes that the ring takes on the disk.
     bytes: u64,
 }
 
@@ -90,7 +90,7 @@ impl DeadRings {
 }
 
 impl DeadRing {
-    /// The ring at that path, and its file, which holds a lock. `None`: it is none, or its process may live.
+    /// The ring at that path, and its file, which holds a lock. `None`: the file is no ring, or its process may live.
     fn at(path: &Path) -> Option<(DeadRing, File)> {
         let mut options = OpenOptions::new();
         options.read(true);

@@ -65,7 +65,8 @@ pub(crate) fn start() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Why nothing is recorded: without a thread of its own the recorder would have to open its files beside the program's.
+/// The error if the dumper can't be started: without its own thread the recorder would have to open its files among the
+/// program's.
 pub(crate) fn no_thread(error: std::io::Error) -> Failure {
     let remedy = "see whether a limit or a filter of system calls forbids it";
     Failure::new("no thread for the recorder", remedy, Some(error))
@@ -81,7 +82,7 @@ impl Drop for Life {
     }
 }
 
-/// Does the work of the dumper until the program's last thread is gone.
+/// Does the work of the dumper until the program's last thread has ended.
 fn run() -> LookSchedule {
     let mut brought_in = Vec::new();
     let mut due_ns = Some(0);
@@ -143,7 +144,7 @@ fn run() -> LookSchedule {
     }
 }
 
-/// Compares the CPUs' clocks, and says if they differ.
+/// Compares the CPUs' clocks, and prints a line if they differ.
 fn compare_clocks() {
     let Some(state) = state() else { return };
     if let Some(skew) = skew::measure(state.chosen.kind, &state.frequency()) {
@@ -154,7 +155,8 @@ fn compare_clocks() {
     }
 }
 
-/// Brings what the kernel tells of the threads' states into the ring, when that is due. Returns the time until then.
+/// Moves the threads' states from the kernel's buffers into the ring, when that is due. Returns the time until the next
+/// time.
 fn states(due_ns: &mut u64, now_ns: u64) -> Option<Duration> {
     let ring = recorder::ring().filter(|ring| ring.schedule().is_some())?;
     if *due_ns <= now_ns {

@@ -78,7 +78,7 @@ pub(crate) fn in_child(forker: u64) {
     OVER.store(false, Ordering::Relaxed);
 }
 
-/// The thread is about to change what is recorded, and a handler interrupted it.
+/// The error if a handler interrupted its thread in a change of what is recorded.
 pub(super) const CHANGING: &str = "a fault's handler interrupted a change of what is recorded";
 
 /// Has the dumper run `body`, without handlers of the program in the calling thread.
@@ -92,7 +92,7 @@ pub(super) fn by_dumper<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
     }
 }
 
-/// Dumps, and says on stderr how that ended.
+/// Dumps, and prints on stderr where the trace is or why there is none.
 pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
     let result = dump(reason);
     if let Err(error) = &result {
@@ -105,7 +105,7 @@ pub(crate) fn dump_and_say(reason: &str) -> Result<Dump, Error> {
 pub(crate) fn say_error(error: &Error, reason: &str) {
     match error {
         Error::NothingRecorded(_) => messages::warn(format_args!("{error}")),
-        // It was said when the file was lost, and nobody asked for this dump.
+        // A line has reported this when the ring was lost, and the user did not ask for this dump.
         _ if reason == "exit" && ring().is_some_and(Ring::is_lost) => {}
         Error::Failed(failure) => failures::say_failed(failure),
         error => failures::say_failed(&format!("{error}").into()),
@@ -134,7 +134,7 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     dump_with(&Occasion::of(reason))
 }
 
-/// The same, with named moments of its own.
+/// As [`dump`], for an occasion that may have named moments.
 pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
     let (ring, state) = ready()?;
     if stream::is_begun() {
@@ -147,7 +147,7 @@ pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
                 return Err(Error::failed(why, "call it earlier"));
             }
             let (dump, replaced) = write(ring, state, occasion)?;
-            // This is said under the lock, so the end of the process waits for the line too.
+            // The line is printed under the lock, so the end of the process waits for the line, too.
             say_written(&dump, replaced, occasion.reason);
             Ok(dump)
         })

@@ -1,12 +1,13 @@
-//! The end by Ctrl-C (SIGINT) or SIGTERM, where the program has no handler of its own. The handler has the dumper make the
-//! last trace. Then the dumper ends the process by the same signal. A second signal ends it at once.
+//! The end by Ctrl-C (SIGINT) or SIGTERM, if the program has no handler for the signal. The recorder's handler asks the
+//! dumper for the last trace. Then the dumper ends the process by the same signal. A second signal ends the process at
+//! once.
 //!
-//! The thread that got the signal goes on meanwhile, as if the signal came later, because it may hold a lock that the
-//! dumper needs: the allocator's. It waits in the handler if it would see that there was a signal: a call that the signal
-//! cut short, or the call that sent it.
+//! The thread that got the signal continues meanwhile, as if the signal came later, because it may hold a lock that the
+//! dumper needs: the allocator's. If the thread could notice the signal, it waits in the handler instead. It would
+//! notice the signal after a system call that the signal cut short, or in the call that sent the signal.
 //!
-//! A process that is the first one of its container (PID 1) gets no handler: the kernel keeps such signals from it, so it
-//! goes on without the recorder, too.
+//! The first process of a container (PID 1) gets no handler. The kernel does not deliver such signals to it, so it
+//! would continue without the recorder, too.
 
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -21,7 +22,7 @@ use crate::ring::Ring;
 use crate::sys::action::Action;
 use crate::sys::{self, raw};
 
-/// How long a thread waits for the end, ns. The dumper needs longer only where a disk or a peer hangs.
+/// How long a thread waits for the end, ns. The dumper needs longer only if a disk or a peer hangs.
 const PATIENCE_NS: u64 = 20_000_000_000;
 
 /// The time between two looks whether the dumper still exists, ns.
@@ -30,7 +31,7 @@ const LOOK_NS: u32 = 5_000_000;
 /// The signals that make a trace, as bits.
 static WANTED: AtomicU32 = AtomicU32::new(0);
 
-/// The signal that ends the process. 0 = none has come.
+/// The signal that ends the process. 0 = no such signal has come.
 static ENDS: AtomicI32 = AtomicI32::new(0);
 
 /// The same, until the dumper takes it.
@@ -79,7 +80,7 @@ fn bit(signal: i32) -> u32 {
 /// Async-signal-safe. Keeps errno.
 extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     let errno = sys::errno();
-    // A handler that the program installed later calls the one that it found. The program decides what happens.
+    // A handler that the program installed later may call this one. Then the program decides what happens.
     if Action::of(signal).is(on_signal) {
         let goes_on = sys::signal::may_go_on(info, context);
         end_by(signal, goes_on);
@@ -87,7 +88,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
     sys::set_errno(errno);
 }
 
-/// `goes_on`: the thread goes on until the last trace is made.
+/// `goes_on`: the thread continues until the last trace is made.
 fn end_by(signal: i32, goes_on: bool) {
     let ours = SIGNALS
         .into_iter()
@@ -105,7 +106,7 @@ fn end_by(signal: i32, goes_on: bool) {
             // Release: pairs with the Acquire in `take_asked`.
             ASKED.store(signal, Ordering::Release);
             sys::thread::wake_dumper();
-            // What changes the table has to come to its end, because the dumper waits for it.
+            // A thread that changes the table of sites must finish, because the dumper waits for the table.
             if goes_on || sites::is_mine() {
                 return;
             }
@@ -126,8 +127,8 @@ fn by_this_thread(reason: &'static str) {
     }
 }
 
-/// The signal that asks for the last trace, once. From then on the program's threads run only where the dumper does not
-/// want to, because their time is over. The dumper calls this.
+/// Takes the signal that asks for the last trace; returns it once. From then on the program's threads run only when the
+/// dumper does not need the CPU, because they are about to end. The dumper calls this.
 pub(super) fn take_asked() -> Option<i32> {
     let signal = ASKED.swap(0, Ordering::Acquire);
     if signal == 0 {
@@ -147,8 +148,8 @@ pub(super) fn end(signal: i32) {
     raw::raise(signal);
 }
 
-/// If such a signal ends the process, waits for that, for a limited time. The process must not end by an `exit`
-/// meanwhile. Async-signal-safe.
+/// If such a signal is about to end the process, waits for that end, for a limited time, so that no `exit` ends the
+/// process first. Async-signal-safe.
 pub(super) fn wait_for_end() {
     let end_ns = raw::monotonic_ns().saturating_add(PATIENCE_NS);
     while ENDS.load(Ordering::Relaxed) != 0 && handover::is_alive() && raw::monotonic_ns() < end_ns

@@ -1,4 +1,5 @@
-//! The end of the process, by itself or by a signal: its last dump. Then the ring file goes, unless it holds the only copy of the records.
+//! The end of the process, by itself or by a signal: the last dump. After it the ring file is removed, unless
+//! it holds the only copy of the records.
 
 use super::dumping::{self, CHANGING};
 use super::state::{self, state};
@@ -15,7 +16,7 @@ pub(crate) extern "C" fn at_exit() {
     at_end(None);
 }
 
-/// If a signal is about to end the process, does what the exit would do. The dumper calls this.
+/// If a signal is about to end the process, does the work of the exit. The dumper calls this.
 pub(crate) fn look_for_end() {
     if let Some(signal) = end_signals::take_asked() {
         at_end(Some(signal));
@@ -23,7 +24,7 @@ pub(crate) fn look_for_end() {
     }
 }
 
-/// `signal`: the one that ends the process.
+/// `signal`: the signal that ends the process.
 fn at_end(signal: Option<i32>) {
     // A child of a fork that never recorded has no ring of its own.
     let Some(ring) = ring().filter(|ring| ring.is_of_this_process()) else {
@@ -62,7 +63,7 @@ fn end(ring: &Ring, signal: Option<i32>) {
     };
     dumping::end();
     crash::tell_loss_at_exit(ring);
-    // Without a trace, the ring file holds the only copy of the records, or the part that somebody left of it.
+    // Without a trace, the ring file holds the only copy of the records, or of those that remain after a cut.
     let needed = match ring.is_lost() {
         false => matches!(result, Err(Error::Failed(_))),
         true => !ring.is_file_headless(),

@@ -1,4 +1,4 @@
-//! What can't be had, in words: a trace that was not written, a ring without space, what a format has no place for.
+//! Lines about failures: a trace that was not written, a ring without space, data that a format has no place for.
 
 use std::io;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(crate) fn lost(ring: &Ring) -> Error {
     Error::failed(&what, "`fdr dump` finds what is left in it")
 }
 
-/// Says why there is no trace and where the records are, even if the reason was said before.
+/// Prints why there is no trace and where the records are, even if an earlier line gave the reason.
 pub(crate) fn say_failed(failure: &Failure) {
     let why = failure.in_full();
     let (is_lost, path) = ring().map_or((false, None), |ring| (ring.is_lost(), ring.path()));
@@ -46,7 +46,7 @@ pub(crate) fn why_not(path: &Path, error: io::Error) -> Failure {
     Failure::new(&path.to_string_lossy(), remedy, Some(error))
 }
 
-/// Says what the format could not hold.
+/// Prints which data the format could not hold.
 pub(crate) fn say_losses(target: &Target, losses: &Losses) {
     if !losses.is_empty() {
         messages::info(format_args!(

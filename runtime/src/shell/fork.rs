@@ -3,9 +3,9 @@
 //! leaves everything that belongs to its parent. Its first record makes a ring of its own
 //! (`recorder::process_ring`).
 //!
-//! `fork` does not wait for a dump or an installation of another thread, and the child forgets it. All functions are
-//! async-signal-safe, except for the wait for the table. Threads hold the table for moments only. A thread whose
-//! handler forks while it holds the table does not wait.
+//! `fork` does not wait for a dump or an installation of another thread. The child resets the state of such work.
+//! All functions are async-signal-safe, except for the wait for the table. Threads hold the table for moments only.
+//! If a handler forks while its own thread holds the table, it does not wait.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

@@ -1,4 +1,5 @@
-//! A process with several copies of this crate: how a copy becomes a guest, and asks its host. See `site::unit`. A copy must never be host and guest at once.
+//! A process with several copies of this crate: how a copy becomes a guest, and how it calls its host. See
+//! `site::unit`. A copy must never be host and guest at once.
 
 use std::sync::Mutex;
 
@@ -23,7 +24,7 @@ pub(crate) extern "C" fn adopt(host: &'static Host) -> bool {
         }
         recorder::set_host(host);
     }
-    // The host finds the copy's own unit by itself.
+    // The host attaches the copy's main unit without this call.
     unit::made().for_each(|unit| (host.attach)(unit));
     panics::watch(false);
     units::recorder_is_up();

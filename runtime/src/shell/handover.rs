@@ -39,12 +39,12 @@ pub(super) fn is_me() {
     TID.store(sys::thread::tid(), Ordering::Relaxed);
 }
 
-/// There is no dumper any more.
+/// Stores that there is no dumper any more.
 pub(super) fn end() {
     RUNS.store(0, Ordering::Release);
 }
 
-/// Whether the dumper does what is handed over.
+/// Whether the dumper accepts work.
 pub(crate) fn is_running() -> bool {
     RUNS.load(Ordering::Acquire) != 0
 }
@@ -59,7 +59,7 @@ pub(crate) fn exists() -> bool {
     sys::thread::exists(TID.load(Ordering::Relaxed))
 }
 
-/// Has `body` run in a thread whose files the program can't touch. Not async-signal-safe.
+/// Runs `body` in a thread whose files the program can't touch. Not async-signal-safe.
 ///
 /// # Errors
 /// There is no such thread. The work did not begin, or it did not come to its end.
@@ -77,7 +77,7 @@ pub(crate) fn hand_over<T: Send>(body: impl FnOnce() -> T + Send) -> Result<T, F
 fn hand_over_call(call: &mut (dyn FnMut() + Send)) -> Result<(), Failure> {
     let handed = HANDOVER.in_turn(|| match is_running() {
         true => HANDOVER.ask(call, wake_dumper, is_alive).map_err(why),
-        // The thread that stands in has the program's state of floating-point numbers.
+        // The thread that stands in inherits the program's floating-point state.
         false => with_own_table(|| {
             let call = || without_float_traps(call);
             drop(catch_unwind(AssertUnwindSafe(call)));

@@ -145,7 +145,7 @@ fn make_state(config: Settings) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `thread` is the one for which this is done: the calling thread stands in for it.
+/// `thread` is the thread that asked for the recorder. The calling thread stands in for it.
 fn bring_up(
     config: &mut Option<Settings>,
     host: &'static Host,
@@ -175,7 +175,7 @@ fn bring_up(
         }
     };
     let units = found.map_err(|other| {
-        // The other copy may not have come to this one yet.
+        // The other copy may not have found this copy yet.
         other.into_iter().for_each(guest::join);
         TOO_LATE
     })?;
@@ -212,7 +212,7 @@ fn bring_up(
     Ok(())
 }
 
-/// Has a crash dumped unless the user opted out. Prepares what a dump without a dumper needs.
+/// Installs the dump of a crash unless the user opted out, and prepares what a dump without a dumper needs.
 // Out of line, because all of this runs on the stack of the program.
 #[inline(never)]
 fn prepare_for_crashes(state: &State) {
@@ -320,7 +320,8 @@ fn new_ring(state: &'static State, thread: u32) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Begins to record when a thread, and those that it makes, run and wait. Says if that can't be had.
+/// Begins to record when `thread`, and the threads that it makes, run and wait. Prints a line if the kernel does
+/// not allow it.
 #[inline(never)]
 fn record_states(ring: &Ring, thread: u32) {
     let (how, error) = match schedule::begin(ring, thread) {

@@ -7,9 +7,10 @@
 //! zombie until all other threads are gone. After `pthread_exit` the destructor of a key notifies the recorder.
 //! The system call notifies nobody, so the dumper looks from time to time.
 //!
-//! The C library ends the process in the last thread that it knows: it calls `exit`, which writes what the program's
-//! streams hold back. The dumper can't do that, because it has a descriptor table of its own. So a main thread that leaves
-//! by `pthread_exit` makes a *last thread*, which shares the program's table and waits until the dumper has ended.
+//! The C library ends the process in the last thread that it knows. That thread calls `exit`, which writes the text
+//! that the program's streams still hold. The dumper can't do that, because it has a descriptor table of its own. So a
+//! main thread that leaves by `pthread_exit` makes a *last thread*. This thread shares the program's table and waits
+//! until the dumper has ended.
 
 use core::ffi::CStr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -114,8 +115,8 @@ fn wait_for_end(programs: Mask) {
     end(programs, state == MAY_END_WITH_STATUS);
 }
 
-/// The dumper calls this when the program's last thread is gone and the last dump is made. It ends the process, or has the
-/// last thread do that when the dumper has ended.
+/// The dumper calls this when all threads of the program have ended and the last dump is made. It ends the process. If
+/// there is a last thread, that thread ends the process after the dumper has ended.
 pub(crate) fn end_process(programs: Mask, looks: &LookSchedule) {
     let state = match looks.others_seen {
         false => MAY_END_WITH_STATUS,
@@ -172,7 +173,7 @@ impl LookSchedule {
         }
     }
 
-    /// If it is time to look, looks whether all threads of the program are gone.
+    /// Whether all threads of the program have ended. Checks this only when the next check is due.
     pub(crate) fn find_nobody(&mut self, now_ns: u64) -> bool {
         if ENDING.swap(false, Ordering::Relaxed) {
             let others_seen = self.others_seen;

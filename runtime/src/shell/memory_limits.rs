@@ -92,7 +92,7 @@ fn of_containers() -> Option<u64> {
     smallest(&groups, &mounts, &kernel_text)
 }
 
-/// The same, of the texts of these files. `read` reads further ones. Source: cgroups(7), proc(5).
+/// As [`of_containers`], from the texts of these files. `read` reads further files. Source: cgroups(7), proc(5).
 fn smallest(groups: &str, mounts: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<u64> {
     let mut least = None::<u64>;
     for mount in mounts.lines() {

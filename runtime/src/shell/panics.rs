@@ -18,9 +18,9 @@ use fdr_formats::text;
 const MAX_MESSAGE: usize = 400;
 const MAX_PATH: usize = 200;
 
-/// Has every panic recorded, before the program's own hook runs. With `FDR_PANIC=1` it is dumped afterwards. Otherwise
-/// the trigger `panic` says whether it is. In a guest, whose host may have the same hook, only the panics of values that
-/// are printed are kept from the hook.
+/// Records every panic, before the program's own hook runs. Dumps afterwards with `FDR_PANIC=1`, or if a trigger
+/// `panic` says so. In a guest, the host may have the same hook, so the guest's hook records nothing. It only keeps
+/// panics of code that prints values from the program's hook.
 pub(crate) fn watch(is_host: bool) {
     static DONE: AtomicBool = AtomicBool::new(false);
     // A thread that panics may not change the hook.

@@ -80,7 +80,8 @@ impl Function {
         matches!(self.site.what(), What::Calls | What::Event)
     }
 
-    /// Whether it is recorded. Its site is off where somebody cut the ring, and while it is only looked at.
+    /// Whether the function is recorded. Its site may be off nevertheless: after the loss of the ring, and while the
+    /// function is only looked at.
     fn is_on(&self) -> bool {
         let level = self.in_slice.unwrap_or(self.level);
         self.site.state() != 0 || self.on && level == Level::LookedAt
@@ -490,7 +491,7 @@ impl Table {
         (!words.is_empty()).then_some(words)
     }
 
-    /// Why nothing was recorded, and what to do.
+    /// Why no record was made, and what the user can do.
     pub(crate) fn why_nothing(&self) -> String {
         if self.switched() == 0 {
             return owned(

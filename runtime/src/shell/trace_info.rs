@@ -1,5 +1,5 @@
-//! What every trace of this process says of the program, its clock and its functions, and whether there is anything to
-//! say.
+//! The facts about the program, its clock and its functions that every trace of this process has, and whether there
+//! are records at all.
 
 use core::sync::atomic::Ordering;
 
@@ -13,8 +13,8 @@ use crate::ring::Ring;
 use crate::ring::{counts, totals};
 use crate::sys;
 
-/// Function records that were asked for, in all threads that ever recorded. It allocates nothing, because a
-/// handler may call it through `exit` at the end of a stream.
+/// Function records of all threads that ever recorded, dropped ones included. This function allocates nothing, because
+/// a handler may call it through `exit` at the end of a stream.
 pub(crate) fn asked_for(ring: &Ring) -> u64 {
     let of_slot = |slot| counts::recorded(slot).unwrap_or(1);
     ring.sum_consistently(|| {
@@ -63,8 +63,8 @@ pub(crate) fn gather(ring: &Ring, state: &State, reason: &str) -> Box<TraceInfo>
     info
 }
 
-/// What every trace of this process says of the program and of the clock, except the clock's rate. It is on the heap,
-/// because the program's stack may be small.
+/// The facts about the program and the clock that every trace of this process has, except the clock's rate. They are
+/// on the heap, because the program's stack may be small.
 #[inline(never)]
 pub(crate) fn lasting(state: &State) -> Box<TraceInfo> {
     let start = state.start();

@@ -1,7 +1,7 @@
-//! Triggers (`FDR_TRIGGER`): they dump by themselves when a call was slow, memory grew, or time passed. Threads that
-//! record leave requests (`recorder::watch`), and the dumper makes the dumps: at once, or after the post-roll. Dumps
-//! that are due when the process ends are made then. Nothing here may make a thread of the program wait, except in a
-//! panic and at the exit.
+//! Triggers (`FDR_TRIGGER`): they dump by themselves when a call was slow, memory grew, or time passed.
+//! `fdr_formats::trigger` reads their words. Threads that record leave requests (`recorder::watch`), and the dumper
+//! makes the dumps: at once, or after the post-roll. Dumps that are still due at the end of the process are made then.
+//! Nothing here may make a thread of the program wait, except in a panic and at the exit.
 //!
 //! One trigger dumps at most once in its limit. Requests that come earlier are dropped. If dumps fail, only the first
 //! failure is printed, until a dump succeeds.
@@ -48,7 +48,7 @@ struct Progress {
     /// One for each trigger.
     armed: Vec<Armed>,
     kept: TraceFiles,
-    /// Whether the last dump failed, and whether it was told that there is no trace.
+    /// Whether the last dump failed, and whether a line has reported that there is no trace.
     has_failed: bool,
     is_told: bool,
     /// When memory and open calls are looked at next, ns.
@@ -71,7 +71,7 @@ struct Armed {
     is_taken: bool,
     /// Of `every`: when it fires next, ns.
     period_ns: u64,
-    /// Of `rss`: whether it was above when it was looked at.
+    /// For `rss`: whether memory was above the limit at the last check.
     is_above: bool,
 }
 
@@ -123,7 +123,8 @@ fn progress() -> Option<Guard<Progress>> {
     Some(state)
 }
 
-/// Called in the child of a fork. It has the same triggers, and nothing of what its parent has done. Async-signal-safe.
+/// Called in the child of a fork. The child has the same triggers, but none of the parent's requests and files.
+/// Async-signal-safe.
 pub(crate) fn in_child(forker: u64) {
     STATE.in_child(forker);
     IS_PARENTS.store(true, Ordering::Relaxed);
@@ -137,7 +138,7 @@ pub(crate) fn begin(state: &'static State) {
     }
 }
 
-/// Replaces the triggers. Dumps that are due of the former ones are not made.
+/// Replaces the triggers. Dumps of the former triggers that are still due are not made.
 pub(crate) fn set(state: &State, list: &'static [Trigger]) {
     // The dumps of this process alone may hold this up.
     let Some(mut progress) = progress() else {
@@ -296,8 +297,8 @@ pub(crate) fn take_panic(reason: impl FnOnce() -> String) {
     }
 }
 
-/// Looks whether a trigger fires, and makes the dumps that are due. Returns how long the dumper may sleep. `None` if
-/// there is nothing to wait for.
+/// Checks whether a trigger fires, and makes the dumps that are due. Returns how long the dumper may sleep. `None` if
+/// no trigger needs another check.
 pub(crate) fn look() -> Option<Duration> {
     let triggers = triggers();
     let waits = |of: &Trigger| !of.event.is_end();

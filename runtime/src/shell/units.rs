@@ -10,7 +10,7 @@ use crate::site::CallSite;
 use crate::site::unit::{self, Unit};
 use crate::sys;
 
-/// Whoever makes sites, and waits for the recorder.
+/// The callback of the code that makes sites at run time, and waits for the recorder.
 static TELL: OnceLock<fn()> = OnceLock::new();
 
 /// Takes the sites of a unit into the table and into the ring's table.
@@ -79,7 +79,7 @@ pub fn when_up(tell: fn()) {
     let _ = TELL.set(tell);
 }
 
-/// The recorder has come up. No lock of the recorder is held, except that of bringing it up.
+/// Called when the recorder has come up. The caller holds no lock of the recorder, except the lock of the start.
 pub(crate) fn recorder_is_up() {
     if let Some(tell) = TELL.get() {
         tell();

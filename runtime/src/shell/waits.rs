@@ -1,5 +1,6 @@
-//! Names of what threads wait for, which a program makes as it runs. A thread that is about to wait asks for the id of
-//! a name. So this must never wait for the table of sites, whose holder may be about to wait, too.
+//! Names of the objects that threads wait for. A program makes them as it runs. A thread that is about to wait needs
+//! the id of a name. So this code must never wait for the table of sites, because the thread that holds the table may
+//! be about to wait, too.
 
 use fdr_formats::text;
 

@@ -8,7 +8,7 @@ use fdr_formats::model::{Estimate, Level};
 use super::estimates::FunctionEstimate;
 use crate::ring::totals;
 
-/// What a call costs that is only counted, ns.
+/// The cost of a call that is only counted, ns.
 pub(super) const COUNTED_NS: u64 = 2;
 
 /// The least time for which a function stays on a lower level, ns: at first, and at most. It doubles each time.
@@ -17,13 +17,13 @@ const MAX_PAUSE_NS: u64 = 64_000_000_000;
 
 const MILLION: u64 = 1_000_000;
 
-/// What calls cost, and what they may cost.
+/// The cost of calls, and the share of the CPU time that they may cost.
 pub(super) struct Costs {
     /// Millionths of the program's own CPU time.
     pub(super) share: u64,
     /// Whether the budget also concerns functions that a person marked one by one.
     pub(super) takes_all: bool,
-    /// What a timed call costs, ns.
+    /// The cost of a timed call, ns.
     pub(super) timed_ns: u64,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Function {
     /// The same, at the last check.
     calls_before: u64,
     counted_before: u64,
-    /// Calls since the last check that left nothing, as far as slices tell.
+    /// Calls since the last check that were neither timed nor counted, estimated from slices.
     pub(super) missed_now: u64,
     /// `None` if the function is off.
     pub(super) level: Option<Level>,
@@ -61,7 +61,8 @@ impl Function {
         (self.calls, self.counted) = (0, 0);
     }
 
-    /// Takes over what is estimated since the last check. A filter or a trigger may have changed the level meanwhile.
+    /// Updates the estimate of the calls since the last check. A filter or a trigger may have changed the level
+    /// meanwhile.
     pub(super) fn note_missed(&mut self, tick: Ticks, now_ns: u64) {
         let level = self.level.unwrap_or_default();
         let Some(estimate) = &mut self.estimate else {
@@ -81,7 +82,7 @@ impl Function {
         self.counted.saturating_sub(self.counted_before)
     }
 
-    /// What the ring holds of the function. `None`: nothing.
+    /// The estimate that the ring should hold of the function. `None`: there is none.
     pub(super) fn estimated(&self, now_ns: u64) -> Option<Estimate> {
         let mut known = match &self.estimate {
             Some(estimate) => estimate.stored(now_ns),
@@ -102,7 +103,7 @@ impl Function {
     }
 }
 
-/// What recording took since the last check, ns.
+/// The time that recording took since the last check, ns.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
     /// By calls of functions whose calls are all timed.
@@ -113,7 +114,8 @@ pub(super) struct Spent {
     slices: u64,
     /// By the dumper.
     dumper: u64,
-    /// What the program took for itself. The share of all time would fall with what recording takes.
+    /// The CPU time of the program without recording. The budget is a share of this time, because a share of all CPU
+    /// time would include what recording takes.
     own: u64,
 }
 
@@ -122,7 +124,7 @@ impl Spent {
         self.timed + self.counted + self.slices + self.dumper
     }
 
-    /// Adds the time since the last check to what there was before, of which a fortieth fades.
+    /// Adds the time since the last check. Each call first lets a fortieth of the older sums fade.
     pub(super) fn add(&mut self, more: &Spent) {
         for (sum, more) in [
             (&mut self.timed, more.timed),
@@ -160,7 +162,7 @@ impl Costs {
                 Level::LookedAt => spent.slices += timed_ns + counted_ns,
             }
         }
-        // What the recorder believes of its calls may be too much.
+        // The estimated cost of calls may be too high, so the program's own time has a lower bound.
         spent.own = used_ns.saturating_sub(spent.sum()).max(used_ns / 16);
         spent
     }
@@ -261,7 +263,7 @@ fn up(
             costs.timed_ns - COUNTED_NS.min(costs.timed_ns),
         ),
     };
-    // Slices take what they may.
+    // Slices keep their part of the budget.
     let mut sum_ns = spent.sum() - spent.slices;
     let mut chosen = Vec::new();
     while let Some((calls, id)) = candidates.pop() {

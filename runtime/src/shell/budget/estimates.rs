@@ -1,6 +1,6 @@
-//! From what slices show to the calls and the times of the run. Slices are drawn by lot, so what is true of them is true
-//! of the time between them, up to a standard error. The error comes from the differences between successive slices, so
-//! it needs no assumption of how calls are spread. Pure.
+//! From slices to the calls and the times of the whole run. Slices are drawn by lot, so their rates hold for the time
+//! between them, too, up to a standard error. The error comes from the differences between successive slices, so it
+//! needs no assumption of how calls are spread. Pure.
 
 use fdr_formats::Ticks;
 use fdr_formats::model::{Estimate, Level};
@@ -12,16 +12,17 @@ use super::rows::Sums;
 pub(super) struct FunctionEstimate {
     level: Level,
     since: Ticks,
-    /// Calls that left nothing, and the variance of this number.
+    /// Estimated calls that were neither timed nor counted, and the variance of this number.
     missed: f64,
     missed_variance: f64,
-    /// How far it may be off because nobody knows how much counting slowed the program down: the same way in each slice.
+    /// How far `missed` may be off because the slowdown by counting is not known exactly. This error has the same sign
+    /// in each slice.
     missed_unsure: f64,
-    /// What it was at the last check.
+    /// `missed` at the last check.
     missed_before: f64,
     /// Calls in each ns, of the last slice.
     rate: f64,
-    /// The time that no slice has told of yet: up to `off_from_ns`, when the function was turned off.
+    /// The time that no slice covers yet, up to `off_from_ns`, when the function was turned off.
     off_ns: u64,
     off_from_ns: u64,
     /// Calls without a time for which the times stand.
@@ -36,7 +37,7 @@ pub(super) struct FunctionEstimate {
 }
 
 impl FunctionEstimate {
-    /// `counted`: its calls without a time so far, which nothing will be estimated of.
+    /// `counted`: the counted calls without a time so far, for which nothing is estimated.
     pub(super) fn new(counted: u64, now_ns: u64) -> FunctionEstimate {
         FunctionEstimate {
             counted,
@@ -80,7 +81,7 @@ impl FunctionEstimate {
         self.off_from_ns = now_ns;
     }
 
-    /// A slice counted so many calls in that time, which is not known better than to `unsure_ns`.
+    /// A slice of `slice_ns` counted `calls` calls. `unsure_ns` is the uncertainty of `slice_ns`.
     pub(super) fn note_calls(&mut self, calls: u64, slice_ns: f64, unsure_ns: f64) {
         let rate = calls as f64 / slice_ns;
         let off_ns = self.off_ns as f64;
@@ -100,7 +101,7 @@ impl FunctionEstimate {
         let beside = beside as f64;
         let (total, own) = ((total - beside).max(0.0), (own - beside).max(0.0));
         let stands_for = (self.counted as f64 + self.missed - self.sampled).max(0.0);
-        // The first slice has nothing to differ from: its calls may differ as much as calls do whose times have no memory.
+        // The first slice has no earlier slice to differ from. Its variance is that of an exponential distribution.
         let variance = match self.mean {
             Some(before) => (own - before) * (own - before) / 2.0,
             None => own * own / timed.calls as f64,
@@ -118,7 +119,7 @@ impl FunctionEstimate {
         self.rate * off_ns as f64
     }
 
-    /// The calls since the last check that left nothing.
+    /// The estimated calls since the last check that were neither timed nor counted.
     pub(super) fn missed_since_check(&mut self, now_ns: u64) -> f64 {
         let missed = self.stored(now_ns).missed as f64;
         let more = missed - self.missed_before;
@@ -126,7 +127,7 @@ impl FunctionEstimate {
         more.max(0.0)
     }
 
-    /// What the ring holds of it.
+    /// The estimate in the form in which the ring stores it.
     pub(super) fn stored(&self, now_ns: u64) -> Estimate {
         let untold = match self.level {
             Level::LookedAt => self.untold(now_ns),

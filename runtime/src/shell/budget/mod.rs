@@ -61,7 +61,7 @@ pub(crate) struct Budget {
     elapsed_ns: u64,
     /// When the ring got the estimates.
     stored_ns: u64,
-    /// What recording took lately.
+    /// The time that recording took recently.
     lately: Spent,
 }
 
@@ -69,7 +69,7 @@ impl Budget {
     /// `None` if the settings have no budget.
     fn new(settings: &Settings, kind: Kind, ticks_per_second: u64, now_ns: u64) -> Option<Budget> {
         let (share, takes_all) = settings.budget()?;
-        // A child of a fork has those of its parent, and no estimates.
+        // The child of a fork inherits the levels of its parent, but no estimates.
         table().time_all();
         let read_ns = read_ns(kind);
         let read_ticks = u128::from(read_ns) * u128::from(ticks_per_second) / 1_000_000_000;
@@ -109,7 +109,7 @@ impl Budget {
         Some(Duration::from_nanos(left))
     }
 
-    /// Brings the ring's estimates up to this moment, because somebody may be about to read them.
+    /// Brings the ring's estimates up to date, because a reader may be about to read them.
     pub(crate) fn settle(&mut self) {
         let now_ns = clock::monotonic_raw_ns();
         let is_stale = !self.functions.is_empty() && now_ns >= self.stored_ns + STALE_NS;
@@ -166,7 +166,7 @@ impl Budget {
             );
             estimate.change(level, Ticks(tick), now_ns);
             estimate.set_rate(function.counted_now() as f64 / self.elapsed_ns.max(1) as f64);
-            // What can't be stored can't be estimated, and stays as it is.
+            // A function without a place for its estimate stays as it is.
             let has_place = ring.store_estimate(id, &estimate.stored(now_ns));
             if level == Level::LookedAt && !has_place {
                 function.cannot_be_looked_at = true;

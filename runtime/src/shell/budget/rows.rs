@@ -13,13 +13,13 @@ pub(super) struct Sums {
     pub(super) own: u64,
     /// Without a time.
     pub(super) counted: u64,
-    /// Of the calls with a time, those that were long, and their ticks in total to 6 %.
+    /// The long ones of the timed calls, and the sum of their ticks to 6 %.
     pub(super) long_calls: u64,
     pub(super) long_total: u64,
 }
 
 impl Sums {
-    /// What was added since then.
+    /// The difference to the earlier sums `before`.
     pub(super) fn since(self, before: Sums) -> Sums {
         Sums {
             calls: self.calls.saturating_sub(before.calls),
@@ -31,8 +31,9 @@ impl Sums {
         }
     }
 
-    /// The mean times of the calls that were not long: in total, and in the function itself. Long calls are rare, have
-    /// their own times, and stand for no others. Of their self times nothing is known but their part of the total.
+    /// The mean times of the calls that were not long: in total, and in the function itself. Long calls are rare, and
+    /// their times say nothing about other calls. The self time of long calls is not known separately, so it is
+    /// estimated as the same part of their total.
     pub(super) fn means_of_short(self) -> Option<(f64, f64)> {
         let calls = self.calls.saturating_sub(self.long_calls);
         let total = self.total.saturating_sub(self.long_total) as f64;
@@ -46,7 +47,7 @@ fn all(ring: &Ring) -> impl Iterator<Item = &'static Totals> {
     owned.chain(ring.totals_of_ended())
 }
 
-/// The calls of those functions. `long`: from so many ticks on a call is long.
+/// The calls of those functions. A call of at least `long` ticks is long.
 pub(super) fn sums(ring: &Ring, ids: &[u32], long: u64) -> Vec<Sums> {
     let mut sums = vec![Sums::default(); ids.len()];
     for totals in all(ring) {
@@ -73,7 +74,7 @@ pub(super) fn calls(ring: &Ring) -> impl Iterator<Item = (u32, u64, u64)> {
     all(ring).flat_map(totals::rows).map(totals::calls)
 }
 
-/// One call in so many may be long without being the function's habit: threads are preempted.
+/// If at most one call in PART_OF_LONG is long, the function is not a slow one: its thread was preempted.
 const PART_OF_LONG: u64 = 10_000;
 
 /// Whether more than one in [`PART_OF_LONG`] of the function's timed calls took that long.

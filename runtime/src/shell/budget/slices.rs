@@ -1,5 +1,6 @@
-//! Slices: moments in which functions that are only counted are timed, and functions that are only looked at are counted
-//! or timed. They are drawn by lot, so that no rhythm of the program can hide from them. Only the dumper is here.
+//! Slices: moments in which functions that are only counted are timed, and functions that are only looked at are
+//! counted or timed. The moments are drawn by lot, so that no rhythm of the program can coincide with them. Only the
+//! dumper calls this file.
 
 use fdr_formats::model::Level;
 
@@ -13,7 +14,8 @@ use crate::shell::sites::table;
 
 /// How long calls are counted in a slice, ns.
 const COUNT_NS: u64 = 1_000_000;
-/// The functions of such a slice may slow the program down by one part in this many. One function alone may do more.
+/// A slice of counting may slow the program down by 1/PART_OF_COUNTING. A slice of a single function may slow it down
+/// more.
 const PART_OF_COUNTING: u64 = 10;
 /// By how much a call that is counted slows the program down, ns, and how far that may be off: much of it hides behind the
 /// program's own instructions. Decisions take [`COUNTED_NS`], which is the most.
@@ -23,7 +25,7 @@ const MAX_GAP_NS: u64 = 20_000_000;
 /// The mean time from one slice of timing to the next, and how long such a slice takes at least and at most, ns.
 const BETWEEN_TIMES_NS: u64 = 40_000_000;
 const TIME_NS: [u64; 2] = [100_000, 1_000_000];
-/// Slices of counting may take so many eighths of the budget, and those of timing one.
+/// Slices of counting may take this many eighths of the budget, and slices of timing one eighth.
 const EIGHTHS_OF_COUNTING: u64 = 3;
 /// The dumper's own work for slices may take one part in this many of the time.
 const PART_OF_WORK: u64 = 50;
@@ -63,7 +65,7 @@ fn minus_ln(share: f64) -> f64 {
 
 /// A slice that is under way.
 struct Slice {
-    /// What the functions are meanwhile.
+    /// The level of the functions during the slice.
     level: Level,
     ids: Vec<u32>,
     /// Their calls when it began.
@@ -73,13 +75,13 @@ struct Slice {
     began_ns: u64,
 }
 
-/// When slices are, of which functions, and what they show.
+/// When slices are, which functions they have, and their results.
 pub(super) struct Slices {
     now: Option<Slice>,
     /// When the slice ends, or the next one begins.
     due_ns: u64,
     next_time_ns: u64,
-    /// What it took of the dumper's CPU time to begin the slice, ns.
+    /// The dumper's CPU time for beginning the slice, ns.
     work_ns: u64,
     /// Where the next slice of counting begins, by id.
     next: u32,
@@ -169,8 +171,8 @@ impl Slices {
         }
     }
 
-    /// The mean pause after a slice that slowed the program down by so many millionths. Without functions that are looked
-    /// at, the next slice is one of timing.
+    /// The mean pause after a slice that slowed the program down by `slowed` millionths. `None`: no function is only
+    /// looked at, so the next slice is one of timing.
     fn gap_ns(&self, slowed: Option<u64>) -> u64 {
         match slowed {
             None => MAX_GAP_NS,
@@ -282,8 +284,8 @@ impl Slices {
         (slice.level == Level::Counted).then_some(slowed as u64)
     }
 
-    /// Finds who called functions that are on a lower level, on each thread that goes on. The self times of these callers
-    /// include the times of such calls between the slices.
+    /// Finds the callers of functions on a lower level, on each thread that keeps running. The self times of these
+    /// callers include the times of such calls between the slices.
     fn find_callers(&mut self, functions: &mut [Function], slice: &Slice) {
         for &(calls, before) in &slice.threads {
             if open_calls::progress(calls) == before {

@@ -48,7 +48,7 @@ pub(super) struct Control {
     tid: AtomicU32,
     /// The word that the thread sleeps on.
     wake_word: AtomicU32,
-    /// How many flushes were asked for, and which of them was answered last.
+    /// How many flushes were requested, and the number of the last one that was answered.
     asked: AtomicU64,
     answered: AtomicU64,
     /// Whether the process ends.
@@ -145,7 +145,7 @@ impl Control {
         }
     }
 
-    /// Has the thread hand over all records made so far. False if it did not do so in time.
+    /// Makes the thread hand over all records made so far. Returns false if it did not do so in time.
     pub(super) fn flush(&self) -> bool {
         let ticket = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         self.wait(|| self.answered.load(Ordering::Acquire) >= ticket)
@@ -196,7 +196,7 @@ impl Control {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// The flush that is to be answered next. `None` if none is asked for.
+    /// The number of the next flush to answer. `None` if no flush is requested.
     pub(super) fn wanted(&self) -> Option<u64> {
         let asked = self.asked.load(Ordering::Acquire);
         (asked > self.answered.load(Ordering::Relaxed)).then_some(asked)

@@ -31,8 +31,7 @@ pub(super) struct Batch {
 /// A receiver's position in the records of one thread.
 #[derive(Clone, Copy, Debug, Default)]
 struct ReceiverPosition {
-    /// Records of the thread before the position. They were given to the receiver, or it was told that they are
-    /// lost.
+    /// Records of the thread before the position. The receiver got them, or got the number of those that are lost.
     position: u64,
     /// Records that were given to the receiver.
     records: u64,
@@ -266,8 +265,9 @@ impl Receiver {
         given.records += records;
     }
 
-    /// Tells the receiver a thread's current counts, but not again after the thread's end. Then it is also told how
-    /// many of the last records it was not given: another receiver had them, or they were overwritten.
+    /// Sends the receiver a thread's current counts, but only once after the thread's end. This last time it also
+    /// sends how many of the last records the receiver did not get: another receiver had them, or they were
+    /// overwritten.
     pub(super) fn count(
         &mut self,
         key: usize,

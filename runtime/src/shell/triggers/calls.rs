@@ -42,7 +42,7 @@ fn nanos(ticks: u64, hz: u64) -> u64 {
     u64::try_from(ns).unwrap_or(u64::MAX)
 }
 
-/// What is wrong with triggers that can never fire, in words.
+/// For each trigger that can never fire, a line with the reason.
 pub(crate) fn problems() -> Vec<String> {
     let table = table();
     let mut problems = Vec::new();

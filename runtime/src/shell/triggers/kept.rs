@@ -24,7 +24,7 @@ impl TraceFiles {
         TraceFiles(Vec::new())
     }
 
-    /// Adds the newest trace, and removes the oldest ones that are too many. A path without a file is no trace.
+    /// Adds the newest trace, and removes the oldest traces beyond the limit. A path without a file is ignored.
     pub(super) fn add(&mut self, path: &Path, most: OutMost) {
         let Ok(known) = fs::symlink_metadata(path) else {
             return;
