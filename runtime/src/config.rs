@@ -146,8 +146,8 @@ impl Config {
         self.with("FDR_OUT", output)
     }
 
-    /// How much of its own triggered dumps the program leaves, and of rings of its runs that were killed, `FDR_OUT_MOST`: a
-    /// number of files, a size, or both: `10,1G`.
+    /// The limit, `FDR_OUT_MOST`, for the traces that the program's triggers have made, and for the rings of its runs
+    /// that were killed: a number of files, a size, or both: `10,1G`.
     pub fn output_most(self, most: impl AsRef<str>) -> Config {
         self.with("FDR_OUT_MOST", most.as_ref())
     }

@@ -1,5 +1,5 @@
-//! The twin of `private` on systems without a recorder. What an expansion names is there, with the same types, so
-//! whatever compiles here compiles on Linux. Nothing of it is left in an optimized program.
+//! The twin of `private` on systems without a recorder. It has every name that an expansion uses, with the same
+//! types, so a program that compiles here compiles on Linux. An optimized program contains none of it.
 
 use core::marker::PhantomData;
 

@@ -125,8 +125,8 @@ pub fn enable() -> Result<usize, Error> {
     Ok(0)
 }
 
-/// Says once that this system has no recorder, if the environment asks for one. Where the program's author left the
-/// recorder out, nothing is said.
+/// Prints once that this system has no recorder, if the environment asks for one. If the program's author compiled the
+/// recorder out, no line is printed.
 fn say_no_recorder() {
     #[cfg(feature = "record")]
     {

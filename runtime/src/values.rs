@@ -1,5 +1,5 @@
-//! What a field, an argument or the value of a counter may be. The same on each system, so that what compiles on one
-//! compiles on another.
+//! The types that a field, an argument or the value of a counter may have. They are the same on each system, so a
+//! program that compiles on one system compiles on another.
 
 use core::fmt;
 use core::num::NonZero;

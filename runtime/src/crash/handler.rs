@@ -56,8 +56,8 @@ const OVER: u32 = u32::MAX;
 /// The last thread in [`OWNER`].
 static CRASHED: AtomicU32 = AtomicU32::new(0);
 
-/// Signals that the process survived, and that reached this handler through one that was installed later. From
-/// then on, only that later handler handles these signals.
+/// Signals that came to this handler through a handler that was installed later, and that the process survived. From
+/// then on only that later handler handles these signals.
 static SURVIVED: AtomicU64 = AtomicU64::new(0);
 
 /// Whether crashes are handled. Otherwise only SIGBUS of the ring is. It is set before the handlers are
@@ -108,8 +108,8 @@ pub(super) fn is_wanted() -> bool {
     STATE.load(Ordering::Relaxed) != OFF
 }
 
-/// Installs the handlers if SIGSEGV has a handler, or in any case if `now` is set. Returns whether nothing is
-/// left to do. An ignored signal stays ignored. Async-signal-safe.
+/// Installs the handlers if SIGSEGV has a handler, or in any case if `now` is set. Returns whether the installation
+/// is complete. An ignored signal stays ignored. Async-signal-safe.
 pub(super) fn install(now: bool) -> bool {
     // The standard library installs its handler for both, one after the other.
     let waits_for = [libc::SIGSEGV, libc::SIGBUS];
@@ -218,8 +218,8 @@ struct Arrival {
     crash: Crash,
 }
 
-/// Whether the recorder's memory is this process's. The child of a vfork has the memory of its parent and must change
-/// nothing in it. A child in which no fork hook ran may even have its parent's pid. Async-signal-safe.
+/// Whether the recorder's memory belongs to this process. The child of a vfork has the memory of its parent and must
+/// change nothing in it. A child in which no fork hook ran may even have its parent's pid. Async-signal-safe.
 pub(crate) fn is_at_home() -> bool {
     PROCESS.load(Ordering::Relaxed) == raw::process() && !is_unnoticed_child()
 }
@@ -265,7 +265,7 @@ extern "C" fn on_signal(signal: i32, info: *mut libc::siginfo_t, context: *mut l
             Err(owner) if owner == me => {
                 // SAFETY: the kernel passed `info`.
                 if unsafe { (*info).si_code } <= 0 {
-                    // Somebody sent this signal while the thread dies of another one.
+                    // Another process or thread sent this signal, while this thread is dying of an earlier one.
                     return;
                 }
                 die();
@@ -373,7 +373,7 @@ fn note(ring: &Ring, crash: &Crash) {
         .store(crash.signal as u32, Ordering::Release);
 }
 
-/// Writes the trace and says so. Returns whether nothing of the ring is needed any more.
+/// Writes the trace and prints the line about it. Returns whether the ring is no longer needed.
 fn write(prepared: &Prepared, ring: &Ring, crash: &Crash) -> bool {
     let name = crate::sys::thread::name();
     let name = name.split(|&byte| byte == 0).next().unwrap_or_default();

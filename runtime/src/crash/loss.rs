@@ -1,6 +1,6 @@
-//! Handles a ring that somebody else cut short. The thread that got SIGBUS goes on, recording ends, and one
-//! line says so. This file must never take a SIGBUS that does not come from the ring. Async-signal-safe. It
-//! needs little stack.
+//! Handles a ring whose file was cut short. The thread that got SIGBUS continues, recording ends, and one
+//! line reports it. This file must never handle a SIGBUS that does not come from the ring.
+//! Async-signal-safe. It needs little stack.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -59,7 +59,7 @@ pub(crate) fn tell_at_exit(ring: &Ring) {
 
 /// Prints the line. It is called once, so the memory of the line belongs to this call.
 fn say(path: &CStr) {
-    // SAFETY: a ring's loss is told once, and a process has one ring.
+    // SAFETY: the loss of a ring is reported once, and a process has one ring.
     let bytes = unsafe { &mut *LINE.0.get() };
     bytes.fill(0);
     let mut line = Text::new(bytes);

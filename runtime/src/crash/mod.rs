@@ -275,8 +275,8 @@ pub(crate) fn wait_for_crash() {
     handler::wait_for_crash();
 }
 
-/// Writes a trace now, on the calling thread, in the way of a crash. Says on stderr where the trace is. True if
-/// nothing of the ring is needed any more. False, too, if nothing is recorded, or another thread writes a trace.
+/// Writes a trace now, on the calling thread, in the way of a crash, and prints where the trace is. Returns true
+/// if the ring is no longer needed. Returns false also if nothing is recorded, or another thread writes a trace.
 /// Takes up to a second. Async-signal-safe. Keeps errno and needs little stack.
 pub(crate) fn write_now(reason: &'static str) -> bool {
     let ring = recorder::ring().filter(|ring| ring.is_of_this_process());
@@ -306,7 +306,7 @@ struct OtherStackCall<'a> {
     work: &'a mut TraceMemory,
     ring: &'a Ring,
     reason: &'static str,
-    /// Whether nothing of the ring is needed any more.
+    /// Whether the ring is no longer needed.
     done: bool,
 }
 

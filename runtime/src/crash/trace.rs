@@ -23,7 +23,7 @@ use crate::ring::{self, Ring};
 use crate::sys::own_table::{has_own_table, with_own_table};
 use crate::sys::{self, raw};
 
-/// After the deadline no more records are taken in. Writing those that were taken may need this much longer,
+/// After the deadline no further records are read. Writing the records that were read may take this much longer,
 /// ns.
 const WRITING_NS: u64 = 400_000_000;
 
@@ -45,7 +45,7 @@ pub(super) struct TraceContent {
 }
 
 impl TraceContent {
-    /// Whether nothing of the ring is needed any more.
+    /// Whether the trace is complete, so that the ring is no longer needed.
     pub(super) fn is_whole(self) -> bool {
         !self.cut && !self.unreadable
     }
@@ -54,11 +54,11 @@ impl TraceContent {
 /// Why there is no trace.
 #[derive(Clone, Copy)]
 pub(super) enum NoTrace {
-    /// No function was called, or nobody wants a trace.
+    /// No function was called, or no trace is wanted.
     Nothing,
-    /// Somebody cut the ring's file short.
+    /// The ring's file was cut short.
     Lost,
-    /// Something else than a file has the name.
+    /// The name belongs to something that is not a file.
     NoFile,
     /// An errno.
     Error(i32),

@@ -27,8 +27,7 @@ pub(crate) struct Written {
     pub(crate) records: u64,
     pub(crate) overwritten: u64,
     pub(crate) dropped: u64,
-    /// Threads with zeros in the place of some records. Somebody cut the ring's file short, and it was made
-    /// longer again.
+    /// Threads with zeros in the place of some records: the ring's file was cut short, and then made longer again.
     pub(crate) zeroed: u64,
     /// Contents that the format could not hold.
     pub(crate) losses: Losses,
@@ -144,7 +143,7 @@ impl Dump<'_> {
         Ok(written)
     }
 
-    /// What the calls of that owner of the slot took. Empty if the slot has another owner by now.
+    /// The totals of that owner of the slot. Empty if the slot has another owner by now.
     fn totals_of(&self, slot: &Slot, generation: u64) -> Vec<FunctionTotals> {
         let list = self.ring.totals_of(slot).map(totals).unwrap_or_default();
         match slot.generation.load(Ordering::Acquire) == generation {

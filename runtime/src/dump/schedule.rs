@@ -62,14 +62,14 @@ pub(crate) fn begin(ring: &Ring, of: u32) -> Option<Source> {
     let kind = Kind::from_raw(ring.header().clock.load(Ordering::Relaxed));
     let cpu = clock::read(kind).cpu & CPU_MASK;
     let now_ns = clock::monotonic_raw_ns();
-    // If the calling thread stands in for the other one, that one waits.
+    // If the calling thread stands in for `of`, then `of` waits.
     let state = match of == thread::tid() {
         true => State::Running,
         false => State::Waiting,
     };
     with_log(|| {
         log.add(watermark(begin_ns));
-        // The buffers may have switches of the thread by now. What was before does not matter.
+        // The buffers may already have switches of the thread. Earlier states do not matter.
         log.add(switch(now_ns, of, cpu, None));
         log.add(switch(now_ns, of, cpu, Some(state)));
     });
@@ -139,7 +139,7 @@ pub(crate) fn drain(ring: &Ring) {
     }
     let Some(log) = ring.schedule() else { return };
     with_log(|| {
-        // What happens from here on may be in one buffer, and not yet in another one.
+        // Events after this moment may be missing in some buffers, so the states are complete only until now.
         let now_ns = clock::monotonic_raw_ns();
         let own = process::pid();
         for buffer in buffers {
@@ -164,10 +164,10 @@ fn add(log: &SwitchLog, event: &Event, last_ns: u64) {
         What::Preempted => Some(State::Preempted),
         What::Waits => Some(State::Waiting),
         What::Ended => None,
-        // Buffers of switches have none.
+        // Buffers of switches have no samples.
         What::Was => return,
         What::Lost => {
-            // No thread's state is known from the last event that is there to the first one that is there again.
+            // Between the last event before the loss and the first one after it, no thread's state is known.
             log.add(switch(last_ns, 0, 0, None));
             log.add(switch(event.ns, 0, 0, None));
             return;
@@ -252,7 +252,8 @@ fn sums_of(tid: u32) -> Option<[u64; 3]> {
     Some([next()?, next()?, next()?])
 }
 
-/// Called in the child of a fork. The kernel maps no buffers there, and notes nothing of it. Async-signal-safe.
+/// Called in the child of a fork. The kernel maps no buffers there, and records no events of the child.
+/// Async-signal-safe.
 pub(crate) fn forget() {
     perf::forget();
     HELD.store(0, Ordering::Relaxed);

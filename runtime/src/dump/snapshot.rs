@@ -38,8 +38,7 @@ pub(crate) struct Snapshot {
     pub(crate) early_calls: Vec<EarlyCall>,
     pub(crate) counts: Counts,
     pub(crate) owner: Owner,
-    /// Whether a chunk had zeros in the place of records. Somebody cut the file short, and it was made longer
-    /// again.
+    /// Whether a chunk had zeros in the place of records: the file was cut short, and then made longer again.
     pub(crate) has_zeros: bool,
 }
 
@@ -110,7 +109,7 @@ impl Snapshot {
         self.early_calls.clear();
         self.counts = Counts::default();
         self.has_zeros = false;
-        // A thread without chunks has none, and the last one's is not its own.
+        // A thread without chunks has no cursor, and the cursor of the former owner is not valid for it.
         self.cursor = None;
         let generation = slot.generation.load(Ordering::Acquire);
         let state = slot.state.load(Ordering::Acquire);
@@ -175,7 +174,7 @@ impl Snapshot {
         self.early_calls = early;
     }
 
-    /// Appends the records of open calls that have none to the newest chunk.
+    /// Appends the entries that open calls have not yet published to the newest chunk.
     fn append_open(&mut self, calls: &OpenCalls) {
         let (entries, summarised) = self.append_records_of_open();
         let summarised = match summarised {

@@ -2,8 +2,8 @@
 //! its final name when it is complete. An incomplete trace must never have the final name. Only an earlier
 //! trace may be replaced. Anything else must stay as it is.
 //!
-//! A trace is locked until it has its final name. So a process that finds one without a lock knows that its process has
-//! died, and removes it.
+//! A trace is locked until it has its final name. So if a process finds an unlocked temporary file, the process that
+//! made the file has died, and the file is removed.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::ffi::{CString, OsString};
@@ -29,8 +29,8 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// Makes the temporary file. Makes the folders above it if `make_folders` is set. Nobody should
-    /// be able to guess `nonce`.
+    /// Makes the temporary file. Makes the folders above it if `make_folders` is set. `nonce` should be
+    /// unpredictable.
     ///
     /// # Errors
     /// Something else has the final name, or there is no room.
@@ -168,7 +168,7 @@ impl Drop for Staged {
     }
 }
 
-/// Removes what processes that died have left of their traces in the folder of `path`.
+/// Removes the temporary files of dead processes in the folder of `path`.
 fn remove_abandoned(path: &Path) {
     let Some(folder) = path.parent() else {
         return;
@@ -194,7 +194,7 @@ fn remove_abandoned(path: &Path) {
     }
 }
 
-/// Whether a trace has such a name while it is written: `.fdr-0123456789abcdef.tmp`.
+/// Whether a file is named like a trace that is being written: `.fdr-0123456789abcdef.tmp`.
 fn is_temporary(name: &OsString) -> bool {
     let middle = name.as_bytes().strip_prefix(b".fdr-");
     let middle = middle.and_then(|rest| rest.strip_suffix(b".tmp"));

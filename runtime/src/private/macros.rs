@@ -46,7 +46,7 @@ macro_rules! event {
     };
 }
 
-/// Records the value of a counter: a number that changes. Its name is that of an [`event!`](crate::event).
+/// Records the value of a counter: a number that changes. Its name is made as for an [`event!`](crate::event).
 ///
 /// # Examples
 /// ```
@@ -113,8 +113,8 @@ macro_rules! span {
     };
 }
 
-/// Makes a task of a future, such as an `async` block or a boxed future. Each poll of it is a call, and reports tell
-/// how long the task was polled, and how long it waited, as they do of a traced `async fn`. Its name is that of an
+/// Makes a task of a future, such as an `async` block or a boxed future. Each poll of it is a call. Reports show how
+/// long the task was polled, and how long it waited, as for a traced `async fn`. Its name is made as for an
 /// [`event!`](crate::event).
 ///
 /// # Examples

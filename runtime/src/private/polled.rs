@@ -17,7 +17,7 @@ use crate::site::{CallSite, TaskSites};
 #[must_use = "futures do nothing unless polled"]
 pub struct Polled<F> {
     inner: F,
-    // Behind the future, so that it is dropped later: what the future's own drop takes is part of the task.
+    // Behind the future, so that it is dropped later: the time of the future's own drop is part of the task.
     life: OwnedTask,
 }
 
@@ -60,7 +60,7 @@ impl<F: Future> Future for Polled<F> {
     }
 }
 
-/// What a future has of its task. A task whose future is dropped before its end ends here.
+/// The part of its task that a future owns. If the future is dropped before its end, the task ends with it.
 struct OwnedTask {
     sites: &'static TaskSites,
     task: Task,
@@ -95,7 +95,7 @@ fn end_dropped(life: &mut OwnedTask) {
 /// One poll. It ends the poll when it goes out of scope, on every way out.
 struct OnePoll<'a> {
     life: &'a mut OwnedTask,
-    /// The begin. While the function is off nothing writes it, because that would take time.
+    /// The begin of the poll. It stays unwritten while the function is off, because writing it would take time.
     begun: MaybeUninit<Begun>,
     /// 0: the function is off. Otherwise [`ON`], and the word with which the exit comes, if it comes.
     word: u64,

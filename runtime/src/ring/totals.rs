@@ -27,7 +27,7 @@ const fn rows_in(bytes: usize) -> u32 {
     (bytes / size_of::<Row>()) as u32
 }
 
-/// The bytes of space behind so many rows, as offset behind the head and length.
+/// The next step of space behind `given` rows, as offset behind the head and length.
 fn next_step(given: u32) -> (usize, usize) {
     // Less than a row is left at the end of a step.
     let bytes = (given as usize * size_of::<Row>()).next_multiple_of(PAGE);

@@ -21,9 +21,9 @@ pub(crate) enum What {
     Event = 1,
     /// A name, which is neither on nor off. All sites with the same name have one id.
     Name = 2,
-    /// The tasks of a function: those that finished. `fdr_formats::tasks` has what is counted for it.
+    /// The tasks of a function that finished. `fdr_formats::tasks` describes their counts.
     Finished = 3,
-    /// Those that were dropped.
+    /// The tasks of a function that were dropped.
     Dropped = 4,
     /// How long they were polled.
     Busy = 5,
@@ -31,7 +31,8 @@ pub(crate) enum What {
     Waits = 6,
 }
 
-/// The sites of a function whose calls are polls of tasks: the function, and what is counted of its tasks.
+/// The sites of a function whose calls are polls of tasks: the site of the function, and those of the counts of its
+/// tasks.
 pub type TaskSites = [CallSite; 4];
 
 /// One traced function, or a name of notes. The `CallSite`s of a program are side by side in the link section `fdr_sites_N`. N

@@ -1,7 +1,7 @@
-//! What a future holds of its task, and what copies of the crate tell each other of a poll. Plain numbers, because a
-//! task of a guest is recorded by its host. This file must never look at a clock or a thread.
+//! The state of a task inside its future, and the data of a poll that copies of the crate exchange. Plain numbers,
+//! because the host records the tasks of a guest. This file must never look at a clock or a thread.
 
-/// The id of a task that is not recorded, or not any more.
+/// The id of a task that is not recorded, or no longer recorded.
 const OVER: u64 = u64::MAX;
 
 /// A task, from its first recorded poll to its end.
@@ -16,7 +16,7 @@ pub(crate) struct Task {
     /// Ticks for which it was polled, without the poll that is under way.
     pub(crate) busy: u64,
     pub(crate) polls: u32,
-    /// What its drop means: [`UNTOUCHED`], [`OPEN`] or nothing.
+    /// The effect of dropping the future: [`UNTOUCHED`], [`OPEN`] or nothing.
     drop: u8,
     /// Whether the totals of a thread have its beginning.
     pub(crate) is_counted: bool,
@@ -26,7 +26,7 @@ pub(crate) struct Task {
 
 const _: () = assert!(size_of::<Task>() == 40);
 
-/// Nobody has polled the future, recorded or not.
+/// The future was never polled, neither recorded nor unrecorded.
 const UNTOUCHED: u8 = 1;
 /// The task has begun and not ended.
 const OPEN: u8 = 2;
@@ -57,7 +57,7 @@ impl Task {
         self.drop != 0
     }
 
-    /// From now on somebody has polled the future.
+    /// Stores that the future has been polled.
     #[inline(always)]
     pub(crate) fn is_touched_now(&mut self) {
         self.drop &= !UNTOUCHED;
@@ -68,7 +68,7 @@ impl Task {
         (self.id, self.parent, self.drop) = (id, parent, OPEN);
     }
 
-    /// From now on nothing of the task is recorded.
+    /// Ends the recording of the task: nothing of it is recorded after this.
     pub(crate) fn close(&mut self) {
         (self.id, self.drop) = (OVER, 0);
     }
@@ -87,7 +87,7 @@ pub(crate) struct Begun {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(crate) struct End {
-    /// The ids of the function, and of what is counted of its tasks.
+    /// The ids of the function, and of the counts of its tasks.
     pub(crate) ids: [u32; 4],
     /// Whether the entry of the poll's call was recorded.
     pub(crate) is_recorded: bool,

@@ -216,7 +216,7 @@ unsafe extern "C" {
     static SITES_END: u8;
 }
 
-/// Makes the section exist if nothing is traced.
+/// Makes the section exist even if no function is traced.
 #[used]
 #[unsafe(link_section = "fdr_sites_12")]
 static NO_SITE: [CallSite; 0] = [];
@@ -345,7 +345,7 @@ impl Unit {
     }
 }
 
-/// Sites that were made at run time, and those that were made before. It is never freed.
+/// Sites that were made at run time, and a link to those that were made before. It is never freed.
 struct MadeUnit {
     unit: Unit,
     before: *const MadeUnit,
@@ -354,8 +354,8 @@ struct MadeUnit {
 /// The last ones of this copy. Null = there are none.
 static MADE: AtomicPtr<MadeUnit> = AtomicPtr::new(core::ptr::null_mut());
 
-/// A unit of sites that are made at run time, such as those of another crate's statics. It is in [`made`] at once, and
-/// whoever calls this attaches it.
+/// Makes a unit of sites that are made at run time, such as those of another crate's statics. The unit is in [`made`]
+/// at once. The caller attaches it.
 pub(crate) fn make(sites: &'static [CallSite]) -> &'static Unit {
     let mut before = MADE.load(Ordering::Relaxed);
     let unit = Unit::of(sites);

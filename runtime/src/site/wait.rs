@@ -1,10 +1,10 @@
-//! What copies of the crate tell each other of a wait, and the switch of all waits. Plain numbers, because the waits of
-//! a guest are recorded by its host. This file must never look at a clock or a thread.
+//! The data of a wait that copies of the crate exchange, and the switch of all waits. Plain numbers, because the host
+//! records the waits of a guest. This file must never look at a clock or a thread.
 
 use super::CallSite;
 use crate::primitive::AtomicU64;
 
-/// On while recording is. One load tells `sync` that a lock needs no more than the lock of the standard library.
+/// On while recording is on. By one load, `sync` knows whether a lock needs more than the lock of the standard library.
 #[used]
 #[unsafe(link_section = "fdr_sites_12")]
 pub(crate) static WAITS: CallSite = CallSite::new::<()>("", 0).waits();
@@ -32,11 +32,11 @@ pub(crate) struct Wait {
 
 const _: () = assert!(size_of::<Wait>() == 32);
 
-/// Who holds an object: the words in which its holders leave themselves. An object without such words has no holder.
+/// The holders of an object: the words into which they write themselves. An object without such words has no holder.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Holders<'a> {
-    /// The one thread that holds it alone (`recorder::wait::me`). 0 = nobody does, or it is not known.
+    /// The one thread that holds the object exclusively (`recorder::wait::me`). 0 = no thread does, or it is not known.
     pub(crate) owner: Option<&'a AtomicU64>,
     /// The threads that share it, see [`READERS`].
     pub(crate) readers: Option<&'a AtomicU64>,

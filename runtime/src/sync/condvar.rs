@@ -8,7 +8,8 @@ use std::sync::{self, LockResult, PoisonError, WaitTimeoutResult};
 use super::mutex::MutexGuard;
 use super::watch::{Notified, Origin, Waiting, is_on};
 
-/// What a condition knows: its name, and who notified it last. That of `fdr-parking-lot` has it, too.
+/// The recorder's state of a condition: its name, and the thread that notified it last. `fdr-parking-lot` uses this
+/// type, too.
 pub struct Condition {
     origin: Origin,
     notified: Notified,

@@ -1,12 +1,12 @@
 //! The locks, conditions and channels of `std::sync`, whose waits are recorded: for how long a thread waited, which
 //! thread held the lock, and what that thread was in.
 //!
-//! The types have the methods of those in `std::sync`. So a program changes the path of its `use`, and nothing else.
-//! What is not here is a type of `std::sync` itself, under the same name.
+//! The types have the methods of those in `std::sync`. So a program changes only the path of its `use`. All other types
+//! of `std::sync` are exported here unchanged.
 //!
-//! While recording is off, an operation is that of `std::sync` after one load and one branch. While recording is on, a
-//! wait leaves two [notes](https://docs.rs/fdr): one before the thread blocks, and one when it goes on. A lock that
-//! is free again within 10 µs leaves none. These functions may allocate and block, so no signal handler may call them.
+//! While recording is off, an operation costs one load and one branch more than that of `std::sync`. While recording is
+//! on, a wait leaves two [notes](https://docs.rs/fdr): one before the thread blocks, and one after the wait. A wait
+//! that ends within 10 µs leaves no notes. These functions may allocate and block, so no signal handler may call them.
 //!
 //! # Examples
 //! ```
@@ -64,8 +64,8 @@ fn map<G, H>(result: LockResult<G>, make: impl FnOnce(G) -> H) -> LockResult<H> 
     }
 }
 
-/// Whether the lock is poisoned, and its guard. A result of a call that is not inlined would be in memory, and then the
-/// compiler puts that of the usual way there, too.
+/// Whether the lock is poisoned, and its guard. This is inlined because the result of a call would be in memory, and
+/// the compiler would then keep the guard of the usual case in memory, too.
 #[inline(always)]
 fn without_poison<G>(result: LockResult<G>) -> (bool, G) {
     match result {

@@ -1,7 +1,7 @@
 //! The channels of [`std::sync::mpsc`], whose waits are recorded: of a receiver for a message, and of a sender for room.
 //!
-//! [`Sender`] is that of the standard library, because it never waits. The name of a channel is its type, and the file
-//! and line of the call that made it. [`named_channel`] and [`named_sync_channel`] give another one.
+//! [`Sender`] is the type of the standard library, because it never waits. The name of a channel is its type, and the
+//! file and line of the call that made it. [`named_channel`] and [`named_sync_channel`] set another name.
 //!
 //! # Examples
 //! ```
@@ -40,7 +40,7 @@ pub fn named_channel<T>(name: &'static str) -> (Sender<T>, Receiver<T>) {
     unbounded(Origin::named(name))
 }
 
-/// A channel with room for so many messages, as [`std::sync::mpsc::sync_channel`].
+/// A channel with room for `bound` messages, as [`std::sync::mpsc::sync_channel`].
 #[track_caller]
 #[must_use]
 pub fn sync_channel<T>(bound: usize) -> (SyncSender<T>, Receiver<T>) {
@@ -229,7 +229,7 @@ impl<T> Iterator for TryIter<'_, T> {
     }
 }
 
-/// What a receiver gives that is iterated over itself.
+/// The iterator of `for message in receiver`, which owns the receiver.
 #[derive(Debug)]
 pub struct IntoIter<T> {
     receiver: Receiver<T>,

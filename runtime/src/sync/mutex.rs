@@ -31,7 +31,8 @@ pub struct Mutex<T: ?Sized> {
 /// The right to use the value of a [`Mutex`], which ends when it is dropped.
 #[must_use = "if unused the Mutex will immediately unlock"]
 pub struct MutexGuard<'a, T: ?Sized> {
-    // Before the guard, because fields are dropped in this order: the holder must be gone when the next one comes.
+    // Before the guard, because fields are dropped in this order: the holder's word must be cleared before the next
+    // holder writes it.
     pub(super) held: Held<'a>,
     pub(super) inner: sync::MutexGuard<'a, T>,
 }

@@ -30,13 +30,13 @@ impl Origin {
     }
 }
 
-/// What a lock does not know.
+/// The state of a lock without the recorder: empty.
 pub struct Watch;
 
-/// What a lock with readers does not know.
+/// The state of a lock with readers: empty.
 pub type SharedWatch = Watch;
 
-// `watch` says what these are.
+// The documentation of these functions is in `watch`.
 #[expect(missing_docs)]
 impl Watch {
     #[must_use]
@@ -118,7 +118,7 @@ impl<'a> Held<'a> {
     }
 }
 
-/// Nobody who notified.
+/// The last notifier: empty.
 pub(super) struct Notified;
 
 impl Notified {
@@ -138,7 +138,7 @@ impl Notified {
     }
 }
 
-/// A wait that nobody records.
+/// A wait, which is not recorded.
 pub(super) struct Waiting<'a>(PhantomData<&'a ()>);
 
 impl<'a> Waiting<'a> {

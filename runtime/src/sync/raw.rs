@@ -1,5 +1,5 @@
-//! What the locks of another library tell the recorder. Only the crate `fdr-parking-lot` uses this, because it changes
-//! without notice. No guard here remembers who holds a lock, so the caller says it.
+//! The recorder's side of the locks of another library. Only the crate `fdr-parking-lot` uses this, because it changes
+//! without notice. No guard here remembers which thread holds a lock, so the caller reports each change.
 
 pub use super::condvar::Condition;
 pub use super::type_name::{TypeName, TypeOf};

@@ -9,8 +9,8 @@ use std::sync::{self, LockResult, TryLockResult};
 use super::watch::{Held, Origin, Shared, SharedWatch, is_on};
 use super::{as_attempt, attempt_result, map, with_poison, without_poison};
 
-/// [`std::sync::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader if it
-/// was the only one. Its name is that of a [`Mutex`](super::Mutex).
+/// [`std::sync::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader if
+/// there was only one. The default name is made as for a [`Mutex`](super::Mutex).
 ///
 /// # Examples
 /// ```

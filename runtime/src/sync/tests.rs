@@ -1,5 +1,5 @@
-//! One suite for the types of the standard library and for those of this room: what holds for the first ones has to hold
-//! for the others. Recording is off in it, or compiled out.
+//! One suite that runs for the types of the standard library and for the types of this room. Both
+//! must pass it. Recording is off, or compiled out.
 
 use core::any::type_name;
 use core::mem::size_of;

@@ -1,9 +1,9 @@
-//! The name of a type, for what knows it by no type of its own.
+//! The name of a lock's type, for generic code that does not have this type itself.
 
 /// Gives the name of a type. A constant function can't ask for that name itself.
 pub type TypeName = fn() -> &'static str;
 
-/// What a lock is, for a lock that does not know it by its own type. Without the recorder, nothing.
+/// The type of a lock, for the generic code that wraps it. Empty without the recorder.
 #[derive(Clone, Copy)]
 pub struct TypeOf {
     #[cfg(all(feature = "record", target_os = "linux"))]

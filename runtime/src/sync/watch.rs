@@ -1,5 +1,5 @@
-//! What a lock, a condition or a channel knows for the recorder: its name, who holds it, and the wait that is under
-//! way. While recording is off, all of this is one load and one branch, and one store where a lock is given back.
+//! The state of a lock, a condition or a channel that the recorder needs: its name, its holder, and the present wait.
+//! While recording is off, all of this costs one load and one branch, and one store when a lock is released.
 
 use core::ops::Deref;
 use core::panic::Location;
@@ -89,7 +89,7 @@ impl Clone for Origin {
     }
 }
 
-/// What a lock knows: its name, and the thread that has it alone.
+/// The recorder's state of a lock: its name, and the thread that holds it exclusively.
 pub struct Watch {
     owner: AtomicU64,
     origin: Origin,
@@ -115,7 +115,8 @@ impl Watch {
         Held(self)
     }
 
-    /// The same for a thread that has said so by [`Watch::hold`], or that took the lock while recording was off.
+    /// As [`Watch::held`], for a thread that has already called [`Watch::hold`], or that took the lock while recording
+    /// was off.
     #[inline(always)]
     pub(super) fn held_so(&self) -> Held<'_> {
         Held(self)
@@ -128,14 +129,15 @@ impl Watch {
         wait::hold(&self.owner, wait::me());
     }
 
-    /// No thread has the lock alone. Comes before it is given back.
+    /// Stores that no thread holds the lock exclusively. Call this before the lock is released.
     #[inline(always)]
     pub fn release(&self) {
         wait::release(&self.owner);
     }
 
-    /// Waits for the lock, a value of the type `of`, which another thread has: `attempt` tries to get it, `block` waits
-    /// until the deadline at most. `hold` gets what they give, and calls [`Watch::hold`] if the thread has the lock.
+    /// Waits for the lock, a value of the type `of`, which another thread holds. `attempt` tries to take it. `block`
+    /// waits at most until the deadline. `hold` gets the result of either, and calls [`Watch::hold`] if the thread now
+    /// holds the lock.
     #[cold]
     #[inline(never)]
     pub fn wait<R>(
@@ -166,7 +168,8 @@ impl Watch {
     }
 }
 
-/// The right of one thread to a lock. It is given back when this is dropped, which has to be before the lock is.
+/// The right of one thread to a lock. Dropping this gives the right back. It must be dropped before the lock is
+/// released.
 pub(super) struct Held<'a>(&'a Watch);
 
 impl<'a> Held<'a> {
@@ -184,7 +187,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// What a lock with readers knows.
+/// The recorder's state of a lock with readers.
 pub struct SharedWatch {
     alone: Watch,
     readers: AtomicU64,
@@ -228,7 +231,7 @@ impl SharedWatch {
         reader
     }
 
-    /// A reader goes: what [`SharedWatch::add`] gave it. Comes before the lock is given back.
+    /// Removes a reader. `reader` is the result of [`SharedWatch::add`]. Call this before the lock is released.
     pub fn remove(&self, reader: u64) {
         wait::leave(&self.readers, reader);
     }
@@ -278,7 +281,7 @@ impl SharedWatch {
     }
 }
 
-/// What it knows as a lock that one thread has alone.
+/// The state for a thread that holds the lock exclusively.
 impl Deref for SharedWatch {
     type Target = Watch;
 
@@ -291,7 +294,7 @@ impl Deref for SharedWatch {
 /// The right of a reader.
 pub(super) struct Shared<'a> {
     watch: &'a SharedWatch,
-    /// What the reader has added. 0: recording was off.
+    /// The word that the reader has added. 0: recording was off.
     reader: u64,
 }
 
@@ -318,7 +321,7 @@ impl Drop for Shared<'_> {
     }
 }
 
-/// Who notified a condition last, and how often anybody did.
+/// The thread that notified a condition last, and the number of notifications.
 pub(super) struct Notified(AtomicU64);
 
 impl Notified {
@@ -394,8 +397,8 @@ impl<'a> Waiting<'a> {
         Waiting::new(origin, of, reason::CHANNEL, &Holders::default())
     }
 
-    /// Waits for a lock. Looks at the lock as long as that is worth it, but not beyond the deadline: `is_free` says whether
-    /// no thread is known to have it. The rest is as in [`Watch::wait`].
+    /// Waits for a lock. At first it spins for a short time, but not beyond the deadline, and tries to take the lock
+    /// when `is_free` returns true: no thread is known to hold it. The rest is as in [`Watch::wait`].
     #[inline(always)]
     fn for_lock<R>(
         mut self,

@@ -312,8 +312,8 @@ fn size_limit() -> u64 {
     }
 }
 
-/// The text of a file of the kernel. `None` if it can't be read. Std's way to read whole files asks for their lengths
-/// first, and these files have none. Not async-signal-safe.
+/// The text of a file of the kernel. `None` if it can't be read. Std's functions for whole files ask for the length
+/// first, and such files have none. Not async-signal-safe.
 #[inline(never)]
 pub(crate) fn kernel_text(path: &str) -> Option<String> {
     let mut file = File::open(path).ok()?;
@@ -370,8 +370,8 @@ fn write_in_time(fd: i32, mut text: &[u8]) {
     }
 }
 
-/// What the program has as its stderr now, as a descriptor of the calling thread's own table. It is not kept, because
-/// a program that leaves its terminal must leave it altogether. Linux 5.6. `None`: it can't be had.
+/// The program's present stderr, as a descriptor of the calling thread's own table. It is opened for each line, because
+/// a kept descriptor would tie a program to a terminal that it has left. Linux 5.6. `None`: it can't be opened.
 #[inline(never)]
 fn programs_stderr() -> Option<i32> {
     let pid = super::process::pid();

@@ -1,6 +1,6 @@
-//! What the room calls in the place of the C library while Miri interprets the tests (`cargo xtask miri`). Miri maps
-//! anonymous memory alone, and changes no rights. So all addresses are memory that can be read and written from the
-//! beginning. Miri has no signals, so none is held back.
+//! Replacements for the C library while Miri interprets the tests (`cargo xtask miri`). Miri maps only anonymous
+//! memory, and changes no access rights. So all addresses are readable and writable from the beginning. Miri has no
+//! signals, so none is held back.
 
 use libc::{c_int, c_void, off_t, sigset_t, size_t};
 

@@ -23,7 +23,7 @@ pub(crate) mod socket;
 pub(crate) mod stack;
 pub(crate) mod thread;
 
-/// What Miri knows of the C library is less than the room needs.
+/// Miri knows fewer functions of the C library than this room needs.
 #[cfg(not(interpreted))]
 use libc as kernel;
 #[cfg(interpreted)]

@@ -56,7 +56,7 @@ impl DescriptorTable {
         self.note(0)
     }
 
-    /// A new number, for the calling thread, which stands in for another one.
+    /// Gives the calling thread a table with a new number. The calling thread stands in for another one.
     fn note_new(stands_in_for: u32) -> bool {
         DescriptorTable(LAST.fetch_add(1, Ordering::Relaxed) + 1).note(stands_in_for)
     }
@@ -82,8 +82,8 @@ impl TableOwner {
     }
 }
 
-/// The kernel's id of the calling thread. A thread that stands in for another one, in [`with_own_table`], has the id of
-/// that one. Async-signal-safe.
+/// The kernel's id of the calling thread. In [`with_own_table`] a thread stands in for another one, and the result is
+/// the id of that other thread. Async-signal-safe.
 pub(crate) fn original_thread() -> u32 {
     let me = raw::thread();
     let original = TableOwner::of(me).map(|known| known.stands_in_for.load(Ordering::Relaxed));
@@ -144,7 +144,7 @@ fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
             break;
         }
     }
-    // Who uses it gets an error.
+    // A write to stdout must be an error.
     if is_closed {
         raw::close(libc::STDOUT_FILENO);
     }
@@ -190,7 +190,7 @@ fn run_with_own_table(keeps_stdout: bool, body: &mut dyn FnMut()) -> Result<(), 
     let in_valgrind = IN_VALGRIND.load(Ordering::Relaxed);
     let mut outcome = Err(libc::ECANCELED);
     let mut run = || {
-        // A fault from here on is known as that of the thread that waits.
+        // From here on a fault counts as one of the waiting thread.
         outcome = DescriptorTable::note_new(original)
             .then_some(())
             .ok_or(libc::EAGAIN);

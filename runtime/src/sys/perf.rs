@@ -13,10 +13,9 @@ const TYPE_SOFTWARE: u64 = 1;
 const COUNT_TASK_CLOCK: u64 = 1;
 const COUNT_PAGE_FAULTS: u64 = 2;
 const COUNT_DUMMY: u64 = 9;
-/// Processor time from sample to sample: 99 a second, so that they are in step with nothing else.
+/// CPU time from sample to sample: 99 samples a second, so that they coincide with no timer of the system.
 const SAMPLE_NS: u64 = 1_000_000_000 / 99;
-/// What a record carries behind its own fields: the thread, the time, and the CPU. In a sample they stand behind the
-/// address.
+/// The fields behind a record's own fields: the thread, the time, and the CPU. In a sample they follow the address.
 const SAMPLE: u64 = 1 << 1 | 1 << 2 | 1 << 7;
 const ADDRESS: u64 = 1;
 const INHERIT: u64 = 1 << 1;
@@ -39,7 +38,7 @@ const SWITCH: u32 = 14;
 const SWITCHED_OUT: u16 = 1 << 13;
 const PREEMPTED: u16 = 1 << 14;
 
-/// Bytes of the largest record that is looked at.
+/// Bytes of the largest record that is decoded.
 const RECORD: usize = 64;
 /// The places of the positions in the first page: head and tail, then the data's offset and size.
 const HEAD: usize = 1024;
@@ -64,7 +63,7 @@ pub(crate) enum What {
     Was,
 }
 
-/// What a buffer has the events of.
+/// The kind of events in a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watched {
     /// Context switches.
@@ -76,7 +75,7 @@ pub(crate) enum Watched {
 }
 
 impl Watched {
-    /// What is counted, and how many make a sample. 0: it has no samples.
+    /// The kernel's counter of the event, and how many events make a sample. 0: the buffer has no samples.
     fn counted(self) -> (u64, u64) {
         match self {
             Watched::Switches => (COUNT_DUMMY, 0),
@@ -85,8 +84,8 @@ impl Watched {
         }
     }
 
-    /// Pages of a buffer, without the one before it that holds its positions. If the user may lock no more memory,
-    /// fewer.
+    /// The number of pages of a buffer, besides the page before it that holds its positions. The further numbers are
+    /// tried if the user may not lock that much memory.
     fn pages(self) -> &'static [usize] {
         match self {
             Watched::Switches => &[64, 16, 4],
@@ -152,7 +151,7 @@ pub(crate) fn cpus() -> usize {
     usize::try_from(cpus).unwrap_or(1).max(1)
 }
 
-/// Has the kernel note this of a thread of this process, and of all threads that it makes from now on, on that CPU. The
+/// Makes the kernel record these events of `thread`, and of all threads that it makes from now on, on that CPU. The
 /// calling thread has a descriptor table of its own.
 ///
 /// # Errors
@@ -251,8 +250,8 @@ impl Buffer {
         unsafe { &*self.positions.as_ptr().add(at).cast() }
     }
 
-    /// Passes on what the kernel has written since the last call, and gives its place back. No other call may run
-    /// meanwhile. Async-signal-safe.
+    /// Passes on the events that the kernel has written since the last call, and frees their space in the buffer. No
+    /// other call may run meanwhile. Async-signal-safe.
     pub(crate) fn drain(&self, give: &mut dyn FnMut(Event)) {
         // Acquire: what stands before the head was written before it.
         let head = self.word(HEAD).load(Ordering::Acquire);
@@ -290,7 +289,7 @@ impl Buffer {
     }
 }
 
-/// A record. `None`: of a kind that is not looked at.
+/// Decodes a record. `None`: its kind is not used.
 fn decode(record: &[u8]) -> Option<Event> {
     let half = |at: usize| {
         let bytes = record.get(at..)?.first_chunk()?;

@@ -44,8 +44,8 @@ pub(crate) fn variables_that_begin(start: &str) -> Vec<OsString> {
     names
 }
 
-/// Removes a file that a process of ours left, unless a living process has it locked. False: one has, or nobody knows.
-/// Async-signal-safe. May change errno.
+/// Removes a file that a dead process of ours left. Does not remove it if a living process has locked it. Returns
+/// false if it may be locked. Async-signal-safe. May change errno.
 pub(crate) fn remove_left_file(path: &CStr) -> bool {
     let flags = libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC;
     // SAFETY: `path` ends with a NUL.

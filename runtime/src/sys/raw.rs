@@ -204,7 +204,7 @@ pub(crate) fn unshare_descriptors() -> Result<()> {
     check(unsafe { call(libc::SYS_unshare, [flags, 0, 0, 0, 0, 0]) }).map(|_| ())
 }
 
-/// Opens the file that takes everything and has nothing. Without it, an empty file in memory.
+/// Opens /dev/null. If that fails, an empty file in memory.
 pub(crate) fn open_null() -> Result<i32> {
     let [at, path] = [libc::AT_FDCWD as usize, c"/dev/null".as_ptr() as usize];
     let flags = (libc::O_RDWR | libc::O_CLOEXEC) as usize;
@@ -218,8 +218,8 @@ pub(crate) fn open_null() -> Result<i32> {
         .map(|fd| fd as i32)
 }
 
-/// What makes a thread of this process that shares all but its registers with its maker. The kernel stores 0 and wakes
-/// who waits for that when the thread has ended.
+/// The flags for a thread of this process that shares everything but its registers with its maker. When the thread has
+/// ended, the kernel stores 0 and wakes the thread that waits for it.
 #[cfg(any(not(miri), tsan))]
 const STANDS_IN: i32 = libc::CLONE_VM
     | libc::CLONE_FS
@@ -480,7 +480,7 @@ pub(crate) const fn bit(signal: i32) -> Signals {
     1 << (signal - 1)
 }
 
-/// Every signal but those that a thread causes or sends itself.
+/// All signals except those that a thread causes or sends itself.
 pub(crate) const ALL_BUT_FAULTS: Signals = !(bit(libc::SIGSEGV)
     | bit(libc::SIGBUS)
     | bit(libc::SIGILL)
@@ -602,8 +602,8 @@ pub(crate) fn is_no_file(path: &CStr) -> bool {
     mode(path).is_some_and(|mode| mode & libc::S_IFMT != libc::S_IFREG)
 }
 
-/// Runs `body` with the signals held back that writing can raise. If `body` raised one, takes it away, because
-/// the error says enough.
+/// Runs `body` while the signals are held back that a write can raise. If `body` raised such a signal, it is removed,
+/// because the error of the write says enough.
 pub(crate) fn undisturbed<T>(body: impl FnOnce() -> T) -> T {
     let before = pending();
     let blocked = RAISED.iter().fold(0, |set, &signal| set | bit(signal));

@@ -87,9 +87,9 @@ pub(crate) fn chain(signal: i32, info: *mut libc::siginfo_t, context: *mut libc:
     }
 }
 
-/// Whether the code that a signal interrupted can go on without seeing that there was one. It can't behind a system call
-/// that the signal cut short, nor behind the call by which the process sent the signal itself. On other systems than
-/// x86-64 and aarch64 it never can. The arguments are those of the handler. Async-signal-safe.
+/// Whether the code that a signal interrupted can continue without noticing the signal. It can't after a system call
+/// that the signal cut short, nor after the call by which the process sent the signal itself. On other systems than
+/// x86-64 and aarch64 the answer is always false. The arguments are those of the handler. Async-signal-safe.
 pub(crate) fn may_go_on(info: *mut libc::siginfo_t, context: *mut libc::c_void) -> bool {
     // SAFETY: the kernel passed both to a handler. A signal that was sent has the sender.
     let (answer, is_own) = unsafe {
@@ -105,11 +105,11 @@ pub(crate) fn may_go_on(info: *mut libc::siginfo_t, context: *mut libc::c_void) 
     }
 }
 
-/// What stands before the interrupted instruction.
+/// The kind of the instruction before the interrupted one.
 #[allow(dead_code, reason = "each architecture knows some")]
 enum Behind {
     Code,
-    /// A system call, and what it returned.
+    /// A system call, with its result.
     Call(i64),
     Unknown,
 }
@@ -165,8 +165,8 @@ unsafe fn answer_before(_: *const libc::ucontext_t) -> Behind {
     Behind::Unknown
 }
 
-/// Runs `body` with `signal` held back on the calling thread. If `body` raised the signal, takes it away. It is
-/// for writes, whose error says enough (SIGPIPE, SIGXFSZ). Async-signal-safe.
+/// Runs `body` while `signal` is held back on the calling thread. If `body` raised the signal, it is removed. Use
+/// this for writes, whose error says enough (SIGPIPE, SIGXFSZ). Async-signal-safe.
 pub(crate) fn held_back<T>(signal: i32, body: impl FnOnce() -> T) -> T {
     let held = HeldBack::hold(signal);
     let result = body();

@@ -105,8 +105,8 @@ const MAX_PAGES: usize = 4096;
 pub(crate) fn may_have_handler(from: usize) -> bool {
     // SAFETY: the function takes a number and touches no memory of ours.
     let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
-    // The C library puts the storage of a thread at the upper end of its stack, the kernel these bytes above the first
-    // thread's. What lies below the end in its page is of the stack, too.
+    // The C library puts the storage of a thread at the upper end of its stack. Above the stack of the first thread the
+    // kernel puts these random bytes. In the page of this end, the addresses below the end belong to the stack, too.
     let end_in = |page: usize| {
         let ends = [thread_pointer(), random].into_iter();
         let is_in = |&end: &usize| end > from && (page..page + PAGE).contains(&end);
@@ -138,7 +138,7 @@ pub(crate) fn may_have_handler(from: usize) -> bool {
     true
 }
 
-/// Whether the word `last` at that address, behind three others, is one that a signal's frame has.
+/// Whether the word `last` at that address, together with the three words before it, looks like a signal's frame.
 fn is_in_frame(at: usize, [stack, code, flags]: [u64; 3], last: u64) -> bool {
     if cfg!(target_arch = "aarch64") {
         // The head of the vector registers. Source: Linux, asm/sigcontext.h.
@@ -184,8 +184,8 @@ thread_local! {
     static OURS: Cell<Option<Stack>> = const { Cell::new(None) };
 }
 
-/// Gives the calling thread an alternate stack, if it has none. Threads of the standard library have one. It is
-/// for threads whose end is told. If a thread's first record is made in its last destructors, its stack stays
+/// Gives the calling thread an alternate stack, if it has none. Threads of the standard library have one. The stack is
+/// unmapped at the end of the thread. If a thread makes its first record in its last destructors, its stack stays
 /// mapped.
 pub(crate) fn give_alternate() {
     if raw::alternate_stack(None).ss_flags & libc::SS_DISABLE == 0 {

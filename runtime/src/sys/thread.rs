@@ -210,8 +210,9 @@ pub(crate) struct SharedWord {
     pub(crate) seen: u32,
 }
 
-/// Sleeps until [`DUMPER_WAKE`] is no longer `seen` or the shared word has changed, at most for `most`. May return
-/// without a reason. Where the kernel has no wait for two words (before Linux 5.16), the shared word wakes nobody.
+/// Sleeps until [`DUMPER_WAKE`] differs from `seen` or the shared word has changed, at most for `most`. It may also
+/// return earlier. A kernel before Linux 5.16 can't wait for two words, so there a change of the shared word wakes no
+/// thread.
 pub(crate) fn wait_for_work(seen: u32, most: Option<Duration>, shared: Option<SharedWord>) {
     let waited = shared.is_some_and(|shared| wait_for_two(&DUMPER_WAKE, seen, shared, most));
     if !waited {

@@ -124,7 +124,7 @@ impl Spent {
         self.timed + self.counted + self.slices + self.dumper
     }
 
-    /// Adds the time since the last check. Each call first lets a fortieth of the older sums fade.
+    /// Adds the time since the last check. Each check first lets a fortieth of the older sums fade.
     pub(super) fn add(&mut self, more: &Spent) {
         for (sum, more) in [
             (&mut self.timed, more.timed),
@@ -263,7 +263,7 @@ fn up(
             costs.timed_ns - COUNTED_NS.min(costs.timed_ns),
         ),
     };
-    // Slices keep their part of the budget.
+    // Slices have bounds of their own, so their time does not count here.
     let mut sum_ns = spent.sum() - spent.slices;
     let mut chosen = Vec::new();
     while let Some((calls, id)) = candidates.pop() {
