@@ -13,7 +13,7 @@
 //! parent. If they also end together, the earlier one is the parent. A call without length is over when longer
 //! ones of its time begin that stand behind it.
 //!
-//! Calls that do not nest are told apart by [`lanes`].
+//! [`lanes`] separates calls that do not nest.
 
 mod lanes;
 mod order;
@@ -233,7 +233,7 @@ pub(crate) struct EdgeSorter<'a> {
 }
 
 impl<'a> EdgeSorter<'a> {
-    /// `threads` are the ones that the sink gets, by number.
+    /// `threads` are the threads in the order of their numbers, as the sink gets them.
     pub(crate) fn new(plan: &'a Plan, threads: &'a [Thread]) -> EdgeSorter<'a> {
         let mut states = Vec::new();
         states.resize_with(plan.threads.len(), ThreadState::default);

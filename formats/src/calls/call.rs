@@ -1,4 +1,4 @@
-//! What a call stack gives: open calls, ended calls, and what is known of their edges.
+//! Open calls and ended calls of a call stack, and how certain their edges are.
 
 use super::rule::Exit;
 use crate::model::{Call, FunctionId, Ticks};
@@ -32,8 +32,8 @@ pub struct OpenCall<T> {
     pub(super) before: u64,
     /// Which function.
     pub function: FunctionId,
-    /// The knowledge about the entry: bits of [`state`]. Zero: the entry was measured, and nothing is in
-    /// doubt since.
+    /// Bits of [`state`]: how certain the entry is. Zero: the entry was measured, and nothing after it is
+    /// in doubt.
     pub(super) state: u32,
     /// The user's data.
     pub data: T,
@@ -51,7 +51,8 @@ pub(super) mod state {
     pub(in super::super) const MISSING: u32 = 4;
     /// No call: the place below the outermost one.
     pub(in super::super) const NO_CALL: u32 = 8;
-    /// The user wants to see its end: it takes the slow path. Says nothing about the call.
+    /// The caller wants to see the end of this call, so the end takes the slow path. The bit says nothing
+    /// about the call itself.
     pub(in super::super) const ASIDE: u32 = 16;
 }
 
@@ -106,7 +107,7 @@ pub struct EndedCall<T> {
     pub depth: usize,
     /// Ticks in calls that it made.
     pub children: u64,
-    /// Its function has no times of its own: its time is that of the calls in it.
+    /// The function has no times of its own: the time of the call is that of the calls inside it.
     pub untimed: bool,
 }
 

@@ -13,7 +13,7 @@ const WINDOW: usize = 2 * ROOM;
 
 /// A user of the fast path. [`CallHandler`] gets all other calls.
 pub trait FastPath<T>: CallHandler<T> {
-    /// The data that stands for a caller if no call is open.
+    /// The data of the caller if no call is open.
     fn root(&self) -> T;
 
     /// An entry or an exit. Returns the data of the call that is entered; for an exit, any value.

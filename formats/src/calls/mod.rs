@@ -127,8 +127,9 @@ impl<T> CallStack<T> {
         self.children
     }
 
-    /// From here on, each call that is open now ends on the slow path, so that the handler sees the end. The rest of the
-    /// calls stay on the fast path. Each call is looked at once, and once more.
+    /// From here on, each call that is open now ends on the slow path, so that the handler sees the end. All other
+    /// calls stay on the fast path. The loop stops at the first call that is already marked, because the calls
+    /// around it are marked, too.
     pub fn set_aside(&mut self) {
         for open in self.open.iter_mut().rev() {
             if open.is_aside() {
@@ -252,7 +253,8 @@ impl<T> CallStack<T> {
         self.before = call.time;
     }
 
-    /// An earlier edge means that sums of times may exceed the time that has passed.
+    /// The earliest time that the next edge may have. With an earlier edge, sums of times could exceed the time
+    /// that has passed.
     #[inline]
     fn earliest(&self) -> Ticks {
         self.before.max(self.short_until)
@@ -294,9 +296,9 @@ impl<T> CallStack<T> {
         out.ended(ended, &mut self.open);
     }
 
-    /// The innermost open call made calls that left no records. They took so many ticks together, and had
-    /// ended at `time`. Returns how many of these ticks lie behind the previous edge: all, unless the trace
-    /// begins between.
+    /// The innermost open call made calls that left no records. Together they took `ticks`, and the last of them
+    /// ended at `time`. Returns how many of these ticks lie after the previous edge. These are all, unless the
+    /// trace begins in between.
     pub fn short_calls(&mut self, time: Ticks, ticks: u64) -> u64 {
         let since = self
             .previous_edge()
@@ -321,8 +323,7 @@ impl<T> CallStack<T> {
     /// The clock jumped or began anew here. The durations of open calls are unknown.
     pub fn doubt(&mut self) {
         for open in self.open.iter_mut().rev() {
-            // The calls around it were open at that moment too. So each call is looked at once, and once
-            // more.
+            // The calls around a doubted call are already in doubt. So each call is visited at most twice.
             if open.state & state::DOUBTED != 0 {
                 break;
             }

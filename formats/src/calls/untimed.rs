@@ -1,4 +1,4 @@
-//! Finds functions without times of their own, without a search.
+//! The functions without times of their own, as a table by id.
 
 use std::sync::Arc;
 

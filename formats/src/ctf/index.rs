@@ -15,7 +15,7 @@ use crate::error::{Diagnostic, Error};
 use crate::model::{Function, FunctionId, Thread, ThreadId, Ticks, TraceInfo};
 use crate::note_class::NoteClass;
 
-/// The most diagnostics of one place. More help nobody.
+/// The maximum number of diagnostics for one place. Further ones would not help.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;
 
 /// A stream file.
@@ -137,7 +137,7 @@ struct Indexer {
     /// Per file: places of its threads.
     shared: Vec<Vec<usize>>,
     start: Option<u64>,
-    /// Problems, told or not.
+    /// The number of problems, reported or not.
     complaints: usize,
 }
 

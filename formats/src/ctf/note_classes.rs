@@ -187,7 +187,7 @@ fn event_name(info: &TraceInfo, id: u32) -> String {
 #[derive(Clone, Debug, Default)]
 pub(super) struct NoteClasses {
     known: BTreeMap<NoteClass, u8>,
-    /// Those that no fact describes yet.
+    /// Classes that no fact has described yet.
     pub(super) untold: Vec<(u8, NoteClass)>,
     /// Their texts in the metadata.
     pub(super) text: String,
@@ -254,7 +254,7 @@ impl NoteClasses {
     }
 }
 
-/// A task, and its function, if that is the note of a poll. The note of a dropped task may stand in any call.
+/// The task of a note and its function, if the note ends a poll. The note of a dropped task may be inside any call.
 pub(super) fn polled(kind: NoteKind, body: &[u8]) -> Option<(u64, u32)> {
     match Note::decode(kind, body)? {
         Note::Task {

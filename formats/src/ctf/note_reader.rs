@@ -12,7 +12,7 @@ use crate::notes::{Field, FieldValue, Note, NoteKind};
 /// Descriptions, by the numbers of their classes.
 pub(super) type Classes = HashMap<u64, NoteClass>;
 
-/// A note's kind and body. `None`: it is none.
+/// A note's kind and body. `None`: the event is no note.
 pub(super) type NoteResult = io::Result<Option<(NoteKind, Vec<u8>)>>;
 
 /// The note in an event of that class.

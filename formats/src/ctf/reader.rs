@@ -215,7 +215,7 @@ impl Decoder<'_> {
                     place: DamageScope::Events,
                     ..
                 } if self.index.schema.ours => self.complain(part.file, at),
-                // The index pass told it.
+                // The index pass has already reported these.
                 Step::Damage { .. } | Step::Padding { .. } => {}
             }
         }

@@ -331,7 +331,7 @@ pub(super) fn trace(
     }
 }
 
-/// `fdr:function`, or `fdr:name` for what has no calls.
+/// `fdr:function`; or `fdr:name` for a name without calls.
 pub(super) fn function(time: u64, function: &Function, out: &mut Vec<u8>) {
     let is_called = function.is_called();
     fact(if is_called { FUNCTION } else { NAME }, time, out);

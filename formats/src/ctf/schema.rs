@@ -88,7 +88,7 @@ pub(super) struct Event {
     pub(super) kind: Kind,
 }
 
-/// What an event is to us.
+/// The meaning of an event for this reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Entry {
@@ -126,7 +126,7 @@ pub(super) enum Kind {
         data: Slot,
     },
     Fact(Fact),
-    /// The packet's head says all.
+    /// The head of the packet already has all facts of this event.
     Head,
     /// A field with an unknown meaning.
     Other,
@@ -140,7 +140,7 @@ pub(super) enum Fact {
     Thread,
     /// A class of notes.
     Class,
-    /// What is known of threads' states.
+    /// A fact about the states of threads.
     Switch,
     Sample,
     Account,
@@ -163,8 +163,8 @@ impl Schema {
         let mut schema = Schema {
             big: metadata.order == ByteOrder::Big,
             uuid: metadata.uuid,
-            // Another program's trace says of a clock's rate that it is this one, and nothing else. Ours
-            // has a fact.
+            // A trace of another program states the rate of a clock, and nothing else about its quality. Our own
+            // traces have a fact for that.
             clock: Clock {
                 constant: !ours && !metadata.clocks.is_empty(),
                 ..clock(metadata)

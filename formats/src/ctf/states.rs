@@ -146,7 +146,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The bytes of such digits. What is no pair of digits is left out.
+/// Converts hexadecimal digits to bytes. Characters that are no pair of digits are left out.
 pub(super) fn unhex(text: &str) -> Vec<u8> {
     let pairs = text.as_bytes().chunks_exact(2);
     let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -85,7 +85,7 @@ pub(super) struct Reader<'a> {
     schema: &'a Schema,
     bytes: &'a dyn ReadAt,
     window: Window<'a>,
-    /// The window for a look at the end of a packet.
+    /// A second window, which reads the end of a packet in advance.
     peek: Window<'a>,
     capacity: usize,
     size: u64,
@@ -94,7 +94,7 @@ pub(super) struct Reader<'a> {
     packet: Option<Packet>,
     /// The bits of the packet that were read.
     bit: u64,
-    /// To be told before the next step.
+    /// A step to return before the next one.
     pending: Option<Step>,
     pub(super) values: Values,
     /// The content of the last step in words, if `describe`.
@@ -212,7 +212,7 @@ impl<'a> Reader<'a> {
         Ok(self.head(at)?.is_ok())
     }
 
-    /// The head of the packet at this place, if there is one; else the fault.
+    /// The head of the packet at this place. If there is no valid head, the fault.
     fn head(&mut self, at: u64) -> io::Result<Result<Packet, String>> {
         let schema = self.schema;
         let clock = self.values.clock;

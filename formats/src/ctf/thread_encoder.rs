@@ -25,14 +25,14 @@ pub(super) struct OpenThread {
     pub(super) calls: Vec<u32>,
 }
 
-/// What had to be changed.
+/// Counts the values that the format could not hold, and that were changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CutShort {
     /// Times that went back.
     pub(super) back: u64,
     /// Payloads that were too long.
     pub(super) payloads: u64,
-    /// Changes to the number that stands for no CPU.
+    /// CPUs whose number is the format's number for "no CPU".
     pub(super) cpus: u64,
 }
 

@@ -1,10 +1,10 @@
-//! Lanes for calls that overlap others of their thread without nesting, as asynchronous work does. A file
-//! of complete events states when each call begins and ends. So such a call is no damage: its thread gets a
-//! further lane, which is a thread of its own for everybody behind the reader.
+//! Lanes for calls that overlap others of their thread without nesting, as asynchronous work does. A file of
+//! complete events states when each call begins and ends. So such a call is no damage: it goes to a further
+//! lane of its thread. For everything after the reader, this lane is a thread.
 //!
 //! A call leaves its thread's stack if it outlasts the innermost call that is open when it begins. It goes to
-//! the first lane that is free at that moment. A lane holds one call at a time, because nothing says what a
-//! call on it would be called by.
+//! the first lane that is free at that moment. A lane holds one call at a time, because the file does not say
+//! which call on the lane would be its caller.
 //!
 //! The number of lanes must be known before the events are given. A writer of calls that nest writes each
 //! call when it ends. [`NestingCheck`] recognises such files in the first pass. For other files,
@@ -18,9 +18,9 @@ use crate::error::Error;
 use crate::model::{Call, CpuId, Thread, ThreadId, Ticks};
 use crate::sink::Sink;
 
-/// The most lanes of a file beside its threads, but for the last lane of each thread. That takes the calls for
-/// which none is left. Time goes back there from call to call, and a diagnostic tells it. So calls and totals
-/// are exact even then.
+/// The maximum number of lanes in a file, besides its threads and the last lane of each thread. The last lane
+/// takes the calls for which no other lane is free. On the last lane, time goes back from call to call, and a
+/// diagnostic reports this. So calls and totals are exact even then.
 pub(super) const MAX_LANES: usize = if cfg!(test) { 4 } else { 4096 };
 /// The most calls of a thread that [`NestingCheck`] keeps.
 const MAX_COMPLETED: usize = if cfg!(test) { 16 } else { 4096 };
@@ -31,8 +31,8 @@ const HIGHEST: u64 = i32::MAX as u64;
 /// one may come first.
 #[derive(Debug, Default)]
 pub(super) struct NestingCheck {
-    /// Beginning and end of the calls that may still get a parent. In a long row of them, some stand for
-    /// two, and for the time between.
+    /// Beginning and end of the calls that may still get a parent. If there are very many in a row, one entry
+    /// stands for two calls and the time between them.
     completed: Vec<(Ticks, Ticks)>,
 }
 
@@ -75,10 +75,10 @@ impl NestingCheck {
 pub(super) struct Lanes {
     /// The CPU of the last call of each lane.
     cpus: Vec<Option<CpuId>>,
-    /// Lanes with a call, and when it ends; lanes without one.
+    /// Lanes with a call, with the end of the call; then lanes without a call.
     busy: BinaryHeap<Reverse<(Ticks, usize)>>,
     free: BinaryHeap<Reverse<usize>>,
-    /// The lane of calls for which none is left.
+    /// The last lane, which takes the calls for which no other lane is free.
     last: Option<usize>,
     /// Calls on it: how many, and the place of the first.
     pub(super) late: u64,
@@ -198,7 +198,8 @@ impl Sink for Nothing {
     fn calls(&mut self, _: &[Call]) {}
 }
 
-/// Adds the lanes to the threads. Returns where those of each thread begin, and how many they are.
+/// Adds the lanes to the list of threads. Returns the place of the first lane of each thread, and the number
+/// of its lanes.
 pub(super) fn name(counts: &[usize], threads: &mut Vec<Thread>) -> Vec<(usize, usize)> {
     let taken: HashSet<ThreadId> = threads.iter().map(|thread| thread.id).collect();
     let free = (0..=HIGHEST).rev().map(ThreadId);

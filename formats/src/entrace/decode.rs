@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::model::{Call, CpuId, Edge, FunctionId, Mark, Thread, ThreadId, Ticks};
 use crate::sink::Sink;
 
-/// Bytes after which progress is told.
+/// The number of bytes between two reports of progress.
 const STEP: u64 = 1 << 20;
 
 /// Decodes the whole file.
@@ -293,7 +293,7 @@ impl Decoder<'_> {
         self.batches.mark(place, &mark);
     }
 
-    /// A note; one that is damaged is shown as it is.
+    /// Decodes a note. A damaged note becomes an event with its raw content.
     fn note(&mut self, place: usize, time: Ticks, entry: &Entry<'_>) {
         if let Some((kind, body)) = notes::note(entry) {
             let body = &body;

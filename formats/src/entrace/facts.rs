@@ -65,12 +65,12 @@ pub(super) fn metadata<'a>(label: &'a str, file: &'a str, line: u32) -> Metadata
     }
 }
 
-/// The replacement for the name of a function that has none.
+/// The label of a function without a name.
 pub(super) fn label(id: FunctionId) -> String {
     format!("#{}", id.0)
 }
 
-/// The number in such a replacement.
+/// The function's number in such a label.
 pub(super) fn labelled(metadata: &Metadata<'_>) -> Option<FunctionId> {
     let digits = metadata.name.strip_prefix('#')?;
     let id = digits.parse().ok().map(FunctionId)?;

@@ -178,7 +178,7 @@ impl Pass {
         self.call(frame, decoded);
     }
 
-    /// An entry of this project's own; false if it is none.
+    /// An entry that this project adds. Returns false for all other entries.
     fn own(&mut self, entry: &Entry<'_>) -> bool {
         match entry.metadata.name {
             facts::TRACE => {

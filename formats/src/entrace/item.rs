@@ -1,5 +1,6 @@
-//! What is kept of an event until its entry can be written. An item has 40 bytes, so that the end of
-//! a call can be patched in later. Items are in memory and in temporary files, never in a trace.
+//! The data of an event that the writer keeps until it can write the entry. An item has 40 bytes, so
+//! that the end of a call can be filled in later. Items are in memory and in temporary files, never
+//! in a trace.
 //!
 //! | offset | size | field |
 //! | --- | --- | --- |

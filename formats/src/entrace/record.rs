@@ -204,7 +204,7 @@ fn decode<'a>(input: &mut Input<'a>, version: Version) -> Result<(Entry<'a>, usi
     if count > MAX_ATTRIBUTES {
         return Err(Bad::Many);
     }
-    // So a false length of a list costs no more than this.
+    // A wrong length of a list can't cost more memory than this.
     let mut attributes = Vec::with_capacity(count.min(8));
     match version {
         Version::V1 => {

@@ -55,7 +55,7 @@ pub(super) struct Frame<'a> {
     pub(super) prefix: u64,
     /// `None`: damaged.
     pub(super) content: Option<Decoded<'a>>,
-    /// The fault here, and what was done.
+    /// The fault at this entry, and what the reader did about it.
     pub(super) problem: Option<String>,
 }
 
@@ -220,7 +220,8 @@ impl Walker<'_> {
     /// How far an entry at `body` is read. `next`: the stated place of the next entry.
     fn most(&self, body: u64, next: Option<u64>) -> usize {
         let end = match next {
-            // Many entries could lie about the same bytes, so few of them are believed.
+            // The stated places of entries may contradict each other, and make the reader read the same bytes many
+            // times. So each contradiction costs credit. Without credit, an entry gets only the usual size.
             Some(next) if self.credit == 0 => next.max(body + USUAL as u64),
             _ => self.layout.size,
         };

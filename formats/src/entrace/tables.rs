@@ -1,7 +1,7 @@
 //! The tables in front of an ET's entries: the place and the children of each entry. Tables are read number by number.
 //!
-//! Real readers check none of it. A sum over all (parent, child) pairs shows whether the pool is right, in
-//! any order and without memory. Only a wrong pool is searched with some memory.
+//! Other readers check none of this. A sum over all (parent, child) pairs shows whether the pool is right, in any
+//! order and without memory. Only if the pool is wrong, a search with some memory finds the mistake.
 
 use std::io;
 
@@ -73,7 +73,7 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// A number, or the reason why there is none. The outer error is that of the file.
+/// A number, or the reason why it can't be decoded. The outer error is an error of the file.
 type NumberResult<T> = io::Result<Result<T, Bad>>;
 
 macro_rules! take {
@@ -182,8 +182,8 @@ pub(super) fn find_root(
     }
 }
 
-/// Place of the first child in the pool whose parent is not the one that `parents` has. `parents` has
-/// the parents of the entries from 0 on, as far as they are known.
+/// The place of the first child in the pool that has another parent than in `parents`. `parents` begins with the
+/// parent of entry 0, and may end early.
 pub(super) fn first_mistake(
     bytes: &dyn ReadAt,
     pool: u64,

@@ -10,7 +10,7 @@ use crate::edges::{Item, ItemContent};
 use crate::error::Diagnostic;
 use crate::model::{Ticks, TraceInfo};
 
-/// The most diagnostics. More help nobody.
+/// The maximum number of diagnostics. Further ones would not help.
 const MAX_DIAGNOSTICS: usize = 100;
 /// A bit of an item's offset: the item is a gap in front of a packet. The rest is the number of missing
 /// events.
@@ -323,7 +323,7 @@ impl DecoderState {
         }
     }
 
-    /// Takes the open fact as it is, because nothing continues it any more.
+    /// Ends the open fact, because no further event can continue it.
     pub(super) fn complete(&mut self) {
         let Some(pending) = self.pending.take() else {
             return;

@@ -43,7 +43,8 @@ const ARRAYS: &str =
 
 /// See above.
 pub(super) struct EncoderState {
-    /// The facts, without functions and threads, which are in the tables. Nobody shares it.
+    /// The facts of the trace, without functions and threads, which are in the tables. No other part holds this
+    /// reference.
     info: Arc<TraceInfo>,
     pub(super) functions: Functions,
     #[cfg(feature = "read")]

@@ -31,9 +31,9 @@ struct Entry {
 #[derive(Debug, Default)]
 pub(super) struct Names {
     entries: BTreeMap<FunctionId, Entry>,
-    /// The first function of each name, as it stands in the file.
+    /// The first function of each name, in the order of the file.
     by_name: HashMap<Box<[u8]>, FunctionId>,
-    /// The function that a number of the file means at this place.
+    /// The function that a number means at the present place of the file.
     by_number: HashMap<u32, FunctionId>,
     given: u32,
     renumbered: Renumbered,
@@ -188,7 +188,7 @@ impl Names {
     }
 }
 
-/// The replacement for the name of a function that has none.
+/// The label of a function without a name.
 pub(super) fn label(number: u32) -> String {
     format!("#{number}")
 }
@@ -205,7 +205,7 @@ struct Counter {
     offset: u64,
     /// When that ended, in ticks.
     end: u64,
-    /// That it goes back was told.
+    /// Whether a diagnostic has reported that times go back.
     told: bool,
 }
 
@@ -387,7 +387,7 @@ pub(super) fn derived(stream: u32, substream: u64) -> Option<u64> {
     fits.then_some(SUBSTREAM | substream << 32 | u64::from(stream))
 }
 
-/// The name of a substream that has none.
+/// The label of a substream without a name.
 fn name(stream: u32, substream: u64) -> String {
     format!("stream {stream}, substream {substream}")
 }

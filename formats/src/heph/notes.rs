@@ -37,7 +37,7 @@ pub(super) fn task(note: &NoteValues<'_>) -> Option<u64> {
     }
 }
 
-/// Texts that Heph's own converter can't print become escaped ones. Returns how many.
+/// Escapes texts that Heph's own converter can't print. Returns how many.
 pub(super) fn escape_texts(note: &mut NoteValues<'_>) -> u64 {
     let (mut escaped, mut at) = (0, note.class.first_field());
     for field in 0..note.class.fields.len() {
@@ -99,7 +99,8 @@ enum OwnedValue {
 }
 
 impl NoteAttributes {
-    /// Takes the attributes of an event, which may be `fdr:more`. False: it takes no more.
+    /// Adds the attributes of an event, which may be `fdr:more`. Returns false if there is no more
+    /// room.
     pub(super) fn add(&mut self, event: &Event<'_>, is_more: bool) -> bool {
         let own = usize::from(is_more);
         for Attribute { name, value } in facts::attributes(event).skip(own) {

@@ -44,7 +44,7 @@ impl Beginnings {
 }
 
 impl Rows {
-    /// The row of an event that begins in that microsecond. 0: that of the thread itself.
+    /// The row of an event that begins in that microsecond. 0: the substream of the thread itself.
     #[inline]
     pub(super) fn event(&mut self, microsecond: u64) -> u32 {
         let row = self.events.add(microsecond);

@@ -40,7 +40,7 @@ pub(super) struct Walker<'a> {
     packets: Packets<'a>,
     size: u64,
     at: u64,
-    /// Bytes of packets that may still be read because nothing behind them confirms their size.
+    /// Bytes of packets that may still be read twice, because no packet behind them confirms their size.
     again: u64,
 }
 

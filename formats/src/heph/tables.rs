@@ -193,8 +193,8 @@ impl Default for Threads {
     }
 }
 
-/// One number for a stream and a substream. Pairs without a substream have numbers of their own. If others share one,
-/// the second thread gets another stream.
+/// One number for a stream and a substream. Pairs with substream 0 all have different numbers. If two other pairs
+/// have the same number, the second thread gets another stream.
 fn key((stream, substream): (u32, u64)) -> u64 {
     u64::from(stream) ^ substream.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -261,7 +261,7 @@ impl Threads {
         place
     }
 
-    /// A stream that nothing is on.
+    /// A stream that no thread uses.
     fn unused(&mut self) -> u32 {
         while self.counter_of.get(self.free.into()).is_some() {
             self.free = self.free.wrapping_sub(1);

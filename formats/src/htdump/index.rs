@@ -222,7 +222,8 @@ impl Indexer {
             Ok(is_new) => is_new,
             Err(what) => return Ok(Err(format!("{what}, so its records have no known size"))),
         };
-        // The record is not read. It may be long, and similar ones may follow behind the next beginning.
+        // The size of the record is not trusted. It may be too large, and similar records may follow after the next
+        // beginning.
         let least = self.tables.layout(klass, offset);
         let least = least.map_or(0, |layout| layout.least as u64);
         if !is_last && least > end - offset {

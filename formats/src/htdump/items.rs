@@ -83,8 +83,8 @@ pub(super) fn item<'w>(
     Some((thread, item))
 }
 
-/// Whether the record's time is the program's. Marks without a time of their own have the thread's, or
-/// none.
+/// Whether the time of the record comes from the program. A mark without a time of its own has the time
+/// of its thread, or none.
 pub(super) fn is_timed(meaning: &Meaning) -> bool {
     use Meaning as M;
     matches!(

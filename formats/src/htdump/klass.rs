@@ -110,7 +110,7 @@ const KLASS_ID: Field = field(Type::KlassId, "info_klass_id");
 /// 1: the mark stands behind an entry of the same time, not before it.
 pub(super) const INSIDE: Field = u8("inside");
 
-/// The name of the field that says of which thread a record is.
+/// The name of the field with the thread of a record.
 pub(super) const THREAD_ID: &str = "thread_id";
 
 /// Names of fields by which parsers and viewers know headers, calls and mappings.
@@ -374,7 +374,7 @@ pub(super) fn standard(id: u32) -> Option<&'static Klass> {
     KLASSES.iter().find(|klass| klass.id == id && id <= SYSTEM)
 }
 
-/// What announces klasses.
+/// Writes the descriptions of klasses.
 pub(super) struct Announcer<'a> {
     pub(super) out: &'a mut Vec<u8>,
     pub(super) order: ByteOrder,

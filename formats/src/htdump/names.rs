@@ -60,11 +60,11 @@ pub(super) struct Names {
     unmapped: Vec<(u64, u64)>,
 }
 
-/// What identifiers stand for.
+/// The functions of the identifiers.
 #[derive(Debug, Default)]
 pub(super) struct IdentifierMap {
     first: HashMap<u64, FunctionId>,
-    /// From this byte on, an identifier means another function.
+    /// From the byte at the given offset on, the identifier means another function.
     changes: Vec<(u64, u64, FunctionId)>,
     labels: HashMap<String, FunctionId>,
     /// The changes of each identifier, in order.

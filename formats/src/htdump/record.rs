@@ -145,8 +145,8 @@ fn names_klass(head: &[u8]) -> bool {
         .is_some_and(|name| name.starts_with(b"HT_"))
 }
 
-/// Puts the fields of one record behind its header. Its methods are calls, because few records are not calls of the
-/// program, and those have a function of their own.
+/// Puts the fields of one record behind its header. Its methods are not inlined, because most records are calls of
+/// the program, and these are encoded by another function.
 pub struct Builder<'a> {
     out: &'a mut Vec<u8>,
     order: ByteOrder,

@@ -21,7 +21,7 @@ use crate::writer::Writer;
 /// The most bytes of a record without its one long text.
 const REST: usize = 64;
 
-/// A thread that was told of.
+/// A thread that the file already describes.
 #[derive(Debug)]
 struct ThreadState {
     /// Its number in the file.
@@ -63,7 +63,8 @@ pub struct HtdumpWriter<W: Write> {
     /// An argument of an open call may follow.
     arguments: bool,
     output: EncoderState<W>,
-    /// The facts, without functions and threads, which have events of their own. Nobody shares it.
+    /// The facts of the trace, without functions and threads, which have events of their own. No other part holds this
+    /// reference.
     info: Arc<TraceInfo>,
 }
 

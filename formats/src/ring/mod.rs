@@ -15,7 +15,7 @@
 //! | [`open_calls`] | the open calls of a thread whose short calls leave no records, pure |
 //! | `live` | totals and open calls of a process that runs |
 //! | `newest` | a thread's newest chunk, where slot and marks disagree |
-//! | `place` | one slot, read part by part |
+//! | `file_slot` | one slot, read part by part |
 //! | `totals` | what a thread's calls of each function took |
 //! | `copy` | one thread's records, beside a writer that may be at work |
 //! | `reader` | [`Ring`]: the whole file, and its way into a trace |

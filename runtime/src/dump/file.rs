@@ -45,7 +45,7 @@ pub(crate) struct Dump<'a> {
     pub(crate) first_thread: Option<u32>,
     /// Whether missing folders are made.
     pub(crate) make_folders: bool,
-    /// A number for temporary names, which nobody can guess.
+    /// An unpredictable number for temporary names.
     pub(crate) nonce: u64,
 }
 

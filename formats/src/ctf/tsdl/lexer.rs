@@ -15,7 +15,7 @@ pub(super) enum Token<'a> {
     End,
 }
 
-/// What is no token: in words.
+/// The description of a character that begins no token.
 pub(super) type Bad = String;
 
 /// Takes tokens off the front.

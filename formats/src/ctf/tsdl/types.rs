@@ -1,5 +1,5 @@
-//! What a metadata text declares: types, clocks, streams and events. Names of other fields (of lengths, of
-//! tags) are still names here. Nothing here can read a byte.
+//! The declarations of a metadata text: types, clocks, streams and events. References to other fields (of
+//! lengths, of tags) are still names here. Nothing here can read a byte.
 
 use std::sync::Arc;
 
