@@ -25,8 +25,8 @@ pub const fn shortest(class: usize) -> u64 {
     (((step as u64 + 8) << octave) - 8) << 4
 }
 
-/// The length that so many percent of the calls do not exceed, in ticks: the middle of its class. `longest` is
-/// the longest call. `None`: there are no calls.
+/// The length in ticks that `percent` percent of the calls do not exceed: the middle of its class. `longest` is the
+/// longest call. `None`: there are no calls.
 #[must_use]
 pub fn quantile(
     counts: impl IntoIterator<Item = (u8, u64)> + Clone,

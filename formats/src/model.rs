@@ -138,7 +138,7 @@ pub enum Mark<'a> {
         /// The ticks of the shortest call that leaves records.
         ticks: u64,
     },
-    /// What the program says beside its calls. [`Note::decode`](crate::notes::Note::decode) reads it.
+    /// A note: what the program reports beside its calls. [`Note::decode`](crate::notes::Note::decode) decodes it.
     Note {
         /// When.
         time: Ticks,
@@ -208,7 +208,7 @@ impl Function {
 /// What an entry of the table of functions stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum What {
-    /// A function, or a span: something that has calls. Also whatever a trace says no more of.
+    /// A function or a span: something that has calls. Also every entry about which the trace states nothing else.
     #[default]
     Calls = 0,
     /// An event or a counter of [`notes`](crate::notes).
@@ -218,7 +218,7 @@ pub enum What {
 }
 
 impl What {
-    /// That with this number. Numbers of later versions stand for names.
+    /// The value with this number. Unknown numbers, of later versions, count as names.
     #[must_use]
     pub fn of(number: u8) -> What {
         match number {
@@ -240,7 +240,7 @@ pub struct Thread {
     pub name: String,
     /// The recorded, kept and lost records; `None` if the trace does not say.
     pub counts: Option<Counts>,
-    /// What its calls took, for the whole of its life; empty if the trace does not say.
+    /// The totals of its calls, since the thread began; empty if the trace has none.
     pub totals: Vec<FunctionTotals>,
     /// The outermost calls that were open all the time from its first record to its last, the outermost first. Their
     /// entries are overwritten. Their calls in the trace are synthetic.
@@ -400,13 +400,13 @@ pub struct TraceInfo {
     pub dump: Option<u64>,
     /// Records of threads that are not in the trace.
     pub missing: Missing,
-    /// What the calls of the ended ones among them took; empty if the trace does not say.
+    /// The totals of those missing threads that have ended; empty if the trace has none.
     pub missing_totals: Vec<FunctionTotals>,
-    /// What recording takes; `None` if the trace does not say, or there is no budget.
+    /// The cost of recording; `None` if the trace does not state it, or there is no budget.
     pub recording_cost: Option<RecordingCost>,
     /// The named moments, in the order of their numbers.
     pub moments: Vec<Moment>,
-    /// What is known of the states of its threads.
+    /// The known states of its threads.
     pub schedule: Schedule,
     /// Earliest time of the trace, if it is known without reading the whole trace.
     pub start: Option<Ticks>,
@@ -457,7 +457,7 @@ impl TraceInfo {
         all.filter(|function| function.is_called())
     }
 
-    /// Why a trigger made the trace. `None`: something else did.
+    /// The reason, if a trigger made the trace. `None`: something else made it.
     #[must_use]
     pub fn trigger(&self) -> Option<trigger::Reason<'_>> {
         trigger::Reason::parse(&self.reason)

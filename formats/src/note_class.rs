@@ -46,7 +46,7 @@ pub(crate) enum Type {
     Bytes,
 }
 
-/// What the notes of a class have in common.
+/// The class of a note: kind, name, and the names and types of its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NoteClass {
     /// The number of the note.
@@ -56,7 +56,8 @@ pub(crate) struct NoteClass {
 }
 
 impl NoteClass {
-    /// That of an event or of arguments. `None`: the note has another kind, or a type that this version does not know.
+    /// The class of an event or of arguments. `None`: the note has another kind, or a type that this version does not
+    /// know.
     pub(crate) fn from_note(note: &Note<'_>) -> Option<NoteClass> {
         let (event, fields) = match note {
             Note::Event {
@@ -79,7 +80,7 @@ impl NoteClass {
         })
     }
 
-    /// That of notes whose body is the value.
+    /// The class of notes whose only value is their body.
     pub(crate) fn of_body(kind: NoteKind) -> NoteClass {
         NoteClass {
             event: IS_BODY | kind as u64,
@@ -140,12 +141,12 @@ impl NoteClass {
         Some(types)
     }
 
-    /// The number of values in front of those of its fields.
+    /// The number of values before the first field.
     pub(crate) fn first_field(&self) -> usize {
         usize::from(self.kind() == Some(NoteKind::Event) && self.has_span())
     }
 
-    /// The number of values in front of that of a field: the size of a text that was cut.
+    /// The number of values that belong to a field and come before it: 1 for a text that was cut, its size.
     pub(crate) fn values_before(&self, field: usize) -> usize {
         let field = self.fields.get(field).copied().unwrap_or(0);
         usize::from(matches!(kind(field), 4 | 5) && is_cut(field))
@@ -165,7 +166,7 @@ impl NoteClass {
         format!("{:x}{fields}", self.event)
     }
 
-    /// The class of such a word.
+    /// The class that the word encodes.
     pub(crate) fn parse(word: &str) -> Option<NoteClass> {
         let mut numbers = word.split('.').map(|digits| {
             let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
@@ -242,7 +243,7 @@ pub(crate) fn describe(field: &Field<'_>) -> Option<u64> {
     Some(u64::from(field.name) | kind << 32 | u64::from(field.place) << 40 | text)
 }
 
-/// A field's name as an identifier that no other field of the event has, nor the length of one.
+/// A field's name as an identifier. It differs from every other field's name, and from the names of their lengths.
 pub(crate) fn field_name(name: &str, taken: &mut BTreeSet<String>) -> String {
     let word = |char: char| {
         if char.is_ascii_alphanumeric() {

@@ -23,7 +23,7 @@ use crate::text::cut;
 
 /// Bytes of a note's name in other people's readers.
 const TITLE: usize = 256;
-/// The recorder puts it behind a body that ends with zeros. It says nothing.
+/// The recorder puts this word behind a body that ends with zeros. It has no meaning.
 const FILLER: [u8; 8] = [0xff; 8];
 const TASK: [&str; 8] = [
     "task", "parent", "woken_by", "elapsed", "busy", "polls", "counted", "state",
@@ -143,7 +143,7 @@ fn put<'a>(field: &Field<'a>, values: &mut Vec<Value<'a>>) {
     });
 }
 
-/// The kind and the body of a note. `None`: the values are not those of the class, or the note is too large.
+/// The kind and the body of a note. `None`: the values do not fit the class, or the note is too large.
 pub(crate) fn join(class: &NoteClass, values: &[Value<'_>]) -> Option<(NoteKind, Vec<u8>)> {
     let kind = class.kind()?;
     let mut values = values.iter();
@@ -213,7 +213,7 @@ pub(crate) fn join_renamed(
         .get_mut(24..28)
         .filter(|_| kind == NoteKind::ThreadState && !class.is_body());
     if let Some(function) = function {
-        // What the holder was in.
+        // The function that the holder was in.
         let mut bytes = [0; 4];
         bytes.copy_from_slice(function);
         let id = u32::from_le_bytes(bytes);
@@ -270,8 +270,8 @@ fn take<'v>(field: u64, values: &mut ValueIter<'v, '_>) -> Option<Field<'v>> {
 }
 
 impl NoteClass {
-    /// The names of its values: words of letters, digits and underscores, made of at most so many bytes of a name. Each
-    /// differs from the others and from those that are taken.
+    /// The names of the values: words of letters, digits and underscores, made of at most `most` bytes of a field's
+    /// name. Each name is unique, and none is in `taken`.
     pub(crate) fn names(&self, known: &NoteNames, most: usize, taken: &[&str]) -> Vec<String> {
         let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
         match (self.is_body(), self.kind()) {
@@ -301,7 +301,7 @@ impl NoteClass {
         names
     }
 
-    /// What the notes are called by other people's readers.
+    /// The title of the notes for other programs' readers.
     pub(crate) fn title(&self, known: &NoteNames) -> String {
         let name = match known.get(self.name()) {
             "" => FunctionId(self.name()).to_string(),

@@ -96,7 +96,7 @@ pub fn name(info: &TraceInfo, id: u32) -> Cow<'_, str> {
     }
 }
 
-/// What a field of a call's note is besides an argument: its result, or the error of that. Empty for an argument.
+/// The word before a field of a call's note: that the field is the result or the error. Empty for an argument.
 #[must_use]
 pub fn result(field: &Field<'_>) -> &'static str {
     match field.place {
@@ -148,7 +148,7 @@ impl fmt::Display for Words<'_, Field<'_>> {
         } = self.what;
         match &*name(self.info, *id) {
             "" => write!(f, "{value}"),
-            // A name that could be taken for something else is a text.
+            // A name that could be misread is quoted.
             odd if odd.contains([' ', '=', '"']) => write!(f, "{odd:?}={value}"),
             name => write!(f, "{name}={value}"),
         }

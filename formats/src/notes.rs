@@ -1,5 +1,5 @@
-//! Notes: what a program says in addition to its calls. A note is an event with fields, an edge of a task, the
-//! arguments of a call, or a change of its thread's state. This file has their bytes.
+//! Notes: what a program reports in addition to its calls. A note is an event with fields, an edge of a task, the
+//! arguments of a call, or a change of its thread's state. This file defines their kinds and their bytes.
 //!
 //! [`Mark::Note`](crate::Mark::Note) has a note's kind and its body. In an XRay file the body stands behind the head
 //! of a custom event of ours, with that kind (`xray::payload`). So `llvm-xray` skips it. A body is little-endian in
@@ -41,8 +41,8 @@
 //! | | 32 | 8 | ticks of the wait so far |
 //!
 //! A thread state may end behind its 24th byte. Then the function and the ticks are 0. The state that follows a wait
-//! has the object, the name and the reason of that wait. The holder is then who let the thread go on, if the reason is
-//! a condition.
+//! has the object, the name and the reason of that wait. If the reason is a condition, the holder is the thread that
+//! notified it.
 //!
 //! A field:
 //!
@@ -86,7 +86,7 @@ pub mod thread_state {
     pub const BLOCKED: u8 = 2;
 }
 
-/// What the recorder writes of why a thread waits.
+/// The reasons of waits that the recorder writes.
 pub mod reason {
     /// For a lock.
     pub const LOCK: u8 = 1;
@@ -243,9 +243,9 @@ pub enum Note<'a> {
     },
     /// A change of the thread's state.
     ThreadState {
-        /// What it waits for.
+        /// The object that the thread waits for.
         object: u64,
-        /// Who has that.
+        /// The thread that holds the object.
         holder: u64,
         /// The object's name.
         name: u32,
@@ -253,7 +253,7 @@ pub enum Note<'a> {
         state: u8,
         /// Why.
         reason: u8,
-        /// What the holder was in when the wait began.
+        /// The function that the holder was in when the wait began.
         function: u32,
         /// Ticks of the wait so far.
         waited: u64,
@@ -272,7 +272,7 @@ impl<'a> Note<'a> {
         }
     }
 
-    /// Its name, in the table of functions; 0 = none. That of arguments is the function of their call.
+    /// Its name, in the table of functions; 0 = none. Arguments have the function of their call.
     #[must_use]
     pub fn name(&self) -> u32 {
         match self {

@@ -1,6 +1,6 @@
-//! A map from numbers to places in a list: threads, functions and streams by their ids. Std's map in its place makes a
-//! traced program 18 kB larger, and writing Heph takes a sixth more time. Where traces are read, the hash has a random
-//! seed. So a hostile trace must never choose numbers that all fall on one place.
+//! A map from numbers to places in a list: threads, functions and streams by their ids. With std's map instead, a
+//! traced program is 18 kB larger, and writing Heph takes a sixth more time. The readers of traces use a random seed
+//! for the hash, so that a hostile trace can't choose numbers that all fall on one place.
 
 /// The place of an empty entry. No list is that long.
 const NOTHING: usize = usize::MAX;
@@ -80,7 +80,7 @@ fn seed() -> [u64; 2] {
     [random.hash_one(0_u64), random.hash_one(1_u64)]
 }
 
-/// A program that only writes has numbers of its own, which are not hostile.
+/// A program that only writes chooses its own numbers, so it needs no random seed.
 #[cfg(not(feature = "read"))]
 fn seed() -> [u64; 2] {
     [0, 0x9e37_79b9_7f4a_7c15]

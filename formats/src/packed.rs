@@ -25,7 +25,7 @@ pub type Word = [u8; WORD];
 const NO_CALL: u64 = 0b1001;
 /// Left by a tail call, or entered with arguments.
 const ODD_EDGE: u64 = 0b100;
-/// Words that are looked at together. With fewer words, the compiler makes no vectors of them.
+/// The number of words that are checked together. With fewer words, the compiler does not vectorise the loop.
 const GROUP: usize = 64;
 /// Calls that are unpacked at once.
 const UNPACKED: usize = 128;
@@ -46,7 +46,7 @@ pub struct PackedCall(u64);
 
 const _: () = assert!(size_of::<PackedCall>() == size_of::<Word>());
 
-/// The edge that a record's action stands for: the one table, for packed calls and for XRay's records.
+/// The edge for each value of a record's action. Packed calls and XRay's records share this table.
 pub(crate) const EDGES: [Edge; 4] = [Edge::Entry, Edge::Exit, Edge::TailExit, Edge::Entry];
 /// Entered with arguments.
 const WITH_ARGUMENTS: usize = 3;
@@ -78,7 +78,7 @@ impl PackedCall {
         mask(self.0 ^ self.0 << 1, 2)
     }
 
-    /// The same for calls of which none is [odd](Packed::has_odd_edges).
+    /// As [`PackedCall::left`], for calls of which none is [odd](Packed::has_odd_edges).
     #[inline(always)]
     #[must_use]
     pub fn plainly_left(self) -> u64 {
@@ -173,7 +173,7 @@ impl<'a> Packed<'a> {
         self.words.get(nth).map(PackedCall::from_word)
     }
 
-    /// At most this many of the calls, from one on. Their base is still that of the first call, because
+    /// At most `most` of the calls, beginning with the call `from`. The base stays that of the first call, because
     /// the caller knows the times.
     #[must_use]
     pub fn part(&self, from: usize, most: usize) -> Packed<'a> {

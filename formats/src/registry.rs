@@ -1,5 +1,6 @@
-//! The list of formats. [`RECORDED`] are those that a recorder writes itself. With the feature `read`, `every` has all of
-//! them.
+//! The list of formats. [`RECORDED`] has the formats that a recorder writes itself. With the
+//! feature `read`, `every` has all formats. An export, which is written only, is in the tool:
+//! `cli/src/outputs/export/`.
 
 #[cfg(feature = "read")]
 mod every;

@@ -1,6 +1,6 @@
-//! What the operating system did with the threads while they were recorded: when each one ran, was taken from its CPU,
-//! or waited; where it was when a sample was taken; and the sums that the system keeps of it. [`Schedule`] is the plain
-//! list, as files have it. [`crate::states`] answers how long a thread was in which state.
+//! The operating system's view of the threads while they were recorded: when each one ran, was preempted, or waited;
+//! where it was when a sample was taken; and the system's own sums. [`Schedule`] is the plain list, as files have it.
+//! [`crate::states`] computes how long a thread was in which state.
 
 use super::{CpuId, ThreadId, Ticks};
 
@@ -88,8 +88,8 @@ pub struct Sample {
     pub address: u64,
 }
 
-/// A file that was loaded into the program: where its code lies. Addresses of samples are in one of these, or in none
-/// that is known.
+/// A file that was loaded into the program: the addresses of its code. A sample may also have an address in no known
+/// file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
     /// Its first address.
@@ -119,7 +119,7 @@ pub struct Account {
     pub times: u64,
 }
 
-/// What a trace knows of its threads' states, in any order.
+/// The states of threads that a trace knows, in any order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The context switches. A switch of all threads (number 0) to `None` says where the list begins, where switches
@@ -129,12 +129,12 @@ pub struct Schedule {
     pub samples: Vec<Sample>,
     /// The accounts.
     pub accounts: Vec<Account>,
-    /// What samples point into.
+    /// The files whose code the samples are in.
     pub modules: Vec<Module>,
 }
 
 impl Schedule {
-    /// Whether the trace knows nothing of its threads.
+    /// Whether there are neither switches, samples nor accounts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.switches.is_empty() && self.samples.is_empty() && self.accounts.is_empty()

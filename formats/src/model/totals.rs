@@ -11,7 +11,7 @@ use crate::lengths;
 /// The calls of one function that have ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionTotals {
-    /// The function. `FunctionId(0)` stands for all functions for which there was no room.
+    /// The function. `FunctionId(0)` stands for all functions without a row of their own.
     pub function: FunctionId,
     /// Calls whose time is known.
     pub calls: u64,
@@ -19,16 +19,16 @@ pub struct FunctionTotals {
     pub untimed: u64,
     /// Sum of the times from entry to exit.
     pub total: Ticks,
-    /// Sum of these times without those of the calls inside.
+    /// Sum of these times without the times of the calls inside.
     pub own: Ticks,
     /// The longest call.
     pub longest: Ticks,
-    /// How many calls are in which class of [`lengths`], in order and without classes that have none.
+    /// The number of calls in each class of [`lengths`], in order, without empty classes.
     pub lengths: Vec<(u8, u64)>,
-    /// Some of the calls were inside of another call of the function, so `total` has times twice. `false`: the recorder
-    /// met none where it looked, which is at the first calls, and from time to time afterwards.
+    /// Whether some calls were inside another call of the function, so that `total` counts time twice. `false`: the
+    /// recorder found no such call. It checks the first calls, and some of the later ones.
     pub nests: bool,
-    /// What is estimated of calls that have no time, or left nothing.
+    /// The estimate for calls that have no time, or that were not recorded at all.
     pub estimate: Option<Box<Estimate>>,
 }
 
@@ -40,12 +40,12 @@ pub enum Level {
     Timed,
     /// Calls are counted, and have a time only during slices.
     Counted,
-    /// Calls are counted during slices, and leave nothing otherwise.
+    /// Calls are counted during slices, and are not recorded at other times.
     LookedAt,
 }
 
 impl Level {
-    /// From a number of a file. Unknown ones are of versions to come.
+    /// The level with that number in a file. Unknown numbers come from later versions.
     #[must_use]
     pub fn from_number(number: u64) -> Level {
         match number {
@@ -56,27 +56,27 @@ impl Level {
     }
 }
 
-/// What is estimated of the calls of a function, from slices of time that were drawn by lot.
+/// The estimate for the calls of a function, from slices of time that were drawn by lot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// How its calls were recorded in the end.
     pub level: Level,
     /// Since when.
     pub since: Ticks,
-    /// Calls that left nothing. All other calls are counted.
+    /// Calls that were not recorded at all. All other calls are counted.
     pub missed: u64,
     /// The standard error of `missed`.
     pub missed_error: u64,
-    /// What `sampled` calls without a time took, from entry to exit.
+    /// The time from entry to exit of `sampled` calls without a time.
     pub total: Ticks,
     /// The same, without the calls inside.
     pub own: Ticks,
     /// The standard error of `own`.
     pub own_error: Ticks,
-    /// How many calls without a time these stand for.
+    /// The number of calls without a time that `total` and `own` cover.
     pub sampled: u64,
-    /// How often the function was found as the innermost caller whose calls are timed, around calls without a time. They
-    /// are a part of its self time. Of `FunctionId(0)`: there was no caller.
+    /// How often the function was found as the innermost timed caller of calls without a time. The time of such calls
+    /// is a part of its self time. For `FunctionId(0)`: no timed caller was found.
     pub around: u64,
 }
 
@@ -98,7 +98,7 @@ impl Estimate {
     }
 }
 
-/// All calls of a function, those without a time and those that left nothing included.
+/// All calls of a function, including those without a time and those that were not recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// How many.
@@ -113,9 +113,9 @@ pub struct Figures {
     pub own_error: Ticks,
 }
 
-/// The figures of all calls, by function. Calls without a time were a part of the self times of their callers, so they
-/// are taken from these, in the proportion in which callers were found around such calls. So all self times together
-/// stay what they were measured to be. `has_times`: whether the function is a timed one.
+/// The figures of all calls, by function. The self times of callers include the calls without a time. So these times
+/// are subtracted from the callers, in the proportion in which callers were found around such calls. The sum of all
+/// self times stays as it was measured. `has_times`: whether the function is timed.
 pub fn figures(
     functions: &BTreeMap<FunctionId, FunctionTotals>,
     has_times: &dyn Fn(FunctionId) -> bool,
@@ -128,7 +128,7 @@ pub fn figures(
     };
     let of_unknown = || functions.values().map(unknown);
     let estimated: f64 = of_unknown().map(|figures| figures.own.0 as f64).sum();
-    // What callers have room for, from each as much as samples say.
+    // The part that can be subtracted from each caller: its share of the samples, but at most its self time.
     let taken = |totals: &FunctionTotals| {
         let share = around(totals) as f64 / samples.max(1) as f64;
         match totals.function {
@@ -148,7 +148,7 @@ pub fn figures(
             FunctionId(0) => 0.0,
             _ => taken(totals),
         };
-        // A share of few samples has the error of few samples. What did not fit was wrong.
+        // A share that comes from few samples has a large error. A part that could not be subtracted counts as error.
         let of_samples = given / (around(totals).max(1) as f64).sqrt();
         let unfit = more.own.0 as f64 * (1.0 - fits);
         let error = root_of_squares(&[scale(more.own_error), of_samples, unfit]);
@@ -175,12 +175,12 @@ fn root_of_squares(errors: &[f64]) -> f64 {
     errors.iter().map(|error| error * error).sum::<f64>().sqrt()
 }
 
-/// What recording took in the end, in millionths of the program's CPU time.
+/// The cost of recording at the end, in millionths of the program's CPU time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordingCost {
-    /// What it took.
+    /// The actual cost.
     pub share: u64,
-    /// What it may take (`FDR_BUDGET`).
+    /// The allowed cost (`FDR_BUDGET`).
     pub budget: u64,
 }
 
@@ -194,20 +194,20 @@ pub struct EarlyCall {
 }
 
 impl FunctionTotals {
-    /// Whether they say nothing.
+    /// Whether there is neither a call nor an estimate.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.calls == 0 && self.untimed == 0 && self.estimate.is_none()
     }
 
-    /// The length that so many percent of the calls do not exceed. `None`: no call has a time.
+    /// The length in ticks that `percent` percent of the calls do not exceed. `None`: no call has a time.
     #[must_use]
     pub fn quantile(&self, percent: u64) -> Option<Ticks> {
         let lengths = self.lengths.iter().copied();
         lengths::quantile(lengths, self.longest.0, percent).map(Ticks)
     }
 
-    /// The calls of a timed function that have no time, and those that left nothing.
+    /// The number of calls of a timed function that have no time, including those that were not recorded.
     fn unknown(&self) -> u64 {
         let missed = self
             .estimate
@@ -216,7 +216,7 @@ impl FunctionTotals {
         self.untimed.saturating_add(missed)
     }
 
-    /// What the calls without a time took. Where no slice timed any of them, the timed calls stand for them.
+    /// The figures of the calls without a time. If no slice timed any of them, they are taken from the timed calls.
     fn of_unknown(&self) -> Figures {
         let (calls, estimate) = (self.unknown(), self.estimate.as_deref().copied());
         let estimate = estimate.unwrap_or_default();
@@ -230,7 +230,7 @@ impl FunctionTotals {
             false => (self.calls, self.total, self.own, self.error_of_own()),
         };
         let scale = |ticks: Ticks| ticks.0 as f64 * calls as f64 / stands_for.max(1) as f64;
-        // As far as the number of calls is not known, their times are not.
+        // The uncertainty of the number of calls is also one of their times.
         let of_calls = estimate.missed_error as f64 / calls.max(1) as f64;
         let own_error = root_of_squares(&[scale(own_error), scale(own) * of_calls]);
         Figures {

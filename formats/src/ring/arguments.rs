@@ -12,7 +12,7 @@
 //! | 8 | 8 | tick of the call's entry |
 //! | 16 | | the body of a note of arguments ([`notes`](crate::notes)) |
 //!
-//! A note whose call is not open any more has no meaning. Its frame has another function or another tick.
+//! A note has no meaning after its call has ended: its frame then has another function or another tick.
 
 use crate::bytes::{ByteOrder, Fields};
 
@@ -21,7 +21,7 @@ pub const HEAD: usize = 16;
 /// Bits of a number in the first word of a note.
 pub const LENGTH_BITS: u32 = 16;
 
-/// Bytes that are used of an area of so many bytes, from the word before it.
+/// The number of used bytes in an area of `room` bytes, from the word before the area.
 pub(super) fn used(word: u64, room: usize) -> usize {
     (usize::from(word as u16) * 8).min(room)
 }

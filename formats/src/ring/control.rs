@@ -37,7 +37,7 @@ pub const MAX_TEXT: usize = COMMAND_SIZE - TEXT_AT;
 /// Bytes of the longest text of an answer. The rest of a longer one is cut off.
 pub const MAX_ANSWER: usize = ANSWER_SIZE - TEXT_AT;
 
-/// What a command asks for.
+/// The kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Kind {

@@ -34,12 +34,12 @@ const TRIES: u32 = 16;
 /// How often the newest chunk is copied until it and the open calls are of one moment.
 const PATIENCE: u32 = 4;
 
-/// What a slot holds.
+/// The content of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotContent {
-    /// Nothing: nobody owns it.
+    /// No records: no thread owns the slot.
     Nobody,
-    /// A thread's records. It has none if they were overwritten faster than they were read.
+    /// The records of a thread. There are none if they were overwritten faster than they could be read.
     Thread,
     /// The slot had another owner at each look.
     Changing,
@@ -70,18 +70,18 @@ pub(super) struct Copy {
     bytes: Vec<u8>,
     /// Newest first.
     parts: Vec<Part>,
-    /// The thread's open calls, before its newest chunk was copied and afterwards. Empty if the slot has none.
+    /// The thread's open calls, copied before its newest chunk and again after it. Empty if the slot has none.
     open: [Vec<u8>; 2],
     /// The slot's cursor at these moments.
     cursors: [u64; 2],
-    /// The thread published nothing meanwhile.
+    /// The thread published nothing between the two copies.
     is_exact: bool,
     /// The thread had opened a later chunk when its open calls were copied. Those without an entry come after records of
     /// that chunk, which are not in the copy.
     is_later: bool,
     /// Whose they are.
     pub(super) slot: Slot,
-    /// What was recorded, kept and lost.
+    /// The counts of recorded, readable and lost records.
     pub(super) counts: Counts,
     /// The first fault, in the order of copying, and the number of chunks with faults.
     wrong: Option<Diagnostic>,
@@ -105,7 +105,7 @@ impl Copy {
                 found = SlotContent::Changing;
                 continue;
             };
-            // This includes an owner that is gone, because its chunks lie as it left them.
+            // Also for a dead owner, because its chunks are still in place.
             place.chunks = place.round(&slot)?;
             match unowned(&place, &slot)? {
                 None => {}
@@ -259,7 +259,7 @@ impl Copy {
         };
     }
 
-    /// Appends the records of open calls that have none to the newest chunk.
+    /// Appends the entries that open calls have not yet published to the newest chunk.
     fn append_open(&mut self) {
         let [before, after] = [0, 1].map(|at| OpenCalls::decode(&self.open[at], self.cursors[at]));
         let (Some(before), Some(after), Some(&newest)) = (before, after, self.parts.first()) else {
@@ -333,7 +333,7 @@ impl Copy {
         let there = place.mark(number)?.number;
         let now = place.slot()?;
         let opened = now.chunk.max(self.slot.chunk).saturating_add(1);
-        // The thread may have found no more space meanwhile, and begun again at the first chunk.
+        // The thread may have got no more space meanwhile, and started again at its first chunk.
         let chunks = place.round(&now)?;
         // During overwriting the number is 0, and then a later number of this place.
         let later = there > number && (there - number).checked_rem(chunks) == Some(0);

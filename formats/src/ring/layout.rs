@@ -212,7 +212,7 @@ decoded! {
         missing_overwritten: W::U64,
         /// How many threads those are.
         missing_threads: W::U64,
-        /// Records of threads that have no region, without those that the CPUs count.
+        /// Records of threads without a region that are not in the counters of the CPUs.
         missing_dropped: W::U64,
         /// Bit 0: the clock's rate is constant. Bit 1: the clock never stops. From bit 8 on: the certain difference
         /// between the counters of the CPUs, in microseconds.
@@ -278,7 +278,7 @@ decoded! {
         /// How often the clock went back, because CPUs disagree or the clock was reset. If CPUs disagree, the
         /// record got the time of the last record.
         clock_steps: W::U64,
-        /// [`LIVE`], [`ENDED`], or less: nobody's.
+        /// [`LIVE`] or [`ENDED`]. A smaller value: the slot has no owner.
         state: W::U32,
         /// The kernel's id of the owner.
         tid: W::U32,
@@ -403,9 +403,9 @@ pub struct Totals<W: Words = Plain> {
     pub given: W::U32,
     /// Not 0 if the index has functions that share the first row, because there was no space.
     pub share: W::U64,
-    /// Behind so many rows, all others are for functions whose first call is long. 0: there are none of this kind.
+    /// All rows behind the first `reserved` rows are for functions whose first call is long. 0: no rows are reserved.
     pub reserved: W::U64,
-    /// Only in the totals of ended threads: what recording takes now, and what it may take, in millionths of the
+    /// Only in the totals of ended threads: the present cost of recording, and the allowed cost, in millionths of the
     /// program's CPU time. 0: not known.
     pub cost: W::U64,
     /// See `cost`.
@@ -446,15 +446,15 @@ pub struct Row<W: Words = Plain> {
     pub estimate: Estimate<W>,
 }
 
-/// What is estimated of the calls of a function, on all threads, because of `FDR_BUDGET`. `model::Estimate` says what the
-/// numbers mean.
+/// The estimate for the calls of a function, on all threads, because of `FDR_BUDGET`. `model::Estimate` explains the
+/// numbers.
 #[repr(C)]
 pub struct Estimate<W: Words = Plain> {
     /// How the calls are recorded now, as a number of `model::Level`.
     pub level: W::U64,
     /// The tick since when that is so.
     pub since: W::U64,
-    /// Calls that left nothing.
+    /// Calls that were not recorded at all.
     pub missed: W::U64,
     /// Its standard error.
     pub missed_error: W::U64,
@@ -464,7 +464,7 @@ pub struct Estimate<W: Words = Plain> {
     pub own: W::U64,
     /// The standard error of `own`.
     pub own_error: W::U64,
-    /// How many calls without a time these stand for.
+    /// The number of calls without a time that `total` and `own` cover.
     pub sampled: W::U64,
 }
 
@@ -493,7 +493,7 @@ impl Header {
         u64::from(self.clock_flags >> 8) * 1000
     }
 
-    /// What the process crashed of, if it did.
+    /// The crash of the process, if it crashed.
     #[must_use]
     pub fn crash(&self) -> Option<Crash> {
         (self.crash_signal != 0).then_some(Crash {
@@ -548,7 +548,7 @@ pub fn sum_of_counters(bytes: &[u8]) -> u64 {
     counts.fold(0, u64::saturating_add)
 }
 
-/// A crash, as the process noted it before it did anything else.
+/// A crash. The process writes it before it does anything else.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Crash {
     /// The signal.

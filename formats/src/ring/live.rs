@@ -16,13 +16,13 @@ const TRIES: u32 = 8;
 /// The threads at about one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// The threads that have a slot, also those that ended and whose slot nobody got yet.
+    /// The threads that own a slot, and the ended threads whose slot has no new owner yet.
     pub threads: Vec<LiveThread>,
-    /// What the calls of ended threads took whose slots have other owners.
+    /// The totals of ended threads whose slots have new owners.
     pub ended: Vec<FunctionTotals>,
     /// The ring keeps totals: not with `FDR_KEEP=0`.
     pub has_totals: bool,
-    /// By the clock of the ring. `None`: the caller did not say what time it is, or the clock's rate is not known.
+    /// The present tick of the ring's clock. `None`: the caller gave no time, or the clock's rate is not known.
     pub now: Option<Ticks>,
 }
 
@@ -41,14 +41,14 @@ pub struct LiveThread {
     pub has_ended: bool,
     /// The number of its newest chunk, from 1; 0: none yet.
     pub chunk: u64,
-    /// What its calls took that have ended.
+    /// The totals of its calls that have ended.
     pub totals: Vec<FunctionTotals>,
     /// Its calls that have not, the outermost first.
     pub open: Vec<OpenCall>,
 }
 
 impl Ring {
-    /// Reads what the threads have done. [`Ring::lasts_until`] says what time it is.
+    /// Reads the totals and the open calls of the threads. [`Ring::lasts_until`] sets the present time.
     ///
     /// # Errors
     /// Where the file can't be read.
@@ -56,7 +56,7 @@ impl Ring {
         let mut reading = Reading::default();
         for _ in 0..TRIES {
             reading = self.read_threads()?;
-            // A thread that gives its slot away meanwhile is added to the ended ones.
+            // If a thread gives its slot back meanwhile, its totals are added to those of the ended threads.
             let after = self.totals_of_ended()?;
             if after == reading.ended && self.has_owners(&reading.threads)? {
                 break;
@@ -93,7 +93,8 @@ impl Ring {
         Ok(reading)
     }
 
-    /// The totals and the open calls of a slot. A call that ended in between could be in both or in neither.
+    /// The totals and the open calls of a slot. They are read so that a call that ends in between is in exactly one of
+    /// them.
     fn calls_of(
         &self,
         place: &FileSlot<'_>,

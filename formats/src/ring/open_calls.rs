@@ -1,15 +1,15 @@
-//! The open calls of a thread whose short calls leave no records, as records that a chunk could hold. Whoever copies a
-//! ring appends them to the newest chunk. Pure.
+//! The open calls of a thread whose short calls leave no records, as records that a chunk could hold. The code that
+//! copies a ring appends them to the newest chunk. Pure.
 //!
-//! Calls whose entry is in a chunk give nothing but their short calls. The records of the others are a
-//! `NewCPUId` or `TSCWrap` with the tick of the entry, and the entry.
+//! A call whose entry is in a chunk gives only a summary of its short calls. Any other call gives a `NewCPUId` or
+//! `TSCWrap` with the tick of its entry, and then the entry.
 //!
-//! The word of counts holds three of them, which change in one step: bits 0 to 7 say how many calls are open, bits 8 to
-//! 15 how many of those have their entry in a chunk, and the others how many calls left no records. A thread whose
-//! calls take 20 ns each needs 65 days for 2^48.
+//! The word of counts holds three counts, which change in one step. Bits 0 to 7: the number of open calls. Bits 8 to
+//! 15: how many of these have their entry in a chunk. The other bits: the number of calls that left no records. If
+//! calls take 20 ns each, 2^48 calls take 65 days.
 //!
 //! A record that is published for a frame changes two places: the cursor, and the open calls. So the thread first
-//! stores the cursor's next value, and the state of the open calls that is true from that value on.
+//! stores the next value of the cursor, and the state of the open calls that holds from that value on.
 
 use core::mem::offset_of;
 
@@ -88,7 +88,7 @@ pub struct OpenCall {
     pub function: FunctionId,
     /// When it was entered.
     pub entered: Ticks,
-    /// What the calls inside took that have ended.
+    /// The time of the ended calls inside.
     pub inside: Ticks,
 }
 
@@ -170,8 +170,8 @@ impl<'a> OpenCalls<'a> {
             let (Some(one), Some(other)) = (self.frame(at), later.frame(at)) else {
                 return false;
             };
-            // The notes of an open call are gone once its entry is in a chunk. Its frame tells that too, unless the
-            // thread published the call while the later copy was made.
+            // Once the entry of an open call is in a chunk, the call's notes are no longer here. The frames show that,
+            // too, unless the thread published the call while the later copy was made.
             let notes = |area| notes_of(area, at, &one).count();
             (one.word, one.ticks) == (other.word, other.ticks)
                 && notes(self.arguments) == notes(arguments)
@@ -198,9 +198,9 @@ impl<'a> OpenCalls<'a> {
         })
     }
 
-    /// Gives the records of the calls that have none. `last` is the tick of the thread's last record.
-    /// `is_exact`: the thread published nothing while the calls were copied, so their counts of short calls
-    /// are of no record that was copied too. Async-signal-safe.
+    /// Passes on the records of the calls that have no entry in a chunk. `last` is the tick of the thread's last
+    /// record. `is_exact`: the thread published nothing while the calls were copied, so no copied record already
+    /// contains their counts of short calls. Async-signal-safe.
     pub fn records(&self, last: u64, is_exact: bool, mut put: impl FnMut(&[u8])) {
         let (mut last, mut known) = (last, None);
         for at in self.published..=self.depth {
@@ -218,7 +218,8 @@ impl<'a> OpenCalls<'a> {
                 notes.for_each(|note| put_note(note.body, last, &mut put));
             }
             if is_exact && frame.short_calls > 0 {
-                // They had ended when the next call began, or else now.
+                // The short calls had ended when the next call began. Without a next call, they had ended at the moment
+                // of the copy.
                 let next = self.frame(at + 1).filter(|_| at < self.depth);
                 let until =
                     next.map_or_else(|| last.saturating_add(frame.short_ticks), |next| next.ticks);
