@@ -120,7 +120,7 @@ pub(crate) struct Spans {
 }
 
 impl Spans {
-    /// What follows belongs to this thread.
+    /// All further events belong to this thread.
     pub(crate) fn thread(&mut self, thread: ThreadId) {
         let known = self.stack_of.get(thread.0);
         self.now = known.unwrap_or(self.stacks.len());

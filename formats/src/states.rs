@@ -74,7 +74,7 @@ pub struct States {
     threads: HashMap<ThreadId, Arc<Line>>,
 }
 
-/// What is known of a stretch of time.
+/// The known states in a stretch of time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StretchStates {
     /// The time in each state.
@@ -104,13 +104,13 @@ struct Sums {
 }
 
 impl States {
-    /// Of what the trace knows.
+    /// The states of all threads, from a trace's schedule.
     #[must_use]
     pub fn new(schedule: &Schedule) -> States {
         let mut switches: Vec<&Switch> = schedule.switches.iter().collect();
         switches.sort_by_key(|switch| switch.time);
         let mut threads: HashMap<ThreadId, Line> = HashMap::new();
-        // The latest place from which nothing was known of all threads: the list begins there anew.
+        // The latest time from which the state of every thread was unknown: the list begins there again.
         let mut anew = None;
         let mut on_cpu: HashMap<CpuId, ThreadId> = HashMap::new();
         for switch in switches {
@@ -155,7 +155,7 @@ impl States {
         }
     }
 
-    /// Whether nothing is known of any thread.
+    /// Whether no state of any thread is known.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.threads.is_empty()
@@ -199,7 +199,7 @@ impl States {
         line.map_or(&[], |line| &line.stays)
     }
 
-    /// The states of a thread from its first moment on. Of a thread without switches, nothing is known.
+    /// The states of a thread from its first moment on. If a thread has no switches, its states are unknown.
     #[must_use]
     pub fn course(&self, thread: ThreadId) -> Course {
         let line = self.threads.get(&thread).cloned().unwrap_or_default();
@@ -207,14 +207,15 @@ impl States {
         Course { line, now }
     }
 
-    /// What is known of a thread from one moment to another.
+    /// The known states of a thread from one moment to another.
     #[must_use]
     pub fn known(&self, thread: ThreadId, from: Ticks, until: Ticks) -> StretchStates {
         self.course(thread).known(from, until)
     }
 
-    /// What a schedule, that of these states, says of a stretch of time. The states at its beginning are switches there.
-    /// At its end, nothing is known any more, unless it never ends: [`u64::MAX`].
+    /// The part of a schedule that lies in a stretch of time. `schedule` is the one that these states were made from.
+    /// The states at the beginning of the stretch become switches there. At its end, all states become unknown, unless
+    /// `until` is [`u64::MAX`].
     #[must_use]
     pub fn cut(&self, schedule: &Schedule, from: Ticks, until: Ticks) -> Schedule {
         let all = |time| Switch {
@@ -305,7 +306,7 @@ impl Course {
 }
 
 impl Line {
-    /// The state at a moment. Before the first switch, nothing is known.
+    /// The state at a moment. Before the first switch, the state is unknown.
     fn stay(&self, time: Ticks) -> Stay {
         let place = self.place(time).and_then(|place| self.stays.get(place));
         place.copied().unwrap_or(Stay {

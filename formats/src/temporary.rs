@@ -1,6 +1,6 @@
 //! Files for this process alone, in the folder for temporary files, for data that does not fit in memory. Such a file
-//! has no name, so it is gone when it is closed, also if the process is killed. A few file systems have no such files:
-//! there it has a name for a moment.
+//! has no name, so it disappears when it is closed, even if the process is killed. A few file systems don't support
+//! files without names: there the file has a name for a moment.
 
 use std::fs::File;
 use std::io;

@@ -37,9 +37,9 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The path of a source file, relative to its crate. The compiler gives the files of dependencies as they lie on the machine
-/// that built the program, and nobody who reads a trace needs to know that. Of a crate of crates.io the name of its
-/// folder stays, which is its name and version; of the standard library the name of the crate. A relative path stays.
+/// The path of a source file, relative to its crate. The compiler gives paths of the machine that built the program,
+/// and readers of a trace don't need these. For a crate of crates.io the path keeps the name of its folder, which is
+/// its name and version. For the standard library it keeps the name of the crate. A relative path stays as it is.
 ///
 /// # Examples
 /// ```
@@ -52,7 +52,7 @@ pub fn clean(text: &str) -> Cow<'_, str> {
 pub const fn path_in_crate(path: &str) -> &str {
     let whole = path.as_bytes();
     let [b'/', ..] = whole else { return path };
-    // What is left of the path, from the present place, from the present name, and from the name before it.
+    // The rest of the path, from the present position, from the present name, and from the name before it.
     let (mut rest, mut name, mut folder) = (whole, whole, whole);
     let (mut found, mut is_public) = (None, false);
     while let [byte, behind @ ..] = rest {
@@ -89,7 +89,7 @@ pub fn same_word(one: &str, other: &str) -> bool {
     one.eq_ignore_ascii_case(other)
 }
 
-/// A text of its own. Std's way to make one is compiled anew at each place, and there are many messages.
+/// Copies a text. Std's function for this is compiled anew at each call, and there are many messages.
 #[must_use]
 #[inline(never)]
 pub fn owned(text: &str) -> String {

@@ -12,8 +12,8 @@ pub(crate) const RENUMBERED: &str =
 #[derive(Debug)]
 pub(crate) struct ThreadNumbers {
     taken: NumberMap,
-    /// Threads whose own number does not fit get numbers from here down. Formats with signed numbers
-    /// have no more bits, and no kernel counts that far.
+    /// Threads whose own number does not fit get numbers from here down. Formats with signed numbers have no more bits,
+    /// and no kernel uses numbers that high.
     spare: u32,
     /// Threads that have another number than their own.
     pub(crate) renumbered: u64,

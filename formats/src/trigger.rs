@@ -15,7 +15,7 @@ pub use reason::{Reason, SlowCall, What};
 pub const MAX: usize = 32;
 /// The most bytes of one trigger's text.
 pub const MAX_BYTES: usize = 200;
-/// The least time between two dumps of a trigger that says none.
+/// The minimum time between two dumps of a trigger without a limit of its own.
 pub const LIMIT: Duration = Duration::from_secs(10);
 /// The shortest period of `every`.
 pub const MIN_PERIOD: Duration = Duration::from_millis(100);
@@ -30,9 +30,9 @@ pub const GRAMMAR: &str = "accepted are off, or a list of my_app::function>50ms 
 pub struct Trigger {
     /// As the user gave it, with single spaces.
     pub text: String,
-    /// What it waits for.
+    /// The event that it waits for.
     pub event: Event,
-    /// The dump is made so much later.
+    /// The time from the event to the dump.
     pub post_roll: Duration,
     /// The least time from one dump of the trigger to its next one.
     pub limit: Duration,
@@ -113,7 +113,7 @@ fn one(part: &str) -> Result<Trigger, String> {
             "it has a line break, or another character that can't be shown",
         ));
     }
-    // Names of functions may contain `>`, `+` and spaces. What stands behind the last `>` is no name.
+    // Names of functions may contain `>`, `+` and spaces. The text behind the last `>` is not part of the name.
     let (name, rest) = match part.rsplit_once('>') {
         Some((name, rest)) => (Some(text::trimmed(name)), rest),
         None => (None, part),
@@ -208,8 +208,8 @@ impl Default for OutMost {
     }
 }
 
-/// Parses the text of `FDR_OUT_MOST`: a number of files, a size with its unit, or both with a comma between. What is
-/// not said has no limit.
+/// Parses the text of `FDR_OUT_MOST`: a number of files, a size with its unit, or both with a comma between. A
+/// missing part has no limit.
 ///
 /// # Errors
 /// What is accepted.

@@ -15,7 +15,7 @@
 //! 1. The tool holds a lock on the head's bytes of the file, so one tool writes at a time. The lock ends with the tool.
 //! 2. The tool writes a command, then its number, and wakes the recorder's thread.
 //! 3. The thread copies the command, notes that it was read, carries it out, writes the answer, then its number.
-//! 4. A tool that gives up writes another command, [`Kind::Nothing`], so nobody carries out the first one later.
+//! 4. A tool that gives up replaces its command by [`Kind::Nothing`], so that the recorder does not carry it out later.
 //!
 //! The check is FNV-1a, 64 bits, over the number, kind or state, length (u32 each) and the text. A command that was
 //! copied while another tool wrote it fails the check, and so do bytes that no tool wrote.

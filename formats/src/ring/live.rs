@@ -93,7 +93,8 @@ impl Ring {
         Ok(reading)
     }
 
-    /// The totals and the open calls of a slot. They are read so that a call that ends in between is in exactly one of
+    /// The totals and the open calls of a slot. The open calls are read before and after the totals, because a call
+    /// that ends in between could be in both or in neither.
     /// them.
     fn calls_of(
         &self,

@@ -20,8 +20,9 @@
 //! | `copy` | one thread's records, beside a writer that may be at work |
 //! | `reader` | [`Ring`]: the whole file, and its way into a trace |
 //!
-//! What comes out is what a dump of the recorder gives: an XRay FDR trace with names, counts and
-//! balanced calls. Nothing in a ring file is believed that can be checked; no process is looked for.
+//! The result is what a dump of the recorder gives: an XRay FDR trace with names, counts and
+//! balanced calls. The reader checks everything in a ring file that can be checked. It does not look
+//! for the process.
 
 #[cfg(feature = "read")]
 use crate::format::{Format, Opener};

@@ -1,6 +1,6 @@
 //! Finds the newest chunk of a slot if the slot and its chunks' marks disagree. One of them is damaged, and
-//! the others show which. Must be asked only about a slot that stands still. Beside a writer at work, slot
-//! and marks usually disagree.
+//! the others show which. Call this only for a slot whose thread does not record. While a thread records,
+//! slot and marks usually disagree.
 
 use std::io;
 

@@ -47,7 +47,8 @@ pub fn open_source(bytes: Box<dyn ReadAt>, reason: &str, now: Option<u64>) -> Op
     Ok(Box::new(copy))
 }
 
-/// What the CPUs counted of records of threads that have no region, in so many bytes of the file.
+/// The number of records of threads without a region, as the counters of the CPUs have it. The counters take
+/// `size` bytes.
 fn counted(bytes: &dyn ReadAt, size: usize) -> Result<u64, Error> {
     const PIECE: usize = 1024;
     let mut counted = 0_u64;
@@ -66,7 +67,7 @@ pub struct Ring {
     pub(super) header: Header,
     pub(super) functions: Vec<Function>,
     diagnostics: Vec<Diagnostic>,
-    /// As [`Ring::lasts_until`] was told.
+    /// The time that [`Ring::lasts_until`] has set.
     pub(super) now: Option<u64>,
 }
 
@@ -137,20 +138,20 @@ impl Ring {
         self.header.start_realtime
     }
 
-    /// What the process noted of a crash, unless its thread went on recording afterwards.
+    /// The crash that the process noted, unless the crashed thread continued to record.
     #[must_use]
     pub fn crash(&self) -> Option<Crash> {
         self.header.crash()
     }
 
-    /// What was wrong at opening.
+    /// The damage that was found at opening.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         &self.diagnostics
     }
 
-    /// What a trace of the ring says of itself. Its reason is the crash if the process crashed, else the
-    /// caller's `reason`. The functions are moved out of the ring, because there may be many.
+    /// The facts that a trace of the ring states about itself. Its reason is the crash if the process crashed,
+    /// else the caller's `reason`. The functions are moved out of the ring, because there may be many.
     #[must_use]
     pub fn take_info(&mut self, reason: &str) -> TraceInfo {
         let functions = mem::take(&mut self.functions);
@@ -318,7 +319,7 @@ impl Ring {
         Ok((file, copied))
     }
 
-    /// What the calls of a slot's owner took. Empty if it has another owner by now.
+    /// The totals of a slot's owner. Empty if the slot has another owner by now.
     fn totals(&self, index: u32, slot: &layout::Slot) -> io::Result<Vec<FunctionTotals>> {
         let totals = totals::read(&*self.bytes, &self.header, index)?;
         let now = FileSlot::new(&*self.bytes, &self.header, index).slot()?;
@@ -382,7 +383,7 @@ pub struct Copied {
     pub dump: DumpSummary,
     /// Of all threads that are in it.
     pub counts: Counts,
-    /// What was damaged, with offsets in the ring.
+    /// The damage that was found, with offsets in the ring.
     pub diagnostics: Vec<Diagnostic>,
     /// Threads that ended while the ring was copied, and whose space a newer thread got before it was copied.
     /// They are neither in the trace nor in its counts.
@@ -405,7 +406,7 @@ impl Copied {
 
 /// Slots that get another owner between the head's counts and the copy.
 struct Moved {
-    /// Generation of each slot at the beginning; 0 where nobody had owned it.
+    /// The generation of each slot at the beginning; 0 if the slot had no owner yet.
     generations: Vec<u64>,
     count: u64,
 }

@@ -41,7 +41,7 @@ const WATERMARK: u8 = 32;
 /// An entry without its number: its time in ns, what stands at byte 16, and the last word.
 pub type Words = [u64; 3];
 
-/// What an entry says.
+/// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A context switch.
@@ -108,7 +108,7 @@ impl Anchor {
 }
 
 impl Entry {
-    /// What these words say. `None`: a kind that is not known. Async-signal-safe.
+    /// Decodes an entry. `None`: its kind is unknown. Async-signal-safe.
     #[must_use]
     pub fn decode([ns, place, value]: Words, anchor: &Anchor) -> Option<Entry> {
         let time = anchor.tick(ns);
@@ -148,11 +148,11 @@ fn unknown(time: Ticks) -> Switch {
     }
 }
 
-/// What entries in the order of their numbers say, from the first watermark to the last one.
+/// The schedule from entries in the order of their numbers. It begins at the first watermark and ends at the last one.
 #[must_use]
 pub fn collect(entries: impl Iterator<Item = Entry>) -> Schedule {
     let mut schedule = Schedule::default();
-    // What stands behind the newest watermark.
+    // The entries behind the newest watermark.
     let mut after = Schedule::default();
     let mut account: Option<Account> = None;
     let mut newest = None;
@@ -195,7 +195,7 @@ pub fn collect(entries: impl Iterator<Item = Entry>) -> Schedule {
     if let Some(newest) = newest.filter(|_| !schedule.switches.is_empty()) {
         schedule.switches.push(unknown(newest));
     }
-    // Watermarks alone say nothing.
+    // Without a switch, the watermarks have no meaning.
     if schedule.switches.iter().all(|of| of.to.is_none()) {
         schedule.switches.clear();
     }
@@ -231,20 +231,20 @@ pub fn switches(entries: impl Iterator<Item = Entry> + Clone) -> impl Iterator<I
     })
 }
 
-/// The place of the entry with that number, from 1, among so many.
+/// The place of the entry with that number, from 1, in a part of `places` places.
 #[must_use]
 pub fn place(number: u64, places: usize) -> usize {
     (number.saturating_sub(1) % (places.max(1) as u64)) as usize
 }
 
-/// How many entries a part of so many bytes has.
+/// The number of entries in a part of `bytes` bytes.
 #[must_use]
 pub const fn places(bytes: usize) -> usize {
     bytes.saturating_sub(HEAD_SIZE) / ENTRY_SIZE
 }
 
 #[cfg(feature = "read")]
-/// What these bytes of a part say. An entry that was not read whole twice, in `bytes` and `again`, is left out.
+/// Decodes a part. `bytes` and `again` are two copies of it. An entry that differs between them is left out.
 #[must_use]
 pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
     let word = |bytes: &[u8], at: usize| {
@@ -252,7 +252,7 @@ pub fn decode(bytes: &[u8], again: &[u8], anchor: &Anchor) -> Schedule {
         word.map_or(0, |word| u64::from_le_bytes(*word))
     };
     let places = places(bytes.len().min(again.len()));
-    // What was written between the two readings is not used.
+    // Entries that were written between the two copies are not used.
     let newest = word(bytes, 0);
     let oldest = newest.saturating_sub(places as u64).saturating_add(1);
     let entry = |number: u64| {

@@ -102,7 +102,7 @@ fn decode(bytes: &[u8]) -> Option<(FunctionTotals, bool)> {
     Some((totals, sum == calls))
 }
 
-/// What the dumper estimates of the function. `None`: nothing.
+/// The dumper's estimate for the function. `None`: there is none.
 fn estimate(mut fields: Fields<'_>, around: u64) -> Option<Box<Estimate>> {
     let level = fields.u64()?;
     let estimate = Estimate {
@@ -112,7 +112,7 @@ fn estimate(mut fields: Fields<'_>, around: u64) -> Option<Box<Estimate>> {
     (estimate != Estimate::default()).then(|| Box::new(estimate))
 }
 
-/// What recording takes, from the totals of ended threads, which have that index.
+/// The cost of recording, from the totals of ended threads, whose index is given.
 pub(super) fn cost(
     bytes: &dyn ReadAt,
     header: &Header,

@@ -178,7 +178,7 @@ impl Index {
         }
         for (&id, is_alone) in self.tree.threads.iter().zip(&self.tree.has_states_alone) {
             let next = self.threads.len() as u32;
-            // A thread of which there are states alone is none of the trace's.
+            // A thread that has only states is not one of the trace's threads.
             if *is_alone && !self.thread_of_id.contains_key(&id) {
                 self.thread_of_tree.push(u32::MAX);
                 continue;

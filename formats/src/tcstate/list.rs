@@ -101,7 +101,7 @@ impl Lister<'_> {
         self.emit(0, from, "Header", None)
     }
 
-    /// Bytes that belong to nothing.
+    /// Bytes that belong to no record.
     fn gap(&mut self, from: u64, to: u64) -> Result<(), Stop> {
         if from >= to {
             return Ok(());

@@ -55,7 +55,7 @@ pub(super) struct Meta {
     pub(super) threads: Vec<ThreadMeta>,
     /// The string of each function that has calls.
     pub(super) strings: Vec<(u32, FunctionId)>,
-    /// The times from which nothing was known of any thread's state, in order.
+    /// Times from which the state of every thread was unknown, in order.
     pub(super) anew: Vec<u64>,
 }
 

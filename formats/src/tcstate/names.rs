@@ -22,7 +22,7 @@ pub(super) struct StringRange {
     pub(super) from: u64,
     /// End of the last whole string.
     pub(super) to: u64,
-    /// How many whole ones there are.
+    /// The number of complete strings.
     pub(super) known: u64,
     /// How many intervals may speak of.
     pub(super) count: u64,
@@ -120,7 +120,7 @@ pub(super) struct StringEntry<'a> {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) text: &'a str,
-    /// What is wrong with it.
+    /// The fault of the string.
     pub(super) told: Option<&'static str>,
 }
 
@@ -165,7 +165,7 @@ pub(super) fn each(
 
 /// The function of each string.
 pub(super) struct Names {
-    /// Those of meta.json, sorted.
+    /// The functions of meta.json, sorted.
     functions: Vec<Function>,
     /// The functions that the trace has no number for.
     invented: Vec<Function>,
@@ -173,7 +173,7 @@ pub(super) struct Names {
     by_number: HashMap<u32, FunctionId>,
     by_name: HashMap<String, FunctionId>,
     taken: HashSet<FunctionId>,
-    /// The number for the next function that the trace has none for.
+    /// The number for the next function that the trace does not list.
     next: u32,
 }
 

@@ -14,10 +14,10 @@ use crate::runs::Runs;
 
 /// Intervals in a run, at least.
 const MIN_RUN: u64 = if cfg!(test) { 4 } else { 1 << 16 };
-/// And so many for each key.
+/// In addition, this many intervals for each key.
 const RUN_PER_KEY: u64 = if cfg!(test) { 0 } else { 4 };
 
-/// What an interval tells.
+/// The content of an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum IntervalContent {
     /// A string was at this level of the call stack, counted from 1.

@@ -54,7 +54,7 @@ pub(super) enum Kind {
     Text,
     Bool,
     Double,
-    /// Each says it itself.
+    /// Each value states its own type.
     Any,
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Bounds {
     /// Bytes of the file.
     pub(super) from: u64,
     pub(super) to: u64,
-    /// At most so many.
+    /// The maximum number of intervals.
     pub(super) most: u64,
     /// The history, in ns.
     pub(super) start: i64,
@@ -33,7 +33,7 @@ pub(super) struct Piece {
     pub(super) offset: u64,
     pub(super) size: u64,
     pub(super) interval: Option<Interval>,
-    /// The fault here, and what was done.
+    /// The fault at this place, and what the reader did about it.
     pub(super) told: Option<String>,
 }
 
@@ -190,7 +190,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// What is before `to` is left out.
+    /// Damage: the bytes before `to` are skipped.
     fn damage(&mut self, to: u64, what: String) -> Piece {
         self.damages = self.damages.saturating_add(1);
         self.piece(to - self.at, None, Some(what))

@@ -121,7 +121,7 @@ impl<'a> Timelines<'a> {
     }
 }
 
-/// The times from which nothing is known of any thread, in ns.
+/// Times from which the state of every thread is unknown, in ns.
 pub(super) fn anew(info: &TraceInfo) -> Vec<u64> {
     let switches = info.schedule.switches.iter();
     let of_all = switches.filter(|switch| switch.thread == ThreadId(0));
@@ -158,10 +158,10 @@ pub(super) fn extent(
 }
 
 impl Builder {
-    /// What threads do from `time` on, which is not before an earlier change.
+    /// Writes the changes of threads at `time`, which is not before an earlier change.
     pub(super) fn states(&mut self, time: i64, changes: &[Change]) {
         self.advance(time);
-        // The CPUs that a thread comes to or leaves. Their values are known when all threads have moved.
+        // The CPUs that a thread comes to or leaves. Their values are computed after all threads have moved.
         let mut touched = Vec::new();
         for change in changes {
             let runs = change.state == Some(State::Running);
@@ -261,7 +261,7 @@ fn cpu_value(cpu: Option<u32>) -> Value {
     cpu.map_or(Value::Null, |cpu| Value::Int(cpu.into()))
 }
 
-/// The status of a CPU on which so many threads of the program run.
+/// The status of a CPU on which `running` threads of the program run.
 fn cpu_status(running: u32) -> Value {
     match running {
         0 => Value::Null,

@@ -1,5 +1,5 @@
-//! The state system: attributes in a tree, each with a timeline of values. It gets changes in order of time and gives
-//! the intervals that they end, as Trace Compass's own does.
+//! The state system: attributes in a tree, each with a timeline of values. It takes changes in order of time. Each
+//! change ends an interval, which the state system gives out, as that of Trace Compass does.
 //!
 //! Its rules:
 //! - Keys are dense, in the order of creation. The root is 0. A new attribute is null since the start of
@@ -26,7 +26,7 @@ use crate::model::{FunctionId, ThreadId, TraceInfo};
 pub(super) enum Name {
     Word(&'static str),
     Number(u64),
-    /// The name of that number among those of counters.
+    /// The name of the counter with that number.
     Counter(u32),
 }
 
@@ -191,7 +191,7 @@ pub(super) struct Cpu {
     pub(super) running: u32,
     /// Key of `Current_thread` (0: none yet).
     current: u32,
-    /// The value means that a thread came to this CPU.
+    /// Whether the value means that a thread came to this CPU.
     arrival: bool,
 }
 
@@ -208,9 +208,9 @@ pub(super) struct Builder {
     /// The names of counters.
     counters: Vec<String>,
     counter_of: HashMap<String, u32>,
-    /// The CPUs whose own values say whether a thread runs there.
+    /// The CPUs with a status of their own, which states whether a thread runs there.
     status_cpus: HashSet<u32>,
-    /// Keys whose values say their types themselves.
+    /// Keys whose values state their own types.
     any: HashSet<u32>,
     /// Changes of CPU that the state does not have, or has too late.
     pub(super) untold_cpus: u64,
@@ -321,7 +321,7 @@ impl Builder {
         self.seen(thread, time);
     }
 
-    /// A counter has another value. It does not say where its thread runs.
+    /// Sets the value of a counter. This does not tell where the counter's thread runs.
     #[cold]
     pub(super) fn counter(
         &mut self,

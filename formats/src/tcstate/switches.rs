@@ -1,15 +1,17 @@
 //! The states of threads, read: two timelines of each thread become context switches, of which [`crate::states`] makes
 //! the same states again.
 //!
-//! A history does not have the list of switches that was written, but its states. Three rules of [`crate::states`] would
-//! change them, and this file undoes each:
+//! A history does not contain the list of switches, but only the states that follow from it. A list that is made from
+//! the states must give these states again. Three rules of [`crate::states`] would change them, and this file adds
+//! switches against each:
 //!
-//! - At a time from which nothing was known of any thread (`states_anew` of meta.json), every thread loses its state.
-//!   A thread that keeps its state gets it again. A thread that leaves its CPU next needs no switch for that.
-//! - A thread that leaves a CPU had it since its state was not known. If the history does not say so, the thread gets a
-//!   CPU at the moment at which it leaves it.
-//! - A thread that gets a CPU takes it from the thread that has it. If the history says that both have it, one of them
-//!   says with its next change that it had the CPU until then. A wait of no length says so if the change does not.
+//! - At a time of `states_anew` (meta.json), the state of every thread becomes unknown. So a thread that keeps its
+//!   state gets a switch to this state at that time. A thread that leaves its CPU next needs no such switch.
+//! - A thread that leaves a CPU is taken to have run there since its state became unknown. If the history does not say
+//!   so, the thread gets a switch to the CPU at the moment at which it leaves it.
+//! - A thread that gets a CPU takes it from the thread that has it. If both have the CPU in the history, the next
+//!   change of one of them states that it had the CPU until then. If that change can't state it, a wait of no length
+//!   does.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,7 +64,7 @@ pub(super) struct Collector<'a> {
     threads: &'a [u64],
     /// By the place of the thread.
     lines: HashMap<u32, Lines>,
-    /// A CPU was none.
+    /// A value for a CPU was no number of a CPU.
     has_bad_cpu: bool,
 }
 
@@ -76,7 +78,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// The next interval of the history. What is wrong with it.
+    /// Takes the next interval of the history. Returns the fault of the interval, if it has one.
     #[inline]
     pub(super) fn add(&mut self, role: Role, interval: &Interval, offset: u64) -> Option<String> {
         match role {
@@ -130,7 +132,8 @@ impl<'a> Collector<'a> {
         None
     }
 
-    /// Where a thread has a state at a time at which its CPU is not known, and nothing was said of that.
+    /// The offset of the first thread that has a state at a time at which its CPU is unknown. `None` also if a wrong
+    /// CPU was already reported.
     pub(super) fn without_cpu(&self) -> Option<u64> {
         if self.has_bad_cpu {
             return None;
@@ -153,7 +156,8 @@ impl<'a> Collector<'a> {
         found.map(|lines| lines.offset).min()
     }
 
-    /// The switches, in order of time. `end`: that of the history. `anew`: from these times on, nothing was known.
+    /// The switches, in order of time. `end`: the end of the history. `anew`: the times from which all states were
+    /// unknown.
     pub(super) fn switches(self, end: i64, anew: &[u64]) -> Vec<Switch> {
         let mut threads: Vec<(ThreadId, Vec<Change>)> = Vec::with_capacity(self.lines.len());
         for (thread, lines) in &self.lines {
@@ -169,7 +173,7 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// The values of a timeline as changes. `None`: it has none.
+/// The values of a timeline as changes. `None`: from then on there is no value.
 fn edges<T: Copy + PartialEq>(spans: &[Span<T>], end: i64) -> Vec<(i64, Option<T>)> {
     let mut out: Vec<(i64, Option<T>)> = Vec::with_capacity(spans.len());
     for (nth, span) in spans.iter().enumerate() {
@@ -178,7 +182,7 @@ fn edges<T: Copy + PartialEq>(spans: &[Span<T>], end: i64) -> Vec<(i64, Option<T
         }
         let next = spans.get(nth + 1).map(|next| next.start);
         let after = span.end.saturating_add(1);
-        // What lasts until the end of the history lasts.
+        // A value at the end of the history does not end there.
         if next.map_or(span.end < end, |next| next > after) {
             out.push((after, None));
         }
@@ -230,11 +234,11 @@ struct Maker<'a> {
     now: Vec<Option<usize>>,
     /// Whether the list has that change.
     is_listed: Vec<bool>,
-    /// The latest time from which nothing was known.
+    /// The latest time from which all states were unknown.
     lost: Option<u64>,
     /// The time of the last change.
     last: u64,
-    /// Threads that run, which the list says only with their next change.
+    /// Threads that run, although the list states this only with their next change.
     told_later: Vec<bool>,
     /// A CPU that no thread has at any time.
     no_cpu: u32,
@@ -284,7 +288,8 @@ impl<'a> Maker<'a> {
         now.state == Some(State::Running) && waits && next.cpu == now.cpu
     }
 
-    /// Whether the next change of a thread can still say that it ran; if it has none, the end of all changes.
+    /// Whether the next change of a thread can still state that it ran. Without a next change, the end of all changes
+    /// counts.
     fn can_tell_later(&self, (thread, nth): ChangePosition) -> bool {
         let next = self.change((thread, nth + 1));
         let time = next.map_or(self.last, |next| next.time);
@@ -352,7 +357,8 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// From here on, nothing was known. `group` has the changes of that time, and gets the states that go on.
+    /// At `time` all states become unknown. `group` has the changes of that time. The states that continue are added to
+    /// it.
     fn all_lost(&mut self, time: u64, group: &mut Vec<ChangePosition>) {
         let mut changed = vec![false; self.threads.len()];
         for (thread, _) in group.iter() {
@@ -402,7 +408,7 @@ impl<'a> Maker<'a> {
                 self.push(time, thread, before.cpu, Some(State::Waiting));
             }
         } else if state_before == Some(State::Running) && change.state == state_before {
-            // Nobody saw it leave its CPU.
+            // No switch states that the thread left its CPU.
             self.push(time, thread, before.map_or(cpu, |before| before.cpu), None);
         }
         let other = self.other_on(cpu, thread);

@@ -55,7 +55,8 @@ impl Number {
     }
 }
 
-/// The name and the value of a counter. `None`: the note is none, or no number of a state.
+/// The name and the value of a counter. `None`: the note is no counter, or its value is no number that a state can
+/// hold.
 fn counter(kind: NoteKind, body: &[u8]) -> Option<(FunctionId, Number)> {
     let Some(Note::Event {
         name, form, fields, ..
@@ -292,7 +293,7 @@ impl ThreadEncoder {
     fn pop(&mut self, time: i64, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         if let Some(frame) = self.open.pop() {
             if frame.entered == time {
-                // Its entry is not there any more, and the exit does not come.
+                // The entry was already replaced at the same time, so the exit is left out, too.
                 untold.short += 1;
                 self.held -= 1;
             } else {
@@ -335,7 +336,7 @@ impl ThreadEncoder {
         self.at(call, time, untold, out);
     }
 
-    /// The synthetic exits so far were not the last records, so the frames are over.
+    /// Ends the frames with synthetic exits, because these exits were not the last records.
     #[cold]
     fn close(&mut self, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         let count = std::mem::take(&mut self.after);

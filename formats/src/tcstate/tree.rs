@@ -34,7 +34,7 @@ impl DiagnosticList {
 
     /// Reads a table. One that is damaged is empty.
     fn read<T: DeserializeOwned + Default>(&mut self, file: &str, bytes: Option<Vec<u8>>) -> T {
-        // Whoever found no table has reported it.
+        // The code that found no table has already reported it.
         let Some(bytes) = bytes else {
             return T::default();
         };
@@ -71,7 +71,7 @@ pub(super) enum Role {
     Status(u32),
     /// The CPU on which it runs or ran last.
     RunQueue(u32),
-    /// The status of a CPU, which those of the threads say as well.
+    /// The status of a CPU. It follows from the states of the threads.
     CpuStatus,
 }
 
@@ -138,7 +138,7 @@ struct Node {
     key: Option<u32>,
 }
 
-/// What the keys of a history are.
+/// The meaning of each key of a history.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
@@ -262,7 +262,7 @@ fn has_states_alone(places: &[NodeRole], threads: usize) -> Vec<bool> {
     alone
 }
 
-/// What is known of each key so far.
+/// The facts about each key, as far as they are read.
 struct Keys {
     kinds: Vec<Option<Kind>>,
     roles: Vec<Role>,
@@ -298,7 +298,7 @@ impl Keys {
         (self.node_of[key], self.roles[key]) = (Some(node), role);
     }
 
-    /// Gives types to keys that have none, and takes roles from keys whose values can't have them.
+    /// Gives a type to each key that has none. Takes the role from each key whose values don't fit it.
     fn fit(&mut self, told: &mut DiagnosticList) {
         let (mut guessed, mut unfit) = (0, 0);
         let keys = self.kinds.iter_mut().zip(&mut self.roles);

@@ -55,7 +55,7 @@ pub(super) struct TcstateWriter {
     losses: Losses,
     failed: Option<io::Error>,
     states: States,
-    /// From these times on, nothing was known of any thread.
+    /// Times from which all states were unknown.
     anew: Vec<u64>,
 }
 

@@ -21,7 +21,7 @@ pub struct Reason<'a> {
 pub enum What<'a> {
     /// A call took too long.
     Call(SlowCall<'a>),
-    /// Anything else, in words; empty if the trigger says all.
+    /// Anything else, in words; empty if the trigger alone explains the trace.
     Other(&'a str),
 }
 
@@ -137,12 +137,12 @@ fn unix_ns(text: &str) -> Option<u64> {
     for in_unit_before in [24, 60, 60, SECOND] {
         time = time.checked_mul(in_unit_before)?.checked_add(next()?)?;
     }
-    // What was read has to be what is written: no hour 24, and no number without its zeros.
+    // The text must be the one that would be written: no hour 24, and no number without its zeros.
     let written = format!("{}.{:09}Z", Utc::of(time / SECOND), time % SECOND);
     (written == text).then_some(time)
 }
 
-/// A number with so many digits behind the point, without the point.
+/// Parses a number with `digits` digits behind the point. The result does not have the point.
 fn fixed(text: &str, digits: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.')?;
     let are_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
