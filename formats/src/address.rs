@@ -31,7 +31,8 @@ pub fn is_address(text: &OsStr) -> bool {
         || lacks_slashes(bytes)
 }
 
-/// Whether it is `tcp:host:port`. A file with such a name would hide that nothing is sent.
+/// Whether the text is `tcp:host:port`, without slashes. Such a text must not become a file name, because then
+/// the user would not notice that nothing is sent.
 fn lacks_slashes(bytes: &[u8]) -> bool {
     let text = std::str::from_utf8(bytes).unwrap_or_default();
     let place = text.strip_prefix("tcp:");
@@ -70,8 +71,8 @@ pub enum Side {
 }
 
 impl Address {
-    /// The address in a text, for that side. `None`: the text is the name of a file. A relative path is
-    /// within `start`. The side that listens may have port 0, which stands for any free port.
+    /// Parses an address. `side`: the side that the address is for. `None`: the text is the name of a file. A
+    /// relative path is within `start`. The side that listens may use port 0, which means any free port.
     ///
     /// # Errors
     /// The fault of the address, in one line.

@@ -111,7 +111,7 @@ impl Filter {
         self.includes.iter().any(|glob| covers(glob, name))
     }
 
-    /// The globs that ask for functions and match none of `names`, without regard to excludes. They are
+    /// The globs that include functions and match none of `names`. Excludes are ignored. Such globs are
     /// likely typing errors; [`nearest()`] helps to report them.
     #[must_use]
     pub fn unmatched(&self, names: &[&str]) -> Vec<&str> {
@@ -184,11 +184,11 @@ fn covers(glob: &str, name: &str) -> bool {
     is(name) || !glob.starts_with('<') && name.strip_prefix('<').is_some_and(is)
 }
 
-/// Whether a glob matches all of a text. `star` stands for any run, and `one` for any one item: a
-/// character, or a byte.
+/// Whether a glob matches the whole text. `star` matches any run, and `one` matches any single item: a
+/// character or a byte.
 ///
-/// Only the last `star` is tried again, because a longer match of an earlier one can't help. So the work
-/// is at most the product of the lengths.
+/// Only the last `star` is tried again, because a longer match of an earlier `star` can't help. So the
+/// number of steps is at most the product of the lengths.
 pub fn is_match<T: PartialEq + Copy>(
     glob: impl Iterator<Item = T> + Clone,
     text: impl Iterator<Item = T> + Clone,

@@ -1,4 +1,4 @@
-//! What a format says of itself: its names, how its traces are recognised and opened, and the ways to write it.
+//! The facts about a format: its names, how its traces are recognised and opened, and the ways to write it.
 //! This file must never name a format: `registry` has the list, and each format's folder has its own entry.
 
 use crate::writer::Target;

@@ -1,5 +1,6 @@
-//! Whom a trace is of: host, boot, build, version of the program, and tags that the user chose. Each text is bounded,
-//! so that a ring file has a place for all of them. This file also has the rules for `FDR_TAGS` and `FDR_VERSION`.
+//! The identity of a trace: host, boot, build, version of the program, and tags that the user chose. Each text is
+//! bounded, so that a ring file has room for all of them. This file also has the rules for `FDR_TAGS` and
+//! `FDR_VERSION`.
 //!
 //! The texts stand one after the other, each with a NUL behind it, in the order of [`Part::ALL`]. A ring file and
 //! an XRay file have these bytes. Readers ignore texts behind the ones that they know.
@@ -106,7 +107,7 @@ impl Identity {
         self.texts.as_bytes()
     }
 
-    /// The identity of such bytes. It takes any bytes: what is not UTF-8 is replaced.
+    /// Decodes such bytes. It accepts any bytes: those that are not UTF-8 are replaced.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Identity {
         let mut identity = Identity::default();

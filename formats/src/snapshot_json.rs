@@ -7,9 +7,9 @@
 //!   {"Path":["Threads","7"],"Value":{"start":t,"end":-9223372036854775808,"quark":0,"type":"null"}},
 //!   …],"fEndTime":t,"fStartTime":t}
 //! ```
-//! `type` is `null`, `java.lang.Integer`, `java.lang.Long`, `java.lang.Double` or `java.lang.String`;
-//! all but `null` have a `value`. The end is that of an interval which is still open. Source:
-//! `StateSnapshot` of Trace Compass; white space as there.
+//! `type` is `null`, `java.lang.Integer`, `java.lang.Long`, `java.lang.Double` or `java.lang.String`; all but `null`
+//! have a `value`. The number in `end` means that the interval is still open. Source: `StateSnapshot` of Trace
+//! Compass. White space is as there.
 
 use std::io::{self, Write};
 

@@ -82,7 +82,7 @@ pub struct Record<'a> {
     pub detail: &'a str,
 }
 
-/// What looks at the records of a listing.
+/// The callback that gets the records of a listing.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&Record<'_>) -> ControlFlow<()>;
 
 /// Gives records to a visitor, each with the words that were put into `detail` for it.
@@ -148,8 +148,8 @@ pub fn drive(
     Ok(())
 }
 
-/// Decodes the lanes on `jobs` threads, the largest first. Each worker has a sink of its own, which
-/// `make` gives. A lane is never divided between two sinks. Returns the workers' sinks.
+/// Decodes the lanes on `jobs` threads, the largest lane first. Each worker has a sink of its own, which
+/// `make` creates. A lane goes to one sink only. Returns the workers' sinks.
 ///
 /// # Errors
 /// An error of a worker. The other workers finish their lane, and begin no more.

@@ -77,7 +77,7 @@ impl Sink for Box<dyn Writer> {
 pub enum Output {
     /// An empty file, open for reading and writing.
     File(File),
-    /// A pipe, a socket or memory. It can't be read back, and somebody may be reading already.
+    /// A pipe, a socket or memory. It can't be read back, and another program may already read it.
     Stream(Box<dyn Write + Send>),
     /// A folder that exists and is empty.
     Folder(PathBuf),
@@ -86,7 +86,7 @@ pub enum Output {
 /// A writer that has begun, or the reason why there is none.
 pub type WriterResult = Result<Box<dyn Writer>, Error>;
 
-/// What a target needs for an output.
+/// The kind of output that a target needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A file.
@@ -106,7 +106,7 @@ pub struct Target {
     pub title: &'static str,
     /// The extension of a file's or folder's name, without the dot.
     pub extension: &'static str,
-    /// What it needs.
+    /// The kind of output that it needs.
     pub kind: Kind,
     /// A file gets the same bytes as a stream.
     pub file_as_stream: bool,
@@ -151,7 +151,7 @@ impl Output {
     }
 }
 
-/// Tells the first error that a writer met, if any. The error stays one for who asks again.
+/// Returns the first error of a writer, if there was one. The error is kept, and further calls return it again.
 pub(crate) fn tell_kept(kept: &mut Option<io::Error>) -> io::Result<()> {
     let Some(error) = kept.take() else {
         return Ok(());

@@ -24,7 +24,7 @@ pub(super) struct StringRange {
     pub(super) to: u64,
     /// The number of complete strings.
     pub(super) known: u64,
-    /// How many intervals may speak of.
+    /// The number of strings that intervals may refer to.
     pub(super) count: u64,
 }
 

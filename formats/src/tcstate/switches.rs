@@ -62,7 +62,7 @@ struct Change {
 #[derive(Debug)]
 pub(super) struct Collector<'a> {
     threads: &'a [u64],
-    /// By the place of the thread.
+    /// A value of a run queue was no number of a CPU.
     lines: HashMap<u32, Lines>,
     /// A value for a CPU was no number of a CPU.
     has_bad_cpu: bool,

@@ -293,7 +293,7 @@ impl ThreadEncoder {
     fn pop(&mut self, time: i64, untold: &mut StateLosses, out: &mut impl FnMut(i64, Op)) {
         if let Some(frame) = self.open.pop() {
             if frame.entered == time {
-                // The entry was already replaced at the same time, so the exit is left out, too.
+                // A call without length is not in the history: neither its entry nor its exit.
                 untold.short += 1;
                 self.held -= 1;
             } else {

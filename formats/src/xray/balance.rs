@@ -72,8 +72,8 @@ impl<M: Memory> Stack<M> {
         exit
     }
 
-    /// The same for an entry, or for an exit that needs no record in front of it. Any other exit changes
-    /// nothing.
+    /// As `exit`, for an entry, or for an exit that needs no record in front of it. Any other exit changes
+    /// nothing, and the result is false.
     #[inline]
     pub(super) fn follow(&mut self, id: u32, entry: bool) -> bool {
         if entry {

@@ -28,8 +28,8 @@ pub fn header(info: &TraceInfo) -> [u8; HEADER_SIZE] {
     })
 }
 
-/// The place in the file, and the bytes, of what a whole file states about itself. They are written when all else is, so
-/// that a file of a crash that was cut states nothing. Async-signal-safe.
+/// The extent of the whole file, which the file states about itself: its place and its bytes. It is
+/// written last, so that a file that a crash cut short states no extent. Async-signal-safe.
 #[must_use]
 pub fn extent(bytes: u64, threads: u64) -> (u64, [u8; 16]) {
     (record::EXTENT_AT, Extent { bytes, threads }.encode())
@@ -118,7 +118,7 @@ pub struct CrashWriter<'a, T> {
     tables: Option<T>,
 }
 
-/// What the first pass found.
+/// The result of the first pass.
 #[derive(Clone, Copy, Default)]
 struct Sizes {
     summary: BlockSummary,
@@ -183,7 +183,7 @@ const EARLY_CALLS_HEAD: usize = 16;
 type Slices<'f, 's> = dyn Fn(&mut BlockCallback<'_, 's>) -> bool + 'f;
 type BlockCallback<'g, 's> = dyn FnMut(&'s [u8]) -> bool + 'g;
 
-/// What a block says before the records.
+/// The head of a block: everything before the records.
 struct Head<'a, 't> {
     info: &'a TraceInfo,
     reason: &'a str,
@@ -342,7 +342,7 @@ fn measure<'c>(
     sizes
 }
 
-/// The calls that began before all chunks and have not ended are around those that the chunks have.
+/// Puts the calls that began before all chunks and have not ended around the calls of the chunks.
 fn around(thread: &CrashThread<'_>, walk: &mut Walk<&mut [u32]>) {
     let calls = thread.early_calls.iter().rev();
     walk.stack.push_around(calls.map(|call| call.function.0));
@@ -390,7 +390,8 @@ fn body(
     synthetic(sizes.end, &mut walk.stack.open(), false, out)
 }
 
-/// Function records that were not measured, and the event that says so; nothing if there are none.
+/// Function records that were not measured, and the event that marks them. Nothing if there are no such
+/// records.
 fn synthetic(
     time: u64,
     ids: &mut dyn ExactSizeIterator<Item = u32>,

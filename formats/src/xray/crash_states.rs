@@ -6,8 +6,9 @@ use super::payload;
 use super::record::{self, METADATA_SIZE, Record, RecordTime};
 use crate::model::{Sample, Switch, Ticks};
 
-/// Context switches, ready to be written with the first block: they are written to `place`. Returns how many bytes of it are used. Those that
-/// have no room are left out, and so a reader takes what comes later as not known. Async-signal-safe.
+/// Writes context switches to `place`, ready to be written with the first block. Returns how many bytes of
+/// `place` are used. Switches without room are left out. So readers take the states after the last switch as
+/// unknown. Async-signal-safe.
 pub fn switches(all: &mut dyn Iterator<Item = Switch>, start: Ticks, place: &mut [u8]) -> usize {
     let mut row = |to: &mut [u8]| {
         let switch = all.next();
@@ -59,7 +60,7 @@ fn rows(
     }
 }
 
-/// The head of a payload about states, of so many bytes behind it.
+/// The head of a payload about states. `bytes` bytes follow it.
 fn put_head(kind: u8, bytes: usize, rows: u32, start: Ticks, place: &mut [u8]) {
     let event = Record::Custom {
         size: (SCHEDULE_HEAD + bytes) as i32,
@@ -103,7 +104,7 @@ const SAMPLE_BYTES: usize = 24;
 /// The most rows of a payload.
 const BATCH: usize = 2048;
 
-/// The most bytes that so many [`switches`] and [`samples`] together take, and [`modules`] of so many bytes.
+/// The maximum size of `count` [`switches`] and [`samples`] together with `modules` bytes of [`modules`].
 #[must_use]
 pub const fn states_bytes(count: usize, modules: usize) -> usize {
     count * SAMPLE_BYTES + (count / BATCH + 3) * ROWS_HEAD + modules

@@ -91,7 +91,7 @@ impl<'a> CrashTotals<'a> {
         Some(())
     }
 
-    /// Writes what is estimated of functions, behind the rows. `None`: `out` refused bytes.
+    /// Writes the estimates of functions, behind the rows. `None`: `out` refused bytes.
     pub fn finish_with(
         mut self,
         cost: RecordingCost,

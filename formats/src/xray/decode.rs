@@ -32,12 +32,12 @@ enum Stop {
 pub(super) struct Decoder<'a> {
     index: &'a Index,
     sink: &'a mut dyn Sink,
-    /// Problems of the thread so far.
+    /// The number of problems of the thread so far.
     complaints: u64,
     /// Byte offset of the last reported one.
     complained: u64,
     time: Running,
-    /// No call is later than this tick, which is that of [`Running::limit`].
+    /// The latest possible tick of a call: that of [`Running::limit`].
     limit: u64,
     /// The number of late calls since a record set the time.
     late: u64,

@@ -16,7 +16,7 @@ use crate::sink::Losses;
 /// llvm-xray keeps ticks as doubles in some places. Larger ticks are rounded there.
 pub(super) const EXACT_TICKS: u64 = 1 << 53;
 
-/// What was written for one thread.
+/// The records that were written for one thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BlockSummary {
     /// Function records that were copied.
@@ -31,7 +31,8 @@ pub struct BlockSummary {
 }
 
 impl BlockSummary {
-    /// The counts of the thread. Records that were stated as readable and are gone count as overwritten.
+    /// The counts of the thread. If the recorder counted more records as readable than were found, the
+    /// rest count as overwritten.
     pub(super) fn thread_counts(&self, said: Counts) -> Counts {
         let kept = self.readable.saturating_add(said.dropped);
         let kept = kept.saturating_add(said.summarised);
@@ -43,7 +44,7 @@ impl BlockSummary {
     }
 }
 
-/// What a dump wrote.
+/// The result of a dump.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DumpSummary {
     /// Size of the file.
@@ -52,7 +53,7 @@ pub struct DumpSummary {
     pub threads: u64,
     /// Function records, without synthetic ones.
     pub records: u64,
-    /// What the file does not hold.
+    /// The data that the file could not hold.
     pub losses: Losses,
 }
 

@@ -1,6 +1,6 @@
-//! The fast path for ring chunks in which each exit is that of the innermost call: nearly all. No processor can foresee
-//! whether an entry or an exit comes next, so both get the same instructions and no branch. All other records go to
-//! `balance`.
+//! The fast path for ring chunks in which each exit ends the innermost call. These are nearly all chunks. No CPU can
+//! predict whether an entry or an exit comes next, so both run the same instructions without a branch. All other
+//! records go to `balance`.
 
 use super::balance::{Memory, Stack};
 use super::record::FUNCTION_SIZE;
@@ -11,7 +11,7 @@ type Words<'a> = Groups<'a, FUNCTION_SIZE>;
 /// Words that are taken one by one before the search for leaf calls begins again.
 const SOME: usize = 64;
 
-/// What was gone through.
+/// The words that the fast path has read.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct WordRun {
     /// Words, of a record each.

@@ -100,7 +100,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.bytes(&record::encode_metadata(record, self.layout))
     }
 
-    /// The next records are of the time `to`, if it is behind the last one's time, `from`.
+    /// Sets the time of the next records to `to`, if that is after the time `from` of the last record.
     pub(super) fn reach(&mut self, from: u64, to: u64) -> io::Result<()> {
         match to > from {
             true => self.metadata(&Record::TscWrap { tsc: to }),
@@ -126,7 +126,7 @@ impl<W: Read + Write + Seek> Frame<W> {
         self.bytes(payload.get(..size as usize).unwrap_or(payload))
     }
 
-    /// What the calls of functions took. `is_of_missing`: of threads that are not in the trace.
+    /// Writes the totals of functions. `is_of_missing`: they are of threads that are not in the trace.
     pub(super) fn totals(
         &mut self,
         tsc: u64,

@@ -17,7 +17,7 @@ use crate::model::{
 
 /// The most bytes of a payload that are given.
 pub(super) const MAX_PAYLOAD: usize = 16 << 20;
-/// The most diagnostics of one place. More help nobody.
+/// The maximum number of diagnostics for one place. Further ones would not help.
 pub(super) const MAX_DIAGNOSTICS: usize = 100;
 /// The diagnostic for a custom event with our tag that can't be decoded.
 pub(super) const DAMAGED_OWN: &str = "an event of fdr's own is damaged; it is skipped";
@@ -93,7 +93,7 @@ struct Indexer<'a> {
     bytes: &'a dyn ReadAt,
     /// For heads, which are read forward.
     window: Window<'a>,
-    /// The window for a look at the end of a block, far ahead.
+    /// A second window, which reads the end of a block far ahead.
     peek: Window<'a>,
     search: Search<'a>,
     size: u64,
@@ -105,7 +105,7 @@ struct Indexer<'a> {
     functions: BTreeMap<FunctionId, Function>,
     /// The latest tick of the current block's records, as its head states it.
     latest: Option<u64>,
-    /// Problems, told or not.
+    /// The number of problems, reported or not.
     complaints: usize,
     index: Index,
 }
@@ -498,7 +498,7 @@ impl<'a> Indexer<'a> {
         }
     }
 
-    /// Estimates are of all threads, as the totals of ended ones.
+    /// Estimates are kept with the totals of ended threads, because both are of all threads.
     fn estimates(&mut self, cost: RecordingCost, rows: Vec<(FunctionId, Estimate)>) {
         let info = &mut self.index.info;
         info.recording_cost = Some(cost).filter(|cost| cost.budget > 0);

@@ -42,9 +42,9 @@ struct Lister<'a> {
     index: &'a Index,
     listing: Listing<'a>,
     thread: Option<ThreadId>,
-    /// That of the record at hand.
+    /// The function of the present record.
     function: Option<FunctionId>,
-    /// That of the record at hand.
+    /// The edge of the present record.
     edge: Option<Edge>,
     /// Of a thread, the function of the record before: an argument belongs to that call.
     last: Option<(Option<ThreadId>, FunctionId)>,

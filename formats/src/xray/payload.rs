@@ -137,7 +137,7 @@ pub enum Payload {
         anchor: Option<(Ticks, u64)>,
         /// The same pair, taken when the trace was written.
         until: Option<(Ticks, u64)>,
-        /// What is wrong with it.
+        /// The faults of the clock.
         trouble: Trouble,
     },
     /// Where the trace comes from.
@@ -193,25 +193,25 @@ pub enum Payload {
         /// The ticks of the shortest call that leaves records.
         ticks: u64,
     },
-    /// What the program says beside its calls. [`note`] has its body.
+    /// A note: what the program reports beside its calls. [`note`] has its body.
     Note(NoteKind),
-    /// What calls took since their threads began.
+    /// The totals of functions since their threads began.
     Totals {
         /// Of ended threads that are not in the trace.
         is_of_missing: bool,
         /// Each function.
         rows: Vec<FunctionTotals>,
     },
-    /// What is estimated of calls, on all threads.
+    /// The estimates of functions, on all threads.
     Estimates {
-        /// What recording takes.
+        /// The cost of recording.
         cost: RecordingCost,
         /// Each function that has an estimate.
         rows: Vec<(FunctionId, Estimate)>,
     },
     /// Calls of the thread of this block that began before its first record and had not ended.
     EarlyCalls(Vec<EarlyCall>),
-    /// What is known of threads' states.
+    /// The known states of threads.
     Schedule(crate::model::Schedule),
     /// A payload of an unknown version or kind.
     Unknown,

@@ -118,7 +118,7 @@ impl ThreadState {
         }
         let count = records.len() - before;
         if count > 0 {
-            // The base was noted before, and none of these calls is earlier.
+            // The time `base` was written before, and none of these calls is earlier.
             self.base = base;
             self.latest = self.latest.max(base);
             self.records += count as u64;

@@ -9,8 +9,7 @@
 //! - A tick later than the block's latest tick is damage. Time continues from its last value. The next
 //!   sound tick counts as if the damaged one were absent.
 
-/// The largest step back at which the recorder holds its time. It believes that a clock further behind
-/// was reset.
+/// The largest step back at which the recorder keeps its last time. It takes a clock that is further behind as reset.
 pub(super) const MAX_STEP_BACK: u64 = u32::MAX as u64;
 
 /// The effect of an absolute tick on the time.
@@ -29,7 +28,7 @@ pub(super) enum Turn {
 pub(super) struct Running {
     /// `None` before the first record that sets it.
     now: Option<u64>,
-    /// What is added to absolute ticks.
+    /// Ticks that are added to absolute ticks.
     shift: i64,
     /// The latest tick, if it is known.
     latest: Option<u64>,
@@ -85,7 +84,7 @@ impl Running {
             return Turn::Plain;
         }
         if late {
-            // The next deltas begin here. The next absolute tick is believed again.
+            // The next deltas begin at this time. The next absolute tick is used again.
             return Turn::Late;
         }
         // The time returns to the clock's value before the fault, or continues.

@@ -430,7 +430,7 @@ impl<W: Read + Write + Seek> Sink for XrayWriter<W> {
                 }
             }
             Mark::Lost { records } => match self.state() {
-                // It has no time of its own.
+                // A loss has no time of its own.
                 Some(state) if state.first.is_none() => {
                     state.lost = state.lost.saturating_add(records);
                 }
@@ -485,7 +485,7 @@ impl<W: Read + Write + Seek + Send> Writer for XrayWriter<W> {
         self.learn(more);
     }
 
-    /// Writes nothing, because blocks have their sizes in front. So no part can be read before the end.
+    /// Does nothing, because a block states its size in front. So no part can be read before the end.
     fn flush(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -244,7 +244,7 @@ pub fn encode_threshold(ticks: u64) -> Vec<u8> {
     bytes
 }
 
-/// What the header has no room for.
+/// The facts about the clock that the header has no room for.
 #[must_use]
 pub fn encode_clock(clock: &Clock) -> Vec<u8> {
     encoded(|place| put_clock(place, clock))
@@ -307,7 +307,7 @@ pub(in super::super) fn put_process(place: &mut dyn PayloadBuffer, info: &TraceI
     draft.align();
 }
 
-/// Whom the trace is of. `None`: nothing is known, so there is no event.
+/// The identity of the trace. `None`: nothing is known, so there is no event.
 #[must_use]
 pub fn encode_identity(identity: &Identity) -> Option<Vec<u8>> {
     let texts = identity.as_bytes();
@@ -351,7 +351,7 @@ pub fn encode_early_calls(calls: &[EarlyCall]) -> Option<Vec<u8>> {
 /// Bytes of a row of estimates.
 pub(in super::super) const ESTIMATE_BYTES: usize = 72;
 
-/// The first bytes of a payload with so many estimates. Async-signal-safe.
+/// The first bytes of a payload with `count` estimates. Async-signal-safe.
 pub(in super::super) fn estimates_head(count: u32, cost: RecordingCost) -> [u8; 32] {
     let words = [
         super::head(ESTIMATES),
@@ -389,8 +389,8 @@ pub(in super::super) fn estimate_row(
     row
 }
 
-/// What recording takes, and what is estimated of functions, in as many payloads as it needs. There are none if the trace
-/// has no budget.
+/// The cost of recording and the estimates of functions, in as many payloads as they need. No payload if the trace has
+/// no budget.
 pub fn encode_estimates(info: &TraceInfo) -> impl Iterator<Item = Vec<u8>> + '_ {
     let cost = info.recording_cost;
     let estimate = |totals: &FunctionTotals| {
@@ -479,8 +479,8 @@ pub fn encode_break(ticks: u64) -> Vec<u8> {
     bytes
 }
 
-/// What the calls of functions took, in as many payloads as it needs. `is_of_missing`: of threads that are not in
-/// the trace.
+/// The totals of functions, in as many payloads as they need. `is_of_missing`: they are of threads that are not in the
+/// trace.
 pub fn encode_totals(
     rows: &[FunctionTotals],
     is_of_missing: bool,
@@ -515,14 +515,14 @@ fn next_totals(rest: &mut &[FunctionTotals], is_of_missing: bool) -> Option<Vec<
     (count > 0).then_some(bytes)
 }
 
-/// What a row of totals says besides the lengths. Times are in ticks.
+/// The numbers of a row of totals, without the lengths. Times are in ticks.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TotalsRow {
     /// The function's id.
     pub function: u32,
     /// Calls with a time.
     pub calls: u64,
-    /// Calls without one.
+    /// Calls without a time.
     pub untimed: u64,
     /// From entry to exit.
     pub total: u64,
@@ -534,7 +534,7 @@ pub struct TotalsRow {
     pub nests: bool,
 }
 
-/// The first bytes of a payload with so many rows.
+/// The first bytes of a payload with `rows` rows.
 pub(in super::super) fn totals_head(rows: u32, is_of_missing: bool) -> [u8; 16] {
     let mut head = [0; 16];
     let parts = [

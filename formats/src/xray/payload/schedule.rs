@@ -10,10 +10,10 @@ use crate::model::{CpuId, ThreadId, Ticks};
 
 /// The kind of a payload of switches.
 pub const SWITCHES: u8 = 18;
-/// That of samples.
+/// The kind of samples.
 pub const SAMPLES: u8 = 19;
 pub(super) const ACCOUNTS: u8 = 20;
-/// That of modules.
+/// The kind of modules.
 pub const MODULES: u8 = 21;
 /// The state that is not known.
 const NOT_KNOWN: u8 = 3;
@@ -79,7 +79,7 @@ pub fn put_module(module: &Module, out: &mut Vec<u8>) {
     out.resize(out.len().next_multiple_of(8), 0);
 }
 
-/// The modules in such bytes, up to the first one that is damaged. Also whether none is.
+/// Decodes modules up to the first damaged one. The second result: whether no module is damaged.
 #[cfg(feature = "read")]
 #[must_use]
 pub(crate) fn modules(mut fields: Fields<'_>) -> (Vec<Module>, bool) {
@@ -110,7 +110,8 @@ fn module(fields: &mut Fields<'_>) -> Option<Module> {
     })
 }
 
-/// The head of a payload of so many rows, or bytes of modules. `kind`: 18 to 21. Async-signal-safe.
+/// The head of a payload with `rows` rows, or with `rows` bytes of modules. `kind`: 18 to 21.
+/// Async-signal-safe.
 #[must_use]
 pub fn head(kind: u8, rows: u32) -> [u8; 16] {
     let words = [super::head(kind), u64::from(rows).to_le_bytes()];
@@ -130,7 +131,7 @@ pub fn encode(schedule: &Schedule) -> impl Iterator<Item = Vec<u8>> + '_ {
     std::iter::from_fn(move || rest.take())
 }
 
-/// What no payload has yet.
+/// The part of a schedule that no payload has yet.
 struct UnwrittenSchedule<'a> {
     switches: &'a [Switch],
     samples: &'a [Sample],
@@ -173,7 +174,7 @@ impl UnwrittenSchedule<'_> {
     }
 }
 
-/// Takes away the first elements, at most so many. `None`: there are none.
+/// Takes up to `most` elements from the front of the list. `None`: the list is empty.
 fn take_some<'a, T>(list: &mut &'a [T], most: usize) -> Option<&'a [T]> {
     let (some, rest) = list.split_at(list.len().min(most));
     *list = rest;

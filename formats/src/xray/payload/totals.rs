@@ -1,4 +1,4 @@
-//! Decodes what a thread says of all its calls: the totals of its functions, and the calls that were open all the time.
+//! Decodes the totals of a thread's functions, and the calls that were open since before the first record.
 
 #[cfg(feature = "read")]
 use super::Payload;
@@ -7,8 +7,8 @@ use crate::bytes::Fields;
 #[cfg(feature = "read")]
 use crate::model::{EarlyCall, Estimate, FunctionId, FunctionTotals, RecordingCost, Ticks};
 
-/// A length that is none: behind the lengths of a function whose calls were inside of each other. Readers that do not
-/// know it count no call for it.
+/// A pair behind the lengths of a recursive function, which is no length. It has 0 calls, so readers that do not know
+/// it count nothing for it.
 pub(super) const NESTS: (u8, u64) = (u8::MAX, 0);
 
 #[cfg(feature = "read")]
