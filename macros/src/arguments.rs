@@ -1,5 +1,5 @@
-//! Arguments and results of calls: what the options `args`, `ret` and `err` say, and the code that records it. The code
-//! names nothing but `fdr::private`, its own variables, and what a person wrote.
+//! Arguments and results of calls: reads the options `args`, `ret` and `err`, and makes the code that records the
+//! values. The code names only `fdr::private`, its own variables, and what the user wrote.
 
 use proc_macro2::{Ident, Punct, Spacing, Span, TokenStream};
 use quote::quote_spanned;
@@ -11,7 +11,7 @@ use syn::{Error, Expr, Result, ReturnType, Token, parenthesized, token};
 use crate::params::{Binding, bound};
 use crate::parse::{Function, diverges};
 
-/// What the options say.
+/// The options `args`, `ret` and `err`.
 #[derive(Default)]
 pub(crate) struct ValueOptions {
     arguments: Option<Arguments>,
@@ -56,7 +56,7 @@ impl ValueOptions {
         Ok(())
     }
 
-    /// Refuses to record the result of a function that has none.
+    /// An error if the options ask for a result that the function does not have.
     pub(crate) fn check(&self, function: &Function) -> Result<()> {
         let Some((key, _)) = self.result.as_ref().or(self.error.as_ref()) else {
             return Ok(());
@@ -120,8 +120,8 @@ impl ValueOptions {
     }
 }
 
-/// Each parameter that has a name. Its type says whether it has a value. A name that begins with `_` says that the
-/// parameter is not used.
+/// All parameters with a name. The type of a parameter decides whether it has a value. Names that begin with `_` are
+/// left out, because they mark unused parameters.
 fn all(function: &Function, private: &TokenStream) -> Vec<TokenStream> {
     let mut fields = Vec::new();
     for Binding { name, nth, .. } in bound(function.signature().as_ref()) {
@@ -180,7 +180,8 @@ fn field(nth: usize, name: &Ident, value: &TokenStream, private: &TokenStream) -
     quote_spanned!(Span::mixed_site()=> (#place, #private::name!(#name), #value))
 }
 
-/// What stands before a value: `%` for its text by `Display`, `?` for that by `Debug`, nothing for the value itself.
+/// Parses the sign before a value: `%` records its text by `Display`, `?` its text by `Debug`, no sign the value
+/// itself.
 fn parse_sign(input: ParseStream<'_>) -> Result<Option<Punct>> {
     let is_sign = input.peek(Token![%]) || input.peek(Token![?]);
     is_sign.then(|| input.parse()).transpose()
@@ -207,7 +208,7 @@ fn parse_arguments(key: &Ident, input: ParseStream<'_>) -> Result<Arguments> {
     }
 }
 
-/// What stands behind the `=` of `ret` and `err`.
+/// Parses the sign behind the `=` of `ret` and `err`.
 fn parse_sign_of_result(
     key: &Ident,
     otherwise: Option<Punct>,

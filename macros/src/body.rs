@@ -7,7 +7,7 @@ use syn::parse::Parser;
 use syn::visit::{self, Visit};
 use syn::{Block, Expr, Item, Macro};
 
-/// What stands between a body's braces, in this order.
+/// The parts of a body between its braces, in this order.
 pub(crate) struct Body {
     /// `#![…]` and `//!`, which must come first.
     pub(crate) attributes: TokenStream,
@@ -20,7 +20,8 @@ impl Body {
     pub(crate) fn split(body: TokenStream) -> Body {
         let mut tokens: Vec<TokenTree> = body.clone().into_iter().collect();
         if !tokens.first().is_some_and(begins_item) {
-            // As nearly all do: nothing stands in front, and no token has to be put back.
+            // The usual case: the body begins with neither an attribute nor an item, so its tokens stay as they
+            // are.
             return Body {
                 attributes: TokenStream::new(),
                 items: TokenStream::new(),
@@ -40,15 +41,15 @@ impl Body {
         }
     }
 
-    /// What must come before the guard.
+    /// The tokens that must stay in front of the guard.
     pub(crate) fn front(&self) -> TokenStream {
         [self.attributes.clone(), self.items.clone()]
             .into_iter()
             .collect()
     }
 
-    /// False only where it is certain that the body never awaits: `syn` reads it, and it neither awaits nor calls a
-    /// macro, which could await.
+    /// Whether the body may await. False only if that is certain: `syn` can parse the body, and the body neither
+    /// awaits nor calls a macro, because a macro could await.
     pub(crate) fn may_await(&self) -> bool {
         let Ok(statements) = Block::parse_within.parse2(self.rest.clone()) else {
             return true;
@@ -66,7 +67,7 @@ struct Awaits(bool);
 
 impl Visit<'_> for Awaits {
     fn visit_expr(&mut self, expr: &Expr) {
-        // What `syn` keeps as tokens is newer than `syn`.
+        // `syn` keeps syntax that it does not know as tokens.
         self.0 |= matches!(expr, Expr::Await(_) | Expr::Verbatim(_));
         visit::visit_expr(self, expr);
     }
@@ -96,7 +97,7 @@ impl Future {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => {
                 let path = before.split_off(start_of_box(&before)?);
                 let inside = Future::at_end_of(&group.stream())?;
-                // The box holds the future and nothing else.
+                // The box must hold the future alone.
                 if inside.boxed.is_some() || !inside.before.is_empty() {
                     return None;
                 }
@@ -155,7 +156,7 @@ fn ends_statement(token: Option<&TokenTree>) -> bool {
 const ITEM_WORDS: &str =
     "async const enum extern fn impl macro_rules mod pub static struct trait type union unsafe use";
 
-/// False only where it is certain that no item begins with the token.
+/// Whether an item may begin with the token. False only if that is certain.
 fn begins_item(token: &TokenTree) -> bool {
     match token {
         TokenTree::Punct(punct) => punct.as_char() == '#',
@@ -179,7 +180,7 @@ fn end_of_items(tokens: &[TokenTree]) -> usize {
     end
 }
 
-/// Whether the tokens say `name` where that can be a variable.
+/// Whether the tokens contain `name` in a place where it can be a variable.
 pub(crate) fn mentions(tokens: TokenStream, name: &Ident) -> bool {
     mentions_word(tokens, &name.to_string())
 }

@@ -59,7 +59,7 @@ fn is_self(value: &Expr) -> bool {
     matches!(value, Expr::Path(path) if path.path.is_ident("self"))
 }
 
-/// Whether it is a path of at least so many names, and the last one is this.
+/// Whether the expression is a path of at least `least` names that ends in `name`.
 fn path_ends_in(function: &Expr, name: &str, least: usize) -> bool {
     let Expr::Path(path) = function else {
         return false;

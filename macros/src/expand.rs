@@ -1,8 +1,8 @@
-//! From a [`Function`] to the function that records. The head stays as it is. The body gets a guard in front of it. The
-//! body must mean exactly what it means without the attribute, and the compiler and clippy must say the same of it. So
-//! the user's tokens are never rewritten. All added tokens have this macro's hygiene, and name nothing but
-//! `fdr::private`. The added variables have names that no constant of a program has, because a pattern with the name of
-//! a constant is no variable.
+//! From a [`Function`] to the function that records. The head stays as it is, and the body gets a guard in front of it.
+//! The body must behave exactly as without the attribute, and the compiler and clippy must report the same about it. So
+//! the user's tokens are never rewritten. All added tokens have this macro's hygiene, and name only `fdr::private`. The
+//! added variables have names that no constant of a program has, because in a pattern the name of a constant does not
+//! make a variable.
 
 use std::sync::OnceLock;
 
@@ -23,7 +23,7 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
         Some(path) => quote_spanned!(span=> #path::private),
         None => quote_spanned!(span=> ::fdr::private),
     };
-    // The compiler's own macros say where they are written: where the name is, by its span.
+    // `file!` and `line!` give the place of their span: that of the function's name.
     let at = function.name.span();
     let place = match is_edition_2015() {
         false => quote_spanned!(at=> ::core::file!(), ::core::line!()),
@@ -56,7 +56,8 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
     };
     let mut braces = Group::new(Delimiter::Brace, inside);
     braces.set_span(if is_canonical {
-        // Clippy says nothing of what a macro made, and the body was as clippy wants it.
+        // Clippy reports nothing about code with a macro's span. Without the attribute it would have accepted this
+        // body.
         span.located_at(function.body.span())
     } else {
         function.body.span()
@@ -64,8 +65,8 @@ pub(crate) fn expand(function: Function, options: &Options) -> TokenStream {
     function.with_body(braces)
 }
 
-/// Whether the crate is of the edition that the compiler takes if it is told none. A span with a place of the person's
-/// has the person's edition, too, and a macro cannot ask for it.
+/// Whether the crate is of edition 2015, the compiler's default. A macro can't ask a span for its edition: a span with
+/// a place of the user's has the user's edition, too.
 fn is_edition_2015() -> bool {
     static ANSWER: OnceLock<bool> = OnceLock::new();
     *ANSWER.get_or_init(|| {
@@ -75,24 +76,24 @@ fn is_edition_2015() -> bool {
                 .iter()
                 .any(|word| word.to_string_lossy().starts_with(begin))
         };
-        // An editor's process has other arguments, and a file of arguments may say anything.
+        // The process of an editor has other arguments. A file of arguments (`@`) may contain any edition.
         says("--crate-name") && !says("@") && (!says("--edition") || says("--edition=2015"))
     })
 }
 
-/// The version of the program, where cargo compiles a binary: that of its package. A library does not know
-/// which program it will be part of.
+/// The version of the program if cargo compiles a binary: that of its package. A library is left out, because it does
+/// not know which program it will be part of.
 fn program_version() -> Option<String> {
     std::env::var_os("CARGO_BIN_NAME")?;
     let version = std::env::var("CARGO_PKG_VERSION").ok()?;
     (!version.is_empty()).then_some(version)
 }
 
-/// What an expansion names.
+/// The names and code that an expansion needs.
 struct Recorder {
     /// The path of `fdr::private`.
     private: TokenStream,
-    /// What makes the function's site: file and line, and what the attribute says.
+    /// The arguments of the function's site: file and line, and the options of the attribute.
     place: TokenStream,
     untimed: bool,
     said: Code,
@@ -126,9 +127,9 @@ fn guard(recorder: &Recorder) -> TokenStream {
     }
 }
 
-/// The body behind the guard is a closure. So its frame knows nothing of the guard, and its value can be looked at
-/// before the guard ends. As in [`around_polls`], `__fdr_output` ties what the closure gives back to the function's
-/// return type. Where there is a result to record, parameters that the body names are captured whole, as there.
+/// Puts the body behind the guard as a closure. So the guard is not in the body's frame, and the result can be recorded
+/// before the guard ends. As in [`around_polls`], `__fdr_output` ties the closure's type to the function's return type.
+/// If there is a result to record, the closure captures whole parameters that the body names, as there.
 fn around_closure(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
@@ -235,15 +236,15 @@ impl OfPolls {
     }
 }
 
-/// The body moves into a future of its own, and that is what each poll goes through.
+/// Moves the body into a future of its own, which each poll polls.
 ///
 /// - `__fdr_output` gives the inner future the function's type of output. So `?`, coercions and closures in the body
-///   are inferred as before. The return type may be an `impl Trait`, which cannot be written twice. Where nothing is
-///   returned there is nothing to infer, and the variable would be unreachable code.
+///   are inferred as before. The return type can't be written a second time, because it may be an `impl Trait`. If the
+///   function never returns, no type is tied to it, because the added statement would be unreachable code.
 /// - Parameters that the body names are captured whole. Their order makes them drop as those of an `async fn` do: after
 ///   the temporaries of the body's tail, the last parameter first.
-/// - The compiler takes the last write to a captured value for useless even where the value's drop
-///   reads it; with a `mut` parameter that lint is silenced rather than wrong.
+/// - The compiler warns that the last write to a captured value is useless, even if the value's drop reads it. This
+///   warning would be wrong, so the lint is silenced for `mut` parameters.
 fn around_polls(function: &Function, body: Body, recorder: &Recorder) -> TokenStream {
     let span = Span::mixed_site();
     let private = &recorder.private;
@@ -347,8 +348,8 @@ fn around_future(body: Body, future: Future, recorder: &Recorder) -> TokenStream
 fn captures(bindings: &[Binding], code: &TokenStream) -> TokenStream {
     let mut captures = TokenStream::new();
     for Binding { name, .. } in bindings.iter().rev() {
-        // One that is not named stays behind, and is reported as unused as ever; one that begins
-        // with `_` must not seem used.
+        // A parameter that the body does not name is not captured, so that the compiler still reports it as unused. A
+        // name that begins with `_` must not count as used.
         if mentions(code.clone(), name) && !name.to_string().starts_with('_') {
             captures.extend(quote_spanned!(Span::mixed_site()=> let _ = &#name;));
         }
@@ -356,7 +357,8 @@ fn captures(bindings: &[Binding], code: &TokenStream) -> TokenStream {
     captures
 }
 
-/// The same group around other tokens. With the person's braces as its span, a block is in messages what it was before.
+/// A group with the same delimiters and span, around other tokens. With the span of the user's braces, messages show
+/// the block as before.
 pub(crate) fn with_tokens(group: &Group, tokens: TokenStream) -> Group {
     let mut same = Group::new(group.delimiter(), tokens);
     same.set_span(group.span());

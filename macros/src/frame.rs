@@ -1,7 +1,7 @@
 //! Which bodies get a stack frame of their own. In an unoptimized build, a call that may unwind into a guard's
-//! destructor keeps its result in a stack slot of its own, if registers hold that result. A body of many calls is
-//! therefore a closure behind the guard: no destructor is in its frame. It must say yes only where such a
-//! body behaves exactly as the one that was written.
+//! destructor keeps its result in a separate stack slot, if the result is in registers. So a body of many calls
+//! becomes a closure behind the guard, because the closure's frame has no destructor. This file may choose only
+//! bodies that behave exactly the same as a closure.
 
 use fdr_marks::items::says;
 use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
@@ -11,7 +11,7 @@ use syn::{FnArg, Pat, ReceiverKind, Signature, Type};
 use crate::body::Body;
 use crate::parse::{Function, diverges};
 
-/// From so many calls on, a frame for the guard takes less stack than the slots do.
+/// With this many calls or more, a second frame takes less stack than the slots do.
 const MANY_CALLS: usize = 16;
 
 /// Types of parameters that are copied, by their names alone.
@@ -23,8 +23,8 @@ const COPIED: [&str; 16] = [
 /// Attributes that say something of the body's own frame.
 const OF_THE_FRAME: [&str; 4] = ["track_caller", "target_feature", "coverage", "optimize"];
 
-/// Whether the body becomes a closure. Parameters are references or numbers then: a closure that takes
-/// those changes neither what is dropped, nor when, nor what the compiler and clippy say.
+/// Whether the body becomes a closure. Then all parameters are references or numbers. A closure that captures
+/// only these changes neither the drops and their order, nor the messages of the compiler and of clippy.
 pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
     !function.is_async
         && !is_clippy()
@@ -36,16 +36,17 @@ pub(crate) fn is_own(function: &Function, body: &Body) -> bool {
             .is_some_and(|signature| can_be_of_a_closure(&signature))
 }
 
-/// Whether clippy is the compiler. Some of its lints do not look into closures; and what it looks at is
-/// never run.
+/// Whether clippy compiles. Some of its lints do not look into closures. Clippy's output is never run, so the
+/// stack does not matter.
 fn is_clippy() -> bool {
     std::env::var_os("CLIPPY_ARGS").is_some()
 }
 
-/// False only where the text says that there are few calls: to go through the tokens is dear.
+/// Whether the body may have many calls. False only if its text shows that it has few, because a walk over the
+/// tokens is slow.
 fn may_call_often(body: &Group) -> bool {
     match body.span().source_text() {
-        // The text of a macro's rule may stand for more.
+        // In the text of a macro's rule, `$` may stand for more text.
         Some(text) if text.starts_with('{') && !text.contains('$') => {
             let weight = |byte| match byte {
                 b'(' => 1,
@@ -58,7 +59,7 @@ fn may_call_often(body: &Group) -> bool {
     }
 }
 
-/// What looks like a call, or like a pattern with parentheses; `?` stands for two.
+/// Counts what looks like a call, or like a pattern with parentheses. A `?` counts as two.
 fn calls(tokens: TokenStream) -> usize {
     let mut count = 0;
     let mut after_name = false;
@@ -85,8 +86,8 @@ fn says_of_the_frame(function: &Function) -> bool {
     })
 }
 
-/// Whether each parameter is a name for a reference or a number. What is said behind the parameters must
-/// not hold `impl`: a closure's body is less free in which type that is.
+/// Whether each parameter is a name for a reference or a number. The tokens behind the parameters must not
+/// contain `impl`, because a closure's body infers such a type less freely.
 fn can_be_of_a_closure(signature: &Signature) -> bool {
     let mut behind = signature.output.to_token_stream();
     signature.generics.where_clause.to_tokens(&mut behind);

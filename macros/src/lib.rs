@@ -14,9 +14,9 @@
 //! | `frame` | says which bodies get a stack frame of their own |
 //! | `expand` | puts the recording function together |
 //!
-//! A function's tokens are given back as they came. What the library `syn` parses of them is only looked at. So syntax
-//! that is newer than `syn` passes, and places in messages are those of the source. The crate `fdr-marks` finds the
-//! functions of a scope, and says which of them are worth two clock reads.
+//! The tokens of a function are output as they came. `syn` only inspects them. So syntax that is newer than `syn`
+//! passes, and messages show the places of the source. The crate `fdr-marks` finds the functions of a scope, and
+//! decides which of them are worth two clock reads.
 #![forbid(unsafe_code)]
 
 mod arguments;

@@ -12,7 +12,7 @@ use crate::arguments::ValueOptions;
 const ACCEPTED: &str = "`#[traced]` takes `untimed`, `name = \"…\"`, `args`, `args(…)`, `ret`, `err`, `crate = path`, `always` and `skip`; on an `impl`, a trait or a \
      module also `min_statements = n` and `skip_inline`";
 
-/// What a person may say beside `#[traced]`.
+/// The options of `#[traced]`.
 #[derive(Default)]
 pub(crate) struct Options {
     /// The name to use in traces, in place of the function's path.
@@ -23,7 +23,7 @@ pub(crate) struct Options {
     pub(crate) untimed: bool,
     /// Which arguments and results are recorded.
     pub(crate) said: ValueOptions,
-    /// What a scope leaves out.
+    /// The rules by which a scope leaves functions out.
     pub(crate) rules: Rules,
     /// Nothing is traced.
     pub(crate) skip: bool,
@@ -124,7 +124,7 @@ fn word(key: &Ident, input: ParseStream<'_>) -> Result<bool> {
     Ok(true)
 }
 
-/// What stands behind an option's `=`.
+/// Parses the value behind an option's `=`.
 fn value<T>(
     key: &Ident,
     input: ParseStream<'_>,

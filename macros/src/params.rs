@@ -1,5 +1,5 @@
-//! The names that the parameters of a signature bind. A signature of syntax that `syn` does not know has no names here.
-//! Code must be correct without them: then only the order in which parameters are dropped differs.
+//! The names that the parameters of a signature bind. If `syn` can't parse the signature, there are no names. The code
+//! must be correct without them, too: then only the order in which parameters are dropped differs.
 
 use proc_macro2::Ident;
 use syn::visit::{self, Visit};

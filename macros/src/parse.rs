@@ -11,7 +11,7 @@ pub(crate) struct Function {
     pub(crate) item: Item,
     pub(crate) name: Ident,
     pub(crate) is_async: bool,
-    /// The braces and what they hold.
+    /// The braces and the tokens inside.
     pub(crate) body: Group,
 }
 
@@ -48,7 +48,7 @@ impl Function {
         })
     }
 
-    /// What `syn` knows of the signature. Nothing if the signature has newer syntax.
+    /// The signature as `syn` parses it. `None` if the signature has newer syntax.
     pub(crate) fn signature(&self) -> Option<Signature> {
         let signature = self.item.head[self.item.word_at..].iter().cloned();
         syn::parse2(signature.collect()).ok()
@@ -103,7 +103,7 @@ pub(crate) fn sole_item(tokens: TokenStream) -> Item {
     }
 }
 
-/// Says what the item is instead, at the word that says so in the source.
+/// The error for an item that is no function. It names the kind of the item, and points at the item's keyword.
 fn not_a_function(item: &Item) -> Error {
     const CALLER: &str = "put `#[traced]` on the functions that use it";
     let word = item.head.get(item.word_at);

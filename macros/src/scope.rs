@@ -1,5 +1,5 @@
-//! A whole scope: an `impl`, a trait or a module whose functions are traced, as far as they are worth it. A function or
-//! scope inside that has an attribute of its own is left to that attribute.
+//! A whole scope: an `impl`, a trait or a module. Those of its functions are traced that are worth it. A function or
+//! scope inside that has an attribute of its own is handled by that attribute.
 
 use fdr_marks::items::{Attribute, Item, Kind, is_word, split};
 use fdr_marks::worth::{Reason, Rules, left_out};
@@ -68,11 +68,11 @@ fn warning() -> TokenStream {
     )
 }
 
-/// What a scope hands down, and what was found in it so far.
+/// The options of a scope, and what was found in it so far.
 struct Tracer {
     options: Options,
     rules: Rules,
-    /// A function that is traced, or that has an attribute of its own.
+    /// Whether a function is traced, or has an attribute of its own.
     some_marked: bool,
     /// A function that the rules leave out, although it can be traced.
     some_left_out: bool,

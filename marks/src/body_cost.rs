@@ -1,6 +1,6 @@
-//! What one call of a function costs at most, as its body is written: about how many instructions it runs without what
-//! it calls, whether it loops or waits, and how many statements it has. Of the arms of a `match` and the branches of an
-//! `if`, a call runs one: the longest counts.
+//! The maximum cost of one call of a function, judged by its source: about how many instructions it runs without the
+//! functions that it calls, whether it loops or waits, and how many statements it has. A call runs only one arm of a
+//! `match` and one branch of an `if`: the longest one counts.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use syn::parse::{ParseStream, Parser};
@@ -10,7 +10,7 @@ use syn::{Attribute, Block, Expr, Ident, Macro, Pat, Path, Stmt, Token};
 
 use crate::items::{is_in, is_punct, is_word};
 
-/// Methods and functions that compile to a few instructions, beside those of a closure that they are given.
+/// Methods and functions that compile to a few instructions, besides those of a closure argument.
 const LIGHT: &str = "and_then as_bytes as_deref as_mut as_mut_ptr as_ptr as_ref as_slice as_str borrow borrow_mut cast \
     cloned copied deref expect from_raw_parts get_mut get_unchecked get_unchecked_mut into iter len map map_err max min \
     new_unchecked ok ok_or ok_or_else size_of swap take then then_some to_bits unwrap unwrap_or unwrap_or_default \
@@ -22,7 +22,8 @@ const LOOPS: &str = "all any collect concat count dedup dedup_by dedup_by_key ex
     sort_unstable sort_unstable_by sum try_fold accept block_on connect flush lock output park read_exact read_line \
     read_to_end read_to_string recv recv_timeout send sleep spawn sync_all sync_data wait wait_timeout";
 
-/// What a write of all bytes waits for, by the last word of its name. Other writers are most often in memory.
+/// A write of all bytes (`write_all`) counts as a wait if the last word of the writer's name is one of these. Other
+/// writers are usually in memory.
 const WRITTEN: &str = "conn file pipe sock socket stderr stdin stdout stream tty";
 
 /// Functions that wait for something, whatever module they are in.
@@ -36,7 +37,7 @@ const MACRO: u32 = 40;
 const BRANCH: u32 = 3;
 const INDEX: u32 = 4;
 
-/// What a body comes to.
+/// The cost of a body.
 #[derive(Default)]
 pub(crate) struct BodyCost {
     /// Statements, last expressions, and each `if`, `match`, loop and arm.
@@ -83,7 +84,7 @@ impl BodyCost {
         Some(cost)
     }
 
-    /// A guess of what one call runs at most, without what it calls.
+    /// An estimate of the instructions that one call runs at most, without the functions that it calls.
     pub(crate) fn instructions(&self) -> u32 {
         self.paths.longest()
     }
@@ -92,7 +93,7 @@ impl BodyCost {
         self.paths.through = self.paths.through.saturating_add(instructions);
     }
 
-    /// What follows is on no path.
+    /// Ends all paths here: the code that follows is not reachable.
     fn leave(&mut self) {
         self.paths = Paths {
             through: 0,
@@ -100,7 +101,8 @@ impl BodyCost {
         };
     }
 
-    /// What a branch adds to the paths before it. The branch is not taken on the paths that stay.
+    /// The paths through a branch. Afterwards `paths` has the paths before it again, for a call that does not take the
+    /// branch.
     fn branch(&mut self, visit: impl FnOnce(&mut Self)) -> Paths {
         let before = self.paths;
         visit(self);
@@ -156,7 +158,7 @@ impl BodyCost {
             // `text.replace(old, new)` reads all of the text.
             "replace" => arguments > 1,
             "write_all" => last_name(receiver).is_some_and(is_written),
-            // What is borrowed is no iterator that `count` would use up.
+            // `count` of a `borrow()` does not run through an iterator.
             "count" if is_call_of(receiver, "borrow") => false,
             _ => is_in(LOOPS, name),
         };
@@ -166,7 +168,8 @@ impl BodyCost {
         self.add(call(name, arguments));
     }
 
-    /// The arguments of a macro that does next to nothing in a call that goes well: so many run in a release.
+    /// Visits the arguments of a check, such as `assert!`. A check that succeeds costs little. Of its arguments, the
+    /// first `run` are evaluated in a release build.
     fn visit_check(&mut self, tokens: TokenStream, run: usize) {
         let parse = |input: ParseStream<'_>| {
             let mut arguments = Vec::new();
@@ -185,7 +188,7 @@ impl BodyCost {
         (self.statements, self.has_loop) = (statements, has_loop);
     }
 
-    /// What a macro is given that is no list of expressions.
+    /// Visits the tokens of a macro that are no list of expressions.
     fn visit_tokens(&mut self, tokens: TokenStream) {
         let mut after_name = false;
         for token in tokens {
@@ -343,7 +346,7 @@ fn attributes(statement: &Stmt) -> &[Attribute] {
     }
 }
 
-/// What a call of that name costs its caller.
+/// The cost of a call of that name for its caller.
 fn call(name: &str, arguments: usize) -> u32 {
     let is_light = match name {
         // Of a cell.

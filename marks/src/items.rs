@@ -1,13 +1,12 @@
-//! The items of a module, an `impl` or a trait: where each begins and ends, its attributes, and its body. Items are
-//! told apart by a few words, and all tokens are kept as they came. So syntax that is newer than the library `syn`
-//! passes.
+//! The items of a module, an `impl` or a trait: the beginning and the end of each, its attributes, and its body. A
+//! few words tell items apart, and all tokens are kept as they came. So syntax that is newer than `syn` passes.
 
 use std::iter::from_fn;
 use std::vec::IntoIter;
 
 use proc_macro2::{Delimiter, Group, Ident, TokenStream, TokenTree};
 
-/// What an item is, as far as functions can be found in it.
+/// The kind of an item, as far as it matters for finding functions.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Kind {
     /// A function. A declaration has no body.
@@ -28,13 +27,13 @@ pub enum Kind {
 /// An item as its tokens, in this order: attributes, head, body.
 #[derive(Clone, Debug, Default)]
 pub struct Item {
-    /// What the item is.
+    /// The kind of the item.
     pub kind: Kind,
     /// The outer attributes.
     pub attributes: Vec<Attribute>,
-    /// What stands between the attributes and the body.
+    /// The tokens between the attributes and the body.
     pub head: Vec<TokenTree>,
-    /// Where in the head the word is that says what the item is, such as `fn`. Its name follows.
+    /// The place of the item's keyword in the head, such as `fn`. Its name follows.
     pub word_at: usize,
     /// The braces.
     pub body: Option<Group>,
@@ -93,7 +92,7 @@ impl Item {
 #[derive(Clone, Debug)]
 pub struct Attribute {
     hash: TokenTree,
-    /// With what they hold.
+    /// The brackets and the tokens inside.
     pub brackets: Group,
     /// Such as `inline`, `fdr::traced`, `unsafe`.
     pub path: String,
@@ -121,7 +120,7 @@ impl Attribute {
         }
     }
 
-    /// What stands in its parentheses.
+    /// The tokens in its parentheses.
     #[must_use]
     pub fn arguments(&self) -> TokenStream {
         match self.rest.clone().into_iter().next() {
@@ -181,7 +180,7 @@ pub fn length(tokens: &[TokenTree]) -> usize {
     extent(tokens).1
 }
 
-/// Where an item's word is, where the item ends, and what it is.
+/// The place of an item's keyword, the end of the item, and its kind.
 fn extent(tokens: &[TokenTree]) -> (usize, usize, Kind) {
     if begins_inner_attribute(tokens) {
         return (0, 3, Kind::Other);
@@ -201,12 +200,12 @@ fn extent(tokens: &[TokenTree]) -> (usize, usize, Kind) {
         true => (at, at + 1, Kind::Given),
         false => behind_visibility(tokens, at),
     };
-    // Each step goes on, whatever the tokens are.
+    // At least one token is taken, whatever the tokens are, so that each step advances.
     let end = end.clamp(attributes.max(1), tokens.len());
     (word_at.min(end), end, kind)
 }
 
-/// Where the item's word is, where the item ends, and what it is.
+/// As [`extent`], behind the visibility.
 fn behind_visibility(tokens: &[TokenTree], mut at: usize) -> (usize, usize, Kind) {
     loop {
         let next = tokens.get(at + 1);

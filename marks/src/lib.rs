@@ -1,6 +1,6 @@
-//! Which functions of a whole scope are worth two clock reads. The macro `#[traced]` and the tool `cargo fdr` share
-//! this rule. The crate finds items in tokens, and judges bodies. It never asks what a name means, because nobody knows
-//! that before the compiler does.
+//! Decides which functions of a scope are worth two clock reads. The macro `#[traced]` and the tool `cargo fdr` share
+//! this rule. The crate finds items in tokens, and judges bodies. It never resolves a name, because only the compiler
+//! can do that.
 #![forbid(unsafe_code)]
 
 mod body_cost;

@@ -1,17 +1,17 @@
-//! Which functions of a whole scope are worth two clock reads, judged by what they say: loops, calls, statements,
-//! attributes. A function that is left out costs nothing, and its time is its caller's.
+//! Decides which functions of a scope are worth two clock reads, by their source: loops, calls, statements,
+//! attributes. A function that is left out costs nothing, and its time counts as its caller's.
 
 use std::fmt;
 
 use crate::body_cost::BodyCost;
 use crate::items::{Item, Kind};
 
-/// What a scope leaves out.
+/// The rules by which a scope leaves functions out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rules {
     /// Every function that can be traced is worth it.
     pub always: bool,
-    /// So many statements are asked for, and nothing else.
+    /// The minimum number of statements. If it is set, no other rule about the body applies.
     pub min_statements: Option<usize>,
     /// Functions with any form of `#[inline]` are left out.
     pub skip_inline: bool,
@@ -28,9 +28,9 @@ pub enum Reason {
     Attribute(&'static str),
     /// A form of `#[inline]`.
     Inline,
-    /// Only so many statements.
+    /// The function has only this many statements.
     Statements(usize),
-    /// No loop, and so many instructions at most.
+    /// The function has no loop, and at most this many instructions.
     Small(u32),
 }
 
@@ -48,11 +48,13 @@ impl fmt::Display for Reason {
     }
 }
 
-/// From so many instructions on a function is worth it without a loop. Two clock reads take as long as about 200. The
-/// guess is low, because calls of small functions are inlined (`cargo xtask trial --rule` holds it against counts).
+/// A function with this many instructions or more is worth it without a loop. Two clock reads take as long as about
+/// 200 instructions. The bound is lower, because calls of small functions are inlined (`cargo xtask trial --rule`
+/// compares it with counts).
 const WORTH: u32 = 65;
 
-/// With `#[inline]`, which a mark would hinder: in its callers, the compiler can leave out what a call does not need.
+/// The bound for functions with `#[inline]`. A mark would hinder inlining: the compiler could no longer leave out the
+/// part of the function that a caller does not need.
 const WORTH_INLINE: u32 = 125;
 
 /// Attributes of functions that run where no recorder can, or hold nothing but assembly.
@@ -82,7 +84,7 @@ pub fn left_out(item: &Item, rules: &Rules) -> Option<Reason> {
     if rules.skip_inline && inline.is_some() {
         return Some(Reason::Inline);
     }
-    // A body of newer syntax is worth what nobody knows.
+    // A body of newer syntax can't be judged, so it is not left out.
     let cost = BodyCost::of(body.stream())?;
     if let Some(least) = rules.min_statements {
         let count = cost.statements;

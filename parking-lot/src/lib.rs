@@ -2,12 +2,12 @@
 //! a thread waited, which thread held the lock, and what that thread was in.
 //!
 //! The types have the methods of those in `parking_lot`, and the guards are those of [`lock_api`]. So a program changes
-//! the path of its `use`, and nothing else. The features are those of `parking_lot`, but for `nightly`.
+//! only the path of its `use`. The features are those of `parking_lot`, without `nightly`.
 //!
-//! While recording is off, an operation is that of `parking_lot` after one load and one branch, and a release has one
-//! store more. While recording is on, a wait leaves two notes: one before the thread blocks, and one when it goes on. A
-//! lock that is free again within 10 µs leaves none. These functions may allocate and block, so no signal handler may
-//! call them.
+//! While recording is off, an operation costs one load and one branch more than that of `parking_lot`, and a release
+//! one store more. While recording is on, a wait leaves two notes: one before the thread blocks, and one after the
+//! wait. A wait that ends within 10 µs leaves no notes. These functions may allocate and block, so no signal handler
+//! may call them.
 //!
 //! # Examples
 //! ```

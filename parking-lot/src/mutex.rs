@@ -28,8 +28,8 @@ lock! {
 }
 
 lock! {
-    /// [`parking_lot::FairMutex`], whose waits are recorded as those of a [`Mutex`]. The thread that waits longest gets
-    /// it next.
+    /// [`parking_lot::FairMutex`], whose waits are recorded as those of a [`Mutex`]. The lock goes to the thread that
+    /// has waited longest.
     ///
     /// # Examples
     /// ```
@@ -43,7 +43,8 @@ lock! {
 }
 
 lock! {
-    /// [`parking_lot::ReentrantMutex`], whose waits are recorded as those of a [`Mutex`]. Its thread may take it again.
+    /// [`parking_lot::ReentrantMutex`], whose waits are recorded as those of a [`Mutex`]. The thread that holds it may
+    /// take it again.
     ///
     /// # Examples
     /// ```

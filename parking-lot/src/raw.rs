@@ -1,6 +1,6 @@
-//! What the raw locks have in common: how long a thread waits, and the functions of `lock_api`. A type needs four functions
-//! for them: `take` and `try_to_take` take the lock for a right, `ends` comes before the thread gives that right back,
-//! and `raw` is the lock of `parking_lot`.
+//! The parts that the raw locks share: how long a thread waits, and the functions of `lock_api`. A type needs four
+//! functions for these: `take` and `try_to_take` take the lock with a right, `ends` is called before the thread gives
+//! that right back, and `raw` is the lock of `parking_lot`.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! The raw locks that one thread has: those of `parking_lot`, which know their holder while recording is on.
+//! The raw locks that one thread holds: those of `parking_lot`. They know their holder while recording is on.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ pub struct WatchedRawMutex<R> {
     pub(crate) inner: lock_api::Mutex<R, ()>,
 }
 
-/// The one right to such a lock.
+/// The only right to such a lock.
 pub(crate) struct Whole;
 
 impl<R: Timed> WatchedRawMutex<R> {
@@ -35,12 +35,12 @@ impl<R: Timed> WatchedRawMutex<R> {
 
     #[inline(always)]
     fn raw(&self) -> &R {
-        // SAFETY: only the functions of this file use it, as those of a raw lock, and no guard of it is anywhere but in
-        // the wait of a condition, whose caller holds the lock.
+        // SAFETY: only the functions of this file use it, as those of a raw lock. The only guard of it is in the wait
+        // of a condition, whose caller holds the lock.
         unsafe { self.inner.raw() }
     }
 
-    /// Takes the lock by the function of `parking_lot` that waits so long.
+    /// Takes the lock by the function of `parking_lot` for this wait.
     #[inline(always)]
     fn take_raw(&self, wait: Wait) -> bool {
         take!(self.raw(), wait: try_lock, lock, try_lock_for, try_lock_until)
@@ -93,7 +93,7 @@ impl<R: Timed> WatchedRawMutex<R> {
     }
 }
 
-// SAFETY: the lock is that of `parking_lot`. Whatever is recorded changes nothing about who gets it.
+// SAFETY: the lock is that of `parking_lot`. The recording does not change which thread gets it.
 unsafe impl<R: Timed> lock_api::RawMutex for WatchedRawMutex<R> {
     const INIT: Self = WatchedRawMutex::new(Origin::named("RawMutex"), || "RawMutex");
 
@@ -120,7 +120,7 @@ unsafe impl<R: Timed> RawMutexTimed for WatchedRawMutex<R> {
     timed! { try_lock_for, try_lock_until: Whole; }
 }
 
-/// What both raw locks of `parking_lot` can.
+/// The traits that both raw locks of `parking_lot` implement.
 pub trait Timed: RawMutexFair + RawMutexTimed<Duration = Duration, Instant = Instant> {}
 
 impl<R: RawMutexFair + RawMutexTimed<Duration = Duration, Instant = Instant>> Timed for R {}

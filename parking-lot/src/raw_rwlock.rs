@@ -1,5 +1,5 @@
-//! The raw lock that many threads may read at once: that of `parking_lot`. It knows its writer while recording is on,
-//! and its reader if there is one alone. An upgradable reader is a reader.
+//! The raw lock that many threads may read at once: that of `parking_lot`. While recording is on, it knows its
+//! writer, or its reader if there is only one. An upgradable reader counts as a reader.
 
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ use crate::raw::{Wait, fair, plain, take, timed};
 use crate::readers;
 
 /// [`parking_lot::RawRwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader
-/// if it was the only one.
+/// if there was only one.
 pub struct RawRwLock {
     watch: SharedWatch,
     of: TypeOf,
     raw: parking_lot::RawRwLock,
 }
 
-/// What a thread takes the lock for.
+/// The right with which a thread takes the lock.
 #[derive(Clone, Copy, PartialEq)]
 enum Right {
     Read,
@@ -55,7 +55,7 @@ impl RawRwLock {
         &self.raw
     }
 
-    /// Takes the lock by the function of `parking_lot` that waits so long.
+    /// Takes the lock by the function of `parking_lot` for this wait.
     #[inline(always)]
     fn take_raw(&self, right: Right, wait: Wait) -> bool {
         let raw = self.raw();
@@ -178,7 +178,7 @@ impl RawRwLock {
     }
 }
 
-// SAFETY: the lock is that of `parking_lot`. Whatever is recorded changes nothing about who gets it.
+// SAFETY: the lock is that of `parking_lot`. The recording does not change which thread gets it.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     const INIT: RawRwLock = RawRwLock::new(Origin::named("RawRwLock"), || "RawRwLock");
 

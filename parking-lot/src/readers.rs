@@ -1,13 +1,15 @@
-//! The locks that a thread reads, because a raw lock has no guard that would remember whether its reader is counted.
+//! The locks that a thread reads. A raw lock has no guard, so this list remembers which readers are counted.
 
 use core::cell::Cell;
 
 use fdr::sync::raw::SharedWatch;
 
-/// So many locks of a thread are remembered. A thread that reads more locks at once is no known holder of the others.
+/// The number of locks that are remembered for a thread. If a thread reads more locks at once, it is not known as a
+/// holder of the others.
 const MAX: usize = 16;
 
-/// A lock by its address, and what its reader has to give back. The address is 0 in a free place.
+/// A lock by its address, and the word of its reader, which [`SharedWatch::remove`] needs. The address is 0 in a free
+/// place.
 type Read = Cell<(usize, u64)>;
 
 thread_local! {

@@ -9,7 +9,7 @@ use crate::wrapper::{lock, methods};
 
 lock! {
     /// [`parking_lot::RwLock`], whose waits are recorded with the thread that held the lock: the writer, or the reader
-    /// if it was the only one. Its name is that of a [`Mutex`](crate::Mutex).
+    /// if there was only one. The default name is made as for a [`Mutex`](crate::Mutex).
     ///
     /// # Examples
     /// ```

@@ -1,5 +1,5 @@
-//! One suite for the types of `parking_lot` and for those of this crate: what compiles and holds for the first ones has
-//! to compile and hold for the others. Recording is off in it, or compiled out.
+//! One suite that runs for the types of `parking_lot` and for the types of this crate. It must compile and pass for
+//! both. Recording is off, or compiled out.
 
 use std::{panic::UnwindSafe, thread};
 

@@ -1,6 +1,7 @@
-//! What the four locks have in common: a type with a value around that of `lock_api`, which has all the methods of
-//! `parking_lot`. The type is ours because its constructors are: `new` has to know where it was called, and `named` is new.
-//! The methods are listed once more because `Deref` has no paths such as `Mutex::lock`, and no methods of an `Arc`.
+//! The parts that the four locks share: a type with a value around the lock of `lock_api`, with all the methods of
+//! `parking_lot`. The type is our own because of its constructors: `new` has to know where it was called, and
+//! `named` is new. `Deref` would not give paths such as `Mutex::lock`, nor methods of an `Arc`. So the methods are
+//! listed again.
 
 /// `$Lock` is `lock_api`'s `$Inner`, of a `$Raw`, and of `$with`.
 macro_rules! lock {
@@ -52,7 +53,7 @@ macro_rules! lock {
                 self.0.is_locked()
             }
 
-            /// The same lock as that of `lock_api`, which has the methods for locks in an [`Arc`](std::sync::Arc).
+            /// This lock as the lock of `lock_api`, which has the methods for locks in an [`Arc`](std::sync::Arc).
             #[cfg(feature = "arc_lock")]
             fn of_lock_api(
                 self: &std::sync::Arc<Self>,
@@ -108,8 +109,9 @@ macro_rules! lock {
     };
 }
 
-/// Methods that give a guard, as those of `lock_api` with the same names: one that waits, and those that give an option.
-/// Each has a second one for a lock in an [`Arc`](std::sync::Arc), whose guard keeps it alive.
+/// Methods that return a guard, as those of `lock_api` with the same names: one that waits, and others that return
+/// an option. Each has a variant for a lock in an [`Arc`](std::sync::Arc). The guard of this variant keeps the lock
+/// alive.
 macro_rules! methods {
     (
         $Lock:ident: $Guard:ty, $ArcGuard:ty:

@@ -30,7 +30,7 @@ impl Recorder {
 
 impl Chosen {
     pub(crate) fn new() -> Chosen {
-        // What `tracing` knows of the interest is wrong once the recorder comes up.
+        // The interest that `tracing` has cached is wrong once the recorder comes up.
         dynamic::when_up(rebuild_interest_cache);
         Chosen {}
     }
@@ -89,7 +89,7 @@ where
     }
 }
 
-/// What the registry keeps of a span that is recorded.
+/// Runs `with` on the recorder's data of a span, which the registry stores.
 #[inline]
 fn with_span<S, T>(
     context: &Context<'_, S>,

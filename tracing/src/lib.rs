@@ -25,8 +25,8 @@
 //! | everything else | its text by `Debug` |
 //!
 //! `FDR` and `fdr ctl PID filter` choose spans and events by these names. Before the recorder is up, the layer has no
-//! interest in anything, and `tracing` does not call it. If the recorder comes up later, by [`fdr::enable`] or by
-//! another copy of it, the layer asks `tracing` to look again.
+//! interest in any span or event, so `tracing` does not call it. The recorder may come up later, by [`fdr::enable`] or
+//! by another copy of the crate. Then the layer makes `tracing` ask again.
 //!
 //! With the feature `log`, [`init`] takes records of the crate `log`, too. They are events `log::log event` with fields
 //! `log.target`, `log.file` and `log.line`.
@@ -60,7 +60,7 @@ use tracing_subscriber::filter::Filtered;
 use tracing_subscriber::prelude::*;
 use tracing_subscriber::registry::LookupSpan;
 
-/// What [`layer`] gives: a layer with a filter of its own, so that it disturbs no other layer.
+/// The type of [`layer`]: a layer with a filter of its own, so that it does not disturb other layers.
 pub type Layer<S> = Filtered<Recorder, Chosen, S>;
 
 /// A layer that records spans and events in the rings of `fdr`.
@@ -79,7 +79,8 @@ where
     Recorder::new().with_filter(Chosen::new())
 }
 
-/// A subscriber that does the same as [`layer`] and nothing else. A span costs half as much as with the layer.
+/// A subscriber that records the same as [`layer`], for programs without other layers. A span costs half as much as
+/// with the layer.
 ///
 /// # Examples
 /// ```
@@ -90,7 +91,8 @@ pub fn subscriber() -> Subscriber {
     Subscriber::new()
 }
 
-/// Makes [`subscriber`] that of the whole program. False: the program has another one, which stays.
+/// Makes [`subscriber`] the default of the whole program. Returns false if the program already has a default
+/// subscriber, which stays.
 ///
 /// # Examples
 /// ```

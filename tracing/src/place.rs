@@ -14,9 +14,9 @@ use tracing_core::{Level as Importance, Metadata};
 /// Where spans or events come from.
 pub(crate) struct SpanSource {
     pub(crate) metadata: &'static Metadata<'static>,
-    /// That of its calls or events. Those of tasks and of fields stand behind it.
+    /// The site of its calls or events. The sites of tasks and of fields stand behind it.
     pub(crate) site: &'static CallSite,
-    /// The same, and of a span those of its tasks.
+    /// The same site; for a span, also the sites of its tasks.
     pub(crate) sites: &'static [CallSite],
     /// The names of its fields.
     fields: &'static [CallSite],
@@ -39,13 +39,13 @@ static ADDING: Mutex<()> = Mutex::new(());
 /// The spans of the place are tasks.
 const TASKS: u32 = u32::MAX;
 
-/// After so many spans that were entered once, those of the place are taken for calls.
+/// After this many spans that were entered only once, the spans of the place count as calls.
 const TRIES: u32 = 8;
 
-/// What the spans of a place are.
+/// How the spans of a place are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Nobody knows: each one may become a task.
+    /// Not known yet: each span may become a task.
     NotKnown,
     /// Each one is entered once.
     Calls,
@@ -84,7 +84,7 @@ fn add(metadata: &'static Metadata<'static>) -> &'static SpanSource {
     let place: &'static SpanSource = Box::leak(Box::new(SpanSource::new(metadata)));
     let last = chain(place.key()).last();
     let end = last.map_or_else(|| bucket(place.key()), |last| &last.next);
-    // Nobody else adds places meanwhile.
+    // No other thread adds places meanwhile.
     let _ = end.set(place);
     place
 }
@@ -139,7 +139,7 @@ impl SpanSource {
         self.fields.get(field.index())
     }
 
-    /// What its spans are.
+    /// How the spans of this place are recorded.
     pub(crate) fn kind(&self) -> Kind {
         match self.once.load(Ordering::Relaxed) {
             TASKS => Kind::Tasks,
@@ -165,7 +165,7 @@ impl SpanSource {
     }
 }
 
-/// `target::name`. An event without a name of its own has its file and line there.
+/// `target::name`. For an event without a name of its own, the file and the line replace the name.
 fn name_of(metadata: &'static Metadata<'static>) -> &'static str {
     let (target, name) = (metadata.target(), metadata.name());
     let place = metadata.file().zip(metadata.line());

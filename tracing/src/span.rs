@@ -1,5 +1,5 @@
-//! A span, and what a thread keeps of the spans that it is in. No code of the program runs here, so the locks around it
-//! are held for moments.
+//! A span, and the list of the spans that a thread is in. No code of the program runs here, so the locks around it are
+//! held for moments only.
 
 use std::cell::{Cell, RefCell};
 use std::mem::ManuallyDrop;
@@ -49,7 +49,8 @@ thread_local! {
     static END: End = const { End };
 }
 
-/// The thread ends. From now on, the memory of its spans is freed whenever it is in none.
+/// Marks the end of the thread. From then on, the memory of the thread's list is freed whenever the thread is in no
+/// span.
 struct End;
 
 impl Drop for End {
@@ -85,7 +86,7 @@ impl Span {
         }
     }
 
-    /// The id of its task. 0: it has none.
+    /// The id of the span's task. 0: the span has no task.
     pub(crate) fn task(&self) -> u64 {
         self.task.id()
     }
@@ -109,7 +110,7 @@ impl Span {
                 self.begin_poll(call)
             });
             if open.capacity() == 0 {
-                // So that its destructor runs. It can't be used any more while the thread ends.
+                // Touches `END`, so that its destructor runs. While the thread ends, that fails.
                 let _ = END.try_with(|_| ());
             }
             let id = id.into_u64();
@@ -124,7 +125,7 @@ impl Span {
     }
 
     fn begin_poll(&mut self, call: Entered) -> Option<(Poll, Tried)> {
-        // If two threads are in it, or one of them twice, only one of these entries is a poll.
+        // If two threads are in the span, or one thread is in it twice, only one of these entries is a poll.
         if self.is_polled {
             return None;
         }

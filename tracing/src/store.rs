@@ -1,7 +1,7 @@
-//! The spans of the subscriber. Each has a slot, and its id has the number of the slot and how often the slot was used.
-//! So an id of a span that has ended finds nothing. A slot has a lock, which only threads that use the same span wait
-//! for. A thread takes free slots of its own first. Slots are never freed. No thread waits for free slots, because an
-//! allocator may make spans, too.
+//! The spans of the subscriber. Each has a slot. Its id has the number of the slot, and how often the slot was used. So
+//! the id of an ended span finds nothing. Each slot has a lock, and only threads that use the same span wait for it. A
+//! thread takes its own free slots first. Slots are never freed. No thread waits for free slots, because an allocator
+//! may make spans, too.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,7 +55,7 @@ impl Drop for FreeSlots {
     }
 }
 
-/// Free slots of no thread, unless another thread looks at them.
+/// The free slots that belong to no thread. `None` while another thread uses the list.
 fn free() -> Option<MutexGuard<'static, Vec<u32>>> {
     match FREE.try_lock() {
         Ok(free) => Some(free),
@@ -102,12 +102,12 @@ impl FreeSlots {
 
 fn new_number() -> u32 {
     let more = |used: u32| used.checked_add(1);
-    // If there are no more, the number is of no slot.
+    // If there are no more slots, this number belongs to no slot.
     USED.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
         .unwrap_or(u32::MAX)
 }
 
-/// The slot of that number. `None`: there can't be so many.
+/// The slot of that number. `None`: the number is too large for a slot.
 fn slot(number: u32) -> Option<&'static Slot> {
     let page = (number / FIRST + 1).ilog2();
     let slots = SLOTS.get(page as usize)?;
@@ -119,7 +119,7 @@ fn slot(number: u32) -> Option<&'static Slot> {
     slots.get((number - before) as usize)
 }
 
-/// What is in the slot of a span. `None`: the span has ended, or it is of somebody else.
+/// The content of the slot of a span. `None`: the span has ended, or its id comes from another subscriber.
 fn content(id: &Id) -> Option<MutexGuard<'static, Content>> {
     let (number, uses) = (id.into_u64() as u32, (id.into_u64() >> 32) as u32);
     let number = number.checked_sub(1)?;

@@ -1,5 +1,5 @@
-//! The subscriber, for programs whose spans and events go nowhere else. It keeps the spans itself, so a span costs less
-//! than with the registry that layers need.
+//! The subscriber, for programs whose spans and events go only to the recorder. It stores the spans itself, so a span
+//! costs less than with the registry that layers need.
 
 use fdr::dynamic;
 use tracing_core::callsite::rebuild_interest_cache;
@@ -11,14 +11,14 @@ use crate::span::{self, Span};
 use crate::store;
 use crate::told;
 
-/// Records spans and events, and does nothing else. [`subscriber`](crate::subscriber) gives it.
+/// Records spans and events, and does nothing else. Made by [`subscriber`](crate::subscriber).
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Subscriber {}
 
 impl Subscriber {
     pub(crate) fn new() -> Subscriber {
-        // What `tracing` knows of the interest is wrong once the recorder comes up.
+        // The interest that `tracing` has cached is wrong once the recorder comes up.
         dynamic::when_up(rebuild_interest_cache);
         Subscriber {}
     }

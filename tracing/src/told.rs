@@ -1,5 +1,5 @@
-//! What `tracing` tells, as far as the layer and the subscriber do the same with it. Code of the program, which prints
-//! values, runs outside of all locks. So it may make spans and events itself.
+//! The calls of `tracing` that the layer and the subscriber handle in the same way. Code of the program, which prints
+//! values, runs outside of all locks. So that code may make spans and events, too.
 
 use fdr::dynamic::{self, Form, current_task, is_on, write_words};
 use tracing_core::field::ValueSet;
@@ -11,7 +11,7 @@ use crate::place::{SpanSource, find, find_or_add};
 use crate::span::{self, Fields, Span};
 use crate::values::Values;
 
-/// The interest in spans or events of that place. It is asked again when the recorder comes up.
+/// The interest in spans or events of that place. `tracing` asks again when the recorder comes up.
 pub(crate) fn interest(metadata: &'static Metadata<'static>) -> Interest {
     if !dynamic::is_up() {
         return Interest::never();
@@ -69,7 +69,7 @@ fn fields_of(place: &'static SpanSource, values: &ValueSet<'_>) -> Option<Fields
     note.has_fields().then(|| note.words().into())
 }
 
-/// More fields of a span. Returns those that wait for its next entry.
+/// Records more fields of a span. Returns the fields that must wait for the span's next entry.
 pub(crate) fn record(place: &'static SpanSource, id: &Id, values: &Record<'_>) -> Option<Fields> {
     let mut fields = Values::new(place, Form::Begin);
     values.record(&mut fields);

@@ -70,7 +70,8 @@ impl Visit for Values {
     }
 }
 
-/// The most sources of an error. It may be a source of its own.
+/// The maximum number of sources of an error that are recorded. There is a limit because an error
+/// may be its own source.
 const SOURCES: usize = 16;
 
 /// An error and its sources.
