@@ -74,7 +74,7 @@ pub(crate) struct Item {
     pub(crate) start: Ticks,
     /// Its exit. A time before the entry counts as the entry's time.
     pub(crate) end: Ticks,
-    /// What it is.
+    /// The kind of the item.
     pub(crate) what: ItemContent,
     /// The byte offset of its record, for [`Details`] and diagnostics.
     pub(crate) offset: u64,

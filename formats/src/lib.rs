@@ -19,16 +19,16 @@
 //! | [`sink`] | the receiving side: [`Sink`] |
 //! | [`writer`] | the writing side: [`Writer`], and where a trace goes |
 //! | [`bytes`] | bounded reading of files and of records; no method can panic |
-//! | [`memory`] | asks whether there is memory to go on with |
+//! | [`memory`] | a check whether there is enough memory to continue |
 //! | [`scale`] | ticks to nanoseconds: the one rule |
-//! | [`registry`] | the one list of formats; probing by content |
+//! | [`registry`] | the one list of formats that are read; probing by content |
 //! | [`snapshot_json`] | Trace Compass's own state snapshot, written |
 //! | [`filter`] | which function names are wanted, and which are near to a mistyped one |
-//! | [`address`] | where a stream goes |
-//! | [`identity`] | whom a trace is of: host, boot, build, version, tags |
-//! | [`trigger`] | what makes a recorder dump by itself, and the reason in such a trace |
+//! | [`address`] | addresses of streams |
+//! | [`identity`] | the origin of a trace: host, boot, build, version, tags |
+//! | [`trigger`] | the words of `FDR_TRIGGER`: what makes a recorder dump by itself; the reason of such a trace |
 //! | `note_words` | notes in words, for people |
-//! | [`notes`] | what a program says beside its calls: events, tasks, arguments, states of threads |
+//! | [`notes`] | the kinds of notes and their bytes: events, tasks, arguments, states of threads |
 //! | [`text`] | text that others chose, made fit for a terminal |
 //! | [`ctf`] | Common Trace Format 1.8 folders |
 //! | [`heph`] | traces of Heph, version 0.1.0 |
@@ -42,7 +42,7 @@
 //! the recorder alone: XRay, Heph and HTDUMP. The feature `stream` brings addresses, and the writer that makes XRay of
 //! any events. A recorder that only dumps needs neither.
 #![forbid(unsafe_code)]
-// Layouts are kept whole, although without readers nobody asks for some of their parts.
+// Layouts are kept whole, although without readers some of their parts are unused.
 #![cfg_attr(not(feature = "read"), allow(dead_code))]
 
 pub mod address;

@@ -142,7 +142,7 @@ pub enum Mark<'a> {
     Note {
         /// When.
         time: Ticks,
-        /// What it is.
+        /// The kind of the note.
         kind: NoteKind,
         /// Its bytes.
         body: &'a [u8],
@@ -293,7 +293,7 @@ pub struct Missing {
 /// A moment that somebody named while the program ran (`fdr ctl PID mark`).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment {
-    /// Which one of the process it is, from 1.
+    /// The number of the moment in its process, from 1.
     pub number: u64,
     /// When.
     pub time: Ticks,
@@ -317,7 +317,7 @@ pub struct Clock {
     pub nonstop: bool,
     /// A tick and the Unix time in nanoseconds at that tick, if the trace has the pair.
     pub anchor: Option<(Ticks, u64)>,
-    /// The same pair, taken when the trace was written. Nearly all events are older.
+    /// A second pair, taken when the trace was written. Nearly all events are older than it.
     pub until: Option<(Ticks, u64)>,
     /// The faults of the clock that the recorder found.
     pub trouble: Trouble,

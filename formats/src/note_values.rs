@@ -60,7 +60,7 @@ pub(crate) fn split(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
         .unwrap_or_else(|| body_alone(kind, body))
 }
 
-/// The same, if there are too many classes.
+/// The note as a single value, its body. For notes without a class.
 pub(crate) fn body_alone(kind: NoteKind, body: &[u8]) -> NoteValues<'_> {
     NoteValues {
         class: NoteClass::of_body(kind),
@@ -202,7 +202,7 @@ pub(crate) fn join(class: &NoteClass, values: &[Value<'_>]) -> Option<(NoteKind,
     values.next().is_none().then_some((kind, body))
 }
 
-/// The same for values of a stream with other numbers for names: `name` gives the number here.
+/// As [`join`], for a stream whose names have other numbers. `name` converts a number.
 pub(crate) fn join_renamed(
     class: &NoteClass,
     values: &[Value<'_>],

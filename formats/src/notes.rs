@@ -151,7 +151,7 @@ pub enum Form {
 }
 
 impl Form {
-    /// That with this number. `None`: this version does not know it.
+    /// The form with this number. `None`: this version does not know it.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Form> {
         let all = [Form::Instant, Form::Begin, Form::End, Form::Counter];
@@ -191,7 +191,7 @@ pub enum FieldValue<'a> {
 pub struct Field<'a> {
     /// Its name, in the table of functions.
     pub name: u32,
-    /// Of an argument its number, [`RESULT`] or [`ERROR`].
+    /// For an argument: its number, [`RESULT`] or [`ERROR`].
     pub place: u8,
     /// Its value.
     pub value: FieldValue<'a>,

@@ -294,7 +294,7 @@ impl Course {
         }
     }
 
-    /// What is known of a stretch of time.
+    /// The known states in a stretch of time.
     #[must_use]
     pub fn known(&self, from: Ticks, until: Ticks) -> StretchStates {
         let (first, last) = (self.line.sums(from), self.line.sums(until));

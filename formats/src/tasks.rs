@@ -15,7 +15,7 @@ pub const DROPPED: &str = " {dropped tasks}";
 /// How long tasks were polled.
 pub const BUSY: &str = " {polled tasks}";
 
-/// What a function's totals count.
+/// The kind of tasks that a function's totals count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TotalKind {
     /// [`FINISHED`].

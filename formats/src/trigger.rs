@@ -38,7 +38,7 @@ pub struct Trigger {
     pub limit: Duration,
 }
 
-/// What a trigger waits for.
+/// An event that a trigger waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A call of a function that the filter names takes longer than that.

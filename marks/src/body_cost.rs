@@ -117,7 +117,7 @@ impl BodyCost {
     }
 
     fn visit_statements(&mut self, statements: &[Stmt]) {
-        // Of what stands behind `cfg`s, the longest: as a rule they exclude each other.
+        // The longest of the statements behind `cfg`s counts, because usually only one of them is compiled.
         let mut configured = 0;
         for statement in statements {
             if attributes(statement)
@@ -440,7 +440,7 @@ mod tests {
             of("if let Some(a) = unsafe { b } { f() }"),
             2 * BRANCH + CALL
         );
-        // What both branches do is no choice.
+        // Code that both branches run does not count as a branch.
         assert_eq!(of("f(if a { b() } else { c() })"), BRANCH + 2 * CALL);
     }
 

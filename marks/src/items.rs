@@ -96,7 +96,7 @@ pub struct Attribute {
     pub brackets: Group,
     /// Such as `inline`, `fdr::traced`, `unsafe`.
     pub path: String,
-    /// What is behind the path: one group, or `= value`.
+    /// The tokens behind the path: one group, or `= value`.
     pub rest: TokenStream,
 }
 

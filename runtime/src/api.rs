@@ -1,4 +1,4 @@
-//! What the API's calls return, with and without the recorder compiled in.
+//! The results and errors of the API, with and without the recorder compiled in.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -167,7 +167,7 @@ impl Failure {
         }
     }
 
-    /// On one line, for people: what, what the system said, what to do.
+    /// The error on one line, for people: the fault, the system's message, and a remedy.
     pub(crate) fn in_full(&self) -> String {
         let cause = self.cause.as_ref();
         let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));

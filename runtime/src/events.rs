@@ -21,7 +21,7 @@ const FIELD: usize = 2;
 
 /// The most bytes of a text. The rest is cut.
 const MAX_TEXT: usize = 1024;
-/// The same for an argument or a result.
+/// The most bytes of the text of an argument or a result.
 const MAX_ARGUMENT: usize = 256;
 
 const _: () = assert!(HEAD + MAX_FIELDS * FIELD + MAX_TEXT / 8 <= WORDS);

@@ -15,7 +15,7 @@ pub use crate::values::{AsValue, Number, Value, ValueOf};
 /// The site of a function or a name: nothing is known of it.
 pub struct CallSite;
 
-/// The site of the surrounding function. What is said of it is left out.
+/// The site of the surrounding function. Its arguments are ignored.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_site {
@@ -27,7 +27,7 @@ macro_rules! __fdr_site {
 /// The sites of an `async fn`.
 pub type TaskSites = [CallSite; 1];
 
-/// The sites of the surrounding `async fn`. What is said of it is left out.
+/// The sites of the surrounding `async fn`. The arguments are ignored.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __fdr_task_sites {

@@ -57,7 +57,7 @@ pub trait Scalar: AsValue {}
 /// The value of a parameter, if its type is a `Scalar`. For any other type, `value` is that of `NoValue`.
 pub struct ValueOf<'a, T: ?Sized>(pub &'a T);
 
-/// What has no value.
+/// A value of a type without a recorded value.
 pub struct NoValue;
 
 impl<'a, T: Scalar + ?Sized> ValueOf<'a, T> {

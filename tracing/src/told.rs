@@ -26,7 +26,7 @@ pub(crate) fn interest(metadata: &'static Metadata<'static>) -> Interest {
 pub(crate) fn enabled(metadata: &Metadata<'_>) -> bool {
     match find(metadata) {
         Some(place) => is_on(place.site),
-        // Of a record of `log`, `tracing` asks with metadata that it makes for this question. The event has others.
+        // For a record of `log`, `tracing` asks with temporary metadata. The event then has other metadata.
         None => dynamic::is_up(),
     }
 }

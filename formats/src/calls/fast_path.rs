@@ -124,7 +124,7 @@ impl<T: Copy + Default> CallStack<T> {
         }
     }
 
-    /// The same for packed calls.
+    /// As `run`, for packed calls.
     pub fn run_packed<U: FastPath<T>>(
         &mut self,
         window: &mut Window<T>,

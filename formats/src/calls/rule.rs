@@ -53,7 +53,8 @@ impl Rule {
         Rule { credit: 0, ..self }
     }
 
-    /// The effect of an exit on the `open` calls, outermost first; `is` tells the calls of its function.
+    /// The effect of an exit on the `open` calls, outermost first. `is` returns whether a call is of the exit's
+    /// function.
     /// Async-signal-safe.
     #[inline]
     pub fn exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
@@ -63,7 +64,7 @@ impl Rule {
         }
     }
 
-    /// The same for an exit that does not end the innermost open call.
+    /// As [`Rule::exit`], for an exit that does not end the innermost open call.
     #[cold]
     pub fn outer_exit<T>(&mut self, open: &[T], is: impl Fn(&T) -> bool) -> Exit {
         if open.is_empty() && !self.gap {

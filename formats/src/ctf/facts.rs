@@ -17,7 +17,7 @@ use crate::model::{
 use crate::note_class::NoteClass;
 use crate::notes::MAX_FIELDS;
 
-/// What was learned.
+/// The facts of the fact stream.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
     pub(super) functions: BTreeMap<FunctionId, Function>,

@@ -51,7 +51,7 @@ pub(super) struct Event {
     pub(super) time: u64,
 }
 
-/// What comes next in a file.
+/// The next part of a file.
 #[derive(Debug)]
 pub(super) enum Step {
     /// A packet begins.

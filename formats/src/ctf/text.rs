@@ -25,7 +25,7 @@ const MAGIC: u32 = 0x75D1_1D57;
 const HEAD: usize = 37;
 /// The longest metadata that is read.
 const MAX: u64 = 32 << 20;
-/// What a plain text begins with.
+/// The first bytes of a plain text.
 const PLAIN: &[u8] = b"/* CTF 1.8";
 
 /// The text, and its places in the file.

@@ -1,5 +1,5 @@
-//! What a trace that is being written has stated so far: functions, threads, counters, and the clock's scale. Makes the
-//! packets for what comes next, at the end of a buffer.
+//! The state of the encoder: the functions, threads, counters and the clock's scale that the trace has stated so far.
+//! It makes the packets for new events, at the end of a buffer.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -411,7 +411,7 @@ impl EncoderState {
         parts.end();
     }
 
-    /// What the program says beside its calls.
+    /// Writes a note.
     #[cfg(feature = "read")]
     pub(super) fn note(
         &mut self,

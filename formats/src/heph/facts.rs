@@ -90,7 +90,7 @@ pub(super) enum OwnEvent {
     Typed,
     /// It continues the event in front of it.
     More,
-    /// What the program says beside its calls.
+    /// A note: what the program reports beside its calls.
     Note,
 }
 

@@ -18,7 +18,7 @@ const MAX: usize = 3 * MAX_BYTES + 4096;
 /// The attribute of an `fdr:more` event that names what it continues.
 const TAKEN: &[&str] = &["of"];
 
-/// What the event of a note is called.
+/// The description of the event of a note.
 pub(super) fn description(class: &NoteClass, names: &NoteNames) -> String {
     let title = class.title(names);
     let title = label(&title).into_owned();

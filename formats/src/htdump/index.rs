@@ -339,7 +339,7 @@ impl DiagnosticList {
     }
 }
 
-/// What was collected so far.
+/// The facts that the pass has collected so far.
 #[derive(Debug, Default)]
 pub(super) struct IndexState {
     pub(super) told: DiagnosticList,

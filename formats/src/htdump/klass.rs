@@ -162,15 +162,15 @@ pub(super) mod known {
     pub(crate) const NONSTOP: u64 = 32;
     pub(crate) const START: u64 = 64;
     pub(crate) const END: u64 = 128;
-    /// Of a thread: its counts.
+    /// A thread has counts.
     pub(crate) const COUNTS: u64 = 2;
-    /// Of a function: it is in the trace's table; its name differs from the label.
+    /// A function is in the trace's table; its name differs from the label.
     pub(crate) const LISTED: u64 = 1;
     pub(crate) const NAMED: u64 = 2;
-    /// Of a function that is a name of notes: of an event, or any other.
+    /// A function is a name of notes: of an event, or another name.
     pub(crate) const EVENT: u64 = 4;
     pub(crate) const NAME: u64 = 8;
-    /// Of a custom event.
+    /// A custom event has a CPU.
     pub(crate) const CPU: u64 = 1;
 }
 

@@ -35,7 +35,7 @@ const FIRST: u32 = 1024;
 const MAX: usize = 4096;
 /// Bytes of a klass's name.
 const NAME: usize = 256;
-/// What the name of the type of `inside` begins with.
+/// The beginning of the type's name of `inside`.
 const PREFIX: &str = "FDR_Note:";
 /// Fields in front of the values, without the base.
 pub(super) const FIELDS: usize = 2;

@@ -4,12 +4,12 @@
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// What is wrong with a text, and where.
+/// A fault of a text, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bad {
     /// Byte offset in the text.
     pub(crate) offset: u64,
-    /// What is wrong.
+    /// The fault.
     pub(crate) what: String,
 }
 

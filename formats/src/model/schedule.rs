@@ -19,7 +19,7 @@ impl State {
     /// All of them, in the order of their numbers.
     pub const ALL: [State; 3] = [State::Running, State::Preempted, State::Waiting];
 
-    /// That with this number.
+    /// The state with this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<State> {
         State::ALL.get(usize::from(number)).copied()
@@ -62,7 +62,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// That with this number.
+    /// The cause with this number.
     #[must_use]
     pub fn from_number(number: u8) -> Option<Cause> {
         match number {

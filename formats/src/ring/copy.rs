@@ -446,7 +446,7 @@ impl Copy {
                         "the file ends before this chunk's records: there was no space for them on \
                          the disk, and only the process has them in memory, or the file was cut off"
                     }
-                    // Of a record, there may be a part.
+                    // The last bytes may be a part of a record.
                     rest if (got as u64) < used && rest.len() < 16 => {
                         "the file ends here, and its records do not"
                     }

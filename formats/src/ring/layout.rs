@@ -32,7 +32,7 @@ use crate::identity;
 use crate::model::{Function, FunctionId, What};
 use crate::moments::MAX_BYTES;
 
-/// What the words of a part are: a reader's copies are [`Plain`], the recorder's mapped ones are atomic.
+/// The type of the words of a part: [`Plain`] in a reader's copies, atomic in the recorder's mapping.
 pub trait Words {
     /// 32 bits.
     type U32;
@@ -49,7 +49,7 @@ impl Words for Plain {
     type U64 = u64;
 }
 
-/// What a copy is decoded from.
+/// A type that is decoded from a copy.
 #[cfg(feature = "read")]
 trait Field: Sized {
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
@@ -139,9 +139,9 @@ pub const SLOT_SIZE: usize = size_of::<Slot>();
 pub const MARK_SIZE: usize = size_of::<Mark>();
 /// Bytes of a function's entry before its name.
 pub const FUNCTION_HEAD: usize = 16;
-/// Of the flags behind a function's texts.
+/// A bit of the flags behind a function's texts.
 pub const UNTIMED: u32 = 1;
-/// Of the same flags: from this bit on, what has no calls: 1 an event, 2 a name.
+/// In these flags, the first bit of the kind of an entry without calls: 1 an event, 2 a name.
 pub const WHAT_BIT: u32 = 1;
 /// Bytes of a slot's open calls.
 pub const OPEN_CALLS_SIZE: usize = size_of::<OpenCalls>();
@@ -307,7 +307,7 @@ decoded! {
     }
 }
 
-/// What `fdr ctl` and the dumper write to each other: [`super::control`] has the protocol.
+/// The commands and answers of `fdr ctl` and the dumper: [`super::control`] has the protocol.
 #[repr(C, align(64))]
 pub struct Control<W: Words = Plain> {
     /// Number of the newest command. The tool writes it, and the dumper sleeps on it.

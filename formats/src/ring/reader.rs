@@ -215,7 +215,7 @@ impl Ring {
         self.write_newest(out, version, info, &|_| u64::MAX)
     }
 
-    /// Of each slot, at most that many of its newest chunks.
+    /// As [`Ring::write`], with at most `most(slot)` of the newest chunks of each slot.
     fn write_newest<W: Read + Write + Seek>(
         &self,
         out: W,
@@ -287,7 +287,7 @@ impl Ring {
         self.newest_to_trace(info, &|_| u64::MAX)
     }
 
-    /// The same of what was recorded last: of each slot, at most that many of its newest chunks.
+    /// As [`Ring::to_trace`], with at most `most(slot)` of the newest chunks of each slot.
     ///
     /// # Errors
     /// As [`Ring::write`].
@@ -301,7 +301,7 @@ impl Ring {
         Ok((source, copied))
     }
 
-    /// The same, not opened.
+    /// Writes the trace to a temporary file, and does not open it.
     fn to_file(
         &self,
         info: &TraceInfo,
@@ -376,12 +376,12 @@ impl Ring {
     }
 }
 
-/// What a copy of a ring holds, and what it does not.
+/// The result of a copy of a ring.
 #[derive(Clone, Debug, Default)]
 pub struct Copied {
     /// The trace.
     pub dump: DumpSummary,
-    /// Of all threads that are in it.
+    /// The counts of all threads in the trace.
     pub counts: Counts,
     /// The damage that was found, with offsets in the ring.
     pub diagnostics: Vec<Diagnostic>,

@@ -7,7 +7,7 @@ use crate::bytes::{ByteOrder, Fields, ReadAt};
 use crate::model::Schedule;
 use crate::xray::payload::schedule::modules;
 
-/// What the ring holds of states. Empty: nothing, or it can't be read.
+/// The states of threads in the ring. Empty: the ring has none, or they can't be read.
 pub(super) fn schedule(bytes: &dyn ReadAt, header: &Header) -> Schedule {
     let read = |at: u64, size: u64, fits: &dyn Fn(usize) -> bool| {
         let size = usize::try_from(size.min(bytes.size().saturating_sub(at))).unwrap_or(0);

@@ -102,7 +102,7 @@ pub(super) struct Interval {
     pub(super) value: Value,
 }
 
-/// What the header says.
+/// The content of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) major: u16,

@@ -40,7 +40,7 @@ pub(super) struct Attribute {
     pub(super) value: Value,
 }
 
-/// What a change did.
+/// The effect of a change.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Change {
     /// Nothing: the value is the same.

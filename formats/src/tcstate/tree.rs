@@ -14,7 +14,7 @@ use crate::json::parse;
 /// The most problems of one folder that are reported; more are counted.
 const MAX_TOLD: usize = 1000;
 
-/// What is wrong with a folder.
+/// The faults of a folder.
 #[derive(Debug, Default)]
 pub(super) struct DiagnosticList {
     list: Vec<Diagnostic>,
@@ -148,7 +148,7 @@ pub(super) struct Tree {
     pub(super) roles: Vec<Role>,
     /// Numbers of the threads.
     pub(super) threads: Vec<u64>,
-    /// Of each, whether its states are all that there is of it.
+    /// For each thread, whether the history has only its states, and no calls.
     pub(super) has_states_alone: Vec<bool>,
 }
 
@@ -244,7 +244,7 @@ impl Tree {
     }
 }
 
-/// Of each thread, whether its states are all that there is of it.
+/// For each thread, whether the history has only its states, and no calls.
 fn has_states_alone(places: &[NodeRole], threads: usize) -> Vec<bool> {
     let mut alone = vec![false; threads];
     let in_order = places.iter().filter_map(|place| match place {

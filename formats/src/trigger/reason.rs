@@ -12,11 +12,11 @@ use super::Event;
 pub struct Reason<'a> {
     /// The trigger, as the user gave it.
     pub trigger: &'a str,
-    /// What happened.
+    /// The event that fired the trigger.
     pub what: What<'a>,
 }
 
-/// What happened.
+/// An event that fired a trigger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What<'a> {
     /// A call took too long.

@@ -16,7 +16,7 @@ use crate::model::{Call, Counts, CpuId, Edge, FunctionId, Mark, Thread, Ticks, T
 use crate::packed::EDGES;
 use crate::sink::Sink;
 
-/// Calls handed over at once. They are on the stack of whoever asks for a dump.
+/// Calls handed over at once. They are on the stack of the thread that asks for a dump.
 const BATCH: usize = 128;
 
 /// Decodes one thread's chunks, in order, in parts of whole records.

@@ -13,7 +13,7 @@ use crate::sink::Sink;
 
 /// The most calls that are handed over at once.
 const BATCH: usize = 512;
-/// The same for big-endian calls, whose bytes are swapped.
+/// The most big-endian calls that are handed over at once. Their bytes are swapped.
 const TURNED: usize = 64;
 /// Problems of a thread that are reported one by one.
 const MAX_COMPLAINTS: u64 = 100;

@@ -46,7 +46,7 @@ struct Lister<'a> {
     function: Option<FunctionId>,
     /// The edge of the present record.
     edge: Option<Edge>,
-    /// Of a thread, the function of the record before: an argument belongs to that call.
+    /// The function and the thread of the previous record: an argument belongs to that call.
     last: Option<(Option<ThreadId>, FunctionId)>,
     /// The note that the record at hand is.
     note: Option<(NoteKind, Vec<u8>)>,

@@ -135,7 +135,7 @@ pub enum Payload {
         error_ppm: Option<f64>,
         /// A tick and the Unix time in nanoseconds at that tick.
         anchor: Option<(Ticks, u64)>,
-        /// The same pair, taken when the trace was written.
+        /// A second pair, taken when the trace was written.
         until: Option<(Ticks, u64)>,
         /// The faults of the clock.
         trouble: Trouble,
@@ -197,7 +197,7 @@ pub enum Payload {
     Note(NoteKind),
     /// The totals of functions since their threads began.
     Totals {
-        /// Of ended threads that are not in the trace.
+        /// Whether these are the totals of ended threads that are not in the trace.
         is_of_missing: bool,
         /// Each function.
         rows: Vec<FunctionTotals>,

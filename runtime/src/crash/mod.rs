@@ -69,7 +69,7 @@ const MAX_REASON: usize = 256;
 /// Bytes of the named moments.
 const MOMENTS: usize = fdr_formats::moments::MAX * crash_dump::MOMENT_BYTES;
 
-/// What a trace is made with.
+/// The input of a trace of a crash.
 pub(crate) struct Setup {
     /// The names of trace files.
     pub(crate) output: Output,

@@ -34,7 +34,7 @@ pub(super) static SIGNALS: [Signal; 7] = [
 /// The code of a SIGSEGV whose address the kernel does not know.
 const SI_KERNEL: i32 = 0x80;
 
-/// What the kernel says of a crash.
+/// A crash, as the kernel reported it.
 #[derive(Clone, Copy)]
 pub(super) struct Crash {
     pub(super) signal: i32,

@@ -33,7 +33,7 @@ const STDERR_NS: i64 = 100_000_000;
 /// How many numbers are tried until no file has the name.
 const NUMBERS: u64 = 10_000;
 
-/// What a trace holds.
+/// The content of a trace.
 #[derive(Clone, Copy, Default)]
 pub(super) struct TraceContent {
     records: u64,
@@ -267,7 +267,7 @@ fn content(work: &mut TraceMemory, ring: &Ring, first: u32, deadline: u64) -> Tr
     done
 }
 
-/// What the trace says of the process, as it is at this moment.
+/// Updates the facts of the trace that change while the process runs.
 fn bring_up_to_date(info: &mut TraceInfo, ring: &Ring) {
     let missing = ring.missing();
     info.missing = Missing { ..missing };

@@ -209,7 +209,7 @@ impl Dump<'_> {
     }
 }
 
-/// What the calls of each function took. Not inlined, because a copy of a row takes 2 KiB of the stack.
+/// The totals of each function. Not inlined, because a copy of a row takes 2 KiB of the stack.
 #[inline(never)]
 pub(crate) fn totals(totals: &Totals) -> Vec<FunctionTotals> {
     let mut copy = Copy::EMPTY;

@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use plain::Ordering;
 
-/// What is done to a word, or between words.
+/// An operation on a word, or a fence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Action {
     Load,

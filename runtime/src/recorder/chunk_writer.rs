@@ -70,7 +70,7 @@ pub(super) fn make(
     make_with(slot, word, stamp, before, publishing, core::iter::empty())
 }
 
-/// The same with notes behind the record, which are published in the same step.
+/// As [`make`], with notes behind the record. They are published in the same step.
 #[inline(always)]
 fn make_with<'a>(
     slot: &Slot,
@@ -146,7 +146,7 @@ pub(super) fn publish(
     }
 }
 
-/// The same with notes behind the record. They fit a chunk together.
+/// As [`publish`], with notes behind the record. Record and notes fit into one chunk.
 #[cold]
 #[inline(never)]
 pub(super) fn publish_with<'a>(

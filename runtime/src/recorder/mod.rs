@@ -9,10 +9,10 @@
 //! | `stub` | the common record, in assembly |
 //! | `writer` | the edges of calls |
 //! | `chunk_writer` | the bytes of records in chunks, and the cursor |
-//! | `open_calls`, `threshold` | calls that may leave no records, and which those are |
-//! | `note`, `notes`, `arguments` | what a program says beside its calls |
-//! | `task`, `wait`, `watch` | async functions, waits of threads, functions that triggers wait for |
-//! | `tls`, `claim`, `left` | the thread's slot: where it is found, its beginning and end, one that a jump left busy |
+//! | `open_calls`, `threshold` | open calls, of which short ones leave no records; how long a call must last to leave records |
+//! | `note`, `notes`, `arguments` | notes, as bytes of chunks; `fdr_formats::notes` has their kinds |
+//! | `task`, `wait`, `watch` | tasks of async functions; waits of threads; calls that triggers watch |
+//! | `tls`, `claim`, `left` | a thread's slot: its place, its beginning and end, and a slot that a jump left busy |
 //! | `process_ring`, `left_rings` | the ring of this process, also after forks, and those that dead children left |
 #![allow(unsafe_code)]
 

@@ -92,7 +92,7 @@ pub(super) fn end_threshold(calls: &OpenCalls) -> Option<u64> {
     (before > 0).then_some(0)
 }
 
-/// The same with the slot's open calls, and for a ring that should hold `keep` ticks.
+/// As [`adjust`], for a ring that should hold `keep` ticks. `calls` are the open calls of the slot.
 pub(super) fn adjust_for(
     slot: &Slot,
     calls: Option<&OpenCalls>,

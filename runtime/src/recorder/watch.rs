@@ -40,7 +40,7 @@ pub(crate) const NEVER: u64 = u64::MAX;
 /// The number of open watched calls that a thread's stack holds. Deeper calls are not watched.
 const PLACES: usize = 31;
 
-/// What is known of a function.
+/// A watched function.
 #[repr(C)]
 #[derive(Default)]
 pub(crate) struct Watched {

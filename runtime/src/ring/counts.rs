@@ -71,7 +71,7 @@ pub(crate) fn used(slot: &Slot, place: ChunkPlace<'_>) -> Option<usize> {
     used_at(slot.cursor.load(Ordering::Acquire), place)
 }
 
-/// The same at the moment when the cursor had that value.
+/// As [`used`], for a given value of the cursor.
 pub(crate) fn used_at(cursor: u64, place: ChunkPlace<'_>) -> Option<usize> {
     let within = cursor.wrapping_sub(place.start);
     let used = if (PREAMBLE..=CHUNK as u64).contains(&within) {

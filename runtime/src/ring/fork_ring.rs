@@ -56,12 +56,12 @@ impl core::fmt::Write for Text<'_> {
     }
 }
 
-/// Writes the path of this process's ring, which nobody can guess. `None` if the path is too long.
+/// Writes the path of this process's ring, which is unpredictable. `None` if the path is too long.
 pub(crate) fn write_path(template: &[u8], to: &mut [u8; MAX_PATH]) -> Option<usize> {
     write_path_of(template, sys::process::pid(), sys::process::random(), to)
 }
 
-/// The same for any process, whose ring has that random number.
+/// As [`write_path`], for any process. `random` is the random number of its ring.
 pub(crate) fn write_path_of(
     template: &[u8],
     pid: u32,

@@ -61,7 +61,7 @@ pub(crate) const CHUNK: usize = 2 * PAGE;
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(parts::MAGIC);
 /// Addresses for the function table. The table gets space as it grows.
 pub(crate) const FUNCTIONS_ROOM: usize = 64 << 20;
-/// The same of a small ring: where addresses are limited, a ring is small.
+/// Addresses for the function table in a small ring. Rings are small if the process's addresses are limited.
 const MIN_FUNCTIONS_ROOM: usize = 8 << 20;
 /// The table grows in steps of this size.
 pub(crate) const FUNCTIONS_STEP: usize = 64 * 1024;
@@ -226,7 +226,7 @@ impl Layout {
         self.functions + FUNCTIONS_STEP
     }
 
-    /// Where the space of so many slots ends. It ends with a page, and before the function table.
+    /// The end of the space of `slots` slots. It is at the end of a page, and before the function table.
     pub(crate) fn end_of_slots(&self, slots: usize) -> usize {
         self.slot(slots).next_multiple_of(CHUNK).min(self.functions)
     }

@@ -327,7 +327,7 @@ mod tests {
             let region = ring.base.addr() + ring.layout.region(0);
             assert!(ring.mend(region));
             let saw = |bit: u32| seen >> bit & 1 != 0;
-            // What it stores, or goes on with, after the head was replaced.
+            // The thread stores these words, or uses them, after the head was replaced.
             if saw(0) {
                 slot.cpu.store(0, Ordering::Relaxed);
             }

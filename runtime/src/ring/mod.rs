@@ -54,7 +54,7 @@ const FIRST_SLOTS: usize = 4;
 /// Bytes of a program's name in the head.
 const PROGRAM_BYTES: usize = 64;
 
-/// What a ring is made with.
+/// The options of a new ring.
 pub(crate) struct Options {
     /// Bytes per thread, and of all threads together.
     pub(crate) buffer: u64,
@@ -221,7 +221,7 @@ impl Ring {
         Some((ring, trouble))
     }
 
-    /// Gives back the memory and the addresses of a ring that nobody knows yet, and that has no file.
+    /// Unmaps a ring without a file, which was not published.
     pub(crate) fn discard(self) {
         // SAFETY: the mapping is ours, and no other thread knows it.
         unsafe { sys::memory::unmap(self.base, self.layout.length) };

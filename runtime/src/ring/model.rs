@@ -23,7 +23,7 @@ impl SmallRing {
         ))
     }
 
-    /// One whose slots have open calls. Totals are larger than all of it, so it has none.
+    /// A ring whose slots have open calls. It has no totals, because totals are larger than the whole ring.
     pub(crate) fn keeping(capacity: usize) -> SmallRing {
         let mut layout = Layout::new(2 * CHUNK as u64, (4 * capacity * CHUNK) as u64, true, false);
         layout.length = layout.totals;

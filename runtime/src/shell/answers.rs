@@ -1,4 +1,5 @@
-//! What a host answers to a guest, as text, and back. Both have the same version of this file, or say so.
+//! The answers of a host to a guest, as text, and back. Host and guest have the same version of this
+//! file, or report that they have not.
 
 use std::io;
 use std::str::SplitN;

@@ -10,7 +10,7 @@ use crate::{crash, sys};
 /// one. Signals during a dump make another one.
 static ASKED: AtomicU32 = AtomicU32::new(0);
 
-/// Whether the signal has asked for a dump that nobody has begun. It counts as begun from now on.
+/// Whether the signal has asked for a dump that has not begun. After this call the dump counts as begun.
 pub(crate) fn take_asked() -> bool {
     ASKED.swap(0, Ordering::AcqRel) > 0
 }

@@ -34,7 +34,7 @@ static WANTED: AtomicU32 = AtomicU32::new(0);
 /// The signal that ends the process. 0 = no such signal has come.
 static ENDS: AtomicI32 = AtomicI32::new(0);
 
-/// The same, until the dumper takes it.
+/// The signal that ends the process, until the dumper takes it. 0 = none.
 static ASKED: AtomicI32 = AtomicI32::new(0);
 
 const SIGNALS: [i32; 2] = [libc::SIGINT, libc::SIGTERM];

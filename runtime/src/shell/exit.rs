@@ -34,7 +34,7 @@ fn at_end(signal: Option<i32>) {
         return;
     }
     if recorder::host().is_some() {
-        // This copy became a guest while it came up, so nobody uses its ring.
+        // This copy became a guest while it came up, so no record is in its ring.
         if let Some(path) = ring.path() {
             sys::file::unlink(path);
         }

@@ -1,4 +1,4 @@
-//! What the recorder does around `fork`. Before the fork, the forking thread takes the table of sites, so the
+//! The recorder's work around `fork`. Before the fork, the forking thread takes the table of sites, so that the
 //! child gets a complete table. From then on the thread's records are only counted. After the fork, the child
 //! leaves everything that belongs to its parent. Its first record makes a ring of its own
 //! (`recorder::process_ring`).

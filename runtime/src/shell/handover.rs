@@ -49,7 +49,8 @@ pub(crate) fn is_running() -> bool {
     RUNS.load(Ordering::Acquire) != 0
 }
 
-/// The same, and whether the kernel still has it. A filter of system calls may have ended it.
+/// Whether the dumper accepts work, and the kernel still has its thread. A filter of system calls may have ended the
+/// thread.
 pub(crate) fn is_alive() -> bool {
     is_running() && (TID.load(Ordering::Relaxed) == 0 || exists())
 }

@@ -16,7 +16,7 @@
 //! | sites | `names`, `sites` (the table), `units`, `waits` |
 //! | state | `state` |
 //! | clocks | `calibrate`, `skew`, `clock_faults` |
-//! | settings | `address`, `config`, `identity`, `memory_limits` |
+//! | settings | `address`, `config` (reads the variables of the environment), `identity`, `memory_limits` |
 
 #[cfg(feature = "stream")]
 mod address;

@@ -38,7 +38,7 @@ pub(crate) struct Table {
     waits: Vec<&'static CallSite>,
     /// How many functions are in the ring's own table.
     in_ring: usize,
-    /// The functions that are recorded while recording is on. `None` if nobody has set a filter.
+    /// The functions that are recorded while recording is on. `None`: no filter was set.
     filter: Option<Filter>,
     enabled: bool,
     /// Bits of the words of sites, besides id and action.
@@ -152,7 +152,7 @@ pub(crate) fn table() -> Held {
     }
 }
 
-/// The same if no thread holds the table.
+/// As [`table`], but `None` if another thread holds the table.
 pub(crate) fn try_table() -> Option<Held> {
     let signals = HeldBack(Mask::hold());
     Some(Held {
@@ -331,7 +331,7 @@ impl Table {
         self.enabled
     }
 
-    /// The filter. `None` if nobody has set one.
+    /// The filter. `None`: no filter was set.
     pub(crate) fn filter(&self) -> Option<&Filter> {
         self.filter.as_ref()
     }

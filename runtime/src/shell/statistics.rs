@@ -1,4 +1,4 @@
-//! What the recorder counts of this process: functions, threads, records.
+//! The recorder's counts of this process: functions, threads, records.
 
 use core::sync::atomic::Ordering;
 

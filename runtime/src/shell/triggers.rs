@@ -43,7 +43,7 @@ static STATE: Lock<Progress> = Lock::new(Progress::new());
 /// Whether the state is a copy of the parent's, which may have been about to change.
 static IS_PARENTS: AtomicBool = AtomicBool::new(false);
 
-/// What the triggers have done and are about to do.
+/// The state of the triggers, and the dumps that are due.
 struct Progress {
     /// One for each trigger.
     armed: Vec<Armed>,
@@ -67,9 +67,9 @@ struct Armed {
     next_ns: u64,
     /// The dump that it is to make.
     due: Option<Due>,
-    /// Of calls: whether the request was read. It is released when the next call may fire.
+    /// For triggers of calls: whether the dumper has read the request. It is released when the next call may fire.
     is_taken: bool,
-    /// Of `every`: when it fires next, ns.
+    /// For `every`: the time of the next dump, ns.
     period_ns: u64,
     /// For `rss`: whether memory was above the limit at the last check.
     is_above: bool,

@@ -25,7 +25,7 @@ pub(crate) fn attach(unit: &'static Unit) {
     attach_to(&mut table(), unit);
 }
 
-/// The same, with the table at hand.
+/// As [`attach`], for a caller that holds the table.
 fn attach_to(table: &mut Table, unit: &'static Unit) {
     table.attach(unit);
     let is_on = |site: &CallSite| site.state() != 0;

@@ -27,10 +27,10 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `mutex`, `rwlock`, `condvar`, [`mpsc`] | the types |
-//! | `raw` | what the locks of another library need of these: the crate `fdr-parking-lot` |
+//! | `raw` | the functions that the crate `fdr-parking-lot` needs |
 //! | `type_name` | the name of a type |
-//! | `watch` | who holds a lock, and the notes of a wait |
-//! | `no_watch` | the same without the recorder: nothing |
+//! | `watch` | the holder of a lock; how each type records a wait |
+//! | `no_watch` | the twin of `watch` without the recorder: empty |
 
 mod condvar;
 pub mod mpsc;
@@ -56,7 +56,7 @@ pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 #[cfg(not(all(feature = "record", target_os = "linux")))]
 use no_watch as watch;
 
-/// The same result with another guard.
+/// The result with another guard.
 fn map<G, H>(result: LockResult<G>, make: impl FnOnce(G) -> H) -> LockResult<H> {
     match result {
         Ok(guard) => Ok(make(guard)),
@@ -82,7 +82,7 @@ fn with_poison<G>(is_poisoned: bool, guard: G) -> LockResult<G> {
     }
 }
 
-/// The same, of an attempt. `None`: the lock is held.
+/// The result of an attempt. `None`: another thread holds the lock.
 fn attempt_result<G>(result: TryLockResult<G>) -> Option<LockResult<G>> {
     match result {
         Ok(guard) => Some(Ok(guard)),

@@ -51,7 +51,7 @@ impl Origin {
         }
     }
 
-    /// That name.
+    /// A name that the program chose.
     #[must_use]
     pub const fn named(name: &'static str) -> Origin {
         Origin {
@@ -432,7 +432,7 @@ impl<'a> Waiting<'a> {
         wait::tell(&self.wait, thread_state::BLOCKED);
     }
 
-    /// That thread has ended the wait. 0 = not known.
+    /// Sets the thread that ended the wait. 0 = not known.
     pub(super) fn by(&mut self, thread: u32) {
         self.wait.thread = thread;
     }

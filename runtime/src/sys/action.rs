@@ -39,7 +39,7 @@ impl Action {
         action
     }
 
-    /// The same handler, on the stack that `other`'s handler runs on.
+    /// This action, with the handler on the same kind of stack as the handler of `other`.
     pub(crate) fn on_stack_of(mut self, other: &Action) -> Action {
         if other.is_handler() && other.0.sa_flags & libc::SA_ONSTACK == 0 {
             self.0.sa_flags &= !libc::SA_ONSTACK;

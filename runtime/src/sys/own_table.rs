@@ -4,7 +4,7 @@
 //! ([`with_own_table`]). Such a table has nothing of the program, so no pipe, socket or lock stays open because of the
 //! recorder.
 //!
-//! A descriptor is valid in one table alone. So whoever keeps one keeps the number of the table, too.
+//! A descriptor is valid in one table alone. So each stored descriptor comes with the number of its table.
 //!
 //! Sources: close_range(2), unshare(2), clone(2).
 
@@ -151,10 +151,10 @@ fn take_own_table(keeps_stdout: bool) -> Result<(), i32> {
     Ok(())
 }
 
-/// Runs `body` in a thread that has a descriptor table of its own, and lives for this call. The calling thread waits, so
-/// the two use one stack and one thread storage in turn. Threads that `body` makes share the table, and it lives as long
-/// as they do. Signals but faults are held back. A thread that has such a table runs `body` itself. Async-signal-safe, if
-/// `body` is. It touches no thread storage.
+/// Runs `body` in a thread that has a descriptor table of its own, and that lives for this call. The calling thread
+/// waits, so the two use one stack and one thread storage in turn. Threads that `body` makes share the table, which
+/// lives as long as they do. All signals except faults are held back. A thread that already has such a table runs
+/// `body` itself. Async-signal-safe, if `body` is. It touches no thread storage.
 ///
 /// In valgrind, `body` runs in the calling thread, beside the program's files.
 ///
@@ -164,7 +164,7 @@ pub(crate) fn with_own_table<T>(body: impl FnOnce() -> T) -> Result<T, i32> {
     with_own_table_and(false, body)
 }
 
-/// The same. `keeps_stdout`: the standard output stays the program's.
+/// As [`with_own_table`]. `keeps_stdout`: the thread also has the program's standard output.
 ///
 /// # Errors
 /// As above.

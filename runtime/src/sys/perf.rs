@@ -46,7 +46,7 @@ const TAIL: usize = 1032;
 const DATA: usize = 1040;
 const SIZE: usize = 1048;
 
-/// What happened.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum What {
     /// The thread got the CPU.
@@ -104,7 +104,7 @@ pub(crate) struct Event {
     /// CLOCK_MONOTONIC_RAW.
     pub(crate) ns: u64,
     pub(crate) cpu: u32,
-    /// Of a sample.
+    /// For samples: the address of the code.
     pub(crate) address: u64,
 }
 

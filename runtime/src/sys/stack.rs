@@ -162,7 +162,7 @@ fn thread_pointer() -> usize {
     pointer
 }
 
-/// The same.
+/// As above.
 #[cfg(all(target_arch = "aarch64", not(miri)))]
 fn thread_pointer() -> usize {
     let pointer: usize;

@@ -16,7 +16,7 @@ use super::kernel;
 /// A thread of the recorder. Once this is dropped, nobody waits for the thread.
 pub(crate) struct Thread(libc::pthread_t);
 
-/// What a new thread runs.
+/// The arguments of a new thread.
 struct Start {
     name: &'static CStr,
     body: Box<dyn FnOnce() + Send>,

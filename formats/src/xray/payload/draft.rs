@@ -526,7 +526,7 @@ pub struct TotalsRow {
     pub untimed: u64,
     /// From entry to exit.
     pub total: u64,
-    /// The same, less the calls inside.
+    /// The self time: `total` without the calls inside.
     pub own: u64,
     /// The longest call.
     pub longest: u64,

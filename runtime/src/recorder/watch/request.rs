@@ -7,7 +7,7 @@ use fdr_formats::trigger::MAX;
 
 use crate::sys;
 
-/// What threads ask the dumper for, by the numbers of the triggers.
+/// The requests of threads to the dumper, by the numbers of the triggers.
 pub(super) static REQUESTS: [Request; MAX] = [const { Request::new() }; MAX];
 
 /// A call that took longer than a threshold.
@@ -22,7 +22,7 @@ pub(crate) struct SlowCall {
     pub(crate) returned: bool,
 }
 
-/// What a thread leaves for the dumper.
+/// A request of a thread to the dumper.
 pub(super) struct Request {
     /// One of the states below.
     state: AtomicU32,

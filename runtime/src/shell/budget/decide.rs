@@ -1,4 +1,4 @@
-//! Which functions change their level. Pure.
+//! Decides which functions change their level. Pure.
 
 use std::collections::BinaryHeap;
 
@@ -27,13 +27,13 @@ pub(super) struct Costs {
     pub(super) timed_ns: u64,
 }
 
-/// What is known of a function.
+/// The state of a function.
 #[derive(Default)]
 pub(super) struct Function {
     /// Calls so far: timed, and only counted.
     pub(super) calls: u64,
     pub(super) counted: u64,
-    /// The same, at the last check.
+    /// These counts at the last check.
     calls_before: u64,
     counted_before: u64,
     /// Calls since the last check that were neither timed nor counted, estimated from slices.
@@ -332,7 +332,7 @@ mod tests {
         // A person marked it alone.
         some[1].auto = false;
         assert_eq!(decided(&some, 10_200_000, 1), counted(&[4, 1]));
-        // What was done before the last check does not matter.
+        // Calls before the last check do not matter.
         let idle = functions(&[(0, 0), (5_000, 0)]);
         assert_eq!(decided(&idle, 9_500_000, 1), None);
     }

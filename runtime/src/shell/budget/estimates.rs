@@ -7,7 +7,7 @@ use fdr_formats::model::{Estimate, Level};
 
 use super::rows::Sums;
 
-/// What is estimated of one function.
+/// The estimate of one function.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FunctionEstimate {
     level: Level,
@@ -54,7 +54,7 @@ impl FunctionEstimate {
     /// The function is on that level from now on.
     pub(super) fn change(&mut self, level: Level, tick: Ticks, now_ns: u64) {
         if self.level == Level::LookedAt {
-            // No slice will tell of the rest.
+            // No later slice covers the remaining time.
             self.missed += self.untold(now_ns);
         }
         (self.level, self.since) = (level, tick);

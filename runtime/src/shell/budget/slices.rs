@@ -70,7 +70,7 @@ struct Slice {
     ids: Vec<u32>,
     /// Their calls when it began.
     before: Vec<Sums>,
-    /// Of each thread, how its open calls were counted when it began.
+    /// For each thread, the word of counts of its open calls at the beginning of the slice.
     threads: Vec<(&'static OpenCalls, u64)>,
     began_ns: u64,
 }

@@ -8,7 +8,7 @@ use crate::ring::model::SmallRing;
 /// Records of two full chunks.
 const TWO_CHUNKS: u64 = 2 * PER_CHUNK;
 
-/// A rig of two chunks with so many records.
+/// A rig of two chunks with this many records.
 fn rig(records: u64) -> Rig {
     rig_of(2, records)
 }
@@ -300,7 +300,7 @@ pub(super) fn a_count_of_a_slot_that_changes_hands() {
     other.join().expect("the other thread");
 }
 
-/// A reader that follows is told, and given nothing of the new owner's.
+/// A reader that follows the slot learns that the owner has changed, and gets no records of the new owner.
 pub(super) fn a_tail_of_a_slot_that_changes_hands() {
     let (small, slot) = ended();
     let mut tail = Tail::new(slot).expect("an owner");

@@ -209,7 +209,7 @@ fn models_of_open_calls_find_nothing() {
     }
 }
 
-/// Takes away each ordering and each store of a file, of which there are so many at least.
+/// Weakens each ordering and removes each store of a file. There must be at least `least` of them.
 fn need_all_of(models: &[fn()], file: &str, least: usize) {
     let mut sites = BTreeSet::new();
     for &model in models {

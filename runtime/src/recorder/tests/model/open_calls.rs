@@ -330,7 +330,7 @@ pub(super) fn a_row_beside_its_owner() {
     assert_eq!(numbers(&copy), (2, 310, 210, 300));
 }
 
-/// The owner takes a new row: whoever sees the row sees whose it is.
+/// The owner takes a new row. A reader that sees the row also sees the row's function.
 pub(super) fn rows_beside_their_owner() {
     let rig = Rig::new(1, false);
     let totals = rig.totals();
