@@ -23,7 +23,7 @@ const FIRST_THRESHOLD: u64 = 128;
 /// steps, each for a little more time, would leave out far longer calls.
 const SLACK: u64 = 8;
 
-/// The threshold falls only if the last chunk took more than SLOW times its share of the time. Otherwise ever more
+/// The threshold falls only if the last chunk took at least SLOW times its share of the time. Otherwise ever more
 /// records would overwrite what the ring holds, until it holds too little.
 const SLOW: u64 = 4;
 

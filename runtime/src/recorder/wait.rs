@@ -5,8 +5,8 @@
 //! A thread that takes a lock writes its id and the place of its slot into a word of the lock. A waiting thread finds
 //! the holder's slot by that place, and reads the innermost open call there. The protocol is that of
 //! [`ring::open_calls`](crate::ring::open_calls): if the word of counts and the cursor are the same before and after
-//! the read, no frame changed meanwhile. The word of the lock is read again between the two. So the holder was in that
-//! call while it held the lock.
+//! the read, no frame changed meanwhile. The word of the lock is read again between these two
+//! reads. So the holder was in that call while it held the lock.
 
 use fdr_formats::notes::NoteKind;
 

@@ -4,10 +4,10 @@
 //! inaccessible, so tools that read a process's mappings see how much is in use. A byte without space must
 //! never be touched, because that raises SIGBUS on a full disk.
 //!
-//! The kernel touches the pages of the mapping (`madvise`). A failure is an error and no signal, a file that was cut
-//! gets no longer, and no descriptor is needed, which the program could have closed. A kernel before Linux 5.14 can't
-//! do so. There a thread allocates by a descriptor. It opens the descriptor for a moment in a table of its own, unless
-//! it made the file and still has it open.
+//! The kernel touches the pages of the mapping (`madvise`). A failure is an error and no signal. A file that was
+//! cut is not lengthened. No descriptor is needed, because the program could have closed it. A kernel before Linux 5.14
+//! can't do so. There a thread allocates by a descriptor. It opens the descriptor for a moment in a table of its own,
+//! unless it made the file and still has it open.
 //!
 //! After that, many file systems have reserved the space, but have not chosen its place on the disk. They choose it
 //! when they write the pages back, seconds later. The file of a short process no longer exists then, and its removal

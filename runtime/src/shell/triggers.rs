@@ -1,5 +1,5 @@
 //! Triggers (`FDR_TRIGGER`): they dump by themselves when a call was slow, memory grew, or time passed.
-//! `fdr_formats::trigger` reads their words. Threads that record leave requests (`recorder::watch`), and the dumper
+//! `fdr_formats::trigger` parses their text. Threads that record leave requests (`recorder::watch`), and the dumper
 //! makes the dumps: at once, or after the post-roll. Dumps that are still due at the end of the process are made then.
 //! Nothing here may make a thread of the program wait, except in a panic and at the exit.
 //!

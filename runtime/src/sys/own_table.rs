@@ -56,7 +56,7 @@ impl DescriptorTable {
         self.note(0)
     }
 
-    /// Gives the calling thread a table with a new number. The calling thread stands in for another one.
+    /// Notes a new number for the table of the calling thread, which stands in for another thread.
     fn note_new(stands_in_for: u32) -> bool {
         DescriptorTable(LAST.fetch_add(1, Ordering::Relaxed) + 1).note(stands_in_for)
     }
