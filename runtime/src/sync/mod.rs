@@ -1,7 +1,7 @@
 //! The locks, conditions and channels of `std::sync`, whose waits are recorded: for how long a thread waited, which
 //! thread held the lock, and what that thread was in.
 //!
-//! The types have the methods of those in `std::sync`. So a program changes only the path of its `use`. All other types
+//! The types have the methods of those in `std::sync`. So a program changes only the path of its `use`. The other types
 //! of `std::sync` are exported here unchanged.
 //!
 //! While recording is off, an operation costs one load and one branch more than that of `std::sync`. While recording is
