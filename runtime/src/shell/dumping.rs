@@ -134,7 +134,7 @@ pub(crate) fn dump(reason: &str) -> Result<Dump, Error> {
     dump_with(&Occasion::of(reason))
 }
 
-/// As [`dump`], for an occasion that may have named moments.
+/// As [`dump()`], for an occasion that may have named moments.
 pub(crate) fn dump_with(occasion: &Occasion<'_>) -> Result<Dump, Error> {
     let (ring, state) = ready()?;
     if stream::is_begun() {
