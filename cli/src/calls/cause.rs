@@ -1,5 +1,5 @@
-//! Why a call was slow: its excess over what is usual is divided among the calls inside, and followed inwards for as
-//! long as one of them has most of it.
+//! Why a call was slow. The excess is the time beyond the usual time. It is divided among the calls inside. While one
+//! of these has most of the excess, the search goes on inside that call.
 
 use std::cmp::Ordering;
 
@@ -66,13 +66,13 @@ pub(crate) enum Cause {
     Spread,
 }
 
-/// What is found of a slow call.
+/// Where the excess of a slow call is.
 #[derive(Clone, Debug)]
 pub(crate) struct Explanation {
     /// From the function inwards.
     pub(crate) path: Vec<Step>,
-    /// The calls inside of the last step that have the most of the excess, where none has most of it; of other work, those
-    /// that are such work.
+    /// For [`Cause::Spread`]: the calls inside the last step with the largest parts of the excess. For
+    /// [`Cause::OtherWork`]: the calls that are such work.
     pub(crate) spread: Vec<Step>,
     pub(crate) cause: Cause,
     /// The part of the excess that the cause has.

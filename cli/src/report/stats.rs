@@ -62,10 +62,10 @@ impl Stats {
     }
 }
 
-/// Function ids, their places, and what is known of each.
+/// Function ids, their places, and the figures of each function.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    /// Places by id, for those that are small; the places of those below [`LOW`] are not here.
+    /// The places of small ids, by id. Ids below [`LOW`] are not in this list.
     near: Vec<u32>,
     far: HashMap<u32, u32>,
     others: Option<u32>,

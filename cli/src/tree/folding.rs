@@ -64,7 +64,7 @@ impl Folding {
     /// Where the trace can't be read, or takes too much memory.
     pub(crate) fn read(asked: &FoldingOptions<'_>, trace: &Path) -> anyhow::Result<Folding> {
         let mut source = asked.selection.open(trace, asked.filtering)?;
-        // Where nothing is overwritten, nothing is to be told.
+        // Windows matter only where records are overwritten.
         let info = source.info();
         let windows = match info.threads.iter().any(is_cut) && !trace::is_timeless(info) {
             true => Windows::of_trace(&*source).map_err(|error| trace::about(trace, error))?,

@@ -211,7 +211,7 @@ impl LinePrinter<'_> {
         format!("{}{}", " ".repeat(indent), ui::shorten(text, left))
     }
 
-    /// How long it took, what it is, and what is to be said behind it.
+    /// The duration, the text, and the remarks behind the text.
     fn said(&self, line: &Line) -> (String, String, Vec<String>) {
         match line {
             Line::Note(note, _) => (String::new(), self.note(note), Vec::new()),

@@ -215,7 +215,7 @@ fn thread_states_are_exported_where_possible() {
     assert!(chrome.contains(&begin), "{begin}{chrome}");
     let (bytes, losses) = exported(export_named("perfetto"), &source, 1);
     assert_eq!(losses, "");
-    // CPU, time, who leaves and in which state, and who comes.
+    // CPU, time, thread that leaves, its state, thread that comes.
     let wanted = [
         (3, 10_000, 0, 1, 1),
         (3, 20_000, 1, 0, 2),

@@ -8,7 +8,8 @@ use fdr_formats::{Clock, Ticks};
 use crate::report::histogram::Histogram;
 
 /// The edges of buckets in a factor of ten, in hundredths: from the coarsest division to the finest. They are preferred
-/// numbers, so each bucket is as many times wider as the one before: buckets of another kind would draw steps of their own.
+/// numbers, so the ratio of two neighbouring widths is about constant. Other widths would show steps that are not in
+/// the data.
 const DIVISIONS: [&[u64]; 5] = [
     &[100],
     &[100, 200, 500],

@@ -211,7 +211,7 @@ pub(super) fn perfetto(bytes: &[u8]) -> ByName {
     sums
 }
 
-/// The context switches in a Perfetto trace: CPU, time, who leaves, its state, who comes.
+/// The context switches in a Perfetto trace: CPU, time, thread that leaves, its state, thread that comes.
 pub(super) fn switches(bytes: &[u8]) -> Vec<[u64; 5]> {
     let mut switches = Vec::new();
     for packet in Fields::new(bytes).messages(1) {
