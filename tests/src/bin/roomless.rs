@@ -1,6 +1,6 @@
 //! More threads than the rings have room for: their records are counted, and room that comes up is used.
-//! `over`: by the dozen, with one that ends in the midst of it; `stepped`: one instruction at a time, with
-//! handlers that record; `reap`: with a thread that ends and never says so. All calls are counted.
+//! `over`: a dozen threads, of which one ends meanwhile. `stepped`: one instruction at a time, with handlers
+//! that record. `reap`: with a thread whose end the recorder is not told. All calls are counted.
 
 use std::env;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ fn work_untimed() {
     CALLS.count();
 }
 
-/// A thread that makes so many calls when it is told, and says when it has.
+/// A thread that receives numbers of calls, makes these calls, and sends an answer after each.
 struct Worker {
     orders: Sender<u64>,
     done: Receiver<()>,
