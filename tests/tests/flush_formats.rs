@@ -1,6 +1,6 @@
 //! Dumps in every format that the recorder writes: at the end and by signal, as files, and whole dumps over connections.
-//! The other formats are made of them. What is in them is what the program counted; what had the name before
-//! is replaced if it was a trace, and left alone if it was not.
+//! The other formats are made of them. Each dump has the calls that the program counted. A dump replaces a file of its
+//! name if that file was a trace, and leaves any other file alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -285,7 +285,7 @@ fn clients_that_wait_get_the_dump() {
             let wanted = BTreeMap::from([("crowd::work".to_owned(), calls)]);
             assert_eq!(Tally::read(&path).calls(), wanted, "{}", target.name);
         }
-        // At the end nobody is there: that is said, and the records are kept.
+        // At the end no client is connected. A line says so, and the ring keeps the records.
         let said = outcome.recorder_lines();
         assert!(said[2].contains("no client is there"), "{said:?}");
         assert_eq!(folder.ending(".fdr-ring").len(), 1);

@@ -1,6 +1,6 @@
-//! What can go wrong around a recording: no folder, no space, no descriptors, no addresses, nobody who reads standard
-//! error, values that mean nothing. The program must run on as without the recorder, with the same output and the same
-//! end. For each trouble, one clear line must say what to do.
+//! Faults around a recording: no folder, no space, no descriptors, no addresses, no reader of standard error, values
+//! without a meaning. The program must run on as without the recorder, with the same output and the same end. For each
+//! trouble, one clear line must say what to do.
 
 use std::fs;
 use std::path::Path;

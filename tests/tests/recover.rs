@@ -48,8 +48,8 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What is kept of a thread is an unbroken run of its script, unless short calls left no records; returns how many
-/// records it made.
+/// Checks that the kept records of a thread are an unbroken part of its script, unless short calls left no
+/// records. Returns how many records the thread made.
 fn follows_script(trace: &Trace, lane: &Lane, seed: u64) -> u64 {
     let counts = lane.checked_counts();
     let made = counts.recorded - counts.dropped;

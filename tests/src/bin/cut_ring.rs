@@ -31,9 +31,9 @@ fn steps(count: u64) -> u64 {
     (0..count).fold(1, |sum, number| step(sum ^ number))
 }
 
-/// Cuts the ring in the current folder to so many bytes, behind the first page of the first region, or in the midst of
-/// the first thread's totals or open calls. Not while
-/// the recorder makes it longer: such a cut may be undone.
+/// Cuts the ring in the current folder to a length in bytes. A word instead of the length means: behind the first page
+/// of the first region, or within the first thread's totals or open calls. Waits until the ring is prepared, because
+/// the recorder may undo a cut of a ring that it is making longer.
 fn cut(length: &str) {
     let Some(ring) = ring_when_prepared() else {
         return;
@@ -49,8 +49,8 @@ fn cut(length: &str) {
     file.set_len(length).expect("a shorter file");
 }
 
-/// Puts zeros where its records are, as they are found in a file that was cut and made longer again. In one call: of
-/// two, the recorder could touch the file between them.
+/// Overwrites the ring's records with zeros, as in a file that was cut and made longer again. One call does both,
+/// because the recorder could touch the file between two calls.
 fn put_zeros() {
     let Some(ring) = ring_when_prepared() else {
         return;

@@ -74,8 +74,8 @@ impl Reports {
     }
 }
 
-/// Ends a child whose code panics: unwound, it would come upon what its parent does, and wait for threads
-/// that it does not have.
+/// Ends a child whose code panics. If the panic unwound further, the child would run its parent's code, and would wait
+/// for threads that it does not have.
 struct Fails;
 
 impl Drop for Fails {
