@@ -142,8 +142,8 @@ impl Tally {
     }
 }
 
-/// What libtest is told to leave out, or to run alone: the tests below a module of that name. It looks for the text in
-/// whole names, so the text must be in no other one (`rest::` is in `nearest::`).
+/// The usual tests leave out the tests below a module of this name, and `--rest` runs only these. libtest looks for the
+/// text in whole names, so no other name may contain the text (`nearest::` contains `rest::`).
 const REST: &str = "the_rest::";
 
 /// Has cargo compile without keeping what a later compilation could use again. That state is two thirds of the target

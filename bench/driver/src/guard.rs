@@ -175,7 +175,8 @@ fn judge(before: &Counts, now: &Counts, bad: usize) -> Result<()> {
     }
 }
 
-/// Every row of either, in the order of the run; and how many are worse, or in one alone, or above their bound.
+/// The rows of both sides, in the order of the run, and the number of bad rows. A row is bad if its count has grown, if
+/// only one side has it, or if it is above its bound.
 fn compare(before: &Counts, now: &Counts) -> (Table, usize) {
     let mut table = Table::new("instructions of a call, or bytes | baseline | now | more | ");
     let mut bad = 0;

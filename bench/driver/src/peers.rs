@@ -82,7 +82,7 @@ struct Peer {
     of_crate: Option<String>,
     /// The first number in what this prints is the version.
     program: Option<String>,
-    /// A shell command that succeeds where what it needs is installed.
+    /// A shell command that succeeds if the peer's requirements are installed.
     sign: Option<String>,
     /// Debian's.
     #[serde(default)]
@@ -98,11 +98,11 @@ struct Mode {
     word: String,
     label: String,
     kind: Kind,
-    /// What is kept of a call, and what is lost.
+    /// Which data of a call the recorder keeps, and which it loses.
     keeps: String,
 }
 
-/// What a row can be compared with; `peers.toml` tells them.
+/// Which rows can be compared with each other. `peers.toml` explains the kinds.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kind {
@@ -113,7 +113,7 @@ enum Kind {
     Off,
 }
 
-/// All that is found out about one row.
+/// All measurements of one row.
 struct Row {
     folder: String,
     mode: Mode,
