@@ -15,11 +15,12 @@ use super::usual::Usual;
 const MAX: f64 = 0.5;
 /// Usual calls with records from which their parts are told.
 const ENOUGH: u64 = 5;
-/// A function was called too often if it was called so many times as often as usual.
+/// A function was called too often if its number of calls is the usual number times this factor, or more.
 const TOO_OFTEN: f64 = 3.0;
-/// There are more calls than usual if there are so many times as many.
+/// The factor by which the number of calls must exceed the usual number to count as larger.
 const MORE_CALLS: f64 = 1.5;
-/// What another thread did is told if it takes that part of the time of the slow call, and that much more than usual.
+/// A call of another thread is reported if it takes at least the share `PRESENT` of the slow call's time, and a share
+/// that is larger than usual by `MORE`.
 const PRESENT: f64 = 0.5;
 const MORE: f64 = 0.3;
 /// Calls inside that are named where none has most of the excess.
@@ -32,7 +33,7 @@ pub(crate) struct Step {
     /// The path's place in the tree.
     pub(crate) place: u32,
     pub(crate) calls: u64,
-    /// Times in ns. What is usual is that of one usual call of the outermost function.
+    /// Times in ns. The usual values are those within one usual call of the outermost function.
     pub(crate) total: f64,
     pub(crate) usual: f64,
     pub(crate) usual_calls: f64,

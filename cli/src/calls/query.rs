@@ -30,7 +30,7 @@ pub(crate) struct Query<'a> {
     /// Calls that are shown: in all, and of one function.
     pub(crate) most: usize,
     pub(crate) of_each: usize,
-    /// What is usual may be that of the whole run.
+    /// The usual values may come from the whole run.
     pub(crate) may_be_whole: bool,
 }
 

@@ -14,8 +14,8 @@ const DATA: usize = 256 * 1024;
 /// Batches that wait.
 const WAITING: usize = 8;
 
-/// Gives the events of a source to a sink, as [`source::drive`] does, but for what is wrong in the trace.
-/// Returns what there was.
+/// Gives the events of a source to a sink, as [`source::drive`] does, but without the diagnostics. Returns the
+/// tally.
 ///
 /// # Errors
 /// Where the trace can't be read.

@@ -15,7 +15,7 @@ use super::query::Selection;
 use super::stats::OTHERS;
 use crate::memory;
 
-/// Names that are told apart, of events and of counters. Those behind are counted as one.
+/// The most names of events and of counters that have rows of their own. All further names are one row.
 const MAX: usize = 1 << 16;
 
 /// A value of a counter.

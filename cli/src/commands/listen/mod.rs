@@ -182,7 +182,8 @@ impl Session<'_> {
                 if !keep {
                     return Ok(());
                 }
-                // Who turns everybody away is not asked all the time.
+                // Pauses before the next connection if nothing came, because this peer may close every connection at
+                // once.
                 if !came {
                     self.stop.wait_for(None, Some(Instant::now() + PAUSE))?;
                 }

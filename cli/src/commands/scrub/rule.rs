@@ -12,7 +12,7 @@ use fdr_formats::{Function, Mark, Thread, ThreadId, TraceInfo};
 
 use crate::trace;
 
-/// What is asked to stay.
+/// What the options let stay in the trace.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KeepOptions {
     pub(super) names: Vec<Filter>,
@@ -21,7 +21,7 @@ pub(super) struct KeepOptions {
     pub(super) threads: bool,
 }
 
-/// What was given on, and what was not.
+/// The new names and numbers so far, and counts of what was left out.
 #[derive(Default)]
 pub(super) struct Rule {
     pub(super) keep: KeepOptions,

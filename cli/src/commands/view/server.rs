@@ -132,7 +132,7 @@ fn token() -> anyhow::Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is done with a request: who has the token is served by a thread.
+/// Decides about a request. A request with the token gets a thread that serves it.
 fn decide(request: Request, shared: &Arc<Shared>, pages: &Arc<dyn Pages>) -> Decision {
     let path = match admit(&request, shared) {
         Ok(path) => path.to_owned(),
