@@ -1,5 +1,5 @@
-//! What a command line may name as a trace: standard input, compressed files, folders of traces, several; and
-//! folders for what is written.
+//! The inputs of command lines: standard input, compressed files, folders of traces, several traces. Also
+//! folders for outputs.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,5 +1,5 @@
-//! `fdr record`: the command's caller must see what it would see without fdr, and the user must be
-//! told what was written. The commands are shell scripts that play a recorded program.
+//! `fdr record`: the command's output and end must be those of a run without fdr, and a line must
+//! name each written file. The commands are shell scripts that play a recorded program.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;

@@ -154,7 +154,7 @@ fn wrapped_rings_are_equal_in_every_format() {
     }
 }
 
-/// `said` is what was said of the trace.
+/// `said` has the messages about the trace.
 fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &str) {
     let tally = Tally::read(path);
     for thread in &facts::statistics(counted).threads {

@@ -18,7 +18,7 @@ use fdr_formats::{Call, Edge, Function, FunctionId, Thread, ThreadId, Ticks, Tra
 use fdr_tests::support::folder::Folder;
 use fdr_tests::{reader, tool};
 
-/// What is interrupted: the command's words, and what is fed to it. `IN` is the trace, `OUT` the output.
+/// The interrupted commands: the words, and the input. `IN` is the trace, `OUT` the output.
 const COMMANDS: [(&str, &str); 8] = [
     ("convert IN --to ctf -o OUT", ""),
     ("convert IN --to tcstate -o OUT", ""),

@@ -250,7 +250,7 @@ fn functions_loaded_later_have_names() {
     }
 }
 
-/// Many short threads in few rings: what was taken and what was lost is all that was recorded.
+/// Many short threads in few rings. The streamed and the lost records together are all recorded ones.
 #[test]
 fn rings_that_go_from_thread_to_thread() {
     let folder = Folder::new("stream-reuse");

@@ -25,7 +25,7 @@ pub(crate) struct Options {
     kills: Option<u64>,
 }
 
-/// Does what is asked for.
+/// Runs the tests, or the kills if `--kills` asks for them.
 ///
 /// # Errors
 /// If cargo can't be run, or a test fails.

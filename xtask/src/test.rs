@@ -93,8 +93,8 @@ impl Tally {
         self.names.extend(other.names);
     }
 
-    /// Prints what was skipped; each of these is a failure in CI. That Miri is absent is said and is none, because only
-    /// nightly toolchains have Miri.
+    /// Prints the skipped checks. In CI each of them is a failure, except a missing Miri, because only nightly
+    /// toolchains have Miri.
     pub(crate) fn say_skips(&mut self, skipped: &BTreeSet<String>, no_miri: Option<String>) {
         for line in skipped {
             println!("{line}");
@@ -191,7 +191,7 @@ pub(crate) struct Options {
     before: Add,
 }
 
-/// Runs what is asked for.
+/// Runs the chosen tests.
 ///
 /// # Errors
 ///

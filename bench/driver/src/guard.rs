@@ -1,7 +1,7 @@
 //! `cargo xtask guard`: valgrind's callgrind counts the instructions of a recorded call, of a call while off, and of
 //! every format's reader and writer. These counts, and the bytes of a traced program, are compared with
-//! `bench/guard.toml`. A count is the same on a busy machine. The one time that is taken is the CPU time of cold builds,
-//! beside those of another library: see `lean`. Instructions are per call, entry and exit together.
+//! `bench/guard.toml`. A count is the same on a busy machine. The only measured time is the CPU time of cold builds,
+//! compared with builds of another library: see `lean`. Instructions are per call, entry and exit together.
 
 use std::error::Error;
 use std::fmt;

@@ -60,7 +60,7 @@ fn shrink() {
 
 /// Closes what it does not know, as daemons do.
 fn shut() {
-    // SAFETY: whoever uses such a descriptor must bear that it is gone: that is what is wanted.
+    // SAFETY: users of these descriptors must bear that they are closed. The test wants exactly this.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
 }
 

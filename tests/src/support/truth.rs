@@ -67,7 +67,8 @@ pub mod way {
     }
 }
 
-/// Second name of a program's ring, in its folder: what it was at the end, whoever removes it.
+/// A second name of a program's ring, in its folder. The link keeps the ring readable after its first name is
+/// removed.
 pub const LINK: &str = "link";
 
 /// A page, seen from outside.

@@ -11,7 +11,7 @@ pub const DEADLINE: Duration = Duration::from_secs(60);
 /// What the time from one look to the next counts at most.
 const MAX: Duration = Duration::from_millis(100);
 
-/// The time that somebody has waited who looks again and again.
+/// The time that a polling waiter has waited so far.
 #[derive(Debug)]
 pub struct Patience {
     limit: Duration,
