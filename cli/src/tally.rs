@@ -26,7 +26,7 @@ pub(crate) struct Tally {
     pub(crate) more_diagnostics: u64,
 }
 
-/// What is in one thread.
+/// The counts of one thread.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadTally {
     pub(crate) thread: Thread,
@@ -61,7 +61,7 @@ fn join_times(
     both.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
 }
 
-/// The kinds of notes that are told apart.
+/// The number of notes of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Notes {
     pub(crate) events: u64,

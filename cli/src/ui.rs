@@ -230,7 +230,7 @@ pub(crate) fn jobs_of(text: &str) -> Result<NonZeroUsize, &'static str> {
     number.ok_or("not a number of threads from 1 on; leave the option out for one per core")
 }
 
-/// What was asked for; 0: nothing.
+/// The value of `--jobs`; 0: the option is not given.
 static JOBS: AtomicUsize = AtomicUsize::new(0);
 
 /// Sets how many threads may work.

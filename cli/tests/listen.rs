@@ -74,7 +74,7 @@ impl Listener {
         kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
     }
 
-    /// Its exit code, and the rest of what it said.
+    /// The exit code, and the rest of stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         while self.lines.read_line(&mut text).unwrap() > 0 {}

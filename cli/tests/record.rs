@@ -234,7 +234,7 @@ fn a_stream_is_not_looked_for_on_disk() {
     assert!(off.contains("switches recording off"), "{off}");
 }
 
-/// What is said after a script, on one line.
+/// The messages after a script, on one line.
 fn said(folder: &Folder, options: &[&str], script: &str) -> String {
     let output = record(folder, options, script);
     let text = stderr(&output).to_owned();

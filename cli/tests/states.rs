@@ -283,7 +283,7 @@ fn states_survive_conversion_or_are_reported_lost() {
             .count()
     };
     assert_eq!(lines(&made), 8);
-    // A state history has the states, and counts what is none.
+    // A state history holds the states. The other data is counted as left out.
     let history = folder.file("t.tcstate");
     let said = fdr(&["convert", &path, "--to", "tcstate", "-o", &history]);
     let words = stderr(&said);

@@ -162,7 +162,7 @@ fn as_the_program_counted(target: &Target, path: &Path, counted: &str, said: &st
         let counts = of_trace.counts.unwrap_or_else(|| panic!("{}", target.name));
         let there: u64 = of_trace.measured.iter().sum();
         if target.name == "tcstate" {
-            // It has no states of no length, as most of the untimed calls are; that is told.
+            // The format has no states of length zero, and most untimed calls have this length. A message says so.
             assert!(said.contains("calls shorter than 1 ns: left out"), "{said}");
             assert!((1..thread.readable).contains(&there), "{}", thread.name);
         } else {

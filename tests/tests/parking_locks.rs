@@ -1,5 +1,5 @@
-//! Waits for the locks and conditions of `fdr_parking_lot`: who held the lock, and what that thread was in. What traces of
-//! them look like in other formats and to other commands is in `locks`, because the notes are the same.
+//! Waits for the locks and conditions of `fdr_parking_lot`: the holder of the lock, and its function. The tests in
+//! `locks` cover other formats and commands, because the notes are the same.
 
 use std::ffi::OsStr;
 

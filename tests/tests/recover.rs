@@ -338,7 +338,7 @@ fn processes_are_found_by_their_memory() {
     let _ = program.end().ok();
 }
 
-/// From a container, whose processes are not those outside.
+/// Runs the tool in a container, which does not see the processes outside.
 #[test]
 fn rings_of_invisible_processes_are_kept() {
     let contained = [

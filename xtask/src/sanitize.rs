@@ -21,7 +21,7 @@ race:core::mem::maybe_uninit::MaybeUninit<test::
 race:std::io::buffered::
 ";
 
-/// A sanitizer, and what it says when it has found something.
+/// A sanitizer, and the words of its report.
 struct Sanitizer {
     name: &'static str,
     /// The fault of the program `faulty` that it must find.
@@ -192,7 +192,7 @@ impl Sanitizer {
         Ok(())
     }
 
-    /// Whether it succeeded, and what it said on stderr.
+    /// Whether the program succeeded, and its stderr.
     fn outcome(&self, program: &Path, arguments: &[&str], folder: &Path) -> Result<(bool, String)> {
         let mut run = command(program);
         self.set_options(&mut run)?;

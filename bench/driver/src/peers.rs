@@ -134,7 +134,7 @@ fn list() -> Result<Vec<Peer>> {
 /// Measures, prints the table, and writes it in all forms.
 ///
 /// # Errors
-/// If the floor can't be measured, or a result can't be written. What is wrong with a peer is told in its row.
+/// If the floor can't be measured, or a result can't be written. A peer's error is in its row.
 pub(crate) fn run(options: &Options) -> Result<()> {
     let mut peers = list()?;
     if options.lint {
@@ -343,7 +343,7 @@ impl Row {
     }
 }
 
-/// Runs a peer's program with an empty folder to record into, and returns what it says.
+/// Runs a peer's program with an empty folder to record into, and returns its output.
 fn ask(place: &Path, program: &Path, words: &[&str]) -> Result<String> {
     let folder = tempfile::Builder::new()
         .prefix("fdr-bench-")

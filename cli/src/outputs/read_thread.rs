@@ -67,7 +67,7 @@ struct Batch {
 /// What a sink is given at once.
 enum Step {
     Thread(Thread),
-    /// So many of the calls.
+    /// The number of calls to take from the batch.
     Calls(usize),
     /// A mark, and so many bytes of the data as its payload.
     Mark(Mark<'static>, usize),

@@ -204,7 +204,7 @@ impl Events {
     }
 }
 
-/// The place of a name, or that of all others where there are too many.
+/// The entry of a name. If there are too many names: the entry of all others.
 fn entry(list: &mut BTreeMap<FunctionId, Stats>, name: FunctionId) -> &mut Stats {
     let name = match list.len() < MAX || list.contains_key(&name) {
         true => name,

@@ -140,7 +140,7 @@ impl Table {
         }
     }
 
-    /// What is known of the function at a place that was made.
+    /// The figures of the function at an existing place.
     pub(crate) fn at(&mut self, place: u32) -> &mut Stats {
         self.stats[place as usize].get_or_insert_default()
     }

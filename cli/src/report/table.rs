@@ -56,10 +56,10 @@ const LEFT_OUT: [&str; 13] = [
 /// How wide columns are at least on a terminal, so that all tables of a run have the same ones.
 const MIN: [usize; HEAD.len()] = [9, 8, 8, 7, 8, 8, 8, 8, 8, 8, 7, 9, 7, 12, 14, 12];
 
-/// Threads that are named with what they were in.
+/// The most threads that are named with their open calls.
 const OPEN_SHOWN: usize = 3;
 
-/// So much of a name is worth more than another column.
+/// The characters of a name that are worth more than another column.
 const NAME: usize = 24;
 
 /// Writes all of a report.

@@ -172,7 +172,7 @@ fn fork() {
     steps(10);
 }
 
-/// A fork whose child finds its parent's ring cut, and comes from a thread that records.
+/// A fork after the cut, by a thread that records. The child finds its parent's ring cut.
 fn fork_after() {
     steps(10);
     cut("0");
@@ -230,7 +230,7 @@ extern "C" fn mend(_: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
         ON_OWN_STACK.store(!within, Ordering::Relaxed);
         let mut held: libc::sigset_t = std::mem::zeroed();
         libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), &raw mut held);
-        // What it asked for, and no more.
+        // The handler's own mask holds, and no other signal is blocked.
         assert_eq!(libc::sigismember(&raw const held, libc::SIGUSR1), 1);
         assert_eq!(libc::sigismember(&raw const held, libc::SIGBUS), 1);
         assert_eq!(libc::sigismember(&raw const held, libc::SIGUSR2), 0);
@@ -258,8 +258,8 @@ fn touch_own() {
     unsafe { page.write_volatile(1) };
 }
 
-/// The program's own handler was there before the recorder's, and makes good what is its own, before and after the
-/// ring is cut.
+/// The program's own handler was there before the recorder's. It repairs faults in the program's own page, before and
+/// after the ring is cut.
 fn own_handler() {
     install(mend);
     steps(10);

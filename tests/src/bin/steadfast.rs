@@ -25,7 +25,7 @@ fn calls(count: u64) -> u64 {
     (0..count).map(work).sum()
 }
 
-/// One thread after the other, none of which ends before the last has begun: each needs a ring.
+/// Twelve threads, of which none ends before the last one has begun. So each needs a ring of its own.
 fn threads() -> u64 {
     let barrier = std::sync::Barrier::new(12);
     let one = || {

@@ -69,7 +69,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// What is shown of which trace.
+/// Writes the head: the trace, and the part that is shown.
 fn head(out: &mut dyn Write, replay: &Replay<'_>) -> anyhow::Result<()> {
     let info = replay.source.info();
     let mut facts = Vec::new();

@@ -1,4 +1,5 @@
-//! What a scrubbed trace says instead of names and numbers: the one place that decides what stays.
+//! The replacements for names and numbers in a scrubbed trace. Only this file decides which data
+//! stays.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

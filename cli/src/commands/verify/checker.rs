@@ -121,7 +121,7 @@ impl Sink for Checker {
 }
 
 impl State {
-    /// Tells of what is still open, and takes the memory back.
+    /// Reports the calls that are still open, and frees the memory.
     fn finish(&mut self, thread: ThreadId, allow_open: bool, found: &mut FindingList) {
         for (entry, number) in std::mem::take(&mut self.open) {
             if !allow_open && Some(number) > self.gap {

@@ -1,5 +1,5 @@
-//! A trace that is looked at: its source, its index, and the figures that are asked of both. Ticks go to the page as
-//! distances from a tick near the trace's beginning, because a number of the page holds 53 bits.
+//! A trace that the page shows: its source, its index, and the figures that are computed from both. Ticks go to the
+//! page as distances from a tick near the trace's beginning, because a number of the page holds 53 bits.
 
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};

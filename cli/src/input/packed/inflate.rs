@@ -33,7 +33,7 @@ pub(crate) enum Failure {
 /// Where something goes wrong within a part.
 pub(super) enum InflateError {
     Failure(Failure),
-    /// So many bytes are good.
+    /// The number of good bytes before the damage, and the error.
     Damage(u64, String),
 }
 

@@ -105,7 +105,7 @@ pub(crate) struct UnpackOptions {
     pub(crate) quiet: bool,
 }
 
-/// Where the bytes go: what is to be said of it where it is full.
+/// The place that the bytes go to. It decides the message if the place is full.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Destination<'a> {
     /// The folder for temporary files.

@@ -26,7 +26,7 @@ use crate::testing::random_trace::RandomTrace;
 use crate::testing::random_xray::random_trace;
 use fdr_formats::source::drive;
 
-/// What an export is for a trace: its bytes, and what was said to be left out.
+/// The export of a trace: its bytes, and the message about data that was left out.
 fn exported(export: &'static Export, source: &dyn Source, jobs: usize) -> (Vec<u8>, String) {
     let folder = output_file::unnamed_folder().expect("a folder for temporary files");
     let path = folder.temporary().join("export");

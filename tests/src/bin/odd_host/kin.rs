@@ -179,7 +179,7 @@ fn exec_in_thread() {
     let _ = thread.join();
 }
 
-/// What daemons do. It says what it did in a file, for its output is closed.
+/// Behaves like a daemon. It writes its results into a file, because its output is closed.
 fn daemon() {
     work(10);
     let pid = fork(|| {

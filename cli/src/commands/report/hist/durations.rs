@@ -156,7 +156,7 @@ impl Durations {
         buckets.get(begin..end).unwrap_or(&[]).to_vec()
     }
 
-    /// The finest buckets that are at most so many, if those without calls are left out.
+    /// The finest buckets that take at most `most` lines. A row of empty buckets takes one line.
     pub(super) fn buckets(&self, most: usize) -> Vec<Bucket> {
         let mut best = self.divided(DIVISIONS[0]);
         for division in DIVISIONS.iter().skip(1) {

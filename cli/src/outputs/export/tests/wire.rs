@@ -1,5 +1,5 @@
-//! A reader of protobuf's wire format by its description alone, and of the exports that are written in it. The numbers
-//! of fields are those of the formats' own descriptions.
+//! A reader of protobuf's wire format, and of the exports in this format. It follows the format's description alone.
+//! The numbers of fields are those of the formats' own descriptions.
 
 use std::collections::HashMap;
 use std::io::Read;
